@@ -1,0 +1,81 @@
+# Every target makes its own .venv; only make and a Python with venv and pip are needed.
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py examples/*.py tools/*.py bench/*.py))))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help test check bench examples mutants lock format clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+test: $(VENV)/ready ## Run every test and show the slowest (ARGS="-k name" narrows it)
+	@$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=5 $(ARGS)
+
+check: $(VENV)/ready ## Lint, formatting, types, layers, docs
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m ruff format --check .
+	@$(BIN)/python -m mypy --strict $(CODE)
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m pytest tests/docs
+
+bench: $(VENV)/ready ## Measure how fast the kernel decides
+	@$(BIN)/python bench/decide.py $(ARGS)
+
+examples: $(VENV)/ready ## Run every example
+	@$(BIN)/python examples/run_all.py $(ARGS)
+
+# CI=1 takes the randomness out of the property tests, so a mutant dies or lives the same way twice.
+mutants: $(VENV)/ready ## Mutate the kernel, run its tests against each mutant, print the score
+	@CI=1 $(BIN)/python -m mutmut run $(ARGS)
+	@$(BIN)/python -m mutmut export-cicd-stats >/dev/null
+	@$(BIN)/python tools/mutation_score.py
+
+format: $(VENV)/ready ## Fix what the linter can fix, then format
+	@$(BIN)/python -m ruff check --fix --exit-zero --quiet .
+	@$(BIN)/python -m ruff format .
+
+lock: supported ## Write requirements/dev.lock from dev.in, keeping pins that still fit (delete it first to renew all)
+	@echo "Resolving requirements/dev.in"
+	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	$(PYTHON) -m venv "$$tmp"; \
+	"$$tmp/bin/python" -m pip --disable-pip-version-check --quiet install uv; \
+	"$$tmp/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+		--output-file requirements/dev.lock requirements/dev.in
+
+clean: ## Remove everything that can be made again
+	@rm -rf $(VENV) mutants dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# ---------------------------------------------------------------- set-up
+
+.PHONY: supported
+supported:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "Clew needs Python 3.11 or newer, and '$(PYTHON)' is not: name one, as in 'make PYTHON=python3.12'." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "'$(PYTHON)' cannot make a virtual environment: install its venv package (often python3-venv)." >&2; exit 1; }
+
+# A .venv whose Python is gone, or that was copied from another checkout, is made again.
+ifneq ($(shell $(BIN)/python -c '' 2>/dev/null && cat $(VENV)/ready 2>/dev/null),$(CURDIR))
+.PHONY: $(VENV)/locked
+endif
+
+# Each stamp is written last, so a set-up that was cut short starts over.
+$(VENV)/locked: requirements/dev.lock | supported
+	@echo "Making $(VENV) from requirements/dev.lock"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes --requirement requirements/dev.lock
+	@touch $@
+
+$(VENV)/ready: $(VENV)/locked pyproject.toml
+	@echo "Installing Clew into $(VENV)"
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@echo '$(CURDIR)' > $@

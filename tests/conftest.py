@@ -1,0 +1,17 @@
+"""How hard hypothesis looks: as usual, repeatably (CI), or thoroughly (CLEW_THOROUGH=1)."""
+
+import os
+
+from hypothesis import settings
+
+# A shared machine makes single examples slow at random, so no example has a deadline.
+settings.register_profile("clew", deadline=None)
+settings.register_profile("clew-ci", deadline=None, derandomize=True)
+settings.register_profile("clew-thorough", deadline=None, max_examples=2_000)
+
+if os.environ.get("CLEW_THOROUGH") == "1":
+    settings.load_profile("clew-thorough")
+elif os.environ.get("CI"):
+    settings.load_profile("clew-ci")
+else:
+    settings.load_profile("clew")
