@@ -1,0 +1,191 @@
+"""Admission: may a wake be accepted now, later or not at all. The first rule that speaks decides."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clew.kernel.ids import AgentId, Instant, LaneId, ThreadId, WakeId, own_thread
+from clew.kernel.reason import Reason
+from clew.kernel.wake import Origin, OriginKind, Wake, WakeEnd, WakeReason, WakeState, arrival
+
+
+class Verdict(StrEnum):
+    ACCEPT = "accept"
+    DEFER = "defer"
+    SKIP = "skip"
+    REFUSE = "refuse"
+
+
+class AgentState(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    ARCHIVED = "archived"
+
+
+class Overlap(StrEnum):
+    """What a wake does to a lane that already has a live run."""
+
+    QUEUE = "queue"
+    STEER = "steer"
+    INTERRUPT = "interrupt"
+    REJECT = "reject"
+
+
+class AdmissionReason(Reason):
+    LANE_FREE = "accepted:lane-free", "The lane is free, so the next run takes it."
+    QUEUED = "accepted:queued", "The lane is busy; the run after this one takes it."
+    STEERED = "accepted:steered", "The lane is busy; the run that is going is told of it at once."
+    INTERRUPTS = "accepted:interrupts", "The lane is busy; the run that is going is interrupted for it."
+    FLOOD = "deferred:flood", "The agent started {started} runs in the last {window:g} s; the limit is {limit}."
+    PAUSED = "refused:agent-paused", "The agent is paused; resume it, then wake it again."
+    ARCHIVED = "refused:agent-archived", "The agent is archived; choose another, or bring it back."
+    KEY_CONFLICT = "refused:key-conflict", "This key was used for a wake on another thread; choose another key."
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionPolicy:
+    """A chain of agents that wake one another is served up to `depth_limit` links."""
+
+    flood_limit: int = 5
+    flood_window: float = 60.0
+    depth_limit: int = 6
+    overlap: Overlap = Overlap.QUEUE
+
+    def __post_init__(self) -> None:
+        if self.flood_limit < 1:
+            raise ValueError("a flood limit lets at least one run start: to stop an agent, pause it")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The facts of one wake at the door. `starts` are when the agent's recent runs started, in any order."""
+
+    agent: AgentId
+    reason: WakeReason
+    origin: Origin
+    now: Instant
+    agent_state: AgentState = AgentState.ACTIVE
+    starts: tuple[Instant, ...] = ()
+    lane_busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The answer. `until` is set when deferred, `overlap` when the lane was busy and its policy applied."""
+
+    verdict: Verdict
+    reason: AdmissionReason | WakeEnd
+    words: str
+    until: Instant | None = None
+    overlap: Overlap | None = None
+
+
+SPOKEN = frozenset({WakeReason.COMMENT, WakeReason.MENTION, WakeReason.CHAT, WakeReason.REVIEW})
+"""The reasons that are somebody's words; an agent may still assign work to itself."""
+
+REFUSALS: dict[AgentState, AdmissionReason | None] = {
+    AgentState.ACTIVE: None,
+    AgentState.PAUSED: AdmissionReason.PAUSED,
+    AgentState.ARCHIVED: AdmissionReason.ARCHIVED,
+}
+
+OVERLAPS: dict[Overlap, tuple[Verdict, AdmissionReason | WakeEnd]] = {
+    Overlap.QUEUE: (Verdict.ACCEPT, AdmissionReason.QUEUED),
+    Overlap.STEER: (Verdict.ACCEPT, AdmissionReason.STEERED),
+    Overlap.INTERRUPT: (Verdict.ACCEPT, AdmissionReason.INTERRUPTS),
+    Overlap.REJECT: (Verdict.SKIP, WakeEnd.OVERLAP),
+}
+
+
+def admit(request: Request, policy: AdmissionPolicy) -> Admission:
+    """Refused agents first, then words that go in circles, then floods, then the busy lane."""
+    for rule in RULES:
+        admission = rule(request, policy)
+        if admission is not None:
+            return admission
+    return _overlap(request, policy)
+
+
+def _agent_state(request: Request, _: AdmissionPolicy) -> Admission | None:
+    reason = REFUSALS[request.agent_state]
+    return None if reason is None else Admission(Verdict.REFUSE, reason, reason.fill())
+
+
+def _own_words(request: Request, _: AdmissionPolicy) -> Admission | None:
+    by_itself = request.origin.kind is OriginKind.AGENT and request.origin.agent == request.agent
+    if not (by_itself and request.reason in SPOKEN):
+        return None
+    return Admission(Verdict.SKIP, WakeEnd.SELF, WakeEnd.SELF.fill())
+
+
+def _ping_pong(request: Request, policy: AdmissionPolicy) -> Admission | None:
+    # An agent's word may come back through the outside, so every origin but a person's carries the chain on.
+    depth = request.origin.depth
+    if request.origin.kind is OriginKind.HUMAN or depth <= policy.depth_limit:
+        return None
+    words = WakeEnd.PING_PONG.fill(depth=depth, limit=policy.depth_limit)
+    return Admission(Verdict.SKIP, WakeEnd.PING_PONG, words)
+
+
+def _flood(request: Request, policy: AdmissionPolicy) -> Admission | None:
+    if request.reason is WakeReason.MANUAL or request.origin.kind is OriginKind.HUMAN:
+        return None
+    # The same sum decides and gives `until`: at that very instant the wake is let in, whatever the rounding.
+    leaves = sorted(at + policy.flood_window for at in request.starts if at + policy.flood_window > request.now)
+    if len(leaves) < policy.flood_limit:
+        return None
+    words = AdmissionReason.FLOOD.fill(started=len(leaves), window=policy.flood_window, limit=policy.flood_limit)
+    return Admission(Verdict.DEFER, AdmissionReason.FLOOD, words, until=leaves[-policy.flood_limit])
+
+
+def _overlap(request: Request, policy: AdmissionPolicy) -> Admission:
+    if not request.lane_busy:
+        return Admission(Verdict.ACCEPT, AdmissionReason.LANE_FREE, AdmissionReason.LANE_FREE.fill())
+    verdict, reason = OVERLAPS[policy.overlap]
+    return Admission(verdict, reason, reason.fill(), overlap=policy.overlap)
+
+
+RULES: tuple[Callable[[Request, AdmissionPolicy], Admission | None], ...] = (
+    _agent_state,
+    _own_words,
+    _ping_pong,
+    _flood,
+)
+
+
+class Sameness(StrEnum):
+    NEW = "new"
+    SAME = "same"
+    CONFLICT = "conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class Deduped:
+    """What an idempotency key turned out to be; `first` is the wake that the same request made."""
+
+    sameness: Sameness
+    first: WakeId | None = None
+    reason: AdmissionReason | WakeEnd | None = None
+
+
+def dedupe(existing: tuple[WakeId, ThreadId] | None, thread: ThreadId) -> Deduped:
+    """Compare with the wake that already holds the key. A conflict does not name it: it is another thread's."""
+    if existing is None:
+        return Deduped(Sameness.NEW)
+    first, its_thread = existing
+    if its_thread != thread:
+        return Deduped(Sameness.CONFLICT, reason=AdmissionReason.KEY_CONFLICT)
+    return Deduped(Sameness.SAME, first, WakeEnd.DUPLICATE)
+
+
+def on_reassigned(old: LaneId, new: LaneId, wakes: Iterable[tuple[Wake, WakeState]]) -> tuple[WakeId, ...]:
+    """The wakes that end as `WakeEnd.REASSIGNED`: the old lane's pending ones. A run that is going goes on."""
+    if old == new:
+        return ()
+    ended = (wake for wake, state in wakes if wake.lane == old and state is WakeState.PENDING)
+    return tuple(wake.id for wake in sorted(ended, key=arrival))
+
+
+def thread_for(agent: AgentId, thread: ThreadId | None) -> ThreadId:
+    """The wake's thread; a wake that names none lands in the agent's own, never in another's conversation."""
+    return own_thread(agent) if thread is None else thread

@@ -1,0 +1,98 @@
+"""Approvals: what an agent asks before it acts, answered once, and never on behalf of a session that is gone."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from clew.kernel.ids import ApprovalId, Instant, RunId
+from clew.kernel.reason import Reason
+
+
+class ApprovalState(StrEnum):
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    STALE = "stale"
+    EXPIRED = "expired"
+
+
+class ApprovalEvent(StrEnum):
+    APPROVE = "approve"
+    DENY = "deny"
+    SESSION_END = "session-end"
+    EXPIRE = "expire"
+
+
+class Answer(StrEnum):
+    APPROVE = "approve"
+    DENY = "deny"
+
+
+APPROVAL_TABLE: dict[tuple[ApprovalState, ApprovalEvent], ApprovalState] = {
+    (ApprovalState.PENDING, ApprovalEvent.APPROVE): ApprovalState.APPROVED,
+    (ApprovalState.PENDING, ApprovalEvent.DENY): ApprovalState.DENIED,
+    (ApprovalState.PENDING, ApprovalEvent.SESSION_END): ApprovalState.STALE,
+    (ApprovalState.PENDING, ApprovalEvent.EXPIRE): ApprovalState.EXPIRED,
+}
+"""A pair that is not listed changes nothing: an approval is settled once."""
+
+APPROVAL_ENDS = frozenset(ApprovalState) - {ApprovalState.PENDING}
+
+ANSWERS: dict[Answer, ApprovalEvent] = {
+    Answer.APPROVE: ApprovalEvent.APPROVE,
+    Answer.DENY: ApprovalEvent.DENY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One question of one attempt of a run; it dies with the session that asked."""
+
+    id: ApprovalId
+    run: RunId
+    attempt: int
+    state: ApprovalState = ApprovalState.PENDING
+    expires_at: Instant | None = None
+
+
+class ApprovalReason(Reason):
+    TAKEN = "approval:taken", "The answer was taken: {approval.state}."
+    SETTLED = "approval:settled", "It was settled before as {approval.state}; this answer changes nothing."
+    STALE = "approval:stale", "The session that asked is gone; nobody is left to take the answer."
+    EXPIRED = "approval:expired", "The answer came after the question's time was over."
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The approval after an answer, and whether that answer was the one that counted."""
+
+    approval: Approval
+    reason: ApprovalReason
+
+    @property
+    def taken(self) -> bool:
+        return self.reason is ApprovalReason.TAKEN
+
+    @property
+    def words(self) -> str:
+        return self.reason.fill(approval=self.approval)
+
+
+def advance_approval(state: ApprovalState, event: ApprovalEvent) -> ApprovalState | None:
+    """The next state, or None when it is settled already."""
+    return APPROVAL_TABLE.get((state, event))
+
+
+def answer(approval: Approval, given: Answer, live_attempt: int | None, now: Instant) -> Answered:
+    """The first answer counts, if the attempt that asked is still the live one and the time is not over.
+
+    `live_attempt` is None when the run's session has ended.
+    """
+    event, reason = ANSWERS[given], ApprovalReason.TAKEN
+    if live_attempt != approval.attempt:
+        event, reason = ApprovalEvent.SESSION_END, ApprovalReason.STALE
+    elif approval.expires_at is not None and now >= approval.expires_at:
+        event, reason = ApprovalEvent.EXPIRE, ApprovalReason.EXPIRED
+    state = advance_approval(approval.state, event)
+    if state is None:
+        return Answered(approval, ApprovalReason.SETTLED)
+    return Answered(replace(approval, state=state), reason)

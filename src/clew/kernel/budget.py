@@ -1,0 +1,160 @@
+"""The context budget: which journal entries are told word for word, which as a brief, and which not at all."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from clew.kernel.ids import AccountId, EntrySeq
+from clew.kernel.journal import AuthorKind, JournalEntry
+from clew.kernel.reason import Reason
+
+
+class BudgetReason(Reason):
+    ALL = "context:all", "Everything is told word for word: {size} of {total} tokens."
+    COMPACTED = "context:compacted", "Entries told as a brief: {compacted}. With the rest: {size} of {total} tokens."
+    OVER = (
+        "context:over-budget",
+        "What must be told needs {size} tokens; the budget is {total}. Raise it, or shorten what is to be acted on.",
+    )
+    WITHHELD = (
+        "context:withheld",
+        "Entries withheld because another account's agent wrote them: {withheld}. Allow it for the agent to tell them.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """In tokens. `brief` is kept free for the brief when there is one; an entry above `entry_cap` goes into it."""
+
+    total: int
+    brief: int
+    entry_cap: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """For whom it is: the account in use, and whether the words of agents on other accounts may be told."""
+
+    account: AccountId | None
+    tell_other_accounts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Every entry is in exactly one of the three, in order of the journal.
+
+    `size` is what `verbatim` and the brief take. It is above `total` only when `fits` is false; it
+    then says what is needed, and nothing may be sent.
+    """
+
+    verbatim: tuple[EntrySeq, ...]
+    compacted: tuple[EntrySeq, ...]
+    withheld: tuple[EntrySeq, ...]
+    size: int
+    total: int
+    reason: BudgetReason
+
+    @property
+    def fits(self) -> bool:
+        return self.reason is not BudgetReason.OVER
+
+    @property
+    def words(self) -> str:
+        told = self.reason.fill(size=self.size, total=self.total, compacted=len(self.compacted))
+        if not self.withheld:
+            return told
+        return f"{told} {BudgetReason.WITHHELD.fill(withheld=len(self.withheld))}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Entries that are told the same way: one alone, or a tool's call and its result."""
+
+    entries: tuple[JournalEntry, ...]
+    size: int
+
+
+def select(
+    entries: Iterable[JournalEntry], budget: Budget, reader: Reader, act_on: Collection[EntrySeq] = ()
+) -> Selection:
+    """The latest word for word, the oldest compacted first, the entries to act on always word for word.
+
+    An entry to act on is told even if another account's agent wrote it: it was said to this agent.
+    """
+    must, may, withheld = _sorted_out(_groups(entries), reader, frozenset(act_on))
+    whole = [group for group in may if not _over_cap(group, budget)]
+    size = sum(group.size for group in must + whole)
+    if len(whole) == len(may) and size <= budget.total:
+        return _selection(must + may, [], withheld, size, budget, BudgetReason.ALL)
+    size = sum(group.size for group in must) + (budget.brief if may else 0)
+    if size > budget.total:
+        return _selection(must, may, withheld, size, budget, BudgetReason.OVER)
+    latest: list[_Group] = []
+    for group in reversed(whole):
+        if size + group.size > budget.total:
+            break
+        size += group.size
+        latest.append(group)
+    kept = {group.entries[0].seq for group in latest}
+    brief = [group for group in may if group.entries[0].seq not in kept]
+    return _selection(must + latest, brief, withheld, size, budget, BudgetReason.COMPACTED)
+
+
+def _groups(entries: Iterable[JournalEntry]) -> list[_Group]:
+    """In order of each group's last entry, so that a pair is as recent as its result."""
+    ordered = sorted(entries, key=lambda entry: entry.seq)
+    if len({entry.seq for entry in ordered}) < len(ordered):
+        raise ValueError("two entries claim the same place in the journal")
+    members: dict[str | EntrySeq, list[JournalEntry]] = {}
+    for entry in ordered:
+        key = entry.seq if entry.pair is None else entry.pair
+        # Put back at the end: the last member gives the group its place.
+        group = members.pop(key, [])
+        group.append(entry)
+        members[key] = group
+    return [_Group(tuple(each), sum(entry.size for entry in each)) for each in members.values()]
+
+
+def _sorted_out(
+    groups: list[_Group], reader: Reader, act_on: frozenset[EntrySeq]
+) -> tuple[list[_Group], list[_Group], list[_Group]]:
+    """The groups that must be told, those that may be, and those that must not."""
+    must: list[_Group] = []
+    may: list[_Group] = []
+    withheld: list[_Group] = []
+    found: set[EntrySeq] = set()
+    for group in groups:
+        asked = {entry.seq for entry in group.entries if entry.seq in act_on}
+        found |= asked
+        if asked:
+            must.append(group)
+        elif any(_is_foreign(entry, reader) for entry in group.entries):
+            withheld.append(group)
+        else:
+            may.append(group)
+    if found != act_on:
+        raise ValueError(f"entries to act on are not in the journal handed in: {sorted(act_on - found)}")
+    return must, may, withheld
+
+
+def _is_foreign(entry: JournalEntry, reader: Reader) -> bool:
+    by_agent = entry.author.kind is AuthorKind.AGENT
+    return by_agent and not reader.tell_other_accounts and entry.account != reader.account
+
+
+def _over_cap(group: _Group, budget: Budget) -> bool:
+    return budget.entry_cap is not None and any(entry.size > budget.entry_cap for entry in group.entries)
+
+
+def _selection(
+    verbatim: list[_Group],
+    compacted: list[_Group],
+    withheld: list[_Group],
+    size: int,
+    budget: Budget,
+    reason: BudgetReason,
+) -> Selection:
+    return Selection(_seqs(verbatim), _seqs(compacted), _seqs(withheld), size, budget.total, reason)
+
+
+def _seqs(groups: list[_Group]) -> tuple[EntrySeq, ...]:
+    return tuple(sorted(entry.seq for group in groups for entry in group.entries))

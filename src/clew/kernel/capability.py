@@ -1,0 +1,43 @@
+"""What a provider declares it can do. The decision uses this, and never a provider's name."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clew.kernel.permission import PermissionMode
+
+
+class LandingField(StrEnum):
+    """What an agent can say of the session it opened."""
+
+    NATIVE_ID = "native-id"
+    DIRECTORY = "directory"
+    MODE = "mode"
+    MODEL = "model"
+    ACCOUNT = "account"
+    TURNS = "turns"
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """Declared by the provider; what is not declared is not relied on.
+
+    `missing_signals` and `rejection_signals` name the structured answers by which a probe may say
+    that a session is gone, or that the agent refuses to open it. A text that merely reads so is none.
+    """
+
+    resume: bool = False
+    resume_elsewhere: bool = False
+    fork: bool = False
+    fork_into: bool = False
+    archive: bool = False
+    restore_keeps_id: bool = False
+    choose_id: bool = False
+    reapply_mode: bool = False
+    change_model: bool = False
+    modes: frozenset[PermissionMode] = frozenset({PermissionMode.READ})
+    cursor_versions: frozenset[int] = frozenset({1})
+    archive_formats: frozenset[str] = frozenset()
+    id_shape: str | None = None
+    missing_signals: frozenset[str] = frozenset()
+    rejection_signals: frozenset[str] = frozenset()
+    reports: frozenset[LandingField] = frozenset({LandingField.NATIVE_ID, LandingField.DIRECTORY})

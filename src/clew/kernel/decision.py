@@ -1,0 +1,198 @@
+"""The decision: how a wake continues. One pure function, a closed set of outcomes, and a trace."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from operator import attrgetter
+
+from clew.kernel.ids import NOTHING_SEEN, AccountId, NativeId, RunScope
+from clew.kernel.permission import PermissionMode, choose_mode
+from clew.kernel.place import PlaceChoice, choose_place
+from clew.kernel.plan import (
+    USES_EARLIER_SESSION,
+    Audience,
+    CatchUp,
+    Mark,
+    Notice,
+    NoticeReason,
+    Outcome,
+    Plan,
+    PlanReason,
+)
+from clew.kernel.probe import Learned, Probe, Probed, learn
+from clew.kernel.rule import Wanted
+from clew.kernel.rule_reason import RuleReason
+from clew.kernel.session import Cursor, Session, SessionEvent, known_ids
+from clew.kernel.situation import Situation, is_reset
+from clew.kernel.trace import Considered
+from clew.kernel.verdict import Verdict, judge
+from clew.kernel.weigh import weigh_all
+
+
+def decide(situation: Situation) -> Plan:
+    """How the run's wakes continue: the same situation always gives the same plan."""
+    here = situation.here
+    place = choose_place(situation.place, here.machine)
+    mode = choose_mode(here.mode, here.mode_limits, here.capabilities.modes)
+    wanted = _wanted(situation, place, mode.mode)
+    learned = _learned(situation, wanted)
+    sessions = [session for read in situation.sources for session in read.sessions]
+    if situation.probes:
+        sessions = [learned.sessions[session.id] for session in sessions]
+    if len(sessions) > 1:
+        sessions.sort(key=_generation, reverse=True)
+    weighing = weigh_all(sessions, wanted)
+    considered = weighing.considered
+    verdict = judge(situation, place, mode, wanted, learned, weighing)
+    session, outcome = verdict.session, verdict.outcome
+    withheld = _withheld_accounts(situation, sessions)
+    catch_up = _catch_up(situation, outcome, session)
+    return Plan(
+        outcome=outcome,
+        reason=verdict.reason,
+        words=verdict.words,
+        situation=situation,
+        session=session,
+        native_id=_native_id(situation, outcome, session, sessions),
+        workspace=place.workspace,
+        mode=_mode(outcome, session, wanted),
+        model=here.model,
+        catch_up=catch_up,
+        act_on=situation.demand.entries,
+        withheld_accounts=withheld,
+        proven=session is not None and session.id in learned.proven,
+        waits_for=verdict.waits_for,
+        marks=_marks(outcome, considered, learned),
+        notices=_notices(situation, verdict, considered, withheld, catch_up),
+        considered=considered,
+        not_needed=weighing.not_needed,
+        place=place,
+        mode_choice=mode,
+        wanted=wanted,
+    )
+
+
+def settle(plan: Plan, probe: Probe) -> Plan:
+    """The plan after the agent was asked for its session: the situation with one more fact, decided again.
+
+    A plan that continues no session has nothing to ask about and stays as it is.
+    """
+    if plan.session is None or plan.outcome not in USES_EARLIER_SESSION:
+        return plan
+    probed = Probed(plan.session.id, probe, restored=plan.outcome is Outcome.TRANSFER)
+    return decide(replace(plan.situation, probes=(*plan.situation.probes, probed)))
+
+
+_generation = attrgetter("generation")
+_NOTHING_LEARNED = Learned({}, frozenset(), (), (), None, None)
+
+
+def _wanted(situation: Situation, place: PlaceChoice, mode: PermissionMode | None) -> Wanted:
+    here, policy = situation.here, situation.policy
+    shape = here.capabilities.id_shape
+    return Wanted(
+        situation=situation,
+        here=here,
+        policy=policy,
+        reset=is_reset(situation.demand, policy),
+        directory=None if place.workspace is None else place.workspace.directory,
+        mode=mode,
+        id_shape=None if shape is None else _pattern(shape),
+    )
+
+
+@lru_cache(maxsize=64)
+def _pattern(shape: str) -> re.Pattern[str]:
+    return re.compile(shape)
+
+
+def _learned(situation: Situation, wanted: Wanted) -> Learned:
+    if not situation.probes:
+        return _NOTHING_LEARNED
+    sessions = (session for read in situation.sources for session in read.sessions)
+    return learn(sessions, situation.probes, wanted.directory, situation.here.capabilities)
+
+
+def _native_id(
+    situation: Situation, outcome: Outcome, session: Session | None, sessions: Sequence[Session]
+) -> NativeId | None:
+    """The id that the agent must confirm: the session's own, or the one a new session is given."""
+    can = situation.here.capabilities
+    own = session.cursor.native_id if session is not None and isinstance(session.cursor, Cursor) else None
+    match outcome:
+        case Outcome.RESUME | Outcome.HOLD:
+            return own
+        case Outcome.TRANSFER:
+            return own if can.restore_keeps_id else None
+        case Outcome.FORK | Outcome.RESEED | Outcome.BLANK:
+            taken = situation.fresh_id in known_ids(sessions)
+            return situation.fresh_id if can.choose_id and not taken else None
+
+
+def _mode(outcome: Outcome, session: Session | None, wanted: Wanted) -> PermissionMode | None:
+    """The chosen mode, or the session's own stricter one where a provider cannot apply another."""
+    if outcome in USES_EARLIER_SESSION and session is not None and not wanted.here.capabilities.reapply_mode:
+        return session.mode
+    return wanted.mode
+
+
+def _catch_up(situation: Situation, outcome: Outcome, session: Session | None) -> CatchUp:
+    """From what the session has seen to the journal's head. Blank and isolated ones begin at the head."""
+    head = situation.head
+    after = head
+    if not isinstance(situation.scope, RunScope):
+        if outcome is Outcome.RESEED:
+            after = NOTHING_SEEN
+        elif outcome is Outcome.TRANSFER and session is not None and session.archive is not None:
+            after = session.archive.seen
+        elif outcome in USES_EARLIER_SESSION and session is not None:
+            after = session.seen
+    return CatchUp(after, head)
+
+
+def _withheld_accounts(situation: Situation, sessions: Sequence[Session]) -> frozenset[AccountId]:
+    """The accounts of this provider whose turns the run's own account is not shown."""
+    if situation.policy.history_across_accounts:
+        return frozenset()
+    here = situation.here
+    return frozenset(
+        session.account
+        for session in sessions
+        if session.account is not None and session.account != here.account and session.provider == here.provider
+    )
+
+
+_LIMIT_REASONS = frozenset({RuleReason.OVER_TURNS, RuleReason.OVER_TOKENS, RuleReason.OVER_SIZE, RuleReason.OVER_AGE})
+
+
+def _marks(outcome: Outcome, considered: tuple[Considered, ...], learned: Learned) -> tuple[Mark, ...]:
+    marks = [Mark(session, SessionEvent.CONFIRMED_MISSING, RuleReason.LOST) for session in learned.lost]
+    marks += [Mark(session, SessionEvent.POISONED, RuleReason.POISONED) for session in learned.poisoned]
+    if outcome is Outcome.RESEED and considered and considered[0].findings[-1] in _LIMIT_REASONS:
+        marks.append(Mark(considered[0].session.id, SessionEvent.ROTATED, considered[0].findings[-1]))
+    return tuple(marks)
+
+
+def _notices(
+    situation: Situation,
+    verdict: Verdict,
+    considered: tuple[Considered, ...],
+    withheld: frozenset[AccountId],
+    catch_up: CatchUp,
+) -> tuple[Notice, ...]:
+    notices: list[Notice] = []
+
+    def tell(audience: Audience, reason: NoticeReason, **facts: object) -> None:
+        notices.append(Notice(audience, reason, reason.fill(**facts)))
+
+    starts = verdict.outcome is not Outcome.HOLD
+    if situation.demand.resume_run is not None and verdict.outcome in USES_EARLIER_SESSION:
+        tell(Audience.USER, NoticeReason.ASKED_OVER_POLICY, run=situation.demand.resume_run)
+    if verdict.reason is PlanReason.ACCOUNT_WITHHELD:
+        tell(Audience.USER, NoticeReason.HISTORY_WITHHELD, session=considered[0].session)
+    elif withheld and len(catch_up) > 0 and starts:
+        tell(Audience.USER, NoticeReason.CATCH_UP_WITHHELD, accounts=", ".join(sorted(withheld)))
+    if situation.machinery_gone and starts:
+        tell(Audience.AGENT, NoticeReason.MACHINERY_GONE, gone=", ".join(situation.machinery_gone))
+    return tuple(notices)

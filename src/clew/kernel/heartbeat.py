@@ -1,0 +1,116 @@
+"""Heartbeats: whether a tick wakes its lane, and under which scope. The first rule that speaks decides."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clew.kernel.checklist import nothing_to_check
+from clew.kernel.ids import Instant, LaneId, LaneScope, RouteKey, RunId, ScopeKey
+from clew.kernel.ids import isolated as alone
+from clew.kernel.quiet import QuietHours, quiet_until
+from clew.kernel.reason import Reason
+from clew.kernel.wake import WakeEnd
+
+
+class TickVerdict(StrEnum):
+    WAKE = "wake"
+    SKIP = "skip"
+    RETRY = "retry"
+
+
+class HeartbeatReason(Reason):
+    DUE = "heartbeat:due", "The heartbeat is due and there may be something to do."
+    EVENT = "heartbeat:event", "An event waits for the agent."
+    QUIET = "heartbeat:after-quiet", "These are the agent's quiet hours; the event waits until they end."
+    BUSY = "heartbeat:lane-busy", "The lane is busy; the event is tried again in {seconds:g} s."
+
+
+@dataclass(frozen=True, slots=True)
+class TickFacts:
+    """What is known when a tick is due. `event` says that something the lane owns waits to be handled.
+
+    `checklist` is its text: empty text means that there is nothing to check, None that the agent has none.
+    """
+
+    now: Instant
+    interval: float
+    enabled: bool = True
+    event: bool = False
+    route: RouteKey | None = None
+    checklist: str | None = None
+    quiet: QuietHours | None = None
+    lane_busy: bool = False
+    retry_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class TickDecision:
+    """The answer; `retry_at` is set when the tick is to be tried again rather than let go."""
+
+    verdict: TickVerdict
+    reason: HeartbeatReason | WakeEnd
+    words: str
+    retry_at: Instant | None = None
+
+
+def tick(facts: TickFacts) -> TickDecision:
+    """Switched off, no route, nothing to check, quiet hours, busy lane; what none of them stops wakes the lane.
+
+    A pending event passes the first three, and is put off by the last two but never let go.
+    """
+    for rule in RULES:
+        decision = rule(facts)
+        if decision is not None:
+            return decision
+    reason = HeartbeatReason.EVENT if facts.event else HeartbeatReason.DUE
+    return TickDecision(TickVerdict.WAKE, reason, reason.fill())
+
+
+def _disabled(facts: TickFacts) -> TickDecision | None:
+    on = facts.enabled and facts.interval > 0
+    return None if on or facts.event else _skip(WakeEnd.DISABLED)
+
+
+def _no_route(facts: TickFacts) -> TickDecision | None:
+    return _skip(WakeEnd.NO_ROUTE) if facts.route is None and not facts.event else None
+
+
+def _nothing_to_check(facts: TickFacts) -> TickDecision | None:
+    return _skip(WakeEnd.NOTHING_TO_CHECK) if not facts.event and nothing_to_check(facts.checklist) else None
+
+
+def _quiet_hours(facts: TickFacts) -> TickDecision | None:
+    ends = None if facts.quiet is None else quiet_until(facts.quiet, facts.now)
+    if ends is None:
+        return None
+    if not facts.event:
+        return _skip(WakeEnd.QUIET_HOURS)
+    return TickDecision(TickVerdict.RETRY, HeartbeatReason.QUIET, HeartbeatReason.QUIET.fill(), ends)
+
+
+def _busy_lane(facts: TickFacts) -> TickDecision | None:
+    if not facts.lane_busy:
+        return None
+    if not facts.event:
+        return _skip(WakeEnd.LANE_BUSY)
+    words = HeartbeatReason.BUSY.fill(seconds=facts.retry_seconds)
+    return TickDecision(TickVerdict.RETRY, HeartbeatReason.BUSY, words, facts.now + facts.retry_seconds)
+
+
+def _skip(end: WakeEnd) -> TickDecision:
+    return TickDecision(TickVerdict.SKIP, end, end.fill())
+
+
+RULES: tuple[Callable[[TickFacts], TickDecision | None], ...] = (
+    _disabled,
+    _no_route,
+    _nothing_to_check,
+    _quiet_hours,
+    _busy_lane,
+)
+
+
+def heartbeat_scope(lane: LaneId, run: RunId, isolated: bool) -> ScopeKey:
+    """The scope of one tick's run. Its route is another value and stays what it is either way."""
+    shared = LaneScope(lane)
+    return alone(shared, run) if isolated else shared

@@ -1,0 +1,181 @@
+"""Leases and silence: how long a run is held, when its runtime counts as gone, and what silence leads to.
+
+Every instant is the database's. A server that was down has heard nobody, so it listens for as long as it
+would have waited before it calls anybody silent.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clew.kernel.ids import Instant
+from clew.kernel.reason import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds: a lease's length, the silence after which a runtime is shown offline, and the grace from then on."""
+
+    lease: float = 60.0
+    offline_after: float = 90.0
+    grace: float = 600.0
+
+
+def leased(now: Instant, patience: Patience) -> Instant:
+    return now + patience.lease
+
+
+def renewed(until: Instant, now: Instant, patience: Patience) -> Instant:
+    """A renewal never shortens a lease, whatever order reports arrive in."""
+    return max(until, now + patience.lease)
+
+
+def expired(until: Instant, now: Instant) -> bool:
+    """A lease holds up to its last instant, which is no longer part of it."""
+    return now >= until
+
+
+class Presence(StrEnum):
+    ONLINE = "online"
+    OFFLINE = "offline"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """When a runtime last spoke, and since when this server has been listening."""
+
+    last_seen: Instant
+    listening_since: Instant = 0.0
+
+    def silent_for(self, now: Instant) -> float:
+        return max(0.0, now - max(self.last_seen, self.listening_since))
+
+
+def presence(heard: Heard, now: Instant, patience: Patience) -> Presence:
+    silent = heard.silent_for(now)
+    if silent < patience.offline_after:
+        return Presence.ONLINE
+    return Presence.OFFLINE if silent < patience.offline_after + patience.grace else Presence.GONE
+
+
+class LeaseReason(Reason):
+    HELD = "lease:held", "The lease holds for {left:.0f} s more."
+    GRACE = "lease:grace", "The runtime has been silent for {silent:.0f} s; its run is kept for {left:.0f} s more."
+    UNANSWERED = "lease:unanswered", "The claim's answer was never confirmed, and its lease is over."
+    FORGOTTEN = "lease:forgotten", "The runtime has spoken since the lease ended, but not of this run."
+    GRACE_OVER = "lease:grace-over", "The runtime has been silent for {silent:.0f} s, longer than its grace."
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a run still belongs to the daemon that claimed it; `left` is how long it does at least."""
+
+    kept: bool
+    reason: LeaseReason
+    silent: float = 0.0
+    left: float = 0.0
+
+    @property
+    def words(self) -> str:
+        return self.reason.fill(silent=self.silent, left=self.left)
+
+
+def standing(until: Instant, opened: bool, heard: Heard, now: Instant, patience: Patience) -> Standing:
+    """Kept while the lease holds; a run that was opened is kept through its runtime's grace as well."""
+    until = max(until, heard.listening_since + patience.lease)
+    silent = heard.silent_for(now)
+    if not expired(until, now):
+        return Standing(True, LeaseReason.HELD, silent, until - now)
+    if not opened:
+        return Standing(False, LeaseReason.UNANSWERED, silent)
+    if heard.last_seen >= until:
+        return Standing(False, LeaseReason.FORGOTTEN, silent)
+    if presence(heard, now, patience) is Presence.GONE:
+        return Standing(False, LeaseReason.GRACE_OVER, silent)
+    return Standing(True, LeaseReason.GRACE, silent, patience.offline_after + patience.grace - silent)
+
+
+class GonePolicy(StrEnum):
+    """What becomes of queued runs whose runtime does not come back."""
+
+    SURFACE = "surface"
+    MOVE = "move"
+
+
+class Stranding(StrEnum):
+    WAIT = "wait"
+    MOVE = "move"
+    SURFACE = "surface"
+
+
+class StrandedReason(Reason):
+    ONLINE = "stranded:no", "The runtime is online."
+    MAY_RETURN = "stranded:may-return", "The runtime is offline and may come back; the run waits for it."
+    MOVED = "stranded:moved", "The runtime is gone; the policy moves its queued runs to another."
+    NOWHERE = "stranded:nowhere", "The runtime is gone, and no other can take the run; a person has to choose."
+    SURFACED = "stranded:surfaced", "The runtime is gone; a person decides whether the run waits or moves."
+
+
+def stranded(where: Presence, removed: bool, policy: GonePolicy, elsewhere: bool) -> tuple[Stranding, StrandedReason]:
+    """What a queued run does about its runtime; one that a person removed is gone whenever it was last heard."""
+    if not removed and where is Presence.ONLINE:
+        return Stranding.WAIT, StrandedReason.ONLINE
+    if not removed and where is Presence.OFFLINE:
+        return Stranding.WAIT, StrandedReason.MAY_RETURN
+    if policy is GonePolicy.SURFACE:
+        return Stranding.SURFACE, StrandedReason.SURFACED
+    if elsewhere:
+        return Stranding.MOVE, StrandedReason.MOVED
+    return Stranding.SURFACE, StrandedReason.NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceLimits:
+    """Seconds without output after which a run is flagged, and then ended."""
+
+    flag_after: float = 600.0
+    end_after: float = 3600.0
+
+
+class SilenceReason(Reason):
+    SPEAKING = "silence:none", "Last output {silent:.0f} s ago: {last}"
+    WAITING = "silence:waiting", "It waits for an answer, so its silence does not count. Last output: {last}"
+    FLAGGED = "silence:flagged", "No output for {silent:.0f} s; it ends at {limits.end_after:.0f} s. Last: {last}"
+    ENDED = "silence:ended", "Ended: no output for {silent:.0f} s, {limits.end_after:.0f} s allowed. Last: {last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """What a run's silence means; `last` is what was seen last of it."""
+
+    reason: SilenceReason
+    silent: float
+    last: str
+    limits: SilenceLimits
+
+    @property
+    def ends(self) -> bool:
+        return self.reason is SilenceReason.ENDED
+
+    @property
+    def flagged(self) -> bool:
+        return self.reason is SilenceReason.FLAGGED
+
+    @property
+    def words(self) -> str:
+        last = self.last or "nothing at all"
+        return self.reason.fill(silent=self.silent, limits=self.limits, last=last)
+
+
+def silence(last_at: Instant, last: str, waiting: bool, now: Instant, limits: SilenceLimits) -> Silence:
+    """Flagged first, then ended; a run that waits for a person is silent with good cause."""
+    silent = max(0.0, now - last_at)
+    if waiting:
+        reason = SilenceReason.WAITING
+    elif silent >= limits.end_after:
+        reason = SilenceReason.ENDED
+    elif silent >= limits.flag_after:
+        reason = SilenceReason.FLAGGED
+    else:
+        reason = SilenceReason.SPEAKING
+    return Silence(reason, silent, last, limits)

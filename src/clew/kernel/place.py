@@ -1,0 +1,178 @@
+"""Where a run works: the lane's own workspace, and what the disk says of it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clew.kernel.directory import Directory
+from clew.kernel.ids import MachineId, ProjectId, WorkspaceId
+from clew.kernel.reason import Reason
+
+
+class WorkspaceKind(StrEnum):
+    WORKTREE = "worktree"
+    DIRECTORY = "directory"
+    AGENT_HOME = "agent-home"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A directory a lane works in. `machine` is None when every machine reaches it."""
+
+    id: WorkspaceId
+    kind: WorkspaceKind
+    directory: Directory
+    project: ProjectId | None = None
+    machine: MachineId | None = None
+    branch: str | None = None
+
+    def reachable_from(self, machine: MachineId) -> bool:
+        return self.machine is None or self.machine == machine
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceFacts:
+    """What is known of the lane's place. No wake reason and no session is among it, on purpose.
+
+    `project` is the one the thread is linked to; `remembered` the lane's last workspace; `earlier` the
+    workspaces of the lane's earlier runs, newest first; `prepared` what would be made for the project on
+    this machine, or `obstacle` says why nothing can be.
+    """
+
+    agent_home: Workspace
+    project: ProjectId | None = None
+    remembered: Workspace | None = None
+    earlier: tuple[Workspace, ...] = ()
+    prepared: Workspace | None = None
+    obstacle: str | None = None
+
+
+class PlaceReason(Reason):
+    REMEMBERED = "place:remembered", "The lane works in {workspace.directory}."
+    RECOVERED = "place:recovered", "An earlier run of this lane worked in {workspace.directory}, so it goes back there."
+    PREPARED = "place:prepared", "The lane gets its own workspace of the project: {workspace.directory}."
+    SECOND = (
+        "place:second",
+        "The lane's workspace {other.directory} is on another machine; {workspace.directory} stands for it here.",
+    )
+    AGENT_HOME = "place:agent-home", "The lane has no project; it works in the agent's home {workspace.directory}."
+    CANNOT_MAKE = "place:cannot-make", "No workspace of project {project} can be made here: {obstacle}"
+    UNREACHABLE = "place:unreachable", "The lane works in {other.directory}, which this machine cannot reach."
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceChoice:
+    """The workspace of a run; None holds the run, because another place would be a wrong one."""
+
+    workspace: Workspace | None
+    reason: PlaceReason
+    other: Workspace | None = None
+    project: ProjectId | None = None
+    obstacle: str = ""
+
+    @property
+    def words(self) -> str:
+        return self.reason.fill(
+            workspace=self.workspace, other=self.other, project=self.project, obstacle=self.obstacle
+        )
+
+
+def choose_place(facts: PlaceFacts, machine: MachineId) -> PlaceChoice:
+    project = facts.project or _project_of_memory(facts)
+    if project is None:
+        return _without_project(facts, machine)
+    known = facts.remembered
+    if known is not None and known.project == project and known.reachable_from(machine):
+        return PlaceChoice(known, PlaceReason.REMEMBERED)
+    for earlier in facts.earlier:
+        if earlier.project == project and earlier.reachable_from(machine):
+            return PlaceChoice(earlier, PlaceReason.RECOVERED)
+    if facts.prepared is None:
+        obstacle = facts.obstacle or "nothing is prepared for it on this machine."
+        return PlaceChoice(None, PlaceReason.CANNOT_MAKE, project=project, obstacle=obstacle)
+    if known is not None and known.project == project:
+        return PlaceChoice(facts.prepared, PlaceReason.SECOND, known)
+    return PlaceChoice(facts.prepared, PlaceReason.PREPARED)
+
+
+def _project_of_memory(facts: PlaceFacts) -> ProjectId | None:
+    places = facts.earlier if facts.remembered is None else (facts.remembered, *facts.earlier)
+    return next((place.project for place in places if place.project is not None), None)
+
+
+def _without_project(facts: PlaceFacts, machine: MachineId) -> PlaceChoice:
+    known = facts.remembered
+    if known is None or known.kind is WorkspaceKind.AGENT_HOME:
+        return PlaceChoice(facts.agent_home, PlaceReason.AGENT_HOME)
+    if known.reachable_from(machine):
+        return PlaceChoice(known, PlaceReason.REMEMBERED)
+    return PlaceChoice(None, PlaceReason.UNREACHABLE, known)
+
+
+class Found(StrEnum):
+    """What the disk says of a chosen workspace."""
+
+    READY = "ready"
+    NOT_MADE = "not-made"
+    ORPHANED_REFERENCE = "orphaned-reference"
+    DIRECTORY_GONE = "directory-gone"
+    BRANCH_GONE = "branch-gone"
+    PROJECT_MOVED = "project-moved"
+    OTHER_BRANCH = "other-branch"
+    NO_GIT = "no-git"
+    FOREIGN_MARKER = "foreign-marker"
+    OUTSIDE_ROOT = "outside-root"
+    CANNOT_MAKE = "cannot-make"
+
+
+class PlaceStep(StrEnum):
+    USE = "use"
+    MAKE = "make"
+    REPAIR_THEN_MAKE = "repair-then-make"
+    MAKE_AGAIN = "make-again"
+    HOLD = "hold"
+
+
+class FoundReason(Reason):
+    READY = "workspace:ready", "{wanted} is there and is the lane's."
+    MADE = "workspace:made", "{wanted} does not exist yet and is made."
+    REPAIRED = "workspace:repaired", "A left-over reference to {wanted} is cleared, then it is made."
+    MADE_AGAIN = "workspace:made-again", "{wanted} is gone but its branch is not; it is made again from the branch."
+    BRANCH_GONE = "workspace:branch-gone", "{wanted} and its branch are both gone; choose a new workspace for the lane."
+    PROJECT_MOVED = (
+        "workspace:project-moved",
+        "The project of {wanted} is not where it was ({seen}); point the project at its new place.",
+    )
+    OTHER_BRANCH = "workspace:other-branch", "{wanted} should be on branch {branch} but is on {seen}."
+    NO_GIT = "workspace:no-git", "{wanted} should be on branch {branch} but is no git worktree ({seen})."
+    FOREIGN_MARKER = "workspace:foreign-marker", "{wanted} carries the marker of another lane ({seen})."
+    OUTSIDE_ROOT = "workspace:outside-root", "{wanted} leads outside of its root, to {seen}."
+    CANNOT_MAKE = "workspace:cannot-make", "{wanted} cannot be made: {seen}"
+
+
+FOUND_TABLE: dict[Found, tuple[PlaceStep, FoundReason]] = {
+    Found.READY: (PlaceStep.USE, FoundReason.READY),
+    Found.NOT_MADE: (PlaceStep.MAKE, FoundReason.MADE),
+    Found.ORPHANED_REFERENCE: (PlaceStep.REPAIR_THEN_MAKE, FoundReason.REPAIRED),
+    Found.DIRECTORY_GONE: (PlaceStep.MAKE_AGAIN, FoundReason.MADE_AGAIN),
+    Found.BRANCH_GONE: (PlaceStep.HOLD, FoundReason.BRANCH_GONE),
+    Found.PROJECT_MOVED: (PlaceStep.HOLD, FoundReason.PROJECT_MOVED),
+    Found.OTHER_BRANCH: (PlaceStep.HOLD, FoundReason.OTHER_BRANCH),
+    Found.NO_GIT: (PlaceStep.HOLD, FoundReason.NO_GIT),
+    Found.FOREIGN_MARKER: (PlaceStep.HOLD, FoundReason.FOREIGN_MARKER),
+    Found.OUTSIDE_ROOT: (PlaceStep.HOLD, FoundReason.OUTSIDE_ROOT),
+    Found.CANNOT_MAKE: (PlaceStep.HOLD, FoundReason.CANNOT_MAKE),
+}
+"""No answer of the disk leads to another directory: it is used, made, or the run is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettledPlace:
+    step: PlaceStep
+    reason: FoundReason
+    words: str
+
+
+def settle_place(workspace: Workspace, found: Found, seen: str = "") -> SettledPlace:
+    """What to do with the chosen workspace now that its machine has looked; `seen` is what was there instead."""
+    step, reason = FOUND_TABLE[found]
+    return SettledPlace(step, reason, reason.fill(wanted=workspace.directory, branch=workspace.branch, seen=seen))

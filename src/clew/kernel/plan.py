@@ -1,0 +1,170 @@
+"""The plan: what was decided for a run, with everything it was decided from."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clew.kernel.ids import AccountId, EntrySeq, NativeId, SessionId
+from clew.kernel.permission import ModeChoice, PermissionMode
+from clew.kernel.place import PlaceChoice, Workspace
+from clew.kernel.reason import Reason
+from clew.kernel.rule import Wanted
+from clew.kernel.session import Session, SessionEvent
+from clew.kernel.situation import ReadState, Situation
+from clew.kernel.trace import Considered, Step, passed_over, steps_of
+
+
+class Outcome(StrEnum):
+    """The closed set of what a decision can say."""
+
+    RESUME = "resume"
+    FORK = "fork"
+    TRANSFER = "transfer"
+    RESEED = "reseed"
+    BLANK = "blank"
+    HOLD = "hold"
+
+
+USES_EARLIER_SESSION = frozenset({Outcome.RESUME, Outcome.FORK, Outcome.TRANSFER})
+STARTS_NEW_SESSION = frozenset({Outcome.RESEED, Outcome.BLANK})
+
+
+class WaitsFor(StrEnum):
+    """What ends a hold."""
+
+    ANOTHER_TRY = "another-try"
+    SESSION_FREE = "session-free"
+    PERSON = "person"
+
+
+class PlanReason(Reason):
+    FITS = "session:fits", "Generation {session.generation} fits in every point that must match."
+    FIRST = "lane:first", "The lane has had no session yet."
+    ISOLATED = "scope:isolated", "The run keeps a context of its own, so it is told only what the wake says."
+    FRESH_DEMANDED = "reset:demanded", "A fresh start was demanded by wake {wake}."
+    POLICY_ASSIGNMENT = "policy:assignment", "By policy an assignment starts afresh."
+    POLICY_COMMENT = "policy:comment", "By policy a comment starts afresh."
+    POLICY_MENTION = "policy:mention", "By policy a mention starts afresh."
+    POLICY_CHAT = "policy:chat", "By policy a chat message starts afresh."
+    POLICY_REVIEW = "policy:review", "By policy a review starts afresh."
+    POLICY_TIMER = "policy:timer", "By policy a timer starts afresh."
+    POLICY_EVENT = "policy:event", "By policy an event starts afresh."
+    POLICY_MANUAL = "policy:manual", "By policy a manual wake starts afresh."
+    POLICY_RETRY = "policy:retry", "By policy a retry starts afresh."
+    ACCOUNT_WITHHELD = (
+        "account:withheld",
+        "The account changed from {session.account} to {account}; the earlier history is not shown to the new one.",
+    )
+    SOURCE_FAILED = "source:failed", "The sessions could not be looked up ({source}): {detail}"
+    ASKED_NONE = "asked:none", "Run {run} was asked for, and no session of it is known."
+    ASKED_UNUSABLE = "asked:unusable", "The session of run {run} was asked for and cannot be used: {why}"
+
+
+class Audience(StrEnum):
+    USER = "user"
+    AGENT = "agent"
+
+
+class NoticeReason(Reason):
+    """What somebody must be told beside the plan."""
+
+    HISTORY_WITHHELD = "notice:history-withheld", "The history made under account {session.account} was not handed on."
+    CATCH_UP_WITHHELD = "notice:catch-up-withheld", "What was written under other accounts is left out: {accounts}."
+    MACHINERY_GONE = "notice:machinery-gone", "The last run ended abruptly. Do not wait for what is gone: {gone}."
+    ASKED_OVER_POLICY = "notice:asked", "The session of run {run} is used because a person asked for it."
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    audience: Audience
+    reason: NoticeReason
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A change of a session's state that the decision implies and the store records."""
+
+    session: SessionId
+    event: SessionEvent
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """The journal entries a session has not seen: those after `after`, up to and with `through`."""
+
+    after: EntrySeq
+    through: EntrySeq
+
+    def __contains__(self, entry: EntrySeq) -> bool:
+        return self.after < entry <= self.through
+
+    def __len__(self) -> int:
+        return self.through - self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was decided. `session` is the one to continue, or the one to wait for; a new session has none.
+
+    `native_id` is what the agent must say it opened, where that is known beforehand. `act_on` are the entries
+    the wakes want answered; all else in `catch_up` is background. `proven` tells that a probe found the session.
+    """
+
+    outcome: Outcome
+    reason: Reason
+    words: str
+    situation: Situation
+    session: Session | None
+    native_id: NativeId | None
+    workspace: Workspace | None
+    mode: PermissionMode | None
+    model: str | None
+    catch_up: CatchUp
+    act_on: tuple[EntrySeq, ...]
+    withheld_accounts: frozenset[AccountId]
+    proven: bool
+    waits_for: WaitsFor | None
+    marks: tuple[Mark, ...]
+    notices: tuple[Notice, ...]
+    considered: tuple[Considered, ...]
+    not_needed: tuple[Session, ...]
+    place: PlaceChoice
+    mode_choice: ModeChoice
+    wanted: Wanted
+
+    @property
+    def needs_probe(self) -> bool:
+        """Whether the agent must be asked for the session before anything is opened."""
+        return self.outcome in USES_EARLIER_SESSION and not self.proven
+
+    @property
+    def trace(self) -> tuple[Step, ...]:
+        """Every source, session and rule in the order they were asked, and what came of it. Made when read."""
+        return (
+            *(_read_step(read.source, read.state, read.detail) for read in self.situation.sources),
+            Step(
+                "workspace", "place", "hold" if self.workspace is None else "use", self.place.reason, self.place.words
+            ),
+            Step("mode", "permission", str(self.mode), self.mode_choice.reason, self.mode_choice.words),
+            *(step for each in self.considered for step in steps_of(each, self.wanted)),
+            *map(passed_over, self.not_needed),
+            *(
+                Step(str(probed.session), "probe", probed.probe.kind, f"probe:{probed.probe.kind}", probed.probe.detail)
+                for probed in self.situation.probes
+            ),
+            *(Step(notice.audience, "notice", "told", notice.reason.code, notice.words) for notice in self.notices),
+            Step("plan", "outcome", self.outcome, self.reason.code, self.words),
+        )
+
+
+_READ_WORDS: dict[ReadState, str] = {
+    ReadState.ANSWERED: "It has sessions to consider.",
+    ReadState.EMPTY: "It has no session.",
+    ReadState.NOT_READ: "It was not read: {detail}.",
+    ReadState.FAILED: "It could not be read: {detail}",
+}
+
+
+def _read_step(source: str, state: ReadState, detail: str) -> Step:
+    return Step(source, "source", state, f"source:{state}", _READ_WORDS[state].format(detail=detail))

@@ -1,0 +1,49 @@
+"""Receipts: what became of a wake, so that "why" and "why not" both have an answer."""
+
+from dataclasses import dataclass
+
+from clew.kernel.admission import Admission, Verdict
+from clew.kernel.ids import Instant, RunId, WakeId
+from clew.kernel.reason import Reason
+from clew.kernel.wake import WakeEnd, WakeState
+
+
+class Served(Reason):
+    BY_RUN = "served:by-run", "Run {run} served it."
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One line of a wake's record: the state it is in since `at`, and why."""
+
+    wake: WakeId
+    state: WakeState
+    reason: Reason
+    words: str
+    at: Instant
+
+
+CANCELLING = frozenset({WakeEnd.REASSIGNED, WakeEnd.CLOSED, WakeEnd.BY_USER, WakeEnd.GAVE_UP})
+"""The ends that somebody or something brought about after the wake was accepted; all others are skips."""
+
+ADMITTED: dict[Verdict, WakeState] = {
+    Verdict.ACCEPT: WakeState.PENDING,
+    Verdict.DEFER: WakeState.PENDING,
+    Verdict.SKIP: WakeState.SKIPPED,
+    Verdict.REFUSE: WakeState.SKIPPED,
+}
+"""A refused wake was never queued; its receipt alone remains, as that of a skipped one."""
+
+
+def on_admission(wake: WakeId, admission: Admission, at: Instant) -> Receipt:
+    return Receipt(wake, ADMITTED[admission.verdict], admission.reason, admission.words, at)
+
+
+def on_end(wake: WakeId, end: WakeEnd, at: Instant, **facts: object) -> Receipt:
+    """The receipt of a wake that ended other than served; `facts` fill the sentence's places."""
+    state = WakeState.CANCELLED if end in CANCELLING else WakeState.SKIPPED
+    return Receipt(wake, state, end, end.fill(**facts), at)
+
+
+def on_served(wake: WakeId, run: RunId, at: Instant) -> Receipt:
+    return Receipt(wake, WakeState.SERVED, Served.BY_RUN, Served.BY_RUN.fill(run=run), at)

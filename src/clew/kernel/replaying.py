@@ -1,0 +1,72 @@
+"""Replay: a kept decision made again, under its own policy or another."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from clew.kernel.decision import decide
+from clew.kernel.plan import Plan
+from clew.kernel.record import Json, RecordError, situation_from_record, situation_to_record
+from clew.kernel.situation import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One point in which a plan differs from the kept one."""
+
+    field: str
+    was: Json
+    now: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    plan: Plan
+    changes: tuple[Change, ...]
+
+    @property
+    def same(self) -> bool:
+        return not self.changes
+
+
+def plan_to_record(plan: Plan) -> dict[str, Json]:
+    """What was decided, without what it was decided from. Words stand apart from what a program compares."""
+    workspace = plan.workspace
+    return {
+        "outcome": plan.outcome.value,
+        "code": plan.reason.code,
+        "session": None if plan.session is None else plan.session.id,
+        "native_id": plan.native_id,
+        "workspace": None if workspace is None else {"id": workspace.id, "directory": workspace.directory.place},
+        "mode": None if plan.mode is None else plan.mode.value,
+        "model": plan.model,
+        "catch_up": [plan.catch_up.after, plan.catch_up.through],
+        "act_on": list(plan.act_on),
+        "withheld_accounts": [*sorted(plan.withheld_accounts)],
+        "proven": plan.proven,
+        "waits_for": None if plan.waits_for is None else plan.waits_for.value,
+        "marks": [[mark.session, mark.event.value, mark.reason.code] for mark in plan.marks],
+        "notices": [[notice.audience.value, notice.reason.code, notice.words] for notice in plan.notices],
+        "words": plan.words,
+        "trace": [[step.subject, step.rule, step.outcome, step.code, step.words] for step in plan.trace],
+    }
+
+
+def decision_to_record(plan: Plan) -> dict[str, Json]:
+    """A whole decision: its situation and its plan. This is what a store keeps."""
+    return {**situation_to_record(plan.situation), "plan": plan_to_record(plan)}
+
+
+# A later release may put a sentence better; that is no other decision.
+_WORDING = frozenset({"words", "trace", "notices"})
+
+
+def replay(record: Mapping[str, object], policy: Policy | None = None) -> Replay:
+    """Decide a kept situation again. With `policy`, as that policy would have had it."""
+    kept = record.get("plan")
+    if not isinstance(kept, dict):
+        raise RecordError("the record has no plan to compare with")
+    situation = situation_from_record(record)
+    plan = decide(situation if policy is None else replace(situation, policy=policy))
+    now = plan_to_record(plan)
+    changes = (Change(name, kept.get(name), now[name]) for name in now if name not in _WORDING)
+    return Replay(plan, tuple(change for change in changes if change.was != change.now))

@@ -1,0 +1,164 @@
+"""Trying again: which failures are worth it, when, and whether the prompt may go out a second time."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clew.kernel.ids import Instant
+from clew.kernel.reason import Reason
+
+
+class FailureKind(StrEnum):
+    """How a run failed. Crashed: its agent died; interrupted: its daemon or server was restarted or lost it."""
+
+    TRANSIENT = "transient"
+    PERMANENT = "permanent"
+    USAGE_LIMIT = "usage-limit"
+    CRASHED = "crashed"
+    INTERRUPTED = "interrupted"
+    RESUME_REJECTED = "resume-rejected"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What failed, and how far the run had come: `pinned` means that its session can be found again."""
+
+    kind: FailureKind
+    why: str
+    prompt_sent: bool = False
+    pinned: bool = False
+    tool_ran: bool = False
+    reopened: bool = False
+    reset_at: Instant | None = None
+
+
+class Redo(StrEnum):
+    """Resend: no agent took this run's prompt, so the next one sends what its session has not seen.
+
+    Continue: the session that took it is resumed and told what was interrupted; the prompt is not sent again.
+    """
+
+    RESEND = "resend"
+    CONTINUE = "continue"
+
+
+class Progress(StrEnum):
+    UNSENT = "unsent"
+    SENT = "sent"
+    PINNED = "pinned"
+
+
+REDO_TABLE: dict[tuple[FailureKind, Progress], Redo] = {
+    (FailureKind.TRANSIENT, Progress.UNSENT): Redo.RESEND,
+    (FailureKind.TRANSIENT, Progress.PINNED): Redo.CONTINUE,
+    (FailureKind.USAGE_LIMIT, Progress.UNSENT): Redo.RESEND,
+    (FailureKind.USAGE_LIMIT, Progress.PINNED): Redo.CONTINUE,
+    (FailureKind.CRASHED, Progress.UNSENT): Redo.RESEND,
+    (FailureKind.CRASHED, Progress.PINNED): Redo.CONTINUE,
+    (FailureKind.INTERRUPTED, Progress.UNSENT): Redo.RESEND,
+    (FailureKind.INTERRUPTED, Progress.PINNED): Redo.CONTINUE,
+    (FailureKind.UNKNOWN, Progress.UNSENT): Redo.RESEND,
+}
+"""A pair that is not listed is not done again by itself. Nothing sent is ever resent."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """`spread` is the part of a delay that jitter may take off; `return_within` spreads the end of a usage limit."""
+
+    max_tries: int = 5
+    base: float = 5.0
+    factor: float = 2.0
+    cap: float = 900.0
+    spread: float = 0.5
+    return_within: float = 120.0
+    longest_hold: float = 8 * 86_400.0
+
+
+class RetryStep(StrEnum):
+    AGAIN = "again"
+    HOLD = "hold"
+    GIVE_UP = "give-up"
+    ASK = "ask"
+
+
+class RetryReason(Reason):
+    BACKOFF = "retry:backoff", "Tried again in {wait:.0f} s, try {next} of {policy.max_tries}: {failure.why}"
+    AT_ONCE = "retry:at-once", "Tried again at once, try {next} of {policy.max_tries}: {failure.why}"
+    USAGE_LIMIT = "retry:usage-limit", "Held for {wait:.0f} s, until the usage limit is reset: {failure.why}"
+    NEW_SESSION = "retry:new-session", "The session refused to be resumed; a new one is tried once: {failure.why}"
+    PERMANENT = "retry:permanent", "Trying again would fail the same way: {failure.why}"
+    TRIED_OUT = "retry:tried-out", "It failed {tries} times, and {policy.max_tries} are allowed: {failure.why}"
+    REJECTED_AGAIN = "retry:rejected-again", "A new session was tried already: {failure.why}"
+    TOO_LONG = "retry:too-long", "The usage limit is reset in {wait:.0f} s, too far off to wait unasked: {failure.why}"
+    NOT_RESENT = "retry:not-resent", "The agent may have acted on the prompt, so it is not sent again: {failure.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class RetryChoice:
+    """What to do about a failure: `at` is when, `redo` how; both are None when a person has to act."""
+
+    step: RetryStep
+    reason: RetryReason
+    failure: Failure
+    tries: int
+    policy: RetryPolicy
+    wait: float = 0.0
+    at: Instant | None = None
+    redo: Redo | None = None
+
+    @property
+    def earlier_allowed_by_person(self) -> bool:
+        return self.at is not None
+
+    @property
+    def words(self) -> str:
+        return self.reason.fill(
+            failure=self.failure, tries=self.tries, next=self.tries + 1, policy=self.policy, wait=self.wait
+        )
+
+
+def progress(failure: Failure) -> Progress:
+    if not failure.prompt_sent:
+        return Progress.UNSENT
+    return Progress.PINNED if failure.pinned else Progress.SENT
+
+
+def backoff(tries: int, policy: RetryPolicy, jitter: float) -> float:
+    """Seconds to wait after that many tries: growing up to the cap, less what jitter takes off."""
+    try:
+        grown = policy.base * float(policy.factor) ** (tries - 1)
+    except OverflowError:
+        grown = policy.cap
+    return min(grown, policy.cap) * (1.0 - policy.spread * jitter)
+
+
+def retry(failure: Failure, tries: int, policy: RetryPolicy, now: Instant, jitter: float) -> RetryChoice:
+    """What follows a failure, given the tries made so far (this one included) and a jitter in [0, 1)."""
+
+    def choose(step: RetryStep, reason: RetryReason, wait: float = 0.0, redo: Redo | None = None) -> RetryChoice:
+        at = None if redo is None else now + wait
+        return RetryChoice(step, reason, failure, tries, policy, wait, at, redo)
+
+    if failure.kind is FailureKind.PERMANENT:
+        return choose(RetryStep.GIVE_UP, RetryReason.PERMANENT)
+    if failure.kind is FailureKind.RESUME_REJECTED:
+        if failure.tool_ran:
+            return choose(RetryStep.ASK, RetryReason.NOT_RESENT)
+        if failure.reopened:
+            return choose(RetryStep.GIVE_UP, RetryReason.REJECTED_AGAIN)
+        # The prompt was refused along with the session, so no agent has it.
+        return choose(RetryStep.AGAIN, RetryReason.NEW_SESSION, redo=Redo.RESEND)
+    redo = REDO_TABLE.get((failure.kind, progress(failure)))
+    if redo is None:
+        return choose(RetryStep.ASK, RetryReason.NOT_RESENT)
+    if tries >= policy.max_tries:
+        return choose(RetryStep.GIVE_UP, RetryReason.TRIED_OUT)
+    if failure.kind is FailureKind.USAGE_LIMIT and failure.reset_at is not None:
+        left = max(0.0, failure.reset_at - now)
+        if left > policy.longest_hold:
+            return choose(RetryStep.ASK, RetryReason.TOO_LONG, left)
+        return choose(RetryStep.HOLD, RetryReason.USAGE_LIMIT, left + policy.return_within * jitter, redo)
+    if failure.kind is FailureKind.INTERRUPTED:
+        return choose(RetryStep.AGAIN, RetryReason.AT_ONCE, redo=redo)
+    return choose(RetryStep.AGAIN, RetryReason.BACKOFF, backoff(tries, policy, jitter), redo)

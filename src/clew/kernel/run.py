@@ -1,0 +1,229 @@
+"""Runs: the states of one attempt to serve a lane, the fence that guards them, and what an end means for its wakes."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from clew.kernel.ids import Instant, LaneId, RunId, SessionId
+from clew.kernel.reason import Reason
+from clew.kernel.wake import WakeEnd, WakeEvent
+
+
+class RunState(StrEnum):
+    """Where a run is. Waiting means that an approval or a question is open; stopping, that its agent is told to end."""
+
+    QUEUED = "queued"
+    CLAIMED = "claimed"
+    OPENING = "opening"
+    RUNNING = "running"
+    WAITING = "waiting"
+    STOPPING = "stopping"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+class RunEvent(StrEnum):
+    """What can happen to a run.
+
+    `prompt` is recorded before the prompt goes out, so a run that is still opening has certainly sent none.
+    `answer` closes the last open question, `return` gives a claim back, `reopen` tries a new session once.
+    """
+
+    CLAIM = "claim"
+    OPEN = "open"
+    REOPEN = "reopen"
+    PROMPT = "prompt"
+    TOOL = "tool"
+    ASK = "ask"
+    ANSWER = "answer"
+    RENEW = "renew"
+    RETURN = "return"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    STOPPED = "stopped"
+    CANCEL = "cancel"
+    LAPSE = "lapse"
+    RESTART = "restart"
+
+
+RUN_TABLE: dict[tuple[RunState, RunEvent], RunState] = {
+    (RunState.QUEUED, RunEvent.CLAIM): RunState.CLAIMED,
+    (RunState.QUEUED, RunEvent.CANCEL): RunState.CANCELLED,
+    (RunState.CLAIMED, RunEvent.OPEN): RunState.OPENING,
+    (RunState.CLAIMED, RunEvent.RENEW): RunState.CLAIMED,
+    (RunState.CLAIMED, RunEvent.RETURN): RunState.QUEUED,
+    (RunState.CLAIMED, RunEvent.FAIL): RunState.FAILED,
+    (RunState.CLAIMED, RunEvent.CANCEL): RunState.STOPPING,
+    (RunState.CLAIMED, RunEvent.LAPSE): RunState.QUEUED,
+    (RunState.CLAIMED, RunEvent.RESTART): RunState.QUEUED,
+    (RunState.OPENING, RunEvent.REOPEN): RunState.OPENING,
+    (RunState.OPENING, RunEvent.PROMPT): RunState.RUNNING,
+    (RunState.OPENING, RunEvent.RENEW): RunState.OPENING,
+    (RunState.OPENING, RunEvent.RETURN): RunState.QUEUED,
+    (RunState.OPENING, RunEvent.FAIL): RunState.FAILED,
+    (RunState.OPENING, RunEvent.CANCEL): RunState.STOPPING,
+    (RunState.OPENING, RunEvent.LAPSE): RunState.QUEUED,
+    (RunState.OPENING, RunEvent.RESTART): RunState.QUEUED,
+    (RunState.RUNNING, RunEvent.REOPEN): RunState.OPENING,
+    (RunState.RUNNING, RunEvent.TOOL): RunState.RUNNING,
+    (RunState.RUNNING, RunEvent.ASK): RunState.WAITING,
+    (RunState.RUNNING, RunEvent.RENEW): RunState.RUNNING,
+    (RunState.RUNNING, RunEvent.SUCCEED): RunState.SUCCEEDED,
+    (RunState.RUNNING, RunEvent.FAIL): RunState.FAILED,
+    (RunState.RUNNING, RunEvent.STOPPED): RunState.CANCELLED,
+    (RunState.RUNNING, RunEvent.CANCEL): RunState.STOPPING,
+    (RunState.RUNNING, RunEvent.LAPSE): RunState.LOST,
+    (RunState.RUNNING, RunEvent.RESTART): RunState.LOST,
+    (RunState.WAITING, RunEvent.TOOL): RunState.WAITING,
+    (RunState.WAITING, RunEvent.ASK): RunState.WAITING,
+    (RunState.WAITING, RunEvent.ANSWER): RunState.RUNNING,
+    (RunState.WAITING, RunEvent.RENEW): RunState.WAITING,
+    (RunState.WAITING, RunEvent.SUCCEED): RunState.SUCCEEDED,
+    (RunState.WAITING, RunEvent.FAIL): RunState.FAILED,
+    (RunState.WAITING, RunEvent.STOPPED): RunState.CANCELLED,
+    (RunState.WAITING, RunEvent.CANCEL): RunState.STOPPING,
+    (RunState.WAITING, RunEvent.LAPSE): RunState.LOST,
+    (RunState.WAITING, RunEvent.RESTART): RunState.LOST,
+    (RunState.STOPPING, RunEvent.OPEN): RunState.STOPPING,
+    (RunState.STOPPING, RunEvent.TOOL): RunState.STOPPING,
+    (RunState.STOPPING, RunEvent.ASK): RunState.STOPPING,
+    (RunState.STOPPING, RunEvent.ANSWER): RunState.STOPPING,
+    (RunState.STOPPING, RunEvent.RENEW): RunState.STOPPING,
+    (RunState.STOPPING, RunEvent.CANCEL): RunState.STOPPING,
+    (RunState.STOPPING, RunEvent.RETURN): RunState.CANCELLED,
+    (RunState.STOPPING, RunEvent.SUCCEED): RunState.CANCELLED,
+    (RunState.STOPPING, RunEvent.FAIL): RunState.CANCELLED,
+    (RunState.STOPPING, RunEvent.STOPPED): RunState.CANCELLED,
+    (RunState.STOPPING, RunEvent.LAPSE): RunState.CANCELLED,
+    (RunState.STOPPING, RunEvent.RESTART): RunState.CANCELLED,
+}
+"""A pair that is not listed cannot happen. What is lost before the prompt is queued again; after it, never."""
+
+RUN_ENDS = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.LOST})
+
+CARRYING = frozenset({RunState.CLAIMED, RunState.OPENING, RunState.RUNNING, RunState.WAITING})
+"""The states in which a run holds its lane's wakes; while it is queued they are pending, and cancelled on their own."""
+
+LIVE = CARRYING | {RunState.STOPPING}
+"""The states in which a run holds its lane: an agent may be at work."""
+
+BY_SERVER = frozenset({RunEvent.CLAIM, RunEvent.CANCEL, RunEvent.LAPSE, RunEvent.RESTART})
+"""What the server itself decides; all else is reported by the daemon that holds the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One attempt to serve a lane. `attempt` is the fence: each claim raises it, and older ones count no more.
+
+    `session` is what it has pinned. The three flags say how far it came, which decides what may be done again.
+    """
+
+    id: RunId
+    lane: LaneId
+    state: RunState = RunState.QUEUED
+    attempt: int = 0
+    lease_until: Instant | None = None
+    session: SessionId | None = None
+    prompt_sent: bool = False
+    tool_ran: bool = False
+    reopened: bool = False
+
+
+class RunRefusal(Reason):
+    STALE = "run:stale", "Attempt {attempt} does not hold run {run.id}, which is {run.state} at attempt {run.attempt}."
+    FINAL = "run:final", "Run {run.id} has already ended as {run.state}; {event} comes too late."
+    IMPOSSIBLE = "run:impossible", "Run {run.id} is {run.state}; {event} cannot happen to it now."
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an event made of a run; when refused, the run is the one that was there, untouched.
+
+    `settles` says that the run lets go of its wakes here, once and for all: `wakes_on` says how.
+    """
+
+    run: Run
+    event: RunEvent
+    attempt: int
+    refused: RunRefusal | None = None
+    settles: bool = False
+
+    @property
+    def words(self) -> str:
+        return self.refused.fill(run=self.run, event=self.event, attempt=self.attempt) if self.refused else ""
+
+
+def holds(run: Run, attempt: int) -> bool:
+    """Whether what that attempt reports, a late pin included, may be written: nobody holds a run in the queue."""
+    return attempt == run.attempt and run.state is not RunState.QUEUED
+
+
+def apply(run: Run, event: RunEvent, attempt: int, lease_until: Instant | None = None) -> Applied:
+    """The run after the event, or why there is none. The first end wins; whoever comes later is told of it."""
+    if event in (RunEvent.CLAIM, RunEvent.RENEW) and lease_until is None:
+        raise ValueError(f"a {event} needs a lease: without one a run could be held forever")
+    if not (holds(run, attempt) or (attempt == run.attempt and event in BY_SERVER)):
+        return Applied(run, event, attempt, RunRefusal.STALE)
+    if run.state in RUN_ENDS:
+        return Applied(run, event, attempt, RunRefusal.FINAL)
+    state = RUN_TABLE.get((run.state, event))
+    if state is None or (event is RunEvent.REOPEN and (run.tool_ran or run.reopened)):
+        return Applied(run, event, attempt, RunRefusal.IMPOSSIBLE)
+    leased = run.lease_until if lease_until is None else lease_until
+    after = replace(
+        run,
+        state=state,
+        attempt=run.attempt + 1 if event is RunEvent.CLAIM else run.attempt,
+        lease_until=leased if state in LIVE else None,
+        # A session that refuses to be resumed has refused the prompt too.
+        prompt_sent=event is RunEvent.PROMPT or (run.prompt_sent and event is not RunEvent.REOPEN),
+        tool_ran=run.tool_ran or event is RunEvent.TOOL,
+        reopened=run.reopened or event is RunEvent.REOPEN,
+    )
+    return Applied(after, event, attempt, settles=run.state in CARRYING and state not in CARRYING)
+
+
+class RunOutcome(Reason):
+    """Why a run let go of its wakes."""
+
+    ANSWERED = "run:answered", "The agent ended its turn."
+    RETRYING = "run:retrying", "It failed and will be tried again: {why}"
+    GAVE_UP = "run:gave-up", "It failed and will not be tried again: {why}"
+    RETURNED = "run:returned", "Its claim was given back: {why}"
+    LEASE_LOST = "run:lease-lost", "Its daemon was silent for longer than allowed."
+    RESTARTED = "run:daemon-restarted", "Its daemon was started anew."
+    INTERRUPTED = "run:interrupted", "A newer wake interrupted it; the next run takes along what this one carried."
+    STOPPED = "run:stopped", "A person stopped it at the agent itself."
+    BY_USER = "run:by-user", "A person cancelled it."
+    REASSIGNED = "run:reassigned", "The thread was given to another agent."
+    CLOSED = "run:closed", "The thread was closed."
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What an outcome does: to the run, to every wake it carried, and why a wake ended unserved."""
+
+    run: RunEvent
+    wakes: WakeEvent
+    why: WakeEnd | None = None
+
+
+SETTLEMENTS: dict[RunOutcome, Settlement] = {
+    RunOutcome.ANSWERED: Settlement(RunEvent.SUCCEED, WakeEvent.SERVE),
+    RunOutcome.RETRYING: Settlement(RunEvent.FAIL, WakeEvent.RELEASE),
+    RunOutcome.GAVE_UP: Settlement(RunEvent.FAIL, WakeEvent.CANCEL, WakeEnd.GAVE_UP),
+    RunOutcome.RETURNED: Settlement(RunEvent.RETURN, WakeEvent.RELEASE),
+    RunOutcome.LEASE_LOST: Settlement(RunEvent.LAPSE, WakeEvent.RELEASE),
+    RunOutcome.RESTARTED: Settlement(RunEvent.RESTART, WakeEvent.RELEASE),
+    RunOutcome.INTERRUPTED: Settlement(RunEvent.CANCEL, WakeEvent.RELEASE),
+    RunOutcome.STOPPED: Settlement(RunEvent.STOPPED, WakeEvent.CANCEL, WakeEnd.BY_USER),
+    RunOutcome.BY_USER: Settlement(RunEvent.CANCEL, WakeEvent.CANCEL, WakeEnd.BY_USER),
+    RunOutcome.REASSIGNED: Settlement(RunEvent.CANCEL, WakeEvent.CANCEL, WakeEnd.REASSIGNED),
+    RunOutcome.CLOSED: Settlement(RunEvent.CANCEL, WakeEvent.CANCEL, WakeEnd.CLOSED),
+}
+
+
+def wakes_on(outcome: RunOutcome) -> Settlement:
+    """What becomes of every wake that the run carried: it is served, pending again, or cancelled with a reason."""
+    return SETTLEMENTS[outcome]

@@ -1,0 +1,186 @@
+"""Sessions: a provider's own conversations, as generations of a lane."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clew.kernel.directory import Directory
+from clew.kernel.ids import (
+    NOTHING_SEEN,
+    AccountId,
+    EntrySeq,
+    Instant,
+    LaneId,
+    NativeId,
+    ProviderName,
+    RuntimeId,
+    ScopeKey,
+    SessionId,
+)
+from clew.kernel.permission import PermissionMode
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The versioned value an adapter needs to find its session again; `extra` is the provider's own."""
+
+    version: int
+    native_id: NativeId
+    extra: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableCursor:
+    """A stored cursor that is not one; it is never handed to a provider."""
+
+    why: str
+
+
+def write_cursor(cursor: Cursor) -> str:
+    return json.dumps({"v": cursor.version, "id": cursor.native_id, "extra": cursor.extra}, ensure_ascii=False)
+
+
+def read_cursor(text: str | None) -> Cursor | UnreadableCursor | None:
+    """None where nothing was stored; a fault instead of a guess where it cannot be read."""
+    if text is None:
+        return None
+    try:
+        stored = json.loads(text)
+    except (ValueError, RecursionError):
+        return UnreadableCursor("it is not JSON")
+    if not isinstance(stored, dict):
+        return UnreadableCursor("it is not an object")
+    version, native_id, extra = stored.get("v"), stored.get("id"), stored.get("extra", "")
+    if not isinstance(version, int) or isinstance(version, bool):
+        return UnreadableCursor("it has no version number")
+    if not isinstance(native_id, str) or not native_id:
+        return UnreadableCursor("it has no session id")
+    if not isinstance(extra, str):
+        return UnreadableCursor("its extra part is not text")
+    return Cursor(version, NativeId(native_id), extra)
+
+
+class ArchiveState(StrEnum):
+    READY = "ready"
+    CORRUPT = "corrupt"
+    OPTED_OUT = "opted-out"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A copy of the session that another home can restore; `seen` and `turns` are the copy's own, not the session's."""
+
+    format: str
+    seen: EntrySeq
+    turns: int = 0
+    state: ArchiveState = ArchiveState.READY
+
+
+class SessionState(StrEnum):
+    HEALTHY = "healthy"
+    POISONED = "poisoned"
+    LOST = "lost"
+    RETIRED = "retired"
+    SEALED = "sealed"
+    MOVED = "moved"
+
+
+class SessionEvent(StrEnum):
+    TURN_COMPLETED = "turn-completed"
+    POISONED = "poisoned"
+    CONFIRMED_MISSING = "confirmed-missing"
+    RESTORED = "restored"
+    ROTATED = "rotated"
+    SEALED = "sealed"
+    UNSEALED = "unsealed"
+    MOVED = "moved"
+
+
+SESSION_TABLE: dict[tuple[SessionState, SessionEvent], SessionState] = {
+    (SessionState.HEALTHY, SessionEvent.TURN_COMPLETED): SessionState.HEALTHY,
+    (SessionState.HEALTHY, SessionEvent.POISONED): SessionState.POISONED,
+    (SessionState.HEALTHY, SessionEvent.CONFIRMED_MISSING): SessionState.LOST,
+    (SessionState.HEALTHY, SessionEvent.ROTATED): SessionState.RETIRED,
+    (SessionState.HEALTHY, SessionEvent.SEALED): SessionState.SEALED,
+    (SessionState.POISONED, SessionEvent.TURN_COMPLETED): SessionState.HEALTHY,
+    (SessionState.POISONED, SessionEvent.POISONED): SessionState.POISONED,
+    (SessionState.POISONED, SessionEvent.CONFIRMED_MISSING): SessionState.LOST,
+    (SessionState.POISONED, SessionEvent.ROTATED): SessionState.RETIRED,
+    (SessionState.LOST, SessionEvent.TURN_COMPLETED): SessionState.HEALTHY,
+    (SessionState.LOST, SessionEvent.CONFIRMED_MISSING): SessionState.LOST,
+    (SessionState.LOST, SessionEvent.RESTORED): SessionState.HEALTHY,
+    (SessionState.LOST, SessionEvent.ROTATED): SessionState.RETIRED,
+    (SessionState.SEALED, SessionEvent.UNSEALED): SessionState.HEALTHY,
+    (SessionState.SEALED, SessionEvent.MOVED): SessionState.MOVED,
+}
+"""A pair that is not listed changes nothing: retired and moved are final."""
+
+
+def advance_session(state: SessionState, event: SessionEvent) -> SessionState | None:
+    """The next state, or None when the event cannot happen in this one."""
+    return SESSION_TABLE.get((state, event))
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One generation of a lane. Facts as recorded; None means not known, and unknown never matches.
+
+    `busy_with` names the run or the outside program that has it open. `seen` is the last journal entry it
+    was told. `instructions` and `tools` are digests. `proven_at` is when a probe last found it.
+    """
+
+    id: SessionId
+    generation: int
+    lane: LaneId
+    scope: ScopeKey
+    provider: ProviderName
+    runtime: RuntimeId | None
+    directory: Directory
+    cursor: Cursor | UnreadableCursor | None
+    account: AccountId | None = None
+    state: SessionState = SessionState.HEALTHY
+    seen: EntrySeq = NOTHING_SEEN
+    model: str | None = None
+    mode: PermissionMode | None = None
+    instructions: str | None = None
+    tools: str | None = None
+    busy_with: str | None = None
+    turns: int = 0
+    tokens: int = 0
+    size: int = 0
+    born_at: Instant = 0.0
+    archive: Archive | None = None
+    proven_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """When a session is rotated; None sets no limit. `age` is in seconds, `size` in bytes of its own store."""
+
+    turns: int | None = None
+    tokens: int | None = None
+    size: int | None = None
+    age: float | None = None
+
+
+UNLIMITED = SessionLimits()
+
+
+class Standing(StrEnum):
+    """What may be said of a session to a person. Nothing is resumable that was not proven."""
+
+    PROVEN = "proven"
+    UNPROVEN = "unproven"
+    UNUSABLE = "unusable"
+
+
+def standing(session: Session) -> Standing:
+    if session.state is not SessionState.HEALTHY or not isinstance(session.cursor, Cursor):
+        return Standing.UNUSABLE
+    return Standing.UNPROVEN if session.proven_at is None else Standing.PROVEN
+
+
+def known_ids(sessions: Iterable[Session]) -> frozenset[NativeId]:
+    """The native ids that are taken; a new session must have another."""
+    return frozenset(session.cursor.native_id for session in sessions if isinstance(session.cursor, Cursor))

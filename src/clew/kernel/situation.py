@@ -1,0 +1,132 @@
+"""The situation: everything a decision is made from, as one value that can be recorded and replayed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from clew.kernel.capability import Capabilities
+from clew.kernel.ids import (
+    AccountId,
+    EntrySeq,
+    Instant,
+    LaneId,
+    MachineId,
+    NativeId,
+    ProviderName,
+    RunId,
+    RuntimeId,
+    ScopeKey,
+)
+from clew.kernel.permission import PermissionMode
+from clew.kernel.place import PlaceFacts
+from clew.kernel.probe import Probed
+from clew.kernel.session import UNLIMITED, Session, SessionLimits
+from clew.kernel.wake import Demand, ResetPolicy
+
+
+class ModelChange(StrEnum):
+    """What becomes of a session whose agent now has another model."""
+
+    FOLLOW = "follow"
+    RESEED = "reseed"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a user may set. No setting loosens what must match for a session to be resumed."""
+
+    reset: ResetPolicy = field(default_factory=ResetPolicy)
+    limits: SessionLimits = UNLIMITED
+    on_model_change: ModelChange = ModelChange.FOLLOW
+    parallel: bool = False
+    transfer: bool = True
+    history_across_accounts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Where the run takes place and as whom: the run's runtime, never the agent's current one."""
+
+    machine: MachineId
+    runtime: RuntimeId
+    provider: ProviderName
+    capabilities: Capabilities
+    account: AccountId | None = None
+    model: str | None = None
+    mode: PermissionMode = PermissionMode.READ
+    mode_limits: tuple[PermissionMode, ...] = ()
+    instructions: str | None = None
+    tools: str | None = None
+
+
+class Source(StrEnum):
+    """Where candidate sessions come from, in the order in which they are asked."""
+
+    ASKED = "asked"
+    LANE = "lane"
+
+
+class ReadState(StrEnum):
+    ANSWERED = "answered"
+    EMPTY = "empty"
+    NOT_READ = "not-read"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRead:
+    source: Source
+    state: ReadState
+    sessions: tuple[Session, ...] = ()
+    detail: str = ""
+
+
+def gather(demand: Demand, policy: Policy, read: Callable[[Source], Sequence[Session]]) -> tuple[SourceRead, ...]:
+    """Ask the sources in order until one answers; a fresh demand asks none.
+
+    What `read` raises goes through to the caller: a failed look-up must send the claim back, not start afresh.
+    """
+    reads: list[SourceRead] = []
+    answered = "the wake starts afresh" if is_reset(demand, policy) else ""
+    for source in Source:
+        if answered:
+            reads.append(SourceRead(source, ReadState.NOT_READ, detail=answered))
+        elif source is Source.ASKED and demand.resume_run is None:
+            reads.append(SourceRead(source, ReadState.NOT_READ, detail="nobody asked for an earlier run"))
+        else:
+            sessions = tuple(read(source))
+            reads.append(SourceRead(source, ReadState.ANSWERED if sessions else ReadState.EMPTY, sessions))
+            if sessions or source is Source.ASKED:
+                answered = f"the source before it ({source}) decides"
+    return tuple(reads)
+
+
+def is_reset(demand: Demand, policy: Policy) -> bool:
+    """A fresh start was demanded, or a reason resets by policy and nobody asked for an earlier run."""
+    if demand.fresh_asked_by is not None:
+        return True
+    return demand.resume_run is None and not policy.reset.reasons.isdisjoint(demand.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What was known when a run was decided.
+
+    `head` is the last entry of the thread's journal. `fresh_id` is an id to give a new session where the
+    provider takes one. `machinery_gone` names what of the last run's background work did not survive.
+    `probes` is what agents answered since; a plan is settled by deciding again with one more.
+    """
+
+    run: RunId
+    lane: LaneId
+    scope: ScopeKey
+    here: Here
+    demand: Demand
+    sources: tuple[SourceRead, ...]
+    head: EntrySeq
+    place: PlaceFacts
+    policy: Policy = field(default_factory=Policy)
+    now: Instant = 0.0
+    fresh_id: NativeId | None = None
+    machinery_gone: tuple[str, ...] = ()
+    probes: tuple[Probed, ...] = ()

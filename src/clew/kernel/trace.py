@@ -1,0 +1,103 @@
+"""The trace of a decision: every session considered, every rule asked of it, in codes and in words."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clew.kernel.rule import Wanted
+from clew.kernel.rule_reason import Effect, RuleName, RuleReason
+from clew.kernel.session import Session
+
+
+class Route(StrEnum):
+    """How a candidate could serve the run."""
+
+    RESUME = "resume"
+    FORK = "fork"
+    TRANSFER = "transfer"
+    WAIT = "wait"
+    OUT = "out"
+
+
+_ROUTES: dict[Effect, Route] = {
+    Effect.NOTE: Route.RESUME,
+    Effect.FORK: Route.FORK,
+    Effect.CARRY: Route.TRANSFER,
+    Effect.WAIT: Route.WAIT,
+    Effect.OUT: Route.OUT,
+}
+
+
+_RESUME = Route.RESUME
+
+
+def route_of(findings: tuple[RuleReason, ...]) -> Route:
+    return _ROUTES[max([finding.effect for finding in findings])] if findings else _RESUME
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """One candidate and what the rules said of it, up to the first that ruled it out."""
+
+    session: Session
+    findings: tuple[RuleReason, ...]
+
+    @property
+    def route(self) -> Route:
+        return route_of(self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of a trace. `subject` is a session's id, or what else was looked at."""
+
+    subject: str
+    rule: str
+    outcome: str
+    code: str
+    words: str
+
+
+FITS: dict[RuleName, str] = {
+    RuleName.RESET: "The wake accepts earlier sessions.",
+    RuleName.LANE: "It belongs to this lane.",
+    RuleName.SCOPE: "Its context is kept under this run's scope.",
+    RuleName.RECORD: "It is the newest record of its session.",
+    RuleName.STATE: "It is healthy.",
+    RuleName.PROVIDER: "It was made by the provider of this run.",
+    RuleName.ACCOUNT: "It belongs to the account of this run.",
+    RuleName.CURSOR: "Its cursor can be read.",
+    RuleName.ABILITY: "The provider can resume sessions.",
+    RuleName.JOURNAL: "It has seen no more than the journal holds.",
+    RuleName.RUNTIME: "It lives on the runtime of this run.",
+    RuleName.ARCHIVE: "No archive is needed, or a good one is there.",
+    RuleName.DIRECTORY: "It works in the wanted directory.",
+    RuleName.LIMITS: "It is within its limits.",
+    RuleName.MODEL: "Its model is the wanted one.",
+    RuleName.MODE: "Its permission mode is the wanted one.",
+    RuleName.BUSY: "Nobody else is using it.",
+    RuleName.INSTRUCTIONS: "Its instructions are the current ones.",
+    RuleName.TOOLS: "Its list of tools is the current one.",
+}
+
+FIT = "fit"
+
+
+def steps_of(considered: Considered, wanted: Wanted) -> tuple[Step, ...]:
+    """Every rule that was asked of one candidate, with its answer."""
+    session, said = considered.session, {finding.rule: finding for finding in considered.findings}
+    steps: list[Step] = []
+    for rule in RuleName:
+        reason = said.get(rule)
+        if reason is None:
+            steps.append(Step(session.id, rule, FIT, FIT, FITS[rule]))
+            continue
+        words = reason.fill(session=session, wanted=wanted)
+        steps.append(Step(session.id, rule, reason.effect.name.lower(), reason.code, words))
+        if reason.effect is Effect.OUT:
+            break
+    return tuple(steps)
+
+
+def passed_over(session: Session) -> Step:
+    words = "A newer generation serves, so this one is not needed."
+    return Step(session.id, RuleName.RECORD, "not-needed", "not-needed", words)

@@ -1,0 +1,153 @@
+"""The verdict: what the weighed sessions and the rest of the situation come to."""
+
+from typing import NamedTuple
+
+from clew.kernel.ids import RunScope
+from clew.kernel.permission import ModeChoice
+from clew.kernel.place import PlaceChoice
+from clew.kernel.plan import Outcome, PlanReason, WaitsFor
+from clew.kernel.probe import Learned, ProbeReason
+from clew.kernel.reason import Reason
+from clew.kernel.rule import Wanted
+from clew.kernel.rule_reason import Effect, RuleReason
+from clew.kernel.session import Session
+from clew.kernel.situation import ReadState, Situation
+from clew.kernel.trace import Considered, Route
+from clew.kernel.wake import WakeReason
+from clew.kernel.weigh import Weighing
+
+
+class Verdict(NamedTuple):
+    """An outcome and its reason; `session` is the one it is about."""
+
+    outcome: Outcome
+    reason: Reason
+    words: str
+    session: Session | None = None
+    waits_for: WaitsFor | None = None
+
+
+def judge(
+    situation: Situation,
+    place: PlaceChoice,
+    mode: ModeChoice,
+    wanted: Wanted,
+    learned: Learned,
+    weighing: Weighing,
+) -> Verdict:
+    """The first of these that has something to say decides; a new session is the last resort."""
+    return (
+        _cannot_start(situation, place, mode)
+        or _must_wait(learned, wanted)
+        or _continue(weighing.chosen, wanted)
+        or _asked_in_vain(situation, weighing.considered, wanted)
+        or _start_new(situation, weighing.considered, wanted)
+    )
+
+
+def _cannot_start(situation: Situation, place: PlaceChoice, mode: ModeChoice) -> Verdict | None:
+    for read in situation.sources:
+        if read.state is ReadState.FAILED:
+            reason = PlanReason.SOURCE_FAILED
+            words = reason.fill(source=read.source, detail=read.detail)
+            return Verdict(Outcome.HOLD, reason, words, waits_for=WaitsFor.ANOTHER_TRY)
+    if mode.mode is None:
+        return Verdict(Outcome.HOLD, mode.reason, mode.words, waits_for=WaitsFor.PERSON)
+    if place.workspace is None:
+        return Verdict(Outcome.HOLD, place.reason, place.words, waits_for=WaitsFor.PERSON)
+    return None
+
+
+_TRY_AGAIN = frozenset({ProbeReason.UNREACHABLE, ProbeReason.UNSTRUCTURED})
+
+
+def _must_wait(learned: Learned, wanted: Wanted) -> Verdict | None:
+    """An answer that settles nothing holds the run; the cursor is kept and nothing is made."""
+    if learned.hold is None or learned.held is None or wanted.reset:
+        return None
+    waits_for = WaitsFor.ANOTHER_TRY if learned.hold in _TRY_AGAIN else WaitsFor.PERSON
+    words = learned.hold.fill(probe=learned.held.probe)
+    return Verdict(Outcome.HOLD, learned.hold, words, learned.sessions[learned.held.session], waits_for)
+
+
+def _continue(chosen: Considered | None, wanted: Wanted) -> Verdict | None:
+    if chosen is None:
+        return None
+    session = chosen.session
+    match chosen.route:
+        case Route.RESUME:
+            return Verdict(Outcome.RESUME, PlanReason.FITS, PlanReason.FITS.fill(session=session), session)
+        case Route.FORK:
+            return _because(Effect.FORK, Outcome.FORK, chosen, wanted)
+        case Route.TRANSFER:
+            return _because(Effect.CARRY, Outcome.TRANSFER, chosen, wanted)
+        case Route.WAIT:
+            return _because(Effect.WAIT, Outcome.HOLD, chosen, wanted, WaitsFor.SESSION_FREE)
+        case Route.OUT:
+            return None
+
+
+def _because(
+    effect: Effect, outcome: Outcome, chosen: Considered, wanted: Wanted, waits_for: WaitsFor | None = None
+) -> Verdict:
+    reason = next(finding for finding in chosen.findings if finding.effect is effect)
+    return Verdict(outcome, reason, _words(reason, chosen, wanted), chosen.session, waits_for)
+
+
+def _words(reason: RuleReason, considered: Considered, wanted: Wanted) -> str:
+    return reason.fill(session=considered.session, wanted=wanted)
+
+
+def _asked_in_vain(situation: Situation, considered: tuple[Considered, ...], wanted: Wanted) -> Verdict | None:
+    """Who asks for one conversation does not get another: it is surfaced instead."""
+    run = situation.demand.resume_run
+    if run is None or wanted.reset:
+        return None
+    if not considered:
+        return Verdict(
+            Outcome.HOLD, PlanReason.ASKED_NONE, PlanReason.ASKED_NONE.fill(run=run), waits_for=WaitsFor.PERSON
+        )
+    newest = considered[0]
+    words = PlanReason.ASKED_UNUSABLE.fill(run=run, why=_words(newest.findings[-1], newest, wanted))
+    return Verdict(Outcome.HOLD, PlanReason.ASKED_UNUSABLE, words, waits_for=WaitsFor.PERSON)
+
+
+_RESET_REASON: dict[WakeReason, PlanReason] = {
+    WakeReason.ASSIGNMENT: PlanReason.POLICY_ASSIGNMENT,
+    WakeReason.COMMENT: PlanReason.POLICY_COMMENT,
+    WakeReason.MENTION: PlanReason.POLICY_MENTION,
+    WakeReason.CHAT: PlanReason.POLICY_CHAT,
+    WakeReason.REVIEW: PlanReason.POLICY_REVIEW,
+    WakeReason.TIMER: PlanReason.POLICY_TIMER,
+    WakeReason.EVENT: PlanReason.POLICY_EVENT,
+    WakeReason.MANUAL: PlanReason.POLICY_MANUAL,
+    WakeReason.RETRY: PlanReason.POLICY_RETRY,
+}
+
+_NOT_THIS_LANES = frozenset({RuleReason.LANE_OTHER, RuleReason.SCOPE_OTHER})
+
+
+def _start_new(situation: Situation, considered: tuple[Considered, ...], wanted: Wanted) -> Verdict:
+    demand = situation.demand
+    if demand.fresh_asked_by is not None:
+        words = PlanReason.FRESH_DEMANDED.fill(wake=demand.fresh_asked_by)
+        return Verdict(Outcome.BLANK, PlanReason.FRESH_DEMANDED, words)
+    if wanted.reset:
+        reason = next(_RESET_REASON[each] for each in demand.reasons if situation.policy.reset.resets(each))
+        return Verdict(Outcome.BLANK, reason, reason.sentence)
+    if isinstance(situation.scope, RunScope):
+        return Verdict(Outcome.BLANK, PlanReason.ISOLATED, PlanReason.ISOLATED.sentence)
+    own = next((each for each in considered if each.findings[-1] not in _NOT_THIS_LANES), None)
+    if own is None:
+        outcome = Outcome.RESEED if _has_history(situation) else Outcome.BLANK
+        return Verdict(outcome, PlanReason.FIRST, PlanReason.FIRST.sentence)
+    reason_out = own.findings[-1]
+    if reason_out is RuleReason.ACCOUNT_OTHER and not situation.policy.history_across_accounts:
+        words = PlanReason.ACCOUNT_WITHHELD.fill(session=own.session, account=wanted.here.account)
+        return Verdict(Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, words)
+    return Verdict(Outcome.RESEED, reason_out, _words(reason_out, own, wanted))
+
+
+def _has_history(situation: Situation) -> bool:
+    """Whether the journal holds more than what the wakes themselves say."""
+    return situation.head > sum(1 for entry in situation.demand.entries if entry <= situation.head)

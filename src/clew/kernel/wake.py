@@ -1,0 +1,184 @@
+"""Wakes: what asks a lane to act, how several become one demand, and how each one ends."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clew.kernel.ids import AgentId, EntrySeq, Instant, LaneId, RouteKey, RunId, WakeId
+from clew.kernel.reason import Reason
+
+
+class WakeReason(StrEnum):
+    ASSIGNMENT = "assignment"
+    COMMENT = "comment"
+    MENTION = "mention"
+    CHAT = "chat"
+    REVIEW = "review"
+    TIMER = "timer"
+    EVENT = "event"
+    MANUAL = "manual"
+    RETRY = "retry"
+
+
+class Freshness(StrEnum):
+    """Whether a wake accepts the earlier conversation."""
+
+    FOLLOW_POLICY = "follow-policy"
+    FRESH = "fresh"
+
+
+class OriginKind(StrEnum):
+    HUMAN = "human"
+    AGENT = "agent"
+    TIMER = "timer"
+    OUTSIDE = "outside"
+    CLEW = "clew"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who or what asked. `depth` counts the agents that woke one another up to here."""
+
+    kind: OriginKind
+    agent: AgentId | None = None
+    depth: int = 0
+
+
+HUMAN = Origin(OriginKind.HUMAN)
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A durable request that a lane act. `entries` are the journal entries it wants answered."""
+
+    id: WakeId
+    lane: LaneId
+    reason: WakeReason
+    origin: Origin = HUMAN
+    accepted_at: Instant = 0.0
+    entries: tuple[EntrySeq, ...] = ()
+    freshness: Freshness = Freshness.FOLLOW_POLICY
+    resume_run: RunId | None = None
+    priority: int = 0
+    not_before: Instant | None = None
+    route: RouteKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResetPolicy:
+    """The reasons that start a new session by themselves."""
+
+    reasons: frozenset[WakeReason] = frozenset({WakeReason.ASSIGNMENT})
+
+    def resets(self, reason: WakeReason) -> bool:
+        return reason in self.reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What the pending wakes of one lane ask for together."""
+
+    wakes: tuple[WakeId, ...]
+    reasons: tuple[WakeReason, ...]
+    entries: tuple[EntrySeq, ...]
+    fresh_asked_by: WakeId | None
+    resume_run: RunId | None
+    priority: int
+    route: RouteKey | None
+
+
+def arrival(wake: Wake) -> tuple[Instant, WakeId]:
+    return wake.accepted_at, wake.id
+
+
+def coalesce(wakes: Iterable[Wake]) -> Demand:
+    """One demand for all of them, in order of arrival.
+
+    A demand for a fresh start sticks, whoever else asks for what. The latest wish for an earlier
+    run's session counts, as does the latest route; the highest priority carries the rest.
+    """
+    ordered = sorted(wakes, key=arrival)
+    if not ordered:
+        raise ValueError("there is nothing to coalesce: a demand needs at least one wake")
+    if len({wake.lane for wake in ordered}) > 1:
+        raise ValueError("wakes of different lanes cannot be coalesced: each lane has its own conversation")
+    fresh = [wake.id for wake in ordered if wake.freshness is Freshness.FRESH]
+    asked = [wake.resume_run for wake in ordered if wake.resume_run is not None]
+    routes = [wake.route for wake in ordered if wake.route is not None]
+    return Demand(
+        wakes=tuple(wake.id for wake in ordered),
+        reasons=tuple(dict.fromkeys(wake.reason for wake in ordered)),
+        entries=tuple(sorted({entry for wake in ordered for entry in wake.entries})),
+        fresh_asked_by=fresh[0] if fresh else None,
+        resume_run=asked[-1] if asked else None,
+        priority=max(wake.priority for wake in ordered),
+        route=routes[-1] if routes else None,
+    )
+
+
+class WakeState(StrEnum):
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    SERVED = "served"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+class WakeEvent(StrEnum):
+    CLAIM = "claim"
+    RELEASE = "release"
+    SERVE = "serve"
+    SKIP = "skip"
+    CANCEL = "cancel"
+
+
+class WakeEnd(Reason):
+    """Why a wake ended other than served. Every receipt carries one."""
+
+    DUPLICATE = "skipped:duplicate", "The same request was accepted before; this one adds nothing."
+    SELF = "skipped:self", "An agent's own words do not wake it."
+    PING_PONG = "skipped:ping-pong", "Agents have woken one another {depth} times in a row; the limit is {limit}."
+    NOTHING_TO_CHECK = "skipped:nothing-to-check", "The checklist is empty, so there is nothing to ask an agent."
+    NO_ROUTE = "skipped:no-route", "There is no event, and no route that a reply could take."
+    QUIET_HOURS = "skipped:quiet-hours", "These are the agent's quiet hours."
+    LANE_BUSY = "skipped:lane-busy", "The lane is busy; the next tick comes soon enough."
+    DISABLED = "skipped:disabled", "The heartbeat is switched off."
+    LATE = "skipped:late", "It was due while nobody could serve it; one later tick stands for all of these."
+    OVERLAP = "skipped:overlap", "The lane is busy, and its policy refuses wakes meanwhile."
+    REASSIGNED = "cancelled:reassigned", "The thread was given to another agent."
+    CLOSED = "cancelled:closed", "The thread was closed."
+    BY_USER = "cancelled:by-user", "A person cancelled it."
+    GAVE_UP = "cancelled:gave-up", "It was tried as often as allowed: {why}"
+
+
+WAKE_TABLE: dict[tuple[WakeState, WakeEvent], WakeState] = {
+    (WakeState.PENDING, WakeEvent.CLAIM): WakeState.CLAIMED,
+    (WakeState.PENDING, WakeEvent.SKIP): WakeState.SKIPPED,
+    (WakeState.PENDING, WakeEvent.CANCEL): WakeState.CANCELLED,
+    (WakeState.CLAIMED, WakeEvent.RELEASE): WakeState.PENDING,
+    (WakeState.CLAIMED, WakeEvent.SERVE): WakeState.SERVED,
+    (WakeState.CLAIMED, WakeEvent.CANCEL): WakeState.CANCELLED,
+}
+"""A pair that is not listed changes nothing: the three ends are final."""
+
+WAKE_ENDS = frozenset({WakeState.SERVED, WakeState.SKIPPED, WakeState.CANCELLED})
+
+
+def advance_wake(state: WakeState, event: WakeEvent) -> WakeState | None:
+    """The next state, or None when the event cannot happen in this one."""
+    return WAKE_TABLE.get((state, event))
+
+
+def due(wake: Wake, now: Instant) -> bool:
+    return wake.not_before is None or wake.not_before <= now
+
+
+def ready(pending: Iterable[Wake], now: Instant) -> tuple[Wake, ...]:
+    """The lane's pending wakes that a run may take now, in order of arrival.
+
+    A wake parked with a delay (a retry, a deferral) waits for it, unless a person asks for the lane
+    meanwhile: their run takes the parked ones along.
+    """
+    ordered = sorted(pending, key=arrival)
+    takes_all = any(due(wake, now) and wake.origin.kind is OriginKind.HUMAN for wake in ordered)
+    return tuple(wake for wake in ordered if takes_all or due(wake, now))

@@ -1,0 +1,170 @@
+"""The queue: limits, aging, order, and what each run waits for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.kernel.ids import RunId
+from clew.kernel.lease import Presence
+from clew.kernel.queueing import (
+    LANE_LIMIT,
+    Aging,
+    Limits,
+    LiveRuns,
+    QueuedRun,
+    Waiting,
+    WaitReason,
+    claim_key,
+    effective_priority,
+    may_start,
+    rank,
+    waits_for,
+)
+
+LIMITS = Limits(agent=2, runtime=4)
+AGING = Aging(seconds_per_step=300.0)
+IDLE = LiveRuns()
+
+
+def _queued(queued_at: int = 0, priority: int = 0, name: str = "r", not_before: float | None = None) -> QueuedRun:
+    return QueuedRun(RunId(name), float(queued_at), priority, not_before)
+
+
+@pytest.mark.case("R01")
+@pytest.mark.parametrize(
+    ("live", "then"),
+    [
+        (LiveRuns(lane=0, agent=0, runtime=0), None),
+        (LiveRuns(lane=0, agent=1, runtime=3), None),
+        (LiveRuns(lane=1, agent=0, runtime=0), WaitReason.LANE_BUSY),
+        (LiveRuns(lane=0, agent=2, runtime=0), WaitReason.AGENT_FULL),
+        (LiveRuns(lane=0, agent=3, runtime=9), WaitReason.AGENT_FULL),
+        (LiveRuns(lane=0, agent=0, runtime=4), WaitReason.RUNTIME_FULL),
+        (LiveRuns(lane=2, agent=9, runtime=9), WaitReason.LANE_BUSY),
+    ],
+)
+def test_a_run_starts_only_below_every_limit(live: LiveRuns, then: WaitReason | None) -> None:
+    assert may_start(live, LIMITS) is then
+
+
+@pytest.mark.case("R01")
+@given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
+def test_the_limits_hold_after_every_start(lane: int, agent: int, runtime: int, of_agent: int, of_runtime: int) -> None:
+    if may_start(LiveRuns(lane, agent, runtime), Limits(of_agent, of_runtime)) is None:
+        assert lane + 1 <= LANE_LIMIT
+        assert agent + 1 <= of_agent
+        assert runtime + 1 <= of_runtime
+
+
+def test_a_lane_has_one_live_run_and_the_usual_aging_is_five_minutes() -> None:
+    assert LANE_LIMIT == 1
+    assert Aging() == AGING
+    assert LiveRuns() == LiveRuns(lane=0, agent=0, runtime=0)
+
+
+@pytest.mark.case("R12")
+def test_waiting_raises_the_priority() -> None:
+    run = _queued(queued_at=1000, priority=2)
+    assert effective_priority(run, 1000.0, AGING) == 2.0
+    assert effective_priority(run, 1150.0, AGING) == 2.5
+    assert effective_priority(run, 2500.0, AGING) == 7.0
+    assert effective_priority(run, 400.0, AGING) == 2.0
+
+
+@pytest.mark.case("R12")
+def test_a_step_of_priority_is_worth_its_seconds_and_no_more() -> None:
+    low = _queued(queued_at=0, priority=0, name="low")
+    assert rank(low, AGING) == 0.0
+    assert rank(_queued(queued_at=899, priority=3), AGING) == -1.0
+    assert claim_key(_queued(queued_at=899, priority=3, name="high"), AGING) < claim_key(low, AGING)
+    assert claim_key(_queued(queued_at=900, priority=3, name="high"), AGING) > claim_key(low, AGING)
+
+
+def test_equal_rank_goes_by_arrival_and_then_by_id() -> None:
+    assert claim_key(_queued(600, 2, "b"), AGING) == (0.0, 600.0, "b")
+    runs = [_queued(600, 2, "b"), _queued(0, 0, "z"), _queued(600, 2, "a")]
+    assert [run.id for run in sorted(runs, key=lambda run: claim_key(run, AGING))] == ["z", "a", "b"]
+
+
+@pytest.mark.case("R12")
+@given(
+    st.tuples(st.integers(0, 10_000), st.integers(-5, 5)),
+    st.tuples(st.integers(0, 10_000), st.integers(-5, 5)),
+    st.integers(10_000, 100_000),
+)
+def test_the_stored_rank_orders_as_the_grown_priority_does_at_any_time(
+    one: tuple[int, int], two: tuple[int, int], now: int
+) -> None:
+    aging = Aging(seconds_per_step=256.0)
+    first, second = _queued(*one), _queued(*two)
+    by_rank = rank(first, aging) - rank(second, aging)
+    by_priority = effective_priority(second, now, aging) - effective_priority(first, now, aging)
+    assert by_rank == by_priority * 256.0
+
+
+@pytest.mark.case("R12")
+def test_low_priority_work_moves_while_urgent_work_arrives_forever() -> None:
+    waiting = [_queued(0, 0, "low")]
+    for second in range(0, 10_000, 10):
+        waiting.append(_queued(second, 3, f"high-{second:05}"))
+        first = min(waiting, key=lambda run: claim_key(run, AGING))
+        waiting.remove(first)
+        if first.id == "low":
+            break
+        waiting.append(_queued(second, 3, f"more-{second:05}"))
+    assert first.id == "low"
+
+
+@pytest.mark.case("R12")
+@pytest.mark.parametrize(
+    ("run", "live", "where", "ahead", "reason", "words"),
+    [
+        (_queued(not_before=130.0), LiveRuns(1), Presence.GONE, 1, WaitReason.NOT_YET, "It is not due for 30 s."),
+        (_queued(not_before=100.0), IDLE, Presence.OFFLINE, 1, WaitReason.RUNTIME_AWAY, "Its runtime is offline."),
+        (_queued(not_before=90.0), LiveRuns(1), Presence.GONE, 0, WaitReason.RUNTIME_AWAY, "Its runtime is gone."),
+        (
+            _queued(),
+            LiveRuns(lane=1),
+            Presence.ONLINE,
+            2,
+            WaitReason.LANE_BUSY,
+            "Its lane has a live run; it starts when that one ends.",
+        ),
+        (
+            _queued(),
+            LiveRuns(agent=3),
+            Presence.ONLINE,
+            2,
+            WaitReason.AGENT_FULL,
+            "Its agent has 3 live runs; 2 are allowed.",
+        ),
+        (
+            _queued(),
+            LiveRuns(runtime=5),
+            Presence.ONLINE,
+            2,
+            WaitReason.RUNTIME_FULL,
+            "Its runtime has 5 live runs; 4 are allowed.",
+        ),
+        (_queued(), IDLE, Presence.ONLINE, 1, WaitReason.BEHIND, "Runs that go first: 1."),
+        (
+            _queued(),
+            IDLE,
+            Presence.ONLINE,
+            0,
+            WaitReason.NEXT,
+            "It is next; the runtime takes it with its next claim.",
+        ),
+    ],
+)
+def test_the_queue_says_what_each_waits_for(
+    run: QueuedRun, live: LiveRuns, where: Presence, ahead: int, reason: WaitReason, words: str
+) -> None:
+    left = 30.0 if reason is WaitReason.NOT_YET else 0.0
+    waiting = waits_for(run, live, LIMITS, where, ahead, now=100.0)
+    assert waiting == Waiting(reason, live, LIMITS, where, left, ahead)
+    assert waiting.words == words
+
+
+def test_a_delay_of_less_than_a_second_is_still_a_delay() -> None:
+    assert waits_for(_queued(not_before=100.5), IDLE, LIMITS, Presence.ONLINE, 0, 100.0).reason is WaitReason.NOT_YET
