@@ -100,10 +100,14 @@ def _marks_pytest_reads(tree: ast.Module) -> Iterator[ast.expr]:
                 yield from _each(value)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=mark)) if name.startswith("Test"):
                 yield mark  # TestLanes = pytest.mark.case("W07")(Lanes.TestCase), the way to mark a state machine
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Call(func=mark)) if name.startswith("Test"):
+                yield mark
             case ast.Call(func=ast.Attribute(attr="param"), keywords=keywords):
                 for keyword in keywords:
                     if keyword.arg == "marks":
                         yield from _each(keyword.value)
+            case _:
+                pass
 
 
 def _is_test(node: ast.stmt) -> bool:

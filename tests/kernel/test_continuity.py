@@ -24,6 +24,7 @@ from clew.kernel import (
     Policy,
     ReadState,
     ResetPolicy,
+    Resumability,
     RuleReason,
     RunId,
     RunScope,
@@ -32,7 +33,6 @@ from clew.kernel import (
     SessionState,
     Source,
     SourceRead,
-    Standing,
     UnreadableCursor,
     WaitsFor,
     WakeReason,
@@ -41,7 +41,7 @@ from clew.kernel import (
     decide,
     gather,
     pin,
-    standing,
+    resumability,
 )
 from tests.kernel.kit import (
     ACCOUNT,
@@ -196,8 +196,7 @@ def test_an_asked_session_that_must_not_be_used_is_surfaced_and_not_replaced() -
     plan = decide(situation([session(1, lane=OTHER_LANE)], demand=asked))
     assert (plan.outcome, plan.reason, plan.waits_for) == (Outcome.HOLD, PlanReason.ASKED_UNUSABLE, WaitsFor.PERSON)
     assert plan.words == (
-        "The session of run run-1 was asked for and cannot be used: "
-        f"It belongs to lane {OTHER_LANE}, not to this one."
+        f"The session of run run-1 was asked for and cannot be used: It belongs to lane {OTHER_LANE}, not to this one."
     )
     assert plan.session is None
     assert plan.notices == ()
@@ -411,9 +410,7 @@ def test_back_on_the_first_account_the_other_ones_turns_are_left_out_of_the_catc
     plan = decide(situation([session(1), session(2, account=OTHER_ACCOUNT, cursor=Cursor(1, NativeId("n-b")))]))
     assert (plan.outcome, plan.session) == (Outcome.RESUME, session(1))
     assert plan.withheld_accounts == {OTHER_ACCOUNT}
-    assert [notice.words for notice in plan.notices] == [
-        "What was written under other accounts is left out: me@home."
-    ]
+    assert [notice.words for notice in plan.notices] == ["What was written under other accounts is left out: me@home."]
     seen = decide(situation([session(1, seen=EntrySeq(5)), session(2, account=OTHER_ACCOUNT)]))
     assert seen.notices == ()
 
@@ -550,9 +547,8 @@ def test_a_session_over_its_limit_is_rotated(
 
 @pytest.mark.case("C30")
 def test_only_the_newest_session_is_rotated() -> None:
-    plan = decide(
-        situation([session(2, state=SessionState.POISONED), session(1, turns=9)], policy=Policy(limits=SessionLimits(5)))
-    )
+    rows = [session(2, state=SessionState.POISONED), session(1, turns=9)]
+    plan = decide(situation(rows, policy=Policy(limits=SessionLimits(turns=5))))
     assert (plan.outcome, plan.reason, plan.marks) == (Outcome.RESEED, RuleReason.POISONED, ())
 
 
@@ -571,11 +567,11 @@ def test_the_same_situation_gives_the_same_plan() -> None:
 
 @pytest.mark.case("C34")
 def test_nothing_is_called_proven_that_was_not_probed() -> None:
-    assert standing(session(1, proven_at=None)) is Standing.UNPROVEN
-    assert standing(session(1, proven_at=0.0)) is Standing.PROVEN
-    assert standing(session(1, proven_at=1.0, state=SessionState.LOST)) is Standing.UNUSABLE
-    assert standing(session(1, proven_at=1.0, cursor=None)) is Standing.UNUSABLE
-    assert standing(session(1, proven_at=1.0, cursor=UnreadableCursor("why"))) is Standing.UNUSABLE
+    assert resumability(session(1, proven_at=None)) is Resumability.UNPROVEN
+    assert resumability(session(1, proven_at=0.0)) is Resumability.PROVEN
+    assert resumability(session(1, proven_at=1.0, state=SessionState.LOST)) is Resumability.UNUSABLE
+    assert resumability(session(1, proven_at=1.0, cursor=None)) is Resumability.UNUSABLE
+    assert resumability(session(1, proven_at=1.0, cursor=UnreadableCursor("why"))) is Resumability.UNUSABLE
 
 
 def test_the_first_wake_of_a_lane_is_blank_unless_the_thread_has_a_history() -> None:
@@ -646,6 +642,16 @@ def test_a_session_that_claims_more_than_the_journal_holds_is_not_this_threads()
     plan = decide(situation([session(1, seen=EntrySeq(6))], head=EntrySeq(5)))
     assert (plan.outcome, plan.reason.code) == (Outcome.RESEED, "journal:beyond")
     assert plan.words == "It claims to have seen entry 6 of a journal that ends at 5."
+
+
+@pytest.mark.case("P12", "X07")
+def test_a_session_that_took_the_prompt_before_it_died_is_not_sent_it_again() -> None:
+    pinned = session(1, seen=EntrySeq(5))
+    plan = decide(situation([pinned], demand=replace(demand(), entries=(EntrySeq(4), EntrySeq(5)))))
+    assert (plan.outcome, plan.act_on, plan.already_told) == (Outcome.RESUME, (4, 5), (4, 5))
+    assert decide(situation([session(1, seen=EntrySeq(4))])).already_told == ()
+    lost = decide(situation([session(1, seen=EntrySeq(5), cursor=None)]))
+    assert (lost.outcome, lost.already_told) == (Outcome.RESEED, ())
 
 
 @pytest.mark.case("L11")

@@ -24,7 +24,7 @@ from clew.kernel.wake import (
     advance_wake,
     arrival,
     coalesce,
-    due,
+    is_due,
     ready,
 )
 
@@ -151,7 +151,7 @@ def test_only_a_person_who_is_due_takes_parked_wakes_along() -> None:
 
 @pytest.mark.parametrize(("not_before", "expected"), [(None, True), (10.0, True), (10.001, False), (9.0, True)])
 def test_a_wake_is_due_from_its_very_instant(not_before: float | None, expected: bool) -> None:
-    assert due(Wake(WakeId("w"), LANE, WakeReason.RETRY, not_before=not_before), 10.0) is expected
+    assert is_due(Wake(WakeId("w"), LANE, WakeReason.RETRY, not_before=not_before), 10.0) is expected
 
 
 @pytest.mark.case("W07")
@@ -215,7 +215,7 @@ def test_every_end_says_its_state_and_a_sentence() -> None:
     for end in WakeEnd:
         assert end.fill(depth=1, limit=1, why="it failed.").endswith(".")
     assert WakeEnd.PING_PONG.fill(depth=7, limit=6) == "Agents have woken one another 7 times in a row; the limit is 6."
-    assert WakeEnd.GAVE_UP.fill(why="no.") == "It was tried as often as allowed: no."
+    assert WakeEnd.GAVE_UP.fill(why="no.") == "It was given up: no."
 
 
 def test_an_assignment_resets_by_itself_and_nothing_else_does() -> None:

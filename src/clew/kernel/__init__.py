@@ -1,6 +1,7 @@
 """The kernel: how a wake continues, decided in one pure place that other orchestrators can import too."""
 
 from clew.kernel.admission import (
+    REFUSALS,
     Admission,
     AdmissionPolicy,
     AdmissionReason,
@@ -36,7 +37,7 @@ from clew.kernel.approval import (
     advance_approval,
     answer,
 )
-from clew.kernel.budget import Budget, BudgetReason, Reader, Selection, select
+from clew.kernel.budget import Budget, BudgetReason, Selection, select
 from clew.kernel.capability import Capabilities, LandingField
 from clew.kernel.checklist import nothing_to_check
 from clew.kernel.decision import decide, settle
@@ -106,7 +107,7 @@ from clew.kernel.move import (
     recover,
     writer,
 )
-from clew.kernel.pace import Pace, PacePolicy, PaceReason, idle_ticks, pace
+from clew.kernel.pacing import Pace, PacePolicy, PaceReason, idle_ticks, pace
 from clew.kernel.permission import (
     ModeChangeTiming,
     ModeChoice,
@@ -170,7 +171,7 @@ from clew.kernel.record import (
     situation_to_record,
 )
 from clew.kernel.replaying import Change, Replay, decision_to_record, plan_to_record, replay
-from clew.kernel.retry import (
+from clew.kernel.retrying import (
     REDO_TABLE,
     Failure,
     FailureKind,
@@ -208,20 +209,20 @@ from clew.kernel.session import (
     Archive,
     ArchiveState,
     Cursor,
+    Resumability,
     Session,
     SessionEvent,
     SessionLimits,
     SessionState,
-    Standing,
     UnreadableCursor,
     advance_session,
     known_ids,
     read_cursor,
-    standing,
+    resumability,
     write_cursor,
 )
 from clew.kernel.situation import Here, ModelChange, Policy, ReadState, Situation, Source, SourceRead, gather, is_reset
-from clew.kernel.trace import Considered, Route, Step, route_of
+from clew.kernel.trace import Considered, Route, Step, Weighed, route_of
 from clew.kernel.verification import Claim, Difference, Landing, LandingReason, Verification, Weight, verify
 from clew.kernel.wake import (
     HUMAN,
@@ -240,7 +241,7 @@ from clew.kernel.wake import (
     advance_wake,
     arrival,
     coalesce,
-    due,
+    is_due,
     ready,
 )
 from clew.kernel.warm import Fate, Moment, Reaped, WarmFacts, WarmReason, confirm, reap, still_idle
@@ -257,6 +258,7 @@ __all__ = [
     "RECORD_VERSION",
     "RECOVERY",
     "REDO_TABLE",
+    "REFUSALS",
     "REPEAT_AFTER",
     "RUN_ENDS",
     "RUN_TABLE",
@@ -373,7 +375,6 @@ __all__ = [
     "QueuedRun",
     "QuietHours",
     "ReadState",
-    "Reader",
     "Reaped",
     "Reason",
     "Receipt",
@@ -382,6 +383,7 @@ __all__ = [
     "Replay",
     "Request",
     "ResetPolicy",
+    "Resumability",
     "RetryChoice",
     "RetryPolicy",
     "RetryReason",
@@ -443,6 +445,7 @@ __all__ = [
     "WakeState",
     "WarmFacts",
     "WarmReason",
+    "Weighed",
     "Weight",
     "Workspace",
     "WorkspaceId",
@@ -474,6 +477,7 @@ __all__ = [
     "heartbeat_scope",
     "holds",
     "idle_ticks",
+    "is_due",
     "is_reset",
     "isolated",
     "judge_reply",
@@ -504,6 +508,7 @@ __all__ = [
     "recover",
     "renewed",
     "replay",
+    "resumability",
     "retry",
     "route_of",
     "runtime_id",

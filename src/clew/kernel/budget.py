@@ -31,14 +31,6 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """For whom it is: the account in use, and whether the words of agents on other accounts may be told."""
-
-    account: AccountId | None
-    tell_other_accounts: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Selection:
     """Every entry is in exactly one of the three, in order of the journal.
 
@@ -74,13 +66,17 @@ class _Group:
 
 
 def select(
-    entries: Iterable[JournalEntry], budget: Budget, reader: Reader, act_on: Collection[EntrySeq] = ()
+    entries: Iterable[JournalEntry],
+    budget: Budget,
+    act_on: Collection[EntrySeq] = (),
+    withheld_accounts: Collection[AccountId] = (),
 ) -> Selection:
     """The latest word for word, the oldest compacted first, the entries to act on always word for word.
 
-    An entry to act on is told even if another account's agent wrote it: it was said to this agent.
+    What an agent wrote under a withheld account (a plan names them) is left out and counted. An entry to act on
+    is told even so: it was said to this agent.
     """
-    must, may, withheld = _sorted_out(_groups(entries), reader, frozenset(act_on))
+    must, may, withheld = _sorted_out(_groups(entries), frozenset(act_on), frozenset(withheld_accounts))
     whole = [group for group in may if not _over_cap(group, budget)]
     size = sum(group.size for group in must + whole)
     if len(whole) == len(may) and size <= budget.total:
@@ -115,7 +111,7 @@ def _groups(entries: Iterable[JournalEntry]) -> list[_Group]:
 
 
 def _sorted_out(
-    groups: list[_Group], reader: Reader, act_on: frozenset[EntrySeq]
+    groups: list[_Group], act_on: frozenset[EntrySeq], accounts: frozenset[AccountId]
 ) -> tuple[list[_Group], list[_Group], list[_Group]]:
     """The groups that must be told, those that may be, and those that must not."""
     must: list[_Group] = []
@@ -127,18 +123,13 @@ def _sorted_out(
         found |= asked
         if asked:
             must.append(group)
-        elif any(_is_foreign(entry, reader) for entry in group.entries):
+        elif any(entry.author.kind is AuthorKind.AGENT and entry.account in accounts for entry in group.entries):
             withheld.append(group)
         else:
             may.append(group)
     if found != act_on:
         raise ValueError(f"entries to act on are not in the journal handed in: {sorted(act_on - found)}")
     return must, may, withheld
-
-
-def _is_foreign(entry: JournalEntry, reader: Reader) -> bool:
-    by_agent = entry.author.kind is AuthorKind.AGENT
-    return by_agent and not reader.tell_other_accounts and entry.account != reader.account
 
 
 def _over_cap(group: _Group, budget: Budget) -> bool:

@@ -25,7 +25,6 @@ from clew.kernel.rule import Wanted
 from clew.kernel.rule_reason import RuleReason
 from clew.kernel.session import Cursor, Session, SessionEvent, known_ids
 from clew.kernel.situation import Situation, is_reset
-from clew.kernel.trace import Considered
 from clew.kernel.verdict import Verdict, judge
 from clew.kernel.weigh import weigh_all
 
@@ -43,7 +42,6 @@ def decide(situation: Situation) -> Plan:
     if len(sessions) > 1:
         sessions.sort(key=_generation, reverse=True)
     weighing = weigh_all(sessions, wanted)
-    considered = weighing.considered
     verdict = judge(situation, place, mode, wanted, learned, weighing)
     session, outcome = verdict.session, verdict.outcome
     withheld = _withheld_accounts(situation, sessions)
@@ -63,9 +61,9 @@ def decide(situation: Situation) -> Plan:
         withheld_accounts=withheld,
         proven=session is not None and session.id in learned.proven,
         waits_for=verdict.waits_for,
-        marks=_marks(outcome, considered, learned),
-        notices=_notices(situation, verdict, considered, withheld, catch_up),
-        considered=considered,
+        marks=_marks(verdict, learned),
+        notices=_notices(situation, verdict, withheld, catch_up),
+        weighed=weighing.weighed,
         not_needed=weighing.not_needed,
         place=place,
         mode_choice=mode,
@@ -166,18 +164,17 @@ def _withheld_accounts(situation: Situation, sessions: Sequence[Session]) -> fro
 _LIMIT_REASONS = frozenset({RuleReason.OVER_TURNS, RuleReason.OVER_TOKENS, RuleReason.OVER_SIZE, RuleReason.OVER_AGE})
 
 
-def _marks(outcome: Outcome, considered: tuple[Considered, ...], learned: Learned) -> tuple[Mark, ...]:
+def _marks(verdict: Verdict, learned: Learned) -> tuple[Mark, ...]:
     marks = [Mark(session, SessionEvent.CONFIRMED_MISSING, RuleReason.LOST) for session in learned.lost]
     marks += [Mark(session, SessionEvent.POISONED, RuleReason.POISONED) for session in learned.poisoned]
-    if outcome is Outcome.RESEED and considered and considered[0].findings[-1] in _LIMIT_REASONS:
-        marks.append(Mark(considered[0].session.id, SessionEvent.ROTATED, considered[0].findings[-1]))
+    if verdict.about is not None and verdict.reason in _LIMIT_REASONS:
+        marks.append(Mark(verdict.about.id, SessionEvent.ROTATED, verdict.reason))
     return tuple(marks)
 
 
 def _notices(
     situation: Situation,
     verdict: Verdict,
-    considered: tuple[Considered, ...],
     withheld: frozenset[AccountId],
     catch_up: CatchUp,
 ) -> tuple[Notice, ...]:
@@ -190,7 +187,7 @@ def _notices(
     if situation.demand.resume_run is not None and verdict.outcome in USES_EARLIER_SESSION:
         tell(Audience.USER, NoticeReason.ASKED_OVER_POLICY, run=situation.demand.resume_run)
     if verdict.reason is PlanReason.ACCOUNT_WITHHELD:
-        tell(Audience.USER, NoticeReason.HISTORY_WITHHELD, session=considered[0].session)
+        tell(Audience.USER, NoticeReason.HISTORY_WITHHELD, session=verdict.about)
     elif withheld and len(catch_up) > 0 and starts:
         tell(Audience.USER, NoticeReason.CATCH_UP_WITHHELD, accounts=", ".join(sorted(withheld)))
     if situation.machinery_gone and starts:

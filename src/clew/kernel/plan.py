@@ -10,7 +10,7 @@ from clew.kernel.reason import Reason
 from clew.kernel.rule import Wanted
 from clew.kernel.session import Session, SessionEvent
 from clew.kernel.situation import ReadState, Situation
-from clew.kernel.trace import Considered, Step, passed_over, steps_of
+from clew.kernel.trace import Considered, Step, Weighed, passed_over, steps_of
 
 
 class Outcome(StrEnum):
@@ -127,11 +127,23 @@ class Plan:
     waits_for: WaitsFor | None
     marks: tuple[Mark, ...]
     notices: tuple[Notice, ...]
-    considered: tuple[Considered, ...]
+    weighed: tuple[Weighed, ...]
     not_needed: tuple[Session, ...]
     place: PlaceChoice
     mode_choice: ModeChoice
     wanted: Wanted
+
+    @property
+    def considered(self) -> tuple[Considered, ...]:
+        """Every candidate that was weighed, newest first."""
+        return tuple(Considered(session, findings) for session, findings in self.weighed)
+
+    @property
+    def already_told(self) -> tuple[EntrySeq, ...]:
+        """The entries to act on that this session was told before: it is asked to go on, they are not sent again."""
+        if self.outcome not in USES_EARLIER_SESSION:
+            return ()
+        return tuple(entry for entry in self.act_on if entry <= self.catch_up.after)
 
     @property
     def needs_probe(self) -> bool:

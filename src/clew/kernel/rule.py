@@ -1,13 +1,12 @@
 """The rules that a candidate session is weighed by, in the order in which they are asked."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.kernel.directory import Directory
 from clew.kernel.permission import PermissionMode
-from clew.kernel.rule_reason import RuleReason
-from clew.kernel.session import UNLIMITED, ArchiveState, Cursor, Session, SessionState
+from clew.kernel.rule_reason import Effect, RuleReason
+from clew.kernel.session import UNLIMITED, Archive, ArchiveState, Cursor, Session, SessionState
 from clew.kernel.situation import Here, ModelChange, Policy, Situation
 
 
@@ -24,57 +23,71 @@ class Wanted:
     id_shape: re.Pattern[str] | None
 
 
-# Reading a member off its class is slow on Python 3.11, and this one is read for every candidate.
-_HEALTHY = SessionState.HEALTHY
+# Reading a member off its class is slow on Python 3.11, and these are read for every candidate.
+_HEALTHY, _LOST, _READY = SessionState.HEALTHY, SessionState.LOST, ArchiveState.READY
+_OUT = Effect.OUT
+
+Findings = tuple[RuleReason, ...]
 
 
-def answers(session: Session, wanted: Wanted) -> Iterator[RuleReason]:
-    """What each rule has to say of a session, in order; a rule that says nothing finds it fit.
+def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one flat list of rules, read in order
+    """What the rules say of a session, in their order, up to the first that rules it out.
 
-    Whoever reads this stops at the first answer that rules the session out.
+    A rule that says nothing finds the session fit.
     """
-    situation, here, can = wanted.situation, wanted.here, wanted.here.capabilities
+    situation, here = wanted.situation, wanted.here
     if wanted.reset:
-        yield RuleReason.RESET
+        return (RuleReason.RESET,)
     if session.lane != situation.lane:
-        yield RuleReason.LANE_OTHER
+        return (RuleReason.LANE_OTHER,)
     if session.scope is not situation.scope and session.scope != situation.scope:
-        yield RuleReason.SCOPE_OTHER
+        return (RuleReason.SCOPE_OTHER,)
+    found: Findings = ()
     if session.state is not _HEALTHY:
-        yield _UNHEALTHY[session.state]
+        found = (_UNHEALTHY[session.state],)
+        if found[0].effect is _OUT:
+            return found
     if session.provider != here.provider:
-        yield RuleReason.PROVIDER_OTHER
+        return (*found, RuleReason.PROVIDER_OTHER)
     if session.account != here.account:
-        yield RuleReason.ACCOUNT_OTHER
+        return (*found, RuleReason.ACCOUNT_OTHER)
     cursor = session.cursor
     if cursor is None:
-        yield RuleReason.NEVER_CAPTURED
-    elif not isinstance(cursor, Cursor) or cursor.version not in can.cursor_versions:
-        yield RuleReason.CURSOR_UNREADABLE
-    elif wanted.id_shape is not None and wanted.id_shape.fullmatch(cursor.native_id) is None:
-        yield RuleReason.ID_SHAPE
-    if not can.resume:
-        yield RuleReason.CANNOT_RESUME
+        return (*found, RuleReason.NEVER_CAPTURED)
+    if not isinstance(cursor, Cursor) or cursor.version not in here.capabilities.cursor_versions:
+        return (*found, RuleReason.CURSOR_UNREADABLE)
+    if wanted.id_shape is not None and wanted.id_shape.fullmatch(cursor.native_id) is None:
+        return (*found, RuleReason.ID_SHAPE)
+    if not here.capabilities.resume:
+        return (*found, RuleReason.CANNOT_RESUME)
     if session.seen > situation.head:
-        yield RuleReason.BEYOND_JOURNAL
+        return (*found, RuleReason.BEYOND_JOURNAL)
     if session.runtime != here.runtime:
-        yield RuleReason.RUNTIME_UNKNOWN if session.runtime is None else RuleReason.RUNTIME_OTHER
-    if session.runtime != here.runtime or session.state is not _HEALTHY:
-        yield from _archive(session, wanted)
-    if wanted.directory is not None and session.directory.place != wanted.directory.place:
-        yield _directory(session, wanted)
-    if wanted.policy.limits is not UNLIMITED:
-        yield from _limits(session, wanted)
-    if session.model != here.model:
-        yield from _model(session, wanted)
-    if session.mode is not wanted.mode:
-        yield from _mode(session, wanted)
-    if session.busy_with is not None and session.busy_with != situation.run:
-        yield _busy(session, wanted)
+        if session.runtime is None:
+            return (*found, RuleReason.RUNTIME_UNKNOWN)
+        found = (*found, RuleReason.RUNTIME_OTHER)
+    if session.runtime != here.runtime or session.state is _LOST:
+        spoiled = _archive(session.archive, wanted)
+        if spoiled is not None:
+            return (*found, spoiled)
+    for rule in (
+        _directory(session, wanted)
+        if wanted.directory is not None and session.directory.place != wanted.directory.place
+        else None,
+        _limits(session, wanted) if wanted.policy.limits is not UNLIMITED else None,
+        _model(session, wanted) if session.model != here.model else None,
+        _mode(session, wanted) if session.mode is not wanted.mode else None,
+        _busy(session, wanted) if session.busy_with is not None else None,
+    ):
+        if rule is not None:
+            found = (*found, rule)
+            if rule.effect is _OUT:
+                return found
     if session.instructions != here.instructions:
-        yield RuleReason.INSTRUCTIONS_DRIFT
+        found = (*found, RuleReason.INSTRUCTIONS_DRIFT)
     if session.tools != here.tools:
-        yield RuleReason.TOOLS_DRIFT
+        found = (*found, RuleReason.TOOLS_DRIFT)
+    return found
 
 
 _UNHEALTHY: dict[SessionState, RuleReason] = {
@@ -88,25 +101,22 @@ _UNHEALTHY: dict[SessionState, RuleReason] = {
 
 def _carried(session: Session, wanted: Wanted) -> bool:
     """Whether the session can only be had here from its archive."""
-    return session.runtime != wanted.here.runtime or session.state is SessionState.LOST
+    return session.runtime != wanted.here.runtime or session.state is _LOST
 
 
-def _archive(session: Session, wanted: Wanted) -> Iterator[RuleReason]:
-    can, archive = wanted.here.capabilities, session.archive
-    if not _carried(session, wanted):
-        return
+def _archive(archive: Archive | None, wanted: Wanted) -> RuleReason | None:
     if archive is None:
-        yield RuleReason.ARCHIVE_MISSING
-    elif not wanted.policy.transfer:
-        yield RuleReason.TRANSFER_OFF
-    elif not can.archive:
-        yield RuleReason.CANNOT_RESTORE
-    elif archive.state is not ArchiveState.READY:
-        yield _SPOILED[archive.state]
-    elif archive.format not in can.archive_formats:
-        yield RuleReason.ARCHIVE_VERSION
-    elif archive.seen > wanted.situation.head:
-        yield RuleReason.ARCHIVE_BEYOND_JOURNAL
+        return RuleReason.ARCHIVE_MISSING
+    can = wanted.here.capabilities
+    if not wanted.policy.transfer:
+        return RuleReason.TRANSFER_OFF
+    if not can.archive:
+        return RuleReason.CANNOT_RESTORE
+    if archive.state is not _READY:
+        return _SPOILED[archive.state]
+    if archive.format not in can.archive_formats:
+        return RuleReason.ARCHIVE_VERSION
+    return RuleReason.ARCHIVE_BEYOND_JOURNAL if archive.seen > wanted.situation.head else None
 
 
 _SPOILED: dict[ArchiveState, RuleReason] = {
@@ -124,19 +134,18 @@ def _directory(session: Session, wanted: Wanted) -> RuleReason:
     return RuleReason.DIRECTORY_MOVES if can.resume_elsewhere else RuleReason.DIRECTORY_FIXED
 
 
-def _limits(session: Session, wanted: Wanted) -> Iterator[RuleReason]:
-    limits = wanted.policy.limits
-    age = wanted.situation.now - session.born_at
-    for limit, used, reason in (
-        (limits.turns, session.turns, RuleReason.OVER_TURNS),
-        (limits.tokens, session.tokens, RuleReason.OVER_TOKENS),
-        (limits.size, session.size, RuleReason.OVER_SIZE),
-        (limits.age, age, RuleReason.OVER_AGE),
-    ):
-        if limit is not None and used >= limit:
-            asked = wanted.situation.demand.resume_run is not None
-            yield RuleReason.LIMIT_WAIVED if asked else reason
-            return
+def _limits(session: Session, wanted: Wanted) -> RuleReason | None:
+    limits, over = wanted.policy.limits, None
+    if limits.turns is not None and session.turns >= limits.turns:
+        over = RuleReason.OVER_TURNS
+    elif limits.tokens is not None and session.tokens >= limits.tokens:
+        over = RuleReason.OVER_TOKENS
+    elif limits.size is not None and session.size >= limits.size:
+        over = RuleReason.OVER_SIZE
+    elif limits.age is not None and wanted.situation.now - session.born_at >= limits.age:
+        over = RuleReason.OVER_AGE
+    asked = wanted.situation.demand.resume_run is not None
+    return RuleReason.LIMIT_WAIVED if over is not None and asked else over
 
 
 def _can_fork(session: Session, wanted: Wanted) -> bool:
@@ -148,28 +157,27 @@ def _can_fork(session: Session, wanted: Wanted) -> bool:
     return can.fork if is_there else can.fork_into
 
 
-def _model(session: Session, wanted: Wanted) -> Iterator[RuleReason]:
+def _model(session: Session, wanted: Wanted) -> RuleReason | None:
     if session.model is None or wanted.here.model is None:
-        return
+        return None
     if wanted.policy.on_model_change is ModelChange.RESEED:
-        yield RuleReason.MODEL_POLICY
-    elif wanted.here.capabilities.change_model:
-        yield RuleReason.MODEL_CHANGES
-    else:
-        yield RuleReason.MODEL_FORK if _can_fork(session, wanted) else RuleReason.MODEL_FIXED
+        return RuleReason.MODEL_POLICY
+    if wanted.here.capabilities.change_model:
+        return RuleReason.MODEL_CHANGES
+    return RuleReason.MODEL_FORK if _can_fork(session, wanted) else RuleReason.MODEL_FIXED
 
 
-def _mode(session: Session, wanted: Wanted) -> Iterator[RuleReason]:
+def _mode(session: Session, wanted: Wanted) -> RuleReason | None:
     if wanted.mode is None:
-        return
+        return None
     if wanted.here.capabilities.reapply_mode:
-        yield RuleReason.MODE_REAPPLIED
-    elif session.mode is not None and session.mode < wanted.mode:
-        yield RuleReason.MODE_KEPT
-    else:
-        yield RuleReason.MODE_FIXED
+        return RuleReason.MODE_REAPPLIED
+    is_stricter = session.mode is not None and session.mode < wanted.mode
+    return RuleReason.MODE_KEPT if is_stricter else RuleReason.MODE_FIXED
 
 
-def _busy(session: Session, wanted: Wanted) -> RuleReason:
+def _busy(session: Session, wanted: Wanted) -> RuleReason | None:
+    if session.busy_with == wanted.situation.run:
+        return None
     may_fork = wanted.policy.parallel and _can_fork(session, wanted)
     return RuleReason.BUSY_FORK if may_fork else RuleReason.BUSY

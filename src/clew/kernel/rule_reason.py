@@ -162,7 +162,7 @@ class RuleReason(Reason):
         "archive:beyond-journal",
         RuleName.ARCHIVE,
         Effect.OUT,
-        "Its archive claims to have seen entry {session.archive.seen} of a journal that ends at {wanted.situation.head}.",
+        "Its archive has seen entry {session.archive.seen} of a journal that ends at {wanted.situation.head}.",
     )
     RESTORED_INTO = (
         "directory:restored-into",

@@ -167,7 +167,7 @@ class SessionLimits:
 UNLIMITED = SessionLimits()
 
 
-class Standing(StrEnum):
+class Resumability(StrEnum):
     """What may be said of a session to a person. Nothing is resumable that was not proven."""
 
     PROVEN = "proven"
@@ -175,10 +175,10 @@ class Standing(StrEnum):
     UNUSABLE = "unusable"
 
 
-def standing(session: Session) -> Standing:
+def resumability(session: Session) -> Resumability:
     if session.state is not SessionState.HEALTHY or not isinstance(session.cursor, Cursor):
-        return Standing.UNUSABLE
-    return Standing.UNPROVEN if session.proven_at is None else Standing.PROVEN
+        return Resumability.UNUSABLE
+    return Resumability.UNPROVEN if session.proven_at is None else Resumability.PROVEN
 
 
 def known_ids(sessions: Iterable[Session]) -> frozenset[NativeId]:

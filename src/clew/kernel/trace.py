@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clew.kernel.rule import Wanted
-from clew.kernel.rule_reason import Effect, RuleName, RuleReason
+from clew.kernel.rule import Findings, Wanted
+from clew.kernel.rule_reason import Effect, RuleName
 from clew.kernel.session import Session
 
 
@@ -18,20 +18,17 @@ class Route(StrEnum):
     OUT = "out"
 
 
-_ROUTES: dict[Effect, Route] = {
-    Effect.NOTE: Route.RESUME,
-    Effect.FORK: Route.FORK,
-    Effect.CARRY: Route.TRANSFER,
-    Effect.WAIT: Route.WAIT,
-    Effect.OUT: Route.OUT,
-}
-
-
+_ROUTES = (Route.RESUME, Route.FORK, Route.TRANSFER, Route.WAIT, Route.OUT)
 _RESUME = Route.RESUME
 
 
-def route_of(findings: tuple[RuleReason, ...]) -> Route:
+def route_of(findings: Findings) -> Route:
+    """The greatest effect decides; the routes stand in the order of the effects."""
     return _ROUTES[max([finding.effect for finding in findings])] if findings else _RESUME
+
+
+Weighed = tuple[Session, Findings]
+"""A candidate and its findings, as a decision passes them around; `Considered` is the same to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class Considered:
     """One candidate and what the rules said of it, up to the first that ruled it out."""
 
     session: Session
-    findings: tuple[RuleReason, ...]
+    findings: Findings
 
     @property
     def route(self) -> Route:

@@ -12,19 +12,20 @@ from clew.kernel.rule import Wanted
 from clew.kernel.rule_reason import Effect, RuleReason
 from clew.kernel.session import Session
 from clew.kernel.situation import ReadState, Situation
-from clew.kernel.trace import Considered, Route
+from clew.kernel.trace import Route, Weighed, route_of
 from clew.kernel.wake import WakeReason
 from clew.kernel.weigh import Weighing
 
 
 class Verdict(NamedTuple):
-    """An outcome and its reason; `session` is the one it is about."""
+    """An outcome and its reason; `session` is the one to continue or wait for, `about` the one that gave the reason."""
 
     outcome: Outcome
     reason: Reason
     words: str
     session: Session | None = None
     waits_for: WaitsFor | None = None
+    about: Session | None = None
 
 
 def judge(
@@ -40,8 +41,8 @@ def judge(
         _cannot_start(situation, place, mode)
         or _must_wait(learned, wanted)
         or _continue(weighing.chosen, wanted)
-        or _asked_in_vain(situation, weighing.considered, wanted)
-        or _start_new(situation, weighing.considered, wanted)
+        or _asked_in_vain(situation, weighing.weighed, wanted)
+        or _start_new(situation, weighing.weighed, wanted)
     )
 
 
@@ -70,11 +71,11 @@ def _must_wait(learned: Learned, wanted: Wanted) -> Verdict | None:
     return Verdict(Outcome.HOLD, learned.hold, words, learned.sessions[learned.held.session], waits_for)
 
 
-def _continue(chosen: Considered | None, wanted: Wanted) -> Verdict | None:
+def _continue(chosen: Weighed | None, wanted: Wanted) -> Verdict | None:
     if chosen is None:
         return None
-    session = chosen.session
-    match chosen.route:
+    session, findings = chosen
+    match route_of(findings):
         case Route.RESUME:
             return Verdict(Outcome.RESUME, PlanReason.FITS, PlanReason.FITS.fill(session=session), session)
         case Route.FORK:
@@ -88,27 +89,24 @@ def _continue(chosen: Considered | None, wanted: Wanted) -> Verdict | None:
 
 
 def _because(
-    effect: Effect, outcome: Outcome, chosen: Considered, wanted: Wanted, waits_for: WaitsFor | None = None
+    effect: Effect, outcome: Outcome, chosen: Weighed, wanted: Wanted, waits_for: WaitsFor | None = None
 ) -> Verdict:
-    reason = next(finding for finding in chosen.findings if finding.effect is effect)
-    return Verdict(outcome, reason, _words(reason, chosen, wanted), chosen.session, waits_for)
+    session, findings = chosen
+    reason = next(finding for finding in findings if finding.effect is effect)
+    return Verdict(outcome, reason, reason.fill(session=session, wanted=wanted), session, waits_for)
 
 
-def _words(reason: RuleReason, considered: Considered, wanted: Wanted) -> str:
-    return reason.fill(session=considered.session, wanted=wanted)
-
-
-def _asked_in_vain(situation: Situation, considered: tuple[Considered, ...], wanted: Wanted) -> Verdict | None:
+def _asked_in_vain(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wanted) -> Verdict | None:
     """Who asks for one conversation does not get another: it is surfaced instead."""
     run = situation.demand.resume_run
     if run is None or wanted.reset:
         return None
-    if not considered:
+    if not weighed:
         return Verdict(
             Outcome.HOLD, PlanReason.ASKED_NONE, PlanReason.ASKED_NONE.fill(run=run), waits_for=WaitsFor.PERSON
         )
-    newest = considered[0]
-    words = PlanReason.ASKED_UNUSABLE.fill(run=run, why=_words(newest.findings[-1], newest, wanted))
+    newest, findings = weighed[0]
+    words = PlanReason.ASKED_UNUSABLE.fill(run=run, why=findings[-1].fill(session=newest, wanted=wanted))
     return Verdict(Outcome.HOLD, PlanReason.ASKED_UNUSABLE, words, waits_for=WaitsFor.PERSON)
 
 
@@ -127,7 +125,7 @@ _RESET_REASON: dict[WakeReason, PlanReason] = {
 _NOT_THIS_LANES = frozenset({RuleReason.LANE_OTHER, RuleReason.SCOPE_OTHER})
 
 
-def _start_new(situation: Situation, considered: tuple[Considered, ...], wanted: Wanted) -> Verdict:
+def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wanted) -> Verdict:
     demand = situation.demand
     if demand.fresh_asked_by is not None:
         words = PlanReason.FRESH_DEMANDED.fill(wake=demand.fresh_asked_by)
@@ -137,15 +135,16 @@ def _start_new(situation: Situation, considered: tuple[Considered, ...], wanted:
         return Verdict(Outcome.BLANK, reason, reason.sentence)
     if isinstance(situation.scope, RunScope):
         return Verdict(Outcome.BLANK, PlanReason.ISOLATED, PlanReason.ISOLATED.sentence)
-    own = next((each for each in considered if each.findings[-1] not in _NOT_THIS_LANES), None)
+    own = next((each for each in weighed if each[1][-1] not in _NOT_THIS_LANES), None)
     if own is None:
         outcome = Outcome.RESEED if _has_history(situation) else Outcome.BLANK
         return Verdict(outcome, PlanReason.FIRST, PlanReason.FIRST.sentence)
-    reason_out = own.findings[-1]
+    session, findings = own
+    reason_out = findings[-1]
     if reason_out is RuleReason.ACCOUNT_OTHER and not situation.policy.history_across_accounts:
-        words = PlanReason.ACCOUNT_WITHHELD.fill(session=own.session, account=wanted.here.account)
-        return Verdict(Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, words)
-    return Verdict(Outcome.RESEED, reason_out, _words(reason_out, own, wanted))
+        words = PlanReason.ACCOUNT_WITHHELD.fill(session=session, account=wanted.here.account)
+        return Verdict(Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, words, about=session)
+    return Verdict(Outcome.RESEED, reason_out, reason_out.fill(session=session, wanted=wanted), about=session)
 
 
 def _has_history(situation: Situation) -> bool:

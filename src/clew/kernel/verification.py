@@ -145,7 +145,7 @@ def _native_id(plan: Plan, landing: Landing) -> _Differences:
     if plan.native_id is not None and landed != plan.native_id:
         yield LandingReason.ID_OTHER, plan.native_id
     makes_new = plan.outcome is Outcome.FORK or plan.outcome in STARTS_NEW_SESSION
-    if makes_new and landed in known_ids([each.session for each in plan.considered]):
+    if makes_new and landed in known_ids((*(session for session, _ in plan.weighed), *plan.not_needed)):
         yield LandingReason.ID_KNOWN, "new"
 
 

@@ -148,7 +148,7 @@ class WakeEnd(Reason):
     REASSIGNED = "cancelled:reassigned", "The thread was given to another agent."
     CLOSED = "cancelled:closed", "The thread was closed."
     BY_USER = "cancelled:by-user", "A person cancelled it."
-    GAVE_UP = "cancelled:gave-up", "It was tried as often as allowed: {why}"
+    GAVE_UP = "cancelled:gave-up", "It was given up: {why}"
 
 
 WAKE_TABLE: dict[tuple[WakeState, WakeEvent], WakeState] = {
@@ -169,7 +169,7 @@ def advance_wake(state: WakeState, event: WakeEvent) -> WakeState | None:
     return WAKE_TABLE.get((state, event))
 
 
-def due(wake: Wake, now: Instant) -> bool:
+def is_due(wake: Wake, now: Instant) -> bool:
     return wake.not_before is None or wake.not_before <= now
 
 
@@ -180,5 +180,5 @@ def ready(pending: Iterable[Wake], now: Instant) -> tuple[Wake, ...]:
     meanwhile: their run takes the parked ones along.
     """
     ordered = sorted(pending, key=arrival)
-    takes_all = any(due(wake, now) and wake.origin.kind is OriginKind.HUMAN for wake in ordered)
-    return tuple(wake for wake in ordered if takes_all or due(wake, now))
+    takes_all = any(is_due(wake, now) and wake.origin.kind is OriginKind.HUMAN for wake in ordered)
+    return tuple(wake for wake in ordered if takes_all or is_due(wake, now))

@@ -2,17 +2,17 @@
 
 from typing import NamedTuple
 
-from clew.kernel.rule import Wanted, answers
+from clew.kernel.rule import Findings, Wanted, weigh
 from clew.kernel.rule_reason import Effect, RuleReason
 from clew.kernel.session import Cursor, Session
-from clew.kernel.trace import Considered, Route, route_of
+from clew.kernel.trace import Route, Weighed, route_of
 
 
 class Weighing(NamedTuple):
     """The candidates that were weighed, newest first, the one that serves, and those that need not be weighed."""
 
-    considered: tuple[Considered, ...]
-    chosen: Considered | None
+    weighed: tuple[Weighed, ...]
+    chosen: Weighed | None
     not_needed: tuple[Session, ...]
 
 
@@ -28,35 +28,33 @@ def weigh_all(sessions: list[Session], wanted: Wanted) -> Weighing:
     A busy session stops the search unless a newer one can be carried: going on in an older one would split
     the conversation.
     """
-    considered: list[Considered] = []
-    carriable: Considered | None = None
-    recorded: set[tuple[object, str]] = set()
+    weighed: list[Weighed] = []
+    carriable: Weighed | None = None
+    superseded = _superseded(sessions)
     for at, session in enumerate(sessions, 1):
-        cursor = session.cursor
-        if isinstance(cursor, Cursor):
-            record = (session.runtime, cursor.native_id)
-            if record in recorded:
-                considered.append(Considered(session, _SUPERSEDED))
-                continue
-            recorded.add(record)
-        findings = weigh(session, wanted)
-        weighed = Considered(session, findings)
-        considered.append(weighed)
+        findings: Findings = _SUPERSEDED if at in superseded else weigh(session, wanted)
+        weighed.append((session, findings))
         if findings and findings[-1].effect is _OUT:
             continue
         route = route_of(findings)
         if route is _TRANSFER:
-            carriable = carriable or weighed
+            carriable = carriable or weighed[-1]
         elif route is not _WAIT or carriable is None:
-            return Weighing(tuple(considered), weighed, tuple(sessions[at:]))
-    return Weighing(tuple(considered), carriable, ())
+            return Weighing(tuple(weighed), weighed[-1], tuple(sessions[at:]))
+    return Weighing(tuple(weighed), carriable, ())
 
 
-def weigh(session: Session, wanted: Wanted) -> tuple[RuleReason, ...]:
-    """What the rules say of one session, up to the first that rules it out."""
-    found: list[RuleReason] = []
-    for reason in answers(session, wanted):
-        found.append(reason)
-        if reason.effect is _OUT:
-            break
-    return tuple(found)
+def _superseded(sessions: list[Session]) -> frozenset[int]:
+    """The places, counted from 1, of those that a newer generation records again."""
+    ids = [cursor.native_id for session in sessions if isinstance(cursor := session.cursor, Cursor)]
+    if len(set(ids)) == len(ids):
+        return frozenset()
+    recorded: set[tuple[object, str]] = set()
+    places: set[int] = set()
+    for at, session in enumerate(sessions, 1):
+        if isinstance(session.cursor, Cursor):
+            record = (session.runtime, session.cursor.native_id)
+            if record in recorded:
+                places.add(at)
+            recorded.add(record)
+    return frozenset(places)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.kernel.retry import (
+from clew.kernel.retrying import (
     REDO_TABLE,
     Failure,
     FailureKind,

@@ -1,0 +1,45 @@
+"""Explanations: the outcome first, then everything that was considered."""
+
+import pytest
+
+from clew.kernel import EntrySeq, RunId, SessionState, decide, explain, headline
+from tests.kernel.kit import HERE, THERE, demand, session, situation
+
+
+@pytest.mark.case("C26")
+def test_an_explanation_says_what_why_and_what_else_there_was() -> None:
+    rows = [session(3, runtime=THERE), session(2, tools="t0"), session(1)]
+    plan = decide(situation(rows, machinery_gone=("a timer",)))
+    assert headline(plan) == "resume: Generation 2 fits in every point that must match. [session:fits]"
+    assert explain(plan).splitlines() == [
+        "resume: Generation 2 fits in every point that must match. [session:fits]",
+        "  directory  /srv/maze  (The lane works in /srv/maze.)",
+        "  mode       edit  (The mode is edit, as asked.)",
+        "  catch-up   entries 4 to 5",
+        "  note       The last run ended abruptly. Do not wait for what is gone: a timer.",
+        "  source     lane: It has sessions to consider.",
+        "  session    s3, generation 3: cannot be used",
+        f"    carry       runtime       It lives on {THERE}; this run is on {HERE}.",
+        "    out         archive       It is not on this runtime, and there is no archive of it.",
+        "  session    s2, generation 2: can be resumed",
+        "    note        tools         The list of tools has changed; the current one is given.",
+        "  session    s1, generation 1: is not needed",
+    ]
+
+
+@pytest.mark.case("C26")
+def test_every_rule_can_be_shown() -> None:
+    lines = explain(decide(situation([session(1)])), every_rule=True).splitlines()
+    assert sum(line.startswith("    fit ") for line in lines) == 19
+    assert "    fit         runtime       It lives on the runtime of this run." in lines
+
+
+def test_the_catch_up_is_put_in_words() -> None:
+    assert "  catch-up   entry 5" in explain(decide(situation([session(1, seen=EntrySeq(4))])))
+    assert "  catch-up   nothing" in explain(decide(situation([session(1, seen=EntrySeq(5))])))
+
+
+def test_a_held_run_without_a_place_is_explained_too() -> None:
+    asked = demand(resume_run=RunId("run-1"))
+    text = explain(decide(situation([session(1, state=SessionState.RETIRED)], demand=asked)))
+    assert text.startswith("hold: The session of run run-1 was asked for and cannot be used: It was retired.")
