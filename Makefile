@@ -28,7 +28,7 @@ bench: $(VENV)/ready ## Measure how fast the kernel decides
 	@$(BIN)/python bench/decide.py $(ARGS)
 
 examples: $(VENV)/ready ## Run every example
-	@$(BIN)/python examples/run_all.py $(ARGS)
+	@$(BIN)/python -m examples.run_all $(ARGS)
 
 # CI=1 takes the randomness out of the property tests, so a mutant dies or lives the same way twice.
 mutants: $(VENV)/ready ## Mutate the kernel, run its tests against each mutant, print the score

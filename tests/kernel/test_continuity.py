@@ -207,7 +207,7 @@ def test_an_asked_session_that_must_not_be_used_is_surfaced_and_not_replaced() -
 def test_a_session_of_another_runtime_is_never_resumed_natively(runtime: str) -> None:
     plan = decide(situation([session(1, runtime=runtime)]))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.ARCHIVE_MISSING)
-    assert plan.words == "It is not on this runtime, and there is no archive of it."
+    assert plan.words == f"It lives on {runtime}; this run is on {HERE}. There is no archive of it."
     assert steps(plan, "s1")["runtime"] == (
         "carry",
         "runtime:other",
@@ -312,7 +312,7 @@ def test_the_same_id_on_another_runtime_is_another_session() -> None:
         (SessionState.POISONED, "session:poisoned"),
         (SessionState.RETIRED, "session:retired"),
         (SessionState.MOVED, "session:moved"),
-        (SessionState.LOST, "archive:missing"),
+        (SessionState.LOST, "session:lost"),
     ],
 )
 def test_a_retired_session_ends_and_says_how(state: SessionState, code: str) -> None:

@@ -20,7 +20,7 @@ def test_an_explanation_says_what_why_and_what_else_there_was() -> None:
         "  source     lane: It has sessions to consider.",
         "  session    s3, generation 3: cannot be used",
         f"    carry       runtime       It lives on {THERE}; this run is on {HERE}.",
-        "    out         archive       It is not on this runtime, and there is no archive of it.",
+        "    out         archive       There is no archive of it.",
         "  session    s2, generation 2: can be resumed",
         "    note        tools         The list of tools has changed; the current one is given.",
         "  session    s1, generation 1: is not needed",

@@ -21,15 +21,17 @@ from clew.kernel import (
     SessionEvent,
     SessionId,
     SessionState,
+    Step,
     WaitsFor,
     decide,
     settle,
 )
-from tests.kernel.kit import ELSEWHERE, GONE, REFUSED, THERE, WORKTREE, can, demand, here, session, situation
+from tests.kernel.kit import ELSEWHERE, GONE, HERE, REFUSED, THERE, WORKTREE, can, demand, here, session, situation
 
 FOUND = Probe(ProbeKind.FOUND_HERE)
 MISSING = Probe(ProbeKind.MISSING, signal=GONE)
 REJECTED = Probe(ProbeKind.REJECTED, signal=REFUSED)
+ELSEWHERE_SAID = f"It lives on {THERE}; this run is on {HERE}."
 ARCHIVED = Archive("loom/1", EntrySeq(2), turns=1)
 
 resume = decide(situation([session(1)]))
@@ -42,14 +44,15 @@ def of_two() -> Plan:
 @pytest.mark.case("C13")
 def test_confirmed_missing_marks_the_session_lost_and_reseeds() -> None:
     plan = settle(resume, MISSING)
-    assert plan.outcome is Outcome.RESEED
+    assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.LOST)
+    assert plan.words == "The agent's own store no longer has it. There is no archive of it."
     assert plan.marks == (Mark(SessionId("s1"), SessionEvent.CONFIRMED_MISSING, RuleReason.LOST),)
     assert [each.session.id for each in plan.considered] == ["s1"]
     assert "session:lost" in {step.code for step in plan.trace}
     assert plan.situation.probes == (Probed(SessionId("s1"), MISSING),)
-    assert ("s1", "probe", "missing", "probe:missing") in {
-        (step.subject, step.rule, step.outcome, step.code) for step in plan.trace
-    }
+    assert [step for step in plan.trace if step.rule == "probe"] == [
+        Step("s1", "probe", "missing", "probe:missing", "The agent was asked for it: missing.")
+    ]
 
 
 @pytest.mark.case("C13", "C19")
@@ -269,33 +272,33 @@ def test_a_probe_cannot_bring_a_session_back_into_a_fresh_start() -> None:
 def test_a_lost_session_without_an_archive_cannot_be_spoiled_further() -> None:
     probes = (Probed(SessionId("s1"), MISSING, restored=True),)
     plan = decide(situation([session(1, state=SessionState.LOST)], probes=probes))
-    assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.ARCHIVE_MISSING)
+    assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.LOST)
 
 
 @pytest.mark.case("T02", "T05")
 @pytest.mark.parametrize(
     ("archive", "reason", "words"),
     [
-        (None, RuleReason.ARCHIVE_MISSING, "It is not on this runtime, and there is no archive of it."),
+        (None, RuleReason.ARCHIVE_MISSING, f"{ELSEWHERE_SAID} There is no archive of it."),
         (
             Archive("loom/0", EntrySeq(2)),
             RuleReason.ARCHIVE_VERSION,
-            "It is not on this runtime, and its archive has a format unknown here (loom/0).",
+            f"{ELSEWHERE_SAID} Its archive has a format that is unknown here (loom/0).",
         ),
         (
             Archive("loom/1", EntrySeq(2), state=ArchiveState.CORRUPT),
             RuleReason.ARCHIVE_CORRUPT,
-            "It is not on this runtime, and its archive is damaged.",
+            f"{ELSEWHERE_SAID} Its archive is damaged.",
         ),
         (
             Archive("loom/1", EntrySeq(2), state=ArchiveState.OPTED_OUT),
             RuleReason.ARCHIVE_OPTED_OUT,
-            "It is not on this runtime, and its thread keeps no archives.",
+            f"{ELSEWHERE_SAID} Its thread keeps no archives.",
         ),
         (
             Archive("loom/1", EntrySeq(6)),
             RuleReason.ARCHIVE_BEYOND_JOURNAL,
-            "Its archive has seen entry 6 of a journal that ends at 5.",
+            f"{ELSEWHERE_SAID} Its archive has seen entry 6 of a journal that ends at 5.",
         ),
     ],
 )

@@ -6,6 +6,7 @@ from enum import StrEnum
 from clew.kernel.ids import AccountId, EntrySeq, NativeId, SessionId
 from clew.kernel.permission import ModeChoice, PermissionMode
 from clew.kernel.place import PlaceChoice, Workspace
+from clew.kernel.probe import Probe
 from clew.kernel.reason import Reason
 from clew.kernel.rule import Wanted
 from clew.kernel.session import Session, SessionEvent
@@ -162,7 +163,7 @@ class Plan:
             *(step for each in self.considered for step in steps_of(each, self.wanted)),
             *map(passed_over, self.not_needed),
             *(
-                Step(str(probed.session), "probe", probed.probe.kind, f"probe:{probed.probe.kind}", probed.probe.detail)
+                Step(probed.session, "probe", probed.probe.kind, f"probe:{probed.probe.kind}", _answer(probed.probe))
                 for probed in self.situation.probes
             ),
             *(Step(notice.audience, "notice", "told", notice.reason.code, notice.words) for notice in self.notices),
@@ -176,6 +177,10 @@ _READ_WORDS: dict[ReadState, str] = {
     ReadState.NOT_READ: "It was not read: {detail}.",
     ReadState.FAILED: "It could not be read: {detail}",
 }
+
+
+def _answer(probe: Probe) -> str:
+    return f"The agent was asked for it: {probe.detail or probe.kind}."
 
 
 def _read_step(source: str, state: ReadState, detail: str) -> Step:

@@ -126,7 +126,7 @@ class RuleReason(Reason):
         "transfer:off",
         RuleName.ARCHIVE,
         Effect.OUT,
-        "It would have to be carried here, and the policy does not allow that.",
+        "By policy no session is carried here.",
     )
     CANNOT_RESTORE = (
         "archive:cannot-restore",
@@ -138,25 +138,25 @@ class RuleReason(Reason):
         "archive:missing",
         RuleName.ARCHIVE,
         Effect.OUT,
-        "It is not on this runtime, and there is no archive of it.",
+        "There is no archive of it.",
     )
     ARCHIVE_OPTED_OUT = (
         "archive:opted-out",
         RuleName.ARCHIVE,
         Effect.OUT,
-        "It is not on this runtime, and its thread keeps no archives.",
+        "Its thread keeps no archives.",
     )
     ARCHIVE_CORRUPT = (
         "archive:corrupt",
         RuleName.ARCHIVE,
         Effect.OUT,
-        "It is not on this runtime, and its archive is damaged.",
+        "Its archive is damaged.",
     )
     ARCHIVE_VERSION = (
         "archive:version",
         RuleName.ARCHIVE,
         Effect.OUT,
-        "It is not on this runtime, and its archive has a format unknown here ({session.archive.format}).",
+        "Its archive has a format that is unknown here ({session.archive.format}).",
     )
     ARCHIVE_BEYOND_JOURNAL = (
         "archive:beyond-journal",

@@ -105,8 +105,7 @@ def _asked_in_vain(situation: Situation, weighed: tuple[Weighed, ...], wanted: W
         return Verdict(
             Outcome.HOLD, PlanReason.ASKED_NONE, PlanReason.ASKED_NONE.fill(run=run), waits_for=WaitsFor.PERSON
         )
-    newest, findings = weighed[0]
-    words = PlanReason.ASKED_UNUSABLE.fill(run=run, why=findings[-1].fill(session=newest, wanted=wanted))
+    words = PlanReason.ASKED_UNUSABLE.fill(run=run, why=_why_not(weighed[0], wanted)[1])
     return Verdict(Outcome.HOLD, PlanReason.ASKED_UNUSABLE, words, waits_for=WaitsFor.PERSON)
 
 
@@ -140,11 +139,20 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
         outcome = Outcome.RESEED if _has_history(situation) else Outcome.BLANK
         return Verdict(outcome, PlanReason.FIRST, PlanReason.FIRST.sentence)
     session, findings = own
-    reason_out = findings[-1]
-    if reason_out is RuleReason.ACCOUNT_OTHER and not situation.policy.history_across_accounts:
+    if findings[-1] is RuleReason.ACCOUNT_OTHER and not situation.policy.history_across_accounts:
         words = PlanReason.ACCOUNT_WITHHELD.fill(session=session, account=wanted.here.account)
         return Verdict(Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, words, about=session)
-    return Verdict(Outcome.RESEED, reason_out, reason_out.fill(session=session, wanted=wanted), about=session)
+    because, words = _why_not(own, wanted)
+    return Verdict(Outcome.RESEED, because, words, about=session)
+
+
+def _why_not(ruled_out: Weighed, wanted: Wanted) -> tuple[RuleReason, str]:
+    """Why a session cannot serve. One that had to be carried says that first; that it is lost outweighs the rest."""
+    session, findings = ruled_out
+    said = [finding for finding in findings[:-1] if finding.effect is Effect.CARRY] + [findings[-1]]
+    words = " ".join(finding.fill(session=session, wanted=wanted) for finding in said)
+    gone = RuleReason.LOST in said and said[-1] is RuleReason.ARCHIVE_MISSING
+    return (RuleReason.LOST if gone else said[-1]), words
 
 
 def _has_history(situation: Situation) -> bool:
