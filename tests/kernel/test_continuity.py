@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from clew.kernel import (
+    AccountId,
     Audience,
     CatchUp,
     Cursor,
@@ -142,6 +143,8 @@ def test_a_source_that_answers_keeps_the_later_ones_unread() -> None:
     reads = gather(demand(resume_run=RunId("run-1")), Policy(), look_up)  # type: ignore[arg-type]
     assert read == [Source.ASKED]
     assert [each.state for each in reads] == [ReadState.ANSWERED, ReadState.NOT_READ]
+    assert [each.source for each in reads] == [Source.ASKED, Source.LANE]
+    assert reads[0].sessions == (session(),)
     assert reads[1].detail == "the source before it (asked) decides"
 
 
@@ -155,7 +158,10 @@ def test_without_a_wish_only_the_lane_is_read() -> None:
 
     reads = gather(demand(), Policy(), look_up)  # type: ignore[arg-type]
     assert read == [Source.LANE]
-    assert [each.state for each in reads] == [ReadState.NOT_READ, ReadState.EMPTY]
+    assert [(each.source, each.state) for each in reads] == [
+        (Source.ASKED, ReadState.NOT_READ),
+        (Source.LANE, ReadState.EMPTY),
+    ]
     assert reads[0].detail == "nobody asked for an earlier run"
 
 
@@ -200,6 +206,8 @@ def test_an_asked_session_that_must_not_be_used_is_surfaced_and_not_replaced() -
     )
     assert plan.session is None
     assert plan.notices == ()
+    foreign = decide(situation([session(1, provider=OTHER_PROVIDER)], demand=asked))
+    assert foreign.words.endswith("cannot be used: It was made by spindle; this run uses loom.")
 
 
 @pytest.mark.case("C06")
@@ -413,6 +421,11 @@ def test_back_on_the_first_account_the_other_ones_turns_are_left_out_of_the_catc
     assert [notice.words for notice in plan.notices] == ["What was written under other accounts is left out: me@home."]
     seen = decide(situation([session(1, seen=EntrySeq(5)), session(2, account=OTHER_ACCOUNT)]))
     assert seen.notices == ()
+    third = session(3, account=AccountId("a@third"))
+    two = decide(situation([session(1, seen=EntrySeq(4)), session(2, account=OTHER_ACCOUNT), third]))
+    assert [(notice.audience, notice.words) for notice in two.notices] == [
+        (Audience.USER, "What was written under other accounts is left out: a@third, me@home.")
+    ]
 
 
 @pytest.mark.case("C23")
@@ -456,7 +469,7 @@ def test_every_source_session_and_rule_is_in_the_trace() -> None:
     assert steps(plan, "s3")["state"] == ("out", "session:retired", "It was retired.")
     assert list(steps(plan, "s3")) == ["record", "reset", "lane", "scope", "state"]
     assert len(steps(plan, "s2")) == 19
-    assert {outcome for outcome, _, _ in steps(plan, "s2").values()} == {"fit"}
+    assert {(outcome, code) for outcome, code, _ in steps(plan, "s2").values()} == {("fit", "fit")}
     assert all(words.endswith(".") for _, _, words in steps(plan, "s2").values())
     assert steps(plan, "s1") == {
         "record": ("not-needed", "not-needed", "A newer generation serves, so this one is not needed.")
@@ -529,7 +542,7 @@ def test_a_runs_own_session_is_not_busy_to_itself() -> None:
     ("limits", "facts", "code", "words"),
     [
         (SessionLimits(turns=7), {"turns": 7}, "limit:turns", "It has 7 turns; the limit is 7."),
-        (SessionLimits(tokens=90), {"tokens": 91}, "limit:tokens", "It has 91 tokens; the limit is 90."),
+        (SessionLimits(tokens=90), {"tokens": 90}, "limit:tokens", "It has 90 tokens; the limit is 90."),
         (SessionLimits(size=50), {"size": 50}, "limit:size", "It has 50 bytes; the limit is 50."),
         (SessionLimits(age=600.0), {"born_at": 400.0}, "limit:age", "It is older than the limit of 600.0 seconds."),
     ],

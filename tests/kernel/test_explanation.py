@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.kernel import EntrySeq, RunId, SessionState, decide, explain, headline
+from clew.kernel import EntrySeq, ReadState, RunId, SessionState, Source, SourceRead, decide, explain, headline
 from tests.kernel.kit import HERE, THERE, demand, session, situation
 
 
@@ -32,6 +32,18 @@ def test_every_rule_can_be_shown() -> None:
     lines = explain(decide(situation([session(1)])), every_rule=True).splitlines()
     assert sum(line.startswith("    fit ") for line in lines) == 19
     assert "    fit         runtime       It lives on the runtime of this run." in lines
+
+
+def test_every_source_is_shown_with_its_own_words() -> None:
+    reads = (
+        SourceRead(Source.ASKED, ReadState.NOT_READ, detail="nobody asked"),
+        SourceRead(Source.LANE, ReadState.EMPTY),
+    )
+    lines = explain(decide(situation(sources=reads))).splitlines()
+    assert [line for line in lines if line.startswith("  source")] == [
+        "  source     asked: It was not read: nobody asked.",
+        "  source     lane: It has no session.",
+    ]
 
 
 def test_the_catch_up_is_put_in_words() -> None:

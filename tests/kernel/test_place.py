@@ -122,6 +122,8 @@ def test_what_a_link_leads_to_counts_and_not_its_name() -> None:
     assert link != WORKTREE.directory
     assert link == ELSEWHERE
     assert str(link) == "/srv/maze"
+    assert Directory("/Xavier").place == "/Xavier"
+    assert Directory("/").place == "/"
 
 
 @pytest.mark.parametrize("path", ["", "maze", "./maze", "~/maze"])
@@ -130,6 +132,16 @@ def test_a_directory_must_be_absolute(path: str) -> None:
         Directory(path)
     with pytest.raises(ValueError, match="must be an absolute path"):
         Directory("/srv", real=path)
+
+
+@pytest.mark.case("C07")
+def test_the_project_of_the_remembered_workspace_is_the_lanes() -> None:
+    facts = PlaceFacts(agent_home=AGENT_HOME, remembered=WORKTREE, prepared=ON_SERVER)
+    assert choose_place(facts, SERVER).reason is PlaceReason.SECOND
+
+
+def test_what_was_seen_may_be_left_unsaid() -> None:
+    assert settle_place(WORKTREE, Found.CANNOT_MAKE).words == "/srv/maze cannot be made: "
 
 
 @pytest.mark.case("C07")

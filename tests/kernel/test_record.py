@@ -10,6 +10,7 @@ from clew.kernel import (
     Archive,
     EntrySeq,
     Outcome,
+    PermissionMode,
     Policy,
     Probe,
     Probed,
@@ -131,6 +132,22 @@ def test_a_policy_survives_being_stored() -> None:
     assert policy_from_record({}) == Policy()
 
 
+def test_a_policy_that_cannot_be_read_says_where() -> None:
+    with pytest.raises(RecordError, match=r"^policy\.parallel: 'yes' is not a bool$"):
+        policy_from_record({"parallel": "yes"})
+
+
+def test_sets_are_written_in_one_order() -> None:
+    able = can(modes=frozenset(PermissionMode), cursor_versions=frozenset({2, 10, 1}))
+    written: Any = situation_to_record(situation(here=here(capabilities=able)))
+    capabilities = written["situation"]["here"]["capabilities"]
+    assert capabilities["modes"] == ["ask", "edit", "full", "read"]
+    assert capabilities["cursor_versions"] == [1, 10, 2]
+    assert written["situation"]["here"]["mode_limits"] == []
+    limited: Any = situation_to_record(situation(here=here(mode_limits=(PermissionMode.READ, PermissionMode.ASK))))
+    assert limited["situation"]["here"]["mode_limits"] == ["read", "ask"]
+
+
 def test_what_a_record_leaves_out_takes_its_default() -> None:
     record = stored(situation([session(1)]))
     del record["situation"]["probes"]
@@ -169,6 +186,7 @@ IN_SESSION = ("situation", "sources", 0, "sessions", 0)
         (("situation", "run"), 7, "situation.run: 7 is not a str"),
         (("situation", "colour"), "red", "situation: 'colour' is not a field of Situation"),
         (("situation", "scope"), {"is": "World"}, "situation.scope: 'World' is none of LaneScope, RunScope"),
+        (("situation", "scope"), {"is": "LaneScope", "lane": 5}, "situation.scope.lane: 5 is not a str"),
         (("situation", "scope"), "lane", "situation.scope: None is none of LaneScope, RunScope"),
         ((*IN_SESSION, "state"), "sleepy", "situation.sources[0].sessions[0].state: 'sleepy' is not a SessionState"),
         (

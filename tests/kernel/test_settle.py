@@ -118,7 +118,8 @@ def test_elsewhere_that_is_here_by_another_name_is_here() -> None:
 
 
 def test_a_session_found_elsewhere_must_say_where() -> None:
-    with pytest.raises(ValueError, match="must say in which directory"):
+    message = "^a probe that found the session elsewhere must say in which directory$"
+    with pytest.raises(ValueError, match=message):
         Probe(ProbeKind.FOUND_ELSEWHERE)
 
 
@@ -252,6 +253,29 @@ def test_a_plan_without_a_session_has_nothing_to_settle() -> None:
 def test_a_probe_of_a_session_that_is_no_candidate_changes_nothing() -> None:
     stranger = Probed(SessionId("s9"), Probe(ProbeKind.UNREACHABLE, detail="down"))
     assert decide(situation([session(1)], probes=(stranger,))).outcome is Outcome.RESUME
+
+
+def test_a_strangers_probe_does_not_hide_the_ones_after_it() -> None:
+    stranger = Probed(SessionId("s9"), Probe(ProbeKind.UNREACHABLE, detail="down"))
+    probes = (stranger, Probed(SessionId("s1"), FOUND))
+    assert decide(situation([session(1)], probes=probes)).proven
+
+
+def test_a_program_that_let_go_of_a_session_elsewhere_is_no_longer_waited_for() -> None:
+    elsewhere = Probe(ProbeKind.FOUND_ELSEWHERE, directory=ELSEWHERE)
+    probes = (Probed(SessionId("s1"), Probe(ProbeKind.BUSY)), Probed(SessionId("s1"), elsewhere))
+    assert decide(situation([session(1)], probes=probes)).outcome is Outcome.FORK
+
+
+def test_a_copy_that_has_seen_all_of_the_journal_can_be_carried() -> None:
+    whole = session(1, runtime=THERE, archive=Archive("loom/1", EntrySeq(5)))
+    plan = decide(situation([whole]))
+    assert (plan.outcome, len(plan.catch_up)) == (Outcome.TRANSFER, 0)
+
+
+def test_a_session_that_lives_here_is_told_by_its_own_mark_and_not_its_copys() -> None:
+    plan = decide(situation([session(1, archive=ARCHIVED)]))
+    assert (plan.outcome, plan.catch_up.after) == (Outcome.RESUME, 3)
 
 
 def test_what_was_learned_last_counts() -> None:

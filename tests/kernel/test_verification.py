@@ -8,6 +8,7 @@ import pytest
 from clew.kernel import (
     Archive,
     Claim,
+    Difference,
     Directory,
     EntrySeq,
     Landing,
@@ -65,10 +66,15 @@ def landing(**changes: Any) -> Landing:
 NEW = landing(native_id=FRESH_ID, turns=0)
 
 
-def only(plan: Plan, landed: Landing) -> tuple[LandingReason, Weight, str]:
+def difference(plan: Plan, landed: Landing) -> Difference:
     differences = verify(plan, landed).differences
     assert len(differences) == 1, differences
-    return differences[0].reason, differences[0].weight, differences[0].words
+    return differences[0]
+
+
+def only(plan: Plan, landed: Landing) -> tuple[LandingReason, Weight, str]:
+    found = difference(plan, landed)
+    return found.reason, found.weight, found.words
 
 
 @pytest.mark.case("C32", "P07")
@@ -244,6 +250,29 @@ def test_every_difference_is_listed_with_both_values() -> None:
         ("model", "large", "small"),
     ]
     assert verification.claim is Claim.NOTHING
+
+
+def test_a_difference_names_its_field_and_both_sides() -> None:
+    def sides(plan: Plan, landed: Landing) -> tuple[str, str, str]:
+        found = difference(plan, landed)
+        return found.field, found.planned, found.landed
+
+    assert sides(HOLD, landing()) == ("plan", "hold", "opened")
+    assert sides(decide(situation([session(1)])), landing()) == ("plan", "probed", "opened")
+    assert sides(RESUME, landing(model=None)) == ("model", "said", "nothing")
+    assert sides(BLANK, replace(NEW, turns=3)) == ("turns", "0", "3")
+    unchosen = here(capabilities=can(choose_id=False))
+    known = decide(situation([session(1, runtime=THERE)], here=unchosen))
+    assert sides(known, landing(turns=0)) == ("native-id", "new", "n-1")
+
+
+@pytest.mark.parametrize("older", [1, 2])
+def test_a_fork_must_be_none_of_the_lanes_sessions_weighed_or_not(older: int) -> None:
+    unchosen = here(capabilities=can(choose_id=False))
+    rows = [session(3, directory=ELSEWHERE), session(2), session(1)]
+    plan = settle(decide(situation(rows, here=unchosen)), Probe(ProbeKind.FOUND_ELSEWHERE, directory=ELSEWHERE))
+    assert plan.outcome is Outcome.FORK
+    assert difference(plan, landing(native_id=NativeId(f"n-{older}"))).reason is LandingReason.ID_KNOWN
 
 
 def test_outcomes_used_here_are_what_they_are_called() -> None:

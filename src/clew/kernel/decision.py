@@ -83,7 +83,7 @@ def settle(plan: Plan, probe: Probe) -> Plan:
 
 
 _generation = attrgetter("generation")
-_NOTHING_LEARNED = Learned({}, frozenset(), (), (), None, None)
+_NOTHING_LEARNED = Learned({}, frozenset(), (), (), None)
 
 
 def _wanted(situation: Situation, place: PlaceChoice, mode: PermissionMode | None) -> Wanted:

@@ -61,6 +61,14 @@ class ProbeReason(Reason):
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """The answer that settles nothing, and why."""
+
+    probed: Probed
+    reason: ProbeReason
+
+
+@dataclass(frozen=True, slots=True)
 class Learned:
     """What the probes teach: sessions as they really are, those proven, and why to wait, if to wait."""
 
@@ -68,8 +76,7 @@ class Learned:
     proven: frozenset[SessionId]
     lost: tuple[SessionId, ...]
     poisoned: tuple[SessionId, ...]
-    hold: ProbeReason | None
-    held: Probed | None
+    hold: Hold | None
 
 
 def learn(
@@ -82,14 +89,13 @@ def learn(
     lost: list[SessionId] = []
     poisoned: list[SessionId] = []
     refused = False
-    hold: ProbeReason | None = None
-    held: Probed | None = None
+    hold: Hold | None = None
     for probed in probes:
         session, probe = known.get(probed.session), probed.probe
         if session is None:
             continue
-        hold = _must_hold(probed, can, refused)
-        held = probed if hold is not None else None
+        reason = _must_hold(probed, can, refused)
+        hold = None if reason is None else Hold(probed, reason)
         if hold is not None:
             continue
         # What another live run holds by our own record stays held, whatever the agent answers.
@@ -118,7 +124,7 @@ def learn(
             case ProbeKind.UNREACHABLE:
                 pass
         known[session.id] = session
-    return Learned(known, frozenset(proven), tuple(lost), tuple(poisoned), hold, held)
+    return Learned(known, frozenset(proven), tuple(lost), tuple(poisoned), hold)
 
 
 def _must_hold(probed: Probed, can: Capabilities, refused_before: bool) -> ProbeReason | None:

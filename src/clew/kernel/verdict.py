@@ -64,11 +64,11 @@ _TRY_AGAIN = frozenset({ProbeReason.UNREACHABLE, ProbeReason.UNSTRUCTURED})
 
 def _must_wait(learned: Learned, wanted: Wanted) -> Verdict | None:
     """An answer that settles nothing holds the run; the cursor is kept and nothing is made."""
-    if learned.hold is None or learned.held is None or wanted.reset:
+    if learned.hold is None or wanted.reset:
         return None
-    waits_for = WaitsFor.ANOTHER_TRY if learned.hold in _TRY_AGAIN else WaitsFor.PERSON
-    words = learned.hold.fill(probe=learned.held.probe)
-    return Verdict(Outcome.HOLD, learned.hold, words, learned.sessions[learned.held.session], waits_for)
+    probed, reason = learned.hold.probed, learned.hold.reason
+    waits_for = WaitsFor.ANOTHER_TRY if reason in _TRY_AGAIN else WaitsFor.PERSON
+    return Verdict(Outcome.HOLD, reason, reason.fill(probe=probed.probe), learned.sessions[probed.session], waits_for)
 
 
 def _continue(chosen: Weighed | None, wanted: Wanted) -> Verdict | None:
