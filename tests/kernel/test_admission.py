@@ -11,12 +11,12 @@ from clew.kernel.admission import (
     Admission,
     AdmissionPolicy,
     AdmissionReason,
+    AdmissionVerdict,
     AgentState,
     Deduped,
     Overlap,
     Request,
     Sameness,
-    Verdict,
     admit,
     dedupe,
     on_reassigned,
@@ -39,7 +39,7 @@ def said_by(agent: AgentId, depth: int = 1, reason: WakeReason = WakeReason.MENT
 
 def test_a_free_lane_takes_the_wake() -> None:
     assert admit(TIMER, POLICY) == Admission(
-        Verdict.ACCEPT, AdmissionReason.LANE_FREE, "The lane is free, so the next run takes it.", None, None
+        AdmissionVerdict.ACCEPT, AdmissionReason.LANE_FREE, "The lane is free, so the next run takes it.", None, None
     )
     assert AdmissionReason.LANE_FREE.code == "accepted:lane-free"
 
@@ -73,7 +73,7 @@ def test_a_paused_or_archived_agent_refuses_before_every_other_rule(
         replace(TIMER, lane_busy=True),
         Request(ME, WakeReason.MANUAL, HUMAN, NOW),
     ):
-        assert admit(replace(request, agent_state=state), POLICY) == Admission(Verdict.REFUSE, reason, words)
+        assert admit(replace(request, agent_state=state), POLICY) == Admission(AdmissionVerdict.REFUSE, reason, words)
     assert reason.code == code
 
 
@@ -82,31 +82,31 @@ def test_a_paused_or_archived_agent_refuses_before_every_other_rule(
 def test_an_agents_own_words_do_not_wake_it(reason: WakeReason) -> None:
     admission = admit(said_by(ME, reason=reason), POLICY)
     if reason in SPOKEN:
-        assert admission == Admission(Verdict.SKIP, WakeEnd.SELF, "An agent's own words do not wake it.")
+        assert admission == Admission(AdmissionVerdict.SKIP, WakeEnd.SELF, "An agent's own words do not wake it.")
     else:
-        assert admission.verdict is Verdict.ACCEPT
+        assert admission.verdict is AdmissionVerdict.ACCEPT
 
 
 @pytest.mark.case("W11")
 @pytest.mark.parametrize("reason", SPOKEN)
 def test_another_agents_words_and_a_persons_do(reason: WakeReason) -> None:
-    assert admit(said_by(OTHER, reason=reason), POLICY).verdict is Verdict.ACCEPT
-    assert admit(Request(ME, reason, HUMAN, NOW), POLICY).verdict is Verdict.ACCEPT
+    assert admit(said_by(OTHER, reason=reason), POLICY).verdict is AdmissionVerdict.ACCEPT
+    assert admit(Request(ME, reason, HUMAN, NOW), POLICY).verdict is AdmissionVerdict.ACCEPT
     by_person_for_agent = Request(ME, reason, Origin(OriginKind.HUMAN, ME), NOW)
-    assert admit(by_person_for_agent, POLICY).verdict is Verdict.ACCEPT
+    assert admit(by_person_for_agent, POLICY).verdict is AdmissionVerdict.ACCEPT
 
 
 @pytest.mark.case("W11")
 def test_agents_that_wake_one_another_stop_at_the_set_depth() -> None:
     assert POLICY.depth_limit == 6
-    assert admit(said_by(OTHER, 6), POLICY).verdict is Verdict.ACCEPT
+    assert admit(said_by(OTHER, 6), POLICY).verdict is AdmissionVerdict.ACCEPT
     assert admit(said_by(OTHER, 7), POLICY) == Admission(
-        Verdict.SKIP,
+        AdmissionVerdict.SKIP,
         WakeEnd.PING_PONG,
         "Agents have woken one another 7 times in a row; the limit is 6.",
     )
     assert admit(said_by(OTHER, 3), AdmissionPolicy(depth_limit=2)).reason is WakeEnd.PING_PONG
-    assert admit(said_by(OTHER, 2), AdmissionPolicy(depth_limit=2)).verdict is Verdict.ACCEPT
+    assert admit(said_by(OTHER, 2), AdmissionPolicy(depth_limit=2)).verdict is AdmissionVerdict.ACCEPT
 
 
 @pytest.mark.case("W11")
@@ -125,18 +125,18 @@ def test_own_words_are_named_before_the_chain() -> None:
 def test_five_runs_in_the_last_minute_defer_the_next_until_the_oldest_leaves() -> None:
     assert (POLICY.flood_limit, POLICY.flood_window) == (5, 60.0)
     assert admit(FLOODED, POLICY) == Admission(
-        Verdict.DEFER,
+        AdmissionVerdict.DEFER,
         AdmissionReason.FLOOD,
         "The agent started 5 runs in the last 60 s; the limit is 5.",
         until=1_010.0,
     )
     assert AdmissionReason.FLOOD.code == "deferred:flood"
-    assert admit(replace(FLOODED, starts=FLOODED.starts[1:]), POLICY).verdict is Verdict.ACCEPT
+    assert admit(replace(FLOODED, starts=FLOODED.starts[1:]), POLICY).verdict is AdmissionVerdict.ACCEPT
 
 
 @pytest.mark.case("W10")
-@pytest.mark.parametrize(("oldest", "verdict"), [(940.0, Verdict.ACCEPT), (940.001, Verdict.DEFER)])
-def test_a_run_leaves_the_window_at_its_very_end(oldest: float, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("oldest", "verdict"), [(940.0, AdmissionVerdict.ACCEPT), (940.001, AdmissionVerdict.DEFER)])
+def test_a_run_leaves_the_window_at_its_very_end(oldest: float, verdict: AdmissionVerdict) -> None:
     assert admit(replace(FLOODED, starts=(oldest, *FLOODED.starts[1:])), POLICY).verdict is verdict
 
 
@@ -153,7 +153,7 @@ def test_with_more_runs_than_the_limit_enough_of_them_must_leave() -> None:
 def test_a_manual_wake_or_a_persons_is_never_deferred(reason: WakeReason, kind: OriginKind) -> None:
     admission = admit(replace(FLOODED, reason=reason, origin=Origin(kind)), POLICY)
     free = reason is WakeReason.MANUAL or kind is OriginKind.HUMAN
-    assert admission.verdict is (Verdict.ACCEPT if free else Verdict.DEFER)
+    assert admission.verdict is (AdmissionVerdict.ACCEPT if free else AdmissionVerdict.DEFER)
 
 
 @pytest.mark.case("W10")
@@ -170,10 +170,10 @@ def test_a_deferred_wake_is_let_in_at_that_instant_and_not_before(
     admission = admit(request, policy)
     if admission.until is not None:
         assert admission.until > request.now
-        assert admit(replace(request, now=admission.until), policy).verdict is Verdict.ACCEPT
+        assert admit(replace(request, now=admission.until), policy).verdict is AdmissionVerdict.ACCEPT
         just_before = replace(request, now=(request.now + admission.until) / 2)
         if just_before.now < admission.until:
-            assert admit(just_before, policy).verdict is Verdict.DEFER
+            assert admit(just_before, policy).verdict is AdmissionVerdict.DEFER
 
 
 @pytest.mark.case("W10")
@@ -196,28 +196,28 @@ def test_a_flood_limit_below_one_is_no_limit_at_all() -> None:
     [
         (
             Overlap.QUEUE,
-            Verdict.ACCEPT,
+            AdmissionVerdict.ACCEPT,
             AdmissionReason.QUEUED,
             "accepted:queued",
             "The lane is busy; the run after this one takes it.",
         ),
         (
             Overlap.STEER,
-            Verdict.ACCEPT,
+            AdmissionVerdict.ACCEPT,
             AdmissionReason.STEERED,
             "accepted:steered",
             "The lane is busy; the run that is going is told of it at once.",
         ),
         (
             Overlap.INTERRUPT,
-            Verdict.ACCEPT,
+            AdmissionVerdict.ACCEPT,
             AdmissionReason.INTERRUPTS,
             "accepted:interrupts",
             "The lane is busy; the run that is going is interrupted for it.",
         ),
         (
             Overlap.REJECT,
-            Verdict.SKIP,
+            AdmissionVerdict.SKIP,
             WakeEnd.OVERLAP,
             "skipped:overlap",
             "The lane is busy, and its policy refuses wakes meanwhile.",
@@ -225,7 +225,7 @@ def test_a_flood_limit_below_one_is_no_limit_at_all() -> None:
     ],
 )
 def test_a_busy_lane_does_as_its_policy_says_and_the_answer_names_it(
-    overlap: Overlap, verdict: Verdict, reason: AdmissionReason | WakeEnd, code: str, words: str
+    overlap: Overlap, verdict: AdmissionVerdict, reason: AdmissionReason | WakeEnd, code: str, words: str
 ) -> None:
     policy = AdmissionPolicy(overlap=overlap)
     busy = replace(TIMER, lane_busy=True)

@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 import pytest
 
 from clew.kernel import (
-    AccountId,
     Audience,
     CatchUp,
     Cursor,
@@ -23,6 +22,7 @@ from clew.kernel import (
     Plan,
     PlanReason,
     Policy,
+    Reader,
     ReadState,
     ResetPolicy,
     Resumability,
@@ -55,6 +55,7 @@ from tests.kernel.kit import (
     OTHER_HOME,
     OTHER_LANE,
     OTHER_PROVIDER,
+    PROVIDER,
     RUN,
     SERVER,
     THERE,
@@ -400,7 +401,6 @@ def test_history_is_not_shown_to_another_account_and_the_user_is_told() -> None:
     assert [(notice.audience, notice.words) for notice in plan.notices] == [
         (Audience.USER, "The history made under account me@home was not handed on.")
     ]
-    assert plan.withheld_accounts == {OTHER_ACCOUNT}
 
 
 @pytest.mark.case("C23")
@@ -409,31 +409,21 @@ def test_history_crosses_accounts_when_allowed() -> None:
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.ACCOUNT_OTHER)
     assert plan.words == "It belongs to account me@home; this run uses me@work."
     assert plan.catch_up == CatchUp(EntrySeq(0), EntrySeq(5))
-    assert plan.withheld_accounts == frozenset()
     assert plan.notices == ()
 
 
 @pytest.mark.case("C23")
-def test_back_on_the_first_account_the_other_ones_turns_are_left_out_of_the_catch_up() -> None:
-    plan = decide(situation([session(1), session(2, account=OTHER_ACCOUNT, cursor=Cursor(1, NativeId("n-b")))]))
+def test_back_on_the_first_account_the_catch_up_is_read_by_that_account() -> None:
+    plan = decide(situation([session(1), session(2, account=OTHER_ACCOUNT)]))
     assert (plan.outcome, plan.session) == (Outcome.RESUME, session(1))
-    assert plan.withheld_accounts == {OTHER_ACCOUNT}
-    assert [notice.words for notice in plan.notices] == ["What was written under other accounts is left out: me@home."]
-    seen = decide(situation([session(1, seen=EntrySeq(5)), session(2, account=OTHER_ACCOUNT)]))
-    assert seen.notices == ()
-    third = session(3, account=AccountId("a@third"))
-    two = decide(situation([session(1, seen=EntrySeq(4)), session(2, account=OTHER_ACCOUNT), third]))
-    assert [(notice.audience, notice.words) for notice in two.notices] == [
-        (Audience.USER, "What was written under other accounts is left out: a@third, me@home.")
-    ]
+    assert plan.reader == Reader(PROVIDER, ACCOUNT)
+    assert decide(situation(policy=Policy(history_across_accounts=True))).reader.across_accounts
 
 
 @pytest.mark.case("C23")
 def test_only_accounts_of_the_same_provider_are_kept_apart() -> None:
     plan = decide(situation([session(1, provider=OTHER_PROVIDER, account=OTHER_ACCOUNT)]))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.PROVIDER_OTHER)
-    assert plan.withheld_accounts == frozenset()
-    assert decide(situation([session(1, account=None)])).withheld_accounts == frozenset()
 
 
 @pytest.mark.case("C24")
@@ -556,6 +546,13 @@ def test_a_session_over_its_limit_is_rotated(
     within = {name: value + 1 if name == "born_at" else value - 2 for name, value in facts.items()}
     kept = decide(situation([session(1, **within)], policy=Policy(limits=limits)))
     assert (kept.outcome, kept.marks) == (Outcome.RESUME, ())
+
+
+@pytest.mark.case("C30")
+def test_rotation_does_not_go_back_to_an_older_session() -> None:
+    plan = decide(situation([session(2, turns=9), session(1)], policy=Policy(limits=SessionLimits(turns=5))))
+    assert (plan.outcome, plan.reason, plan.not_needed) == (Outcome.RESEED, RuleReason.OVER_TURNS, (session(1),))
+    assert plan.marks == (Mark(session(2).id, SessionEvent.ROTATED, RuleReason.OVER_TURNS),)
 
 
 @pytest.mark.case("C30")
@@ -713,7 +710,7 @@ def test_a_changed_mode_is_applied_or_the_session_is_not_used() -> None:
     fixed = here(capabilities=can(reapply_mode=False))
     plan = decide(situation([wide], here=fixed))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.MODE_FIXED)
-    assert plan.words == "Its mode full cannot be narrowed to edit."
+    assert plan.words == "Its mode full cannot be brought to edit."
     assert plan.mode is PermissionMode.EDIT
     unknown = decide(situation([session(1, mode=None)], here=fixed))
     assert unknown.reason is RuleReason.MODE_FIXED

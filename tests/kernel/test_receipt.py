@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.kernel.admission import Admission, AdmissionReason, Verdict, dedupe
+from clew.kernel.admission import Admission, AdmissionReason, AdmissionVerdict, dedupe
 from clew.kernel.ids import RunId, ThreadId, WakeId
 from clew.kernel.receipt import CANCELLING, Receipt, Served, on_admission, on_end, on_served
 from clew.kernel.wake import WAKE_ENDS, WakeEnd, WakeState
@@ -29,13 +29,13 @@ def test_only_four_ends_cancel() -> None:
 @pytest.mark.parametrize(
     ("verdict", "state"),
     [
-        (Verdict.ACCEPT, WakeState.PENDING),
-        (Verdict.DEFER, WakeState.PENDING),
-        (Verdict.SKIP, WakeState.SKIPPED),
-        (Verdict.REFUSE, WakeState.SKIPPED),
+        (AdmissionVerdict.ACCEPT, WakeState.PENDING),
+        (AdmissionVerdict.DEFER, WakeState.PENDING),
+        (AdmissionVerdict.SKIP, WakeState.SKIPPED),
+        (AdmissionVerdict.REFUSE, WakeState.SKIPPED),
     ],
 )
-def test_the_answer_at_the_door_has_a_receipt(verdict: Verdict, state: WakeState) -> None:
+def test_the_answer_at_the_door_has_a_receipt(verdict: AdmissionVerdict, state: WakeState) -> None:
     admission = Admission(verdict, AdmissionReason.PAUSED, "words")
     assert on_admission(WAKE, admission, 5.0) == Receipt(WAKE, state, AdmissionReason.PAUSED, "words", 5.0)
 

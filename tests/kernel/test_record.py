@@ -112,7 +112,6 @@ def test_a_plan_is_kept_in_full() -> None:
         "model": "large",
         "catch_up": [3, 5],
         "act_on": [5],
-        "withheld_accounts": [],
         "proven": True,
         "waits_for": None,
         "marks": [],

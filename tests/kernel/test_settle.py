@@ -393,3 +393,31 @@ def test_an_older_busy_session_does_not_keep_a_newer_one_from_being_carried() ->
     assert (plan.outcome, plan.session) == (Outcome.TRANSFER, newer)
     rows = [session(3, runtime=THERE, archive=ARCHIVED), newer]
     assert decide(situation(rows)).session == rows[0]
+
+
+@pytest.mark.case("C29")
+def test_a_busy_session_that_is_forked_needs_no_second_question() -> None:
+    parallel = decide(situation([session(1)], policy=Policy(parallel=True)))
+    plan = settle(parallel, Probe(ProbeKind.BUSY))
+    assert (plan.outcome, plan.proven, plan.needs_probe) == (Outcome.FORK, True, False)
+
+
+@pytest.mark.case("C13")
+def test_the_reason_of_a_new_session_is_what_the_agent_just_answered() -> None:
+    rows = [session(2, runtime=THERE), session(1)]
+    plan = settle(decide(situation(rows)), MISSING)
+    assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.LOST)
+
+
+@pytest.mark.case("T06")
+def test_the_newest_is_restored_here_before_an_older_one_is_resumed() -> None:
+    rows = [session(2, archive=ARCHIVED), session(1)]
+    plan = settle(decide(situation(rows)), MISSING)
+    assert plan.outcome is Outcome.TRANSFER
+    assert plan.session is not None
+    assert plan.session.id == "s2"
+
+
+def test_an_id_shape_must_be_a_regular_expression() -> None:
+    with pytest.raises(ValueError, match=r"^the id shape '\(' is no regular expression: "):
+        can(id_shape="(")

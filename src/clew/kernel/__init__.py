@@ -5,12 +5,12 @@ from clew.kernel.admission import (
     Admission,
     AdmissionPolicy,
     AdmissionReason,
+    AdmissionVerdict,
     AgentState,
     Deduped,
     Overlap,
     Request,
     Sameness,
-    Verdict,
     admit,
     dedupe,
     on_reassigned,
@@ -74,7 +74,7 @@ from clew.kernel.ids import (
     runtime_id,
     subject_thread,
 )
-from clew.kernel.journal import Author, AuthorKind, JournalEntry, Spoken, Voice, voice
+from clew.kernel.journal import Author, AuthorKind, JournalEntry, Reader, Spoken, Voice, voice
 from clew.kernel.lease import (
     GonePolicy,
     Heard,
@@ -164,6 +164,7 @@ from clew.kernel.reason import Reason
 from clew.kernel.receipt import Receipt, Served, on_admission, on_end, on_served
 from clew.kernel.record import (
     RECORD_VERSION,
+    Json,
     RecordError,
     policy_from_record,
     policy_to_record,
@@ -185,6 +186,7 @@ from clew.kernel.retrying import (
     progress,
     retry,
 )
+from clew.kernel.rule import Findings, Wanted
 from clew.kernel.rule_reason import Effect, RuleName, RuleReason
 from clew.kernel.run import (
     LIVE,
@@ -221,8 +223,19 @@ from clew.kernel.session import (
     resumability,
     write_cursor,
 )
-from clew.kernel.situation import Here, ModelChange, Policy, ReadState, Situation, Source, SourceRead, gather, is_reset
-from clew.kernel.trace import Considered, Route, Step, Weighed, route_of
+from clew.kernel.situation import (
+    CANDIDATES,
+    Here,
+    ModelChange,
+    Policy,
+    ReadState,
+    Situation,
+    Source,
+    SourceRead,
+    gather,
+    is_reset,
+)
+from clew.kernel.trace import Considered, Route, Step, Weighed
 from clew.kernel.verification import Claim, Difference, Landing, LandingReason, Verification, Weight, verify
 from clew.kernel.wake import (
     HUMAN,
@@ -249,6 +262,7 @@ from clew.kernel.warm import Fate, Moment, Reaped, WarmFacts, WarmReason, confir
 __all__ = [
     "APPROVAL_ENDS",
     "APPROVAL_TABLE",
+    "CANDIDATES",
     "FOUND_TABLE",
     "HUMAN",
     "LIVE",
@@ -274,6 +288,7 @@ __all__ = [
     "Admission",
     "AdmissionPolicy",
     "AdmissionReason",
+    "AdmissionVerdict",
     "AgentId",
     "AgentState",
     "Aging",
@@ -314,6 +329,7 @@ __all__ = [
     "Failure",
     "FailureKind",
     "Fate",
+    "Findings",
     "Found",
     "FoundReason",
     "Freshness",
@@ -323,6 +339,7 @@ __all__ = [
     "Here",
     "Instant",
     "JournalEntry",
+    "Json",
     "Landing",
     "LandingField",
     "LandingReason",
@@ -375,6 +392,7 @@ __all__ = [
     "QueuedRun",
     "QuietHours",
     "ReadState",
+    "Reader",
     "Reaped",
     "Reason",
     "Receipt",
@@ -431,7 +449,6 @@ __all__ = [
     "TickReason",
     "TickVerdict",
     "UnreadableCursor",
-    "Verdict",
     "Verification",
     "Voice",
     "WaitReason",
@@ -443,6 +460,7 @@ __all__ = [
     "WakeId",
     "WakeReason",
     "WakeState",
+    "Wanted",
     "WarmFacts",
     "WarmReason",
     "Weighed",
@@ -510,7 +528,6 @@ __all__ = [
     "replay",
     "resumability",
     "retry",
-    "route_of",
     "runtime_id",
     "select",
     "settle",

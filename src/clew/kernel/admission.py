@@ -1,6 +1,6 @@
 """Admission: may a wake be accepted now, later or not at all. The first rule that speaks decides."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from clew.kernel.reason import Reason
 from clew.kernel.wake import Origin, OriginKind, Wake, WakeEnd, WakeReason, WakeState, arrival
 
 
-class Verdict(StrEnum):
+class AdmissionVerdict(StrEnum):
     ACCEPT = "accept"
     DEFER = "defer"
     SKIP = "skip"
@@ -73,7 +73,7 @@ class Request:
 class Admission:
     """The answer. `until` is set when deferred, `overlap` when the lane was busy and its policy applied."""
 
-    verdict: Verdict
+    verdict: AdmissionVerdict
     reason: AdmissionReason | WakeEnd
     words: str
     until: Instant | None = None
@@ -83,17 +83,17 @@ class Admission:
 SPOKEN = frozenset({WakeReason.COMMENT, WakeReason.MENTION, WakeReason.CHAT, WakeReason.REVIEW})
 """The reasons that are somebody's words; an agent may still assign work to itself."""
 
-REFUSALS: dict[AgentState, AdmissionReason | None] = {
+REFUSALS: Mapping[AgentState, AdmissionReason | None] = {
     AgentState.ACTIVE: None,
     AgentState.PAUSED: AdmissionReason.PAUSED,
     AgentState.ARCHIVED: AdmissionReason.ARCHIVED,
 }
 
-OVERLAPS: dict[Overlap, tuple[Verdict, AdmissionReason | WakeEnd]] = {
-    Overlap.QUEUE: (Verdict.ACCEPT, AdmissionReason.QUEUED),
-    Overlap.STEER: (Verdict.ACCEPT, AdmissionReason.STEERED),
-    Overlap.INTERRUPT: (Verdict.ACCEPT, AdmissionReason.INTERRUPTS),
-    Overlap.REJECT: (Verdict.SKIP, WakeEnd.OVERLAP),
+OVERLAPS: Mapping[Overlap, tuple[AdmissionVerdict, AdmissionReason | WakeEnd]] = {
+    Overlap.QUEUE: (AdmissionVerdict.ACCEPT, AdmissionReason.QUEUED),
+    Overlap.STEER: (AdmissionVerdict.ACCEPT, AdmissionReason.STEERED),
+    Overlap.INTERRUPT: (AdmissionVerdict.ACCEPT, AdmissionReason.INTERRUPTS),
+    Overlap.REJECT: (AdmissionVerdict.SKIP, WakeEnd.OVERLAP),
 }
 
 
@@ -108,14 +108,14 @@ def admit(request: Request, policy: AdmissionPolicy) -> Admission:
 
 def _agent_state(request: Request, _: AdmissionPolicy) -> Admission | None:
     reason = REFUSALS[request.agent_state]
-    return None if reason is None else Admission(Verdict.REFUSE, reason, reason.fill())
+    return None if reason is None else Admission(AdmissionVerdict.REFUSE, reason, reason.fill())
 
 
 def _own_words(request: Request, _: AdmissionPolicy) -> Admission | None:
     by_itself = request.origin.kind is OriginKind.AGENT and request.origin.agent == request.agent
     if not (by_itself and request.reason in SPOKEN):
         return None
-    return Admission(Verdict.SKIP, WakeEnd.SELF, WakeEnd.SELF.fill())
+    return Admission(AdmissionVerdict.SKIP, WakeEnd.SELF, WakeEnd.SELF.fill())
 
 
 def _ping_pong(request: Request, policy: AdmissionPolicy) -> Admission | None:
@@ -124,7 +124,7 @@ def _ping_pong(request: Request, policy: AdmissionPolicy) -> Admission | None:
     if request.origin.kind is OriginKind.HUMAN or depth <= policy.depth_limit:
         return None
     words = WakeEnd.PING_PONG.fill(depth=depth, limit=policy.depth_limit)
-    return Admission(Verdict.SKIP, WakeEnd.PING_PONG, words)
+    return Admission(AdmissionVerdict.SKIP, WakeEnd.PING_PONG, words)
 
 
 def _flood(request: Request, policy: AdmissionPolicy) -> Admission | None:
@@ -135,12 +135,12 @@ def _flood(request: Request, policy: AdmissionPolicy) -> Admission | None:
     if len(leaves) < policy.flood_limit:
         return None
     words = AdmissionReason.FLOOD.fill(started=len(leaves), window=policy.flood_window, limit=policy.flood_limit)
-    return Admission(Verdict.DEFER, AdmissionReason.FLOOD, words, until=leaves[-policy.flood_limit])
+    return Admission(AdmissionVerdict.DEFER, AdmissionReason.FLOOD, words, until=leaves[-policy.flood_limit])
 
 
 def _overlap(request: Request, policy: AdmissionPolicy) -> Admission:
     if not request.lane_busy:
-        return Admission(Verdict.ACCEPT, AdmissionReason.LANE_FREE, AdmissionReason.LANE_FREE.fill())
+        return Admission(AdmissionVerdict.ACCEPT, AdmissionReason.LANE_FREE, AdmissionReason.LANE_FREE.fill())
     verdict, reason = OVERLAPS[policy.overlap]
     return Admission(verdict, reason, reason.fill(), overlap=policy.overlap)
 

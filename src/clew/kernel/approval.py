@@ -1,5 +1,6 @@
 """Approvals: what an agent asks before it acts, answered once, and never on behalf of a session that is gone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -27,7 +28,7 @@ class Answer(StrEnum):
     DENY = "deny"
 
 
-APPROVAL_TABLE: dict[tuple[ApprovalState, ApprovalEvent], ApprovalState] = {
+APPROVAL_TABLE: Mapping[tuple[ApprovalState, ApprovalEvent], ApprovalState] = {
     (ApprovalState.PENDING, ApprovalEvent.APPROVE): ApprovalState.APPROVED,
     (ApprovalState.PENDING, ApprovalEvent.DENY): ApprovalState.DENIED,
     (ApprovalState.PENDING, ApprovalEvent.SESSION_END): ApprovalState.STALE,
@@ -37,7 +38,7 @@ APPROVAL_TABLE: dict[tuple[ApprovalState, ApprovalEvent], ApprovalState] = {
 
 APPROVAL_ENDS = frozenset(ApprovalState) - {ApprovalState.PENDING}
 
-ANSWERS: dict[Answer, ApprovalEvent] = {
+ANSWERS: Mapping[Answer, ApprovalEvent] = {
     Answer.APPROVE: ApprovalEvent.APPROVE,
     Answer.DENY: ApprovalEvent.DENY,
 }

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from clew.kernel.ids import AccountId, EntrySeq
-from clew.kernel.journal import AuthorKind, JournalEntry
+from clew.kernel.ids import EntrySeq
+from clew.kernel.journal import JournalEntry, Reader
 from clew.kernel.reason import Reason
 
 
@@ -68,15 +68,14 @@ class _Group:
 def select(
     entries: Iterable[JournalEntry],
     budget: Budget,
+    reader: Reader,
     act_on: Collection[EntrySeq] = (),
-    withheld_accounts: Collection[AccountId] = (),
 ) -> Selection:
     """The latest word for word, the oldest compacted first, the entries to act on always word for word.
 
-    What an agent wrote under a withheld account (a plan names them) is left out and counted. An entry to act on
-    is told even so: it was said to this agent.
+    What the reader may not see is left out and counted. An entry to act on is told even so: it was said to it.
     """
-    must, may, withheld = _sorted_out(_groups(entries), frozenset(act_on), frozenset(withheld_accounts))
+    must, may, withheld = _sorted_out(_groups(entries), frozenset(act_on), reader)
     whole = [group for group in may if not _over_cap(group, budget)]
     size = sum(group.size for group in must + whole)
     if len(whole) == len(may) and size <= budget.total:
@@ -111,7 +110,7 @@ def _groups(entries: Iterable[JournalEntry]) -> list[_Group]:
 
 
 def _sorted_out(
-    groups: list[_Group], act_on: frozenset[EntrySeq], accounts: frozenset[AccountId]
+    groups: list[_Group], act_on: frozenset[EntrySeq], reader: Reader
 ) -> tuple[list[_Group], list[_Group], list[_Group]]:
     """The groups that must be told, those that may be, and those that must not."""
     must: list[_Group] = []
@@ -123,7 +122,7 @@ def _sorted_out(
         found |= asked
         if asked:
             must.append(group)
-        elif any(entry.author.kind is AuthorKind.AGENT and entry.account in accounts for entry in group.entries):
+        elif not all(map(reader.may_see, group.entries)):
             withheld.append(group)
         else:
             may.append(group)

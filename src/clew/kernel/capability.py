@@ -1,5 +1,6 @@
 """What a provider declares it can do. The decision uses this, and never a provider's name."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,3 +42,9 @@ class Capabilities:
     missing_signals: frozenset[str] = frozenset()
     rejection_signals: frozenset[str] = frozenset()
     reports: frozenset[LandingField] = frozenset({LandingField.NATIVE_ID, LandingField.DIRECTORY})
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.id_shape or "")
+        except re.error as fault:
+            raise ValueError(f"the id shape {self.id_shape!r} is no regular expression: {fault}") from fault

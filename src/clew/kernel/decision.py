@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 
-from clew.kernel.ids import NOTHING_SEEN, AccountId, NativeId, RunScope
+from clew.kernel.ids import NOTHING_SEEN, NativeId, RunScope
 from clew.kernel.permission import PermissionMode, choose_mode
 from clew.kernel.place import PlaceChoice, choose_place
 from clew.kernel.plan import (
@@ -22,7 +22,7 @@ from clew.kernel.plan import (
 )
 from clew.kernel.probe import Learned, Probe, Probed, learn
 from clew.kernel.rule import Wanted
-from clew.kernel.rule_reason import RuleReason
+from clew.kernel.rule_reason import RuleName, RuleReason
 from clew.kernel.session import Cursor, Session, SessionEvent, known_ids
 from clew.kernel.situation import Situation, is_reset
 from clew.kernel.verdict import Verdict, judge
@@ -44,8 +44,6 @@ def decide(situation: Situation) -> Plan:
     weighing = weigh_all(sessions, wanted)
     verdict = judge(situation, place, mode, wanted, learned, weighing)
     session, outcome = verdict.session, verdict.outcome
-    withheld = _withheld_accounts(situation, sessions)
-    catch_up = _catch_up(situation, outcome, session)
     return Plan(
         outcome=outcome,
         reason=verdict.reason,
@@ -56,13 +54,12 @@ def decide(situation: Situation) -> Plan:
         workspace=place.workspace,
         mode=_mode(outcome, session, wanted),
         model=here.model,
-        catch_up=catch_up,
+        catch_up=_catch_up(situation, outcome, session),
         act_on=situation.demand.entries,
-        withheld_accounts=withheld,
         proven=session is not None and session.id in learned.proven,
         waits_for=verdict.waits_for,
         marks=_marks(verdict, learned),
-        notices=_notices(situation, verdict, withheld, catch_up),
+        notices=_notices(situation, verdict),
         weighed=weighing.weighed,
         not_needed=weighing.not_needed,
         place=place,
@@ -74,7 +71,8 @@ def decide(situation: Situation) -> Plan:
 def settle(plan: Plan, probe: Probe) -> Plan:
     """The plan after the agent was asked for its session: the situation with one more fact, decided again.
 
-    A plan that continues no session has nothing to ask about and stays as it is.
+    A plan that continues no session has nothing to ask about and stays as it is; a held one is decided anew,
+    from a new situation, when its wait is over.
     """
     if plan.session is None or plan.outcome not in USES_EARLIER_SESSION:
         return plan
@@ -83,7 +81,7 @@ def settle(plan: Plan, probe: Probe) -> Plan:
 
 
 _generation = attrgetter("generation")
-_NOTHING_LEARNED = Learned({}, frozenset(), (), (), None)
+_NOTHING_LEARNED = Learned({}, frozenset(), (), (), None, None)
 
 
 def _wanted(situation: Situation, place: PlaceChoice, mode: PermissionMode | None) -> Wanted:
@@ -149,47 +147,24 @@ def _catch_up(situation: Situation, outcome: Outcome, session: Session | None) -
     return CatchUp(after, head)
 
 
-def _withheld_accounts(situation: Situation, sessions: Sequence[Session]) -> frozenset[AccountId]:
-    """The accounts of this provider whose turns the run's own account is not shown."""
-    if situation.policy.history_across_accounts:
-        return frozenset()
-    here = situation.here
-    return frozenset(
-        session.account
-        for session in sessions
-        if session.account is not None and session.account != here.account and session.provider == here.provider
-    )
-
-
-_LIMIT_REASONS = frozenset({RuleReason.OVER_TURNS, RuleReason.OVER_TOKENS, RuleReason.OVER_SIZE, RuleReason.OVER_AGE})
-
-
 def _marks(verdict: Verdict, learned: Learned) -> tuple[Mark, ...]:
     marks = [Mark(session, SessionEvent.CONFIRMED_MISSING, RuleReason.LOST) for session in learned.lost]
     marks += [Mark(session, SessionEvent.POISONED, RuleReason.POISONED) for session in learned.poisoned]
-    if verdict.about is not None and verdict.reason in _LIMIT_REASONS:
+    if verdict.about is not None and isinstance(verdict.reason, RuleReason) and verdict.reason.rule is RuleName.LIMITS:
         marks.append(Mark(verdict.about.id, SessionEvent.ROTATED, verdict.reason))
     return tuple(marks)
 
 
-def _notices(
-    situation: Situation,
-    verdict: Verdict,
-    withheld: frozenset[AccountId],
-    catch_up: CatchUp,
-) -> tuple[Notice, ...]:
+def _notices(situation: Situation, verdict: Verdict) -> tuple[Notice, ...]:
     notices: list[Notice] = []
 
     def tell(audience: Audience, reason: NoticeReason, **facts: object) -> None:
         notices.append(Notice(audience, reason, reason.fill(**facts)))
 
-    starts = verdict.outcome is not Outcome.HOLD
     if situation.demand.resume_run is not None and verdict.outcome in USES_EARLIER_SESSION:
         tell(Audience.USER, NoticeReason.ASKED_OVER_POLICY, run=situation.demand.resume_run)
     if verdict.reason is PlanReason.ACCOUNT_WITHHELD:
         tell(Audience.USER, NoticeReason.HISTORY_WITHHELD, session=verdict.about)
-    elif withheld and len(catch_up) > 0 and starts:
-        tell(Audience.USER, NoticeReason.CATCH_UP_WITHHELD, accounts=", ".join(sorted(withheld)))
-    if situation.machinery_gone and starts:
+    if situation.machinery_gone and verdict.outcome is not Outcome.HOLD:
         tell(Audience.AGENT, NoticeReason.MACHINERY_GONE, gone=", ".join(situation.machinery_gone))
     return tuple(notices)

@@ -1,5 +1,7 @@
 """Explanations: a plan as lines that a person reads."""
 
+from collections.abc import Mapping
+
 from clew.kernel.plan import Plan
 from clew.kernel.trace import FIT, Route
 
@@ -35,7 +37,7 @@ def explain(plan: Plan, every_rule: bool = False) -> str:
     return "\n".join(lines)
 
 
-_VERBS: dict[Route, str] = {
+_VERBS: Mapping[Route, str] = {
     Route.RESUME: "can be resumed",
     Route.FORK: "can be forked",
     Route.TRANSFER: "can be carried here",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clew.kernel.ids import AccountId, AgentId, EntrySeq
+from clew.kernel.ids import AccountId, AgentId, EntrySeq, ProviderName
 from clew.kernel.reason import Reason
 
 
@@ -27,15 +27,30 @@ class Author:
 class JournalEntry:
     """The facts of an entry that decide how it is told; its text stays where it is stored.
 
-    `size` is counted in tokens. `pair` ties a tool's call to its result. `account` is the one that
-    the agent which wrote it was using.
+    `size` is counted in tokens. `pair` ties a tool's call to its result. `provider` and `account` are those
+    that the agent which wrote it was using.
     """
 
     seq: EntrySeq
     size: int
     author: Author
     pair: str | None = None
+    provider: ProviderName | None = None
     account: AccountId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """For whom a journal is read. What agents wrote under another account of the same provider is not shown to it."""
+
+    provider: ProviderName
+    account: AccountId | None
+    across_accounts: bool = False
+
+    def may_see(self, entry: JournalEntry) -> bool:
+        if self.across_accounts or entry.author.kind is not AuthorKind.AGENT:
+            return True
+        return entry.provider != self.provider or entry.account == self.account
 
 
 class Voice(Reason):

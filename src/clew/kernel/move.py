@@ -1,5 +1,6 @@
 """A move of a session between machines: the steps, who may write at each, and how to go on after a crash."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from clew.kernel.reason import Reason
@@ -32,7 +33,7 @@ class Side(StrEnum):
     NOBODY = "nobody"
 
 
-MOVE_TABLE: dict[tuple[MoveState, MoveEvent], MoveState] = {
+MOVE_TABLE: Mapping[tuple[MoveState, MoveEvent], MoveState] = {
     (MoveState.IDLE, MoveEvent.SEAL): MoveState.SEALED,
     (MoveState.SEALED, MoveEvent.LAND): MoveState.LANDED,
     (MoveState.SEALED, MoveEvent.ABORT): MoveState.IDLE,
@@ -43,7 +44,7 @@ MOVE_TABLE: dict[tuple[MoveState, MoveEvent], MoveState] = {
 }
 """A pair that is not listed changes nothing: a committed move is over, and going back is another move."""
 
-WRITERS: dict[MoveState, Side] = {
+WRITERS: Mapping[MoveState, Side] = {
     MoveState.IDLE: Side.SOURCE,
     MoveState.SEALED: Side.NOBODY,
     MoveState.LANDED: Side.NOBODY,
@@ -63,7 +64,7 @@ class MoveStep(Reason):
     TARGET_GOES_ON = "move:target-goes-on", "The move is done; the target goes on and the source's copy is retired."
 
 
-RECOVERY: dict[tuple[MoveState, bool], MoveStep] = {
+RECOVERY: Mapping[tuple[MoveState, bool], MoveStep] = {
     (MoveState.IDLE, True): MoveStep.SOURCE_GOES_ON,
     (MoveState.IDLE, False): MoveStep.SOURCE_GOES_ON,
     (MoveState.SEALED, True): MoveStep.LAND,

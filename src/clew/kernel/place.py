@@ -1,5 +1,6 @@
 """Where a run works: the lane's own workspace, and what the disk says of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -149,7 +150,7 @@ class FoundReason(Reason):
     CANNOT_MAKE = "workspace:cannot-make", "{wanted} cannot be made: {seen}"
 
 
-FOUND_TABLE: dict[Found, tuple[PlaceStep, FoundReason]] = {
+FOUND_TABLE: Mapping[Found, tuple[PlaceStep, FoundReason]] = {
     Found.READY: (PlaceStep.USE, FoundReason.READY),
     Found.NOT_MADE: (PlaceStep.MAKE, FoundReason.MADE),
     Found.ORPHANED_REFERENCE: (PlaceStep.REPAIR_THEN_MAKE, FoundReason.REPAIRED),

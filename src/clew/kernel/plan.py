@@ -1,9 +1,11 @@
 """The plan: what was decided for a run, with everything it was decided from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clew.kernel.ids import AccountId, EntrySeq, NativeId, SessionId
+from clew.kernel.ids import EntrySeq, NativeId, SessionId
+from clew.kernel.journal import Reader
 from clew.kernel.permission import ModeChoice, PermissionMode
 from clew.kernel.place import PlaceChoice, Workspace
 from clew.kernel.probe import Probe
@@ -69,7 +71,6 @@ class NoticeReason(Reason):
     """What somebody must be told beside the plan."""
 
     HISTORY_WITHHELD = "notice:history-withheld", "The history made under account {session.account} was not handed on."
-    CATCH_UP_WITHHELD = "notice:catch-up-withheld", "What was written under other accounts is left out: {accounts}."
     MACHINERY_GONE = "notice:machinery-gone", "The last run ended abruptly. Do not wait for what is gone: {gone}."
     ASKED_OVER_POLICY = "notice:asked", "The session of run {run} is used because a person asked for it."
 
@@ -123,7 +124,6 @@ class Plan:
     model: str | None
     catch_up: CatchUp
     act_on: tuple[EntrySeq, ...]
-    withheld_accounts: frozenset[AccountId]
     proven: bool
     waits_for: WaitsFor | None
     marks: tuple[Mark, ...]
@@ -138,6 +138,12 @@ class Plan:
     def considered(self) -> tuple[Considered, ...]:
         """Every candidate that was weighed, newest first."""
         return tuple(Considered(session, findings) for session, findings in self.weighed)
+
+    @property
+    def reader(self) -> Reader:
+        """For whom the catch-up is selected."""
+        here = self.situation.here
+        return Reader(here.provider, here.account, self.situation.policy.history_across_accounts)
 
     @property
     def already_told(self) -> tuple[EntrySeq, ...]:
@@ -171,7 +177,7 @@ class Plan:
         )
 
 
-_READ_WORDS: dict[ReadState, str] = {
+_READ_WORDS: Mapping[ReadState, str] = {
     ReadState.ANSWERED: "It has sessions to consider.",
     ReadState.EMPTY: "It has no session.",
     ReadState.NOT_READ: "It was not read: {detail}.",

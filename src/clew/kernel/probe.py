@@ -70,13 +70,17 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What the probes teach: sessions as they really are, those proven, and why to wait, if to wait."""
+    """What the probes teach: sessions as they really are, those proven, and why to wait, if to wait.
+
+    `last` is the session that an answer was about last.
+    """
 
     sessions: dict[SessionId, Session]
     proven: frozenset[SessionId]
     lost: tuple[SessionId, ...]
     poisoned: tuple[SessionId, ...]
     hold: Hold | None
+    last: SessionId | None
 
 
 def learn(
@@ -90,6 +94,7 @@ def learn(
     poisoned: list[SessionId] = []
     refused = False
     hold: Hold | None = None
+    last: SessionId | None = None
     for probed in probes:
         session, probe = known.get(probed.session), probed.probe
         if session is None:
@@ -109,6 +114,7 @@ def learn(
                 proven.add(session.id)
             case ProbeKind.BUSY:
                 session = replace(session, busy_with=probe.holder or "another program")
+                proven.add(session.id)
             case ProbeKind.MISSING if probed.restored:
                 session = _archive_failed(session)
             case ProbeKind.MISSING:
@@ -124,7 +130,8 @@ def learn(
             case ProbeKind.UNREACHABLE:
                 pass
         known[session.id] = session
-    return Learned(known, frozenset(proven), tuple(lost), tuple(poisoned), hold)
+        last = session.id
+    return Learned(known, frozenset(proven), tuple(lost), tuple(poisoned), hold, last)
 
 
 def _must_hold(probed: Probed, can: Capabilities, refused_before: bool) -> ProbeReason | None:

@@ -1,8 +1,9 @@
 """Receipts: what became of a wake, so that "why" and "why not" both have an answer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clew.kernel.admission import Admission, Verdict
+from clew.kernel.admission import Admission, AdmissionVerdict
 from clew.kernel.ids import Instant, RunId, WakeId
 from clew.kernel.reason import Reason
 from clew.kernel.wake import WakeEnd, WakeState
@@ -26,11 +27,11 @@ class Receipt:
 CANCELLING = frozenset({WakeEnd.REASSIGNED, WakeEnd.CLOSED, WakeEnd.BY_USER, WakeEnd.GAVE_UP})
 """The ends that somebody or something brought about after the wake was accepted; all others are skips."""
 
-ADMITTED: dict[Verdict, WakeState] = {
-    Verdict.ACCEPT: WakeState.PENDING,
-    Verdict.DEFER: WakeState.PENDING,
-    Verdict.SKIP: WakeState.SKIPPED,
-    Verdict.REFUSE: WakeState.SKIPPED,
+ADMITTED: Mapping[AdmissionVerdict, WakeState] = {
+    AdmissionVerdict.ACCEPT: WakeState.PENDING,
+    AdmissionVerdict.DEFER: WakeState.PENDING,
+    AdmissionVerdict.SKIP: WakeState.SKIPPED,
+    AdmissionVerdict.REFUSE: WakeState.SKIPPED,
 }
 """A refused wake was never queued; its receipt alone remains, as that of a skipped one."""
 

@@ -41,7 +41,6 @@ def plan_to_record(plan: Plan) -> dict[str, Json]:
         "model": plan.model,
         "catch_up": [plan.catch_up.after, plan.catch_up.through],
         "act_on": list(plan.act_on),
-        "withheld_accounts": [*sorted(plan.withheld_accounts)],
         "proven": plan.proven,
         "waits_for": None if plan.waits_for is None else plan.waits_for.value,
         "marks": [[mark.session, mark.event.value, mark.reason.code] for mark in plan.marks],

@@ -1,5 +1,6 @@
 """Trying again: which failures are worth it, when, and whether the prompt may go out a second time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,7 +49,7 @@ class Progress(StrEnum):
     PINNED = "pinned"
 
 
-REDO_TABLE: dict[tuple[FailureKind, Progress], Redo] = {
+REDO_TABLE: Mapping[tuple[FailureKind, Progress], Redo] = {
     (FailureKind.TRANSIENT, Progress.UNSENT): Redo.RESEND,
     (FailureKind.TRANSIENT, Progress.PINNED): Redo.CONTINUE,
     (FailureKind.USAGE_LIMIT, Progress.UNSENT): Redo.RESEND,

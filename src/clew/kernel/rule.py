@@ -1,6 +1,7 @@
 """The rules that a candidate session is weighed by, in the order in which they are asked."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clew.kernel.directory import Directory
@@ -90,7 +91,7 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
     return found
 
 
-_UNHEALTHY: dict[SessionState, RuleReason] = {
+_UNHEALTHY: Mapping[SessionState, RuleReason] = {
     SessionState.POISONED: RuleReason.POISONED,
     SessionState.LOST: RuleReason.LOST,
     SessionState.RETIRED: RuleReason.RETIRED,
@@ -119,7 +120,7 @@ def _archive(archive: Archive | None, wanted: Wanted) -> RuleReason | None:
     return RuleReason.ARCHIVE_BEYOND_JOURNAL if archive.seen > wanted.situation.head else None
 
 
-_SPOILED: dict[ArchiveState, RuleReason] = {
+_SPOILED: Mapping[ArchiveState, RuleReason] = {
     ArchiveState.CORRUPT: RuleReason.ARCHIVE_CORRUPT,
     ArchiveState.OPTED_OUT: RuleReason.ARCHIVE_OPTED_OUT,
 }

@@ -63,7 +63,7 @@ class RuleReason(Reason):
         Effect.OUT,
         "A newer generation records the same session, and only that one counts.",
     )
-    POISONED = "session:poisoned", RuleName.STATE, Effect.OUT, "It was retired as poisoned."
+    POISONED = "session:poisoned", RuleName.STATE, Effect.OUT, "It is poisoned: its agent can no longer go on in it."
     RETIRED = "session:retired", RuleName.STATE, Effect.OUT, "It was retired."
     MOVED = (
         "session:moved",
@@ -239,7 +239,7 @@ class RuleReason(Reason):
     )
     MODE_REAPPLIED = "mode:reapplied", RuleName.MODE, Effect.NOTE, "Its mode {session.mode} becomes {wanted.mode}."
     MODE_KEPT = "mode:kept", RuleName.MODE, Effect.NOTE, "Its mode stays {session.mode}, stricter than {wanted.mode}."
-    MODE_FIXED = "mode:fixed", RuleName.MODE, Effect.OUT, "Its mode {session.mode} cannot be narrowed to {wanted.mode}."
+    MODE_FIXED = "mode:fixed", RuleName.MODE, Effect.OUT, "Its mode {session.mode} cannot be brought to {wanted.mode}."
     BUSY = "session:busy", RuleName.BUSY, Effect.WAIT, "It is in use by {session.busy_with}."
     BUSY_FORK = (
         "session:busy-fork",

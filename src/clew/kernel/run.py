@@ -1,5 +1,6 @@
 """Runs: the states of one attempt to serve a lane, the fence that guards them, and what an end means for its wakes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -47,7 +48,7 @@ class RunEvent(StrEnum):
     RESTART = "restart"
 
 
-RUN_TABLE: dict[tuple[RunState, RunEvent], RunState] = {
+RUN_TABLE: Mapping[tuple[RunState, RunEvent], RunState] = {
     (RunState.QUEUED, RunEvent.CLAIM): RunState.CLAIMED,
     (RunState.QUEUED, RunEvent.CANCEL): RunState.CANCELLED,
     (RunState.CLAIMED, RunEvent.OPEN): RunState.OPENING,
@@ -209,7 +210,7 @@ class Settlement:
     why: WakeEnd | None = None
 
 
-SETTLEMENTS: dict[RunOutcome, Settlement] = {
+SETTLEMENTS: Mapping[RunOutcome, Settlement] = {
     RunOutcome.ANSWERED: Settlement(RunEvent.SUCCEED, WakeEvent.SERVE),
     RunOutcome.RETRYING: Settlement(RunEvent.FAIL, WakeEvent.RELEASE),
     RunOutcome.GAVE_UP: Settlement(RunEvent.FAIL, WakeEvent.CANCEL, WakeEnd.GAVE_UP),

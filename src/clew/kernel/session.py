@@ -1,7 +1,7 @@
 """Sessions: a provider's own conversations, as generations of a lane."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -97,7 +97,7 @@ class SessionEvent(StrEnum):
     MOVED = "moved"
 
 
-SESSION_TABLE: dict[tuple[SessionState, SessionEvent], SessionState] = {
+SESSION_TABLE: Mapping[tuple[SessionState, SessionEvent], SessionState] = {
     (SessionState.HEALTHY, SessionEvent.TURN_COMPLETED): SessionState.HEALTHY,
     (SessionState.HEALTHY, SessionEvent.POISONED): SessionState.POISONED,
     (SessionState.HEALTHY, SessionEvent.CONFIRMED_MISSING): SessionState.LOST,

@@ -59,6 +59,10 @@ class Here:
     tools: str | None = None
 
 
+CANDIDATES = 20
+"""How many of a lane's newest generations a caller looks up. Older ones never change a decision worth making."""
+
+
 class Source(StrEnum):
     """Where candidate sessions come from, in the order in which they are asked."""
 

@@ -1,5 +1,6 @@
 """The trace of a decision: every session considered, every rule asked of it, in codes and in words."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -54,7 +55,7 @@ class Step:
     words: str
 
 
-FITS: dict[RuleName, str] = {
+FITS: Mapping[RuleName, str] = {
     RuleName.RESET: "The wake accepts earlier sessions.",
     RuleName.LANE: "It belongs to this lane.",
     RuleName.SCOPE: "Its context is kept under this run's scope.",

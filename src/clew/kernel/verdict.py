@@ -1,5 +1,6 @@
 """The verdict: what the weighed sessions and the rest of the situation come to."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from clew.kernel.ids import RunScope
@@ -42,7 +43,7 @@ def judge(
         or _must_wait(learned, wanted)
         or _continue(weighing.chosen, wanted)
         or _asked_in_vain(situation, weighing.weighed, wanted)
-        or _start_new(situation, weighing.weighed, wanted)
+        or _start_new(situation, weighing.weighed, wanted, learned)
     )
 
 
@@ -109,7 +110,7 @@ def _asked_in_vain(situation: Situation, weighed: tuple[Weighed, ...], wanted: W
     return Verdict(Outcome.HOLD, PlanReason.ASKED_UNUSABLE, words, waits_for=WaitsFor.PERSON)
 
 
-_RESET_REASON: dict[WakeReason, PlanReason] = {
+_RESET_REASON: Mapping[WakeReason, PlanReason] = {
     WakeReason.ASSIGNMENT: PlanReason.POLICY_ASSIGNMENT,
     WakeReason.COMMENT: PlanReason.POLICY_COMMENT,
     WakeReason.MENTION: PlanReason.POLICY_MENTION,
@@ -124,7 +125,7 @@ _RESET_REASON: dict[WakeReason, PlanReason] = {
 _NOT_THIS_LANES = frozenset({RuleReason.LANE_OTHER, RuleReason.SCOPE_OTHER})
 
 
-def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wanted) -> Verdict:
+def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wanted, learned: Learned) -> Verdict:
     demand = situation.demand
     if demand.fresh_asked_by is not None:
         words = PlanReason.FRESH_DEMANDED.fill(wake=demand.fresh_asked_by)
@@ -134,7 +135,10 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
         return Verdict(Outcome.BLANK, reason, reason.sentence)
     if isinstance(situation.scope, RunScope):
         return Verdict(Outcome.BLANK, PlanReason.ISOLATED, PlanReason.ISOLATED.sentence)
-    own = next((each for each in weighed if each[1][-1] not in _NOT_THIS_LANES), None)
+    # What an agent just answered is the news; otherwise the lane's newest session gives the reason.
+    own = next((each for each in weighed if each[0].id == learned.last), None) or next(
+        (each for each in weighed if each[1][-1] not in _NOT_THIS_LANES), None
+    )
     if own is None:
         outcome = Outcome.RESEED if _has_history(situation) else Outcome.BLANK
         return Verdict(outcome, PlanReason.FIRST, PlanReason.FIRST.sentence)

@@ -1,6 +1,6 @@
 """Verification: what the agent says it opened against what was planned, before the prompt goes out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -89,7 +89,7 @@ class Verification:
         return self.claim is not Claim.NOTHING
 
 
-_CLAIMS: dict[Outcome, Claim] = {
+_CLAIMS: Mapping[Outcome, Claim] = {
     Outcome.RESUME: Claim.RESUMED,
     Outcome.FORK: Claim.FORKED,
     Outcome.TRANSFER: Claim.TRANSFERRED,

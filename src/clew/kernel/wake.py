@@ -1,6 +1,6 @@
 """Wakes: what asks a lane to act, how several become one demand, and how each one ends."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -151,7 +151,7 @@ class WakeEnd(Reason):
     GAVE_UP = "cancelled:gave-up", "It was given up: {why}"
 
 
-WAKE_TABLE: dict[tuple[WakeState, WakeEvent], WakeState] = {
+WAKE_TABLE: Mapping[tuple[WakeState, WakeEvent], WakeState] = {
     (WakeState.PENDING, WakeEvent.CLAIM): WakeState.CLAIMED,
     (WakeState.PENDING, WakeEvent.SKIP): WakeState.SKIPPED,
     (WakeState.PENDING, WakeEvent.CANCEL): WakeState.CANCELLED,

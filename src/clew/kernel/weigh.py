@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from clew.kernel.rule import Findings, Wanted, weigh
-from clew.kernel.rule_reason import Effect, RuleReason
+from clew.kernel.rule_reason import Effect, RuleName, RuleReason
 from clew.kernel.session import Cursor, Session
 from clew.kernel.trace import Route, Weighed, route_of
 
@@ -17,16 +17,16 @@ class Weighing(NamedTuple):
 
 
 # Reading a member off its class is slow on Python 3.11, and these are read for every candidate.
-_OUT = Effect.OUT
+_OUT, _LIMITS = Effect.OUT, RuleName.LIMITS
 _TRANSFER, _WAIT = Route.TRANSFER, Route.WAIT
 _SUPERSEDED = (RuleReason.SUPERSEDED,)
 
 
 def weigh_all(sessions: list[Session], wanted: Wanted) -> Weighing:
-    """Weigh the candidates, newest first, until one that lives here can serve; else the newest that can be carried.
+    """Weigh the candidates, newest first, until one of this runtime can serve; else the newest that can be carried.
 
-    A busy session stops the search unless a newer one can be carried: going on in an older one would split
-    the conversation.
+    The search does not go past a session that is busy, unless a newer one can be carried, nor past one that is
+    over its limits: going on in an older one would split the conversation, or undo the rotation.
     """
     weighed: list[Weighed] = []
     carriable: Weighed | None = None
@@ -35,9 +35,11 @@ def weigh_all(sessions: list[Session], wanted: Wanted) -> Weighing:
         findings: Findings = _SUPERSEDED if at in superseded else weigh(session, wanted)
         weighed.append((session, findings))
         if findings and findings[-1].effect is _OUT:
+            if findings[-1].rule is _LIMITS:
+                return Weighing(tuple(weighed), carriable, tuple(sessions[at:]))
             continue
         route = route_of(findings)
-        if route is _TRANSFER:
+        if route is _TRANSFER and session.runtime != wanted.here.runtime:
             carriable = carriable or weighed[-1]
         elif route is not _WAIT or carriable is None:
             return Weighing(tuple(weighed), weighed[-1], tuple(sessions[at:]))
