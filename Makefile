@@ -9,7 +9,7 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check bench examples mutants lock format clean
+.PHONY: help test check bench examples enumerate mutants lock format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -29,6 +29,9 @@ bench: $(VENV)/ready ## Measure how fast the kernel decides
 
 examples: $(VENV)/ready ## Run every example
 	@$(BIN)/python -m examples.run_all $(ARGS)
+
+enumerate: $(VENV)/ready ## Walk the whole decision space; print how many combinations it has and the time
+	@$(BIN)/python -m pytest tests/kernel/test_enumeration.py -q -s
 
 # CI=1 takes the randomness out of the property tests, so a mutant dies or lives the same way twice.
 mutants: $(VENV)/ready ## Mutate the kernel, run its tests against each mutant, print the score
