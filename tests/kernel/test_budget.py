@@ -23,7 +23,7 @@ def entry(
     pair: str | None = None,
     author: Author = HUMAN,
     account: AccountId | None = None,
-    provider: ProviderName = LOOM,
+    provider: ProviderName | None = LOOM,
 ) -> JournalEntry:
     return JournalEntry(EntrySeq(seq), size, author, pair, provider, account)
 
@@ -130,15 +130,16 @@ def test_the_words_of_another_accounts_agent_are_withheld_and_counted() -> None:
         entry(7, 10, author=Author(AuthorKind.CLEW, "clew"), account=THEIRS),
         entry(8, 10, author=Author(AuthorKind.OUTSIDE, "GitHub")),
         entry(9, 10, author=BOB, account=THEIRS, provider=SPINDLE),
+        entry(10, 10, author=BOB, account=THEIRS, provider=None),
     ]
     closed = select(entries, Budget(total=50, brief=10), CLOSED)
-    assert (closed.verbatim, closed.compacted, closed.withheld) == ((1, 3, 7, 8, 9), (), (2, 4, 5, 6))
+    assert (closed.verbatim, closed.compacted, closed.withheld) == ((1, 3, 7, 8, 9), (), (2, 4, 5, 6, 10))
     assert closed.size == 50
     assert closed.words == (
         "Everything is told word for word: 50 of 50 tokens. Entries withheld because another account's agent"
-        " wrote them: 4. Allow it for the agent to tell them."
+        " wrote them: 5. Allow it for the agent to tell them."
     )
-    assert select(entries, Budget(total=90, brief=10), OPEN).withheld == ()
+    assert select(entries, Budget(total=100, brief=10), OPEN).withheld == ()
 
 
 @pytest.mark.case("C23", "X07")

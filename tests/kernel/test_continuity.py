@@ -452,17 +452,21 @@ def test_a_session_whose_id_was_never_captured_is_reseeded_without_replaying_its
 
 @pytest.mark.case("C26")
 def test_every_source_session_and_rule_is_in_the_trace() -> None:
-    rows = [session(3, state=SessionState.RETIRED), session(2), session(1)]
+    rows = [session(3, state=SessionState.POISONED), session(2), session(1)]
     plan = decide(situation(rows))
     assert [step.subject for step in plan.trace][:3] == ["lane", "workspace", "mode"]
     assert steps(plan, "lane") == {"source": ("answered", "source:answered", "It has sessions to consider.")}
-    assert steps(plan, "s3")["state"] == ("out", "session:retired", "It was retired.")
+    assert steps(plan, "s3")["state"] == (
+        "out",
+        "session:poisoned",
+        "It is poisoned: its agent can no longer go on in it.",
+    )
     assert list(steps(plan, "s3")) == ["record", "reset", "lane", "scope", "state"]
     assert len(steps(plan, "s2")) == 19
     assert {(outcome, code) for outcome, code, _ in steps(plan, "s2").values()} == {("fit", "fit")}
     assert all(words.endswith(".") for _, _, words in steps(plan, "s2").values())
     assert steps(plan, "s1") == {
-        "record": ("not-needed", "not-needed", "A newer generation serves, so this one is not needed.")
+        "record": ("not-weighed", "not-weighed", "The search ended at a newer generation, so this one was not weighed.")
     }
     assert plan.trace[-1].subject == "plan"
     assert plan.trace[-1].code == "session:fits"
@@ -553,6 +557,15 @@ def test_rotation_does_not_go_back_to_an_older_session() -> None:
     plan = decide(situation([session(2, turns=9), session(1)], policy=Policy(limits=SessionLimits(turns=5))))
     assert (plan.outcome, plan.reason, plan.not_needed) == (Outcome.RESEED, RuleReason.OVER_TURNS, (session(1),))
     assert plan.marks == (Mark(session(2).id, SessionEvent.ROTATED, RuleReason.OVER_TURNS),)
+
+
+@pytest.mark.case("C30")
+def test_a_rotated_session_keeps_the_older_ones_of_its_runtime_out_of_use() -> None:
+    rows = [session(2, state=SessionState.RETIRED), session(1)]
+    plan = decide(situation(rows))
+    assert (plan.outcome, plan.reason, plan.not_needed) == (Outcome.RESEED, RuleReason.RETIRED, (session(1),))
+    elsewhere = [session(2, state=SessionState.RETIRED, runtime=THERE), session(1)]
+    assert decide(situation(elsewhere)).session == session(1)
 
 
 @pytest.mark.case("C30")

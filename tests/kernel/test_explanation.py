@@ -23,7 +23,7 @@ def test_an_explanation_says_what_why_and_what_else_there_was() -> None:
         "    out         archive       There is no archive of it.",
         "  session    s2, generation 2: can be resumed",
         "    note        tools         The list of tools has changed; the current one is given.",
-        "  session    s1, generation 1: is not needed",
+        "  session    s1, generation 1: was not weighed",
     ]
 
 

@@ -169,6 +169,8 @@ def test_a_refused_session_is_retired_and_replaced_once_before_a_tool_ran() -> N
 
 @pytest.mark.case("P08")
 def test_after_a_tool_ran_nothing_is_tried_again_by_itself() -> None:
+    unsigned = settle(resume, Probe(ProbeKind.REJECTED, tool_ran=True))
+    assert (unsigned.reason, unsigned.waits_for) == (ProbeReason.TOOL_RAN, WaitsFor.PERSON)
     plan = settle(resume, Probe(ProbeKind.REJECTED, signal=REFUSED, tool_ran=True))
     assert (plan.outcome, plan.reason, plan.waits_for) == (Outcome.HOLD, ProbeReason.TOOL_RAN, WaitsFor.PERSON)
     assert plan.marks == ()
@@ -391,6 +393,8 @@ def test_an_older_busy_session_does_not_keep_a_newer_one_from_being_carried() ->
     newer = session(2, runtime=THERE, archive=ARCHIVED)
     plan = decide(situation([newer, session(1, busy_with="run-8")]))
     assert (plan.outcome, plan.session) == (Outcome.TRANSFER, newer)
+    idle = decide(situation([session(3, runtime=THERE, archive=ARCHIVED), session(2, busy_with="x"), session(1)]))
+    assert (idle.outcome, idle.not_needed) == (Outcome.TRANSFER, (session(1),))
     rows = [session(3, runtime=THERE, archive=ARCHIVED), newer]
     assert decide(situation(rows)).session == rows[0]
 

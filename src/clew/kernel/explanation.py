@@ -32,7 +32,7 @@ def explain(plan: Plan, every_rule: bool = False) -> str:
             if step.subject == session.id and (every_rule or step.outcome != FIT)
         )
     lines.extend(
-        f"  session    {session.id}, generation {session.generation}: is not needed" for session in plan.not_needed
+        f"  session    {session.id}, generation {session.generation}: was not weighed" for session in plan.not_needed
     )
     return "\n".join(lines)
 

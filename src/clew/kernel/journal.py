@@ -50,7 +50,8 @@ class Reader:
     def may_see(self, entry: JournalEntry) -> bool:
         if self.across_accounts or entry.author.kind is not AuthorKind.AGENT:
             return True
-        return entry.provider != self.provider or entry.account == self.account
+        # An unknown provider may be this one.
+        return entry.provider not in (self.provider, None) or entry.account == self.account
 
 
 class Voice(Reason):

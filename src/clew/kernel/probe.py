@@ -141,10 +141,10 @@ def _must_hold(probed: Probed, can: Capabilities, refused_before: bool) -> Probe
             return ProbeReason.UNREACHABLE
         case ProbeKind.MISSING:
             return None if probe.signal in can.missing_signals else ProbeReason.UNSTRUCTURED
-        case ProbeKind.REJECTED if probe.signal not in can.rejection_signals:
-            return ProbeReason.UNSTRUCTURED
         case ProbeKind.REJECTED if probe.tool_ran:
             return ProbeReason.TOOL_RAN
+        case ProbeKind.REJECTED if probe.signal not in can.rejection_signals:
+            return ProbeReason.UNSTRUCTURED
         case ProbeKind.REJECTED:
             return ProbeReason.REJECTED_AGAIN if refused_before else None
         case ProbeKind.FOUND_ELSEWHERE if probed.restored:

@@ -97,5 +97,5 @@ def steps_of(considered: Considered, wanted: Wanted) -> tuple[Step, ...]:
 
 
 def passed_over(session: Session) -> Step:
-    words = "A newer generation serves, so this one is not needed."
-    return Step(session.id, RuleName.RECORD, "not-needed", "not-needed", words)
+    words = "The search ended at a newer generation, so this one was not weighed."
+    return Step(session.id, RuleName.RECORD, "not-weighed", "not-weighed", words)

@@ -19,14 +19,14 @@ class Weighing(NamedTuple):
 # Reading a member off its class is slow on Python 3.11, and these are read for every candidate.
 _OUT, _LIMITS = Effect.OUT, RuleName.LIMITS
 _TRANSFER, _WAIT = Route.TRANSFER, Route.WAIT
-_SUPERSEDED = (RuleReason.SUPERSEDED,)
+_RETIRED, _SUPERSEDED = RuleReason.RETIRED, (RuleReason.SUPERSEDED,)
 
 
 def weigh_all(sessions: list[Session], wanted: Wanted) -> Weighing:
     """Weigh the candidates, newest first, until one of this runtime can serve; else the newest that can be carried.
 
-    The search does not go past a session that is busy, unless a newer one can be carried, nor past one that is
-    over its limits: going on in an older one would split the conversation, or undo the rotation.
+    The search does not go past a session that is busy, nor past one of this runtime that was or is to be rotated:
+    going on in an older one would split the conversation, or undo the rotation.
     """
     weighed: list[Weighed] = []
     carriable: Weighed | None = None
@@ -34,15 +34,17 @@ def weigh_all(sessions: list[Session], wanted: Wanted) -> Weighing:
     for at, session in enumerate(sessions, 1):
         findings: Findings = _SUPERSEDED if at in superseded else weigh(session, wanted)
         weighed.append((session, findings))
+        is_here = session.runtime == wanted.here.runtime
         if findings and findings[-1].effect is _OUT:
-            if findings[-1].rule is _LIMITS:
+            if is_here and (findings[-1].rule is _LIMITS or findings[-1] is _RETIRED):
                 return Weighing(tuple(weighed), carriable, tuple(sessions[at:]))
             continue
         route = route_of(findings)
-        if route is _TRANSFER and session.runtime != wanted.here.runtime:
+        if route is _TRANSFER and not is_here:
             carriable = carriable or weighed[-1]
-        elif route is not _WAIT or carriable is None:
-            return Weighing(tuple(weighed), weighed[-1], tuple(sessions[at:]))
+            continue
+        waits = route is _WAIT and carriable is not None
+        return Weighing(tuple(weighed), carriable if waits else weighed[-1], tuple(sessions[at:]))
     return Weighing(tuple(weighed), carriable, ())
 
 
