@@ -1,7 +1,7 @@
 """Records: a situation as plain JSON values and back, so that every decision can be kept and made again."""
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -19,24 +19,28 @@ class RecordError(ValueError):
 
 
 def situation_to_record(situation: Situation) -> dict[str, Json]:
-    return {"version": RECORD_VERSION, "situation": _encode(situation, Situation)}
+    return {"version": RECORD_VERSION, "situation": _writer(Situation)(situation)}
 
 
 def situation_from_record(record: Mapping[str, object]) -> Situation:
     version = record.get("version")
     if version != RECORD_VERSION:
         raise RecordError(f"the record has version {version!r}; this program reads version {RECORD_VERSION}")
-    situation: Situation = _decode(record.get("situation"), Situation, "situation")
+    situation: Situation = _reader(Situation)(record.get("situation"), "situation")
     return situation
 
 
 def policy_to_record(policy: Policy) -> Json:
-    return _encode(policy, Policy)
+    return _writer(Policy)(policy)
 
 
 def policy_from_record(record: object) -> Policy:
-    policy: Policy = _decode(record, Policy, "policy")
+    policy: Policy = _reader(Policy)(record, "policy")
     return policy
+
+
+_Write = Callable[[Any], Json]
+_Read = Callable[[Any, str], Any]
 
 
 @cache
@@ -44,7 +48,7 @@ def _shape(kind: type) -> dict[str, tuple[Any, bool]]:
     """A dataclass's own fields: name → (type, whether it may be left out)."""
     hints = get_type_hints(kind)
     return {
-        each.name: (hints[each.name], each.default is not MISSING or each.default_factory is not MISSING)
+        each.name: (_plain(hints[each.name]), each.default is not MISSING or each.default_factory is not MISSING)
         for each in fields(kind)
         if each.init
     }
@@ -57,92 +61,130 @@ def _plain(hint: Any) -> Any:
     return hint
 
 
-def _choices(hint: Any) -> tuple[Any, ...] | None:
-    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else None
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """The types of a union, but for None; empty where there is no choice."""
+    if get_origin(hint) not in (Union, types.UnionType):
+        return ()
+    return tuple(kind for kind in map(_plain, get_args(hint)) if kind is not type(None))
 
 
-def _encode(value: Any, hint: Any) -> Json:
-    hint = _plain(hint)
-    choices = _choices(hint)
-    if choices is not None:
-        if value is None:
-            return None
-        kinds = [kind for kind in map(_plain, choices) if kind is not type(None)]
-        if len(kinds) == 1:
-            return _encode(value, kinds[0])
-        encoded = _encode(value, type(value))
-        assert isinstance(encoded, dict)
-        return {"is": type(value).__name__, **encoded}
-    if is_dataclass(hint):
-        assert isinstance(hint, type)
-        return {name: _encode(getattr(value, name), inner) for name, (inner, _) in _shape(hint).items()}
-    if isinstance(value, Enum):
-        return str(value.value)
-    if get_origin(hint) in (tuple, frozenset):
-        items = [_encode(item, get_args(hint)[0]) for item in value]
-        return sorted(items, key=str) if get_origin(hint) is frozenset else items
+def _as_it_is(value: Any) -> Json:
     plain: Json = value
     return plain
 
 
-def _decode(stored: Any, hint: Any, where: str) -> Any:
-    hint = _plain(hint)
+# Reading types is slow and records are written on every claim, so each type is read once.
+@cache
+def _writer(hint: Any) -> _Write:
     choices = _choices(hint)
-    if choices is not None:
-        return _decode_choice(stored, [_plain(kind) for kind in choices], where)
+    if len(choices) == 1:
+        write = _writer(choices[0])
+        return lambda value: None if value is None else write(value)
+    if choices:
+        writers = {kind: _writer(kind) for kind in choices}
+
+        def write_choice(value: Any) -> Json:
+            if value is None:
+                return None
+            written = writers[type(value)](value)
+            assert isinstance(written, dict)
+            return {"is": type(value).__name__, **written}
+
+        return write_choice
     if is_dataclass(hint):
         assert isinstance(hint, type)
-        return _decode_fields(stored, hint, where)
+        members = [(name, _writer(inner)) for name, (inner, _) in _shape(hint).items()]
+        return lambda value: {name: write(getattr(value, name)) for name, write in members}
     if get_origin(hint) in (tuple, frozenset):
+        write = _writer(_plain(get_args(hint)[0]))
+        if get_origin(hint) is tuple:
+            return lambda value: [write(item) for item in value]
+        return lambda value: sorted([write(item) for item in value], key=str)
+    if issubclass(hint, Enum):
+        return lambda value: str(value.value)
+    return _as_it_is
+
+
+@cache
+def _reader(hint: Any) -> _Read:
+    choices = _choices(hint)
+    if choices:
+        return _read_choice(choices, type(None) in get_args(hint))
+    if is_dataclass(hint):
+        assert isinstance(hint, type)
+        return _read_fields(hint)
+    if get_origin(hint) in (tuple, frozenset):
+        return _read_items(_reader(_plain(get_args(hint)[0])), get_origin(hint))
+    if issubclass(hint, Enum):
+        return _read_member(hint)
+    return _read_plain(hint)
+
+
+def _read_choice(choices: tuple[Any, ...], may_be_none: bool) -> _Read:
+    readers = {kind.__name__: _reader(kind) for kind in choices}
+
+    def read(stored: Any, where: str) -> Any:
+        if stored is None and may_be_none:
+            return None
+        if len(choices) == 1:
+            return readers[choices[0].__name__](stored, where)
+        named = stored.get("is") if isinstance(stored, dict) else None
+        if named not in readers:
+            raise RecordError(f"{where}: {named!r} is none of {', '.join(readers)}")
+        return readers[named]({key: item for key, item in stored.items() if key != "is"}, where)
+
+    return read
+
+
+def _read_fields(kind: type) -> _Read:
+    shape = _shape(kind)
+    readers = {name: _reader(inner) for name, (inner, _) in shape.items()}
+
+    def read(stored: Any, where: str) -> Any:
+        if not isinstance(stored, dict):
+            raise RecordError(f"{where}: {stored!r} is not an object")
+        unknown = sorted(stored.keys() - shape.keys())
+        if unknown:
+            raise RecordError(f"{where}: {unknown[0]!r} is not a field of {kind.__name__}")
+        missing = [name for name, (_, optional) in shape.items() if name not in stored and not optional]
+        if missing:
+            raise RecordError(f"{where}: the field {missing[0]!r} of {kind.__name__} is missing")
+        values = {name: readers[name](item, f"{where}.{name}") for name, item in stored.items()}
+        try:
+            return kind(**values)
+        except ValueError as fault:
+            raise RecordError(f"{where}: {fault}") from fault
+
+    return read
+
+
+def _read_items(read_one: _Read, collection: Any) -> _Read:
+    def read(stored: Any, where: str) -> Any:
         if not isinstance(stored, list):
             raise RecordError(f"{where}: {stored!r} is not a list")
-        items = [_decode(item, get_args(hint)[0], f"{where}[{at}]") for at, item in enumerate(stored)]
-        return tuple(items) if get_origin(hint) is tuple else frozenset(items)
-    if issubclass(hint, Enum):
-        return _decode_member(stored, hint, where)
-    return _decode_plain(stored, hint, where)
+        return collection([read_one(item, f"{where}[{at}]") for at, item in enumerate(stored)])
+
+    return read
 
 
-def _decode_choice(stored: Any, kinds: list[Any], where: str) -> Any:
-    if stored is None and type(None) in kinds:
-        return None
-    kinds = [kind for kind in kinds if kind is not type(None)]
-    if len(kinds) == 1:
-        return _decode(stored, kinds[0], where)
-    named = stored.get("is") if isinstance(stored, dict) else None
-    for kind in kinds:
-        if kind.__name__ == named:
-            return _decode_fields({key: item for key, item in stored.items() if key != "is"}, kind, where)
-    raise RecordError(f"{where}: {named!r} is none of {', '.join(kind.__name__ for kind in kinds)}")
+def _read_member(kind: type[Enum]) -> _Read:
+    members = {member.value: member for member in kind}
+
+    def read(stored: Any, where: str) -> Enum:
+        if not isinstance(stored, str) or stored not in members:
+            raise RecordError(f"{where}: {stored!r} is not a {kind.__name__}")
+        return members[stored]
+
+    return read
 
 
-def _decode_fields(stored: Any, kind: type, where: str) -> Any:
-    if not isinstance(stored, dict):
-        raise RecordError(f"{where}: {stored!r} is not an object")
-    shape = _shape(kind)
-    unknown = sorted(stored.keys() - shape.keys())
-    if unknown:
-        raise RecordError(f"{where}: {unknown[0]!r} is not a field of {kind.__name__}")
-    missing = [name for name, (_, optional) in shape.items() if name not in stored and not optional]
-    if missing:
-        raise RecordError(f"{where}: the field {missing[0]!r} of {kind.__name__} is missing")
-    values = {name: _decode(item, shape[name][0], f"{where}.{name}") for name, item in stored.items()}
-    try:
-        return kind(**values)
-    except ValueError as fault:
-        raise RecordError(f"{where}: {fault}") from fault
+def _read_plain(kind: type) -> _Read:
+    accepted = (int, float) if kind is float else (kind,)
 
+    def read(stored: Any, where: str) -> Any:
+        # A bool passes for an int in Python; in a record it is a mistake.
+        if not isinstance(stored, accepted) or (isinstance(stored, bool) and kind is not bool):
+            raise RecordError(f"{where}: {stored!r} is not a {kind.__name__}")
+        return stored
 
-def _decode_member(stored: Any, hint: type[Enum], where: str) -> Enum:
-    for member in hint:
-        if member.value == stored:
-            return member
-    raise RecordError(f"{where}: {stored!r} is not a {hint.__name__}")
-
-
-def _decode_plain(stored: Any, hint: type, where: str) -> Any:
-    accepted = (int, float) if hint is float else (hint,)
-    # A bool passes for an int in Python; in a record it is a mistake.
-    if not isinstance(stored, accepted) or (isinstance(stored, bool) and hint is not bool):
-        raise RecordError(f"{where}: {stored!r} is not a {hint.__name__}")
-    return stored
+    return read
