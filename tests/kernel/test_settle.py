@@ -20,6 +20,7 @@ from clew.kernel import (
     Session,
     SessionEvent,
     SessionId,
+    SessionLimits,
     SessionState,
     Step,
     WaitsFor,
@@ -425,3 +426,15 @@ def test_the_newest_is_restored_here_before_an_older_one_is_resumed() -> None:
 def test_an_id_shape_must_be_a_regular_expression() -> None:
     with pytest.raises(ValueError, match=r"^the id shape '\(' is no regular expression: "):
         can(id_shape="(")
+
+
+def test_a_newer_one_is_carried_although_an_older_one_is_over_its_limits() -> None:
+    newer = session(2, runtime=THERE, archive=ARCHIVED)
+    plan = decide(situation([newer, session(1, turns=9)], policy=Policy(limits=SessionLimits(turns=5))))
+    assert (plan.outcome, plan.session) == (Outcome.TRANSFER, newer)
+
+
+def test_a_session_lost_elsewhere_says_all_that_keeps_it_from_serving() -> None:
+    plan = decide(situation([session(1, runtime=THERE, state=SessionState.LOST)]))
+    assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.LOST)
+    assert plan.words == f"The agent's own store no longer has it. {ELSEWHERE_SAID} There is no archive of it."
