@@ -17,12 +17,15 @@ help: ## Show this list
 test: $(VENV)/ready ## Run every test and show the slowest (ARGS="-k name" narrows it)
 	@$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=5 $(ARGS)
 
-check: $(VENV)/ready ## Lint, formatting, types, layers, docs
-	@$(BIN)/python -m ruff check .
-	@$(BIN)/python -m ruff format --check .
-	@$(BIN)/python -m mypy --strict $(CODE)
-	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m pytest tests/docs
+# All of them run, so that one report hides no other.
+check: $(VENV)/ready ## Layers, lint, formatting, types, docs
+	@failed=0; \
+	$(BIN)/lint-imports --no-logo || failed=1; \
+	$(BIN)/python -m ruff check . || failed=1; \
+	$(BIN)/python -m ruff format --check . || failed=1; \
+	$(BIN)/python -m mypy --strict $(CODE) || failed=1; \
+	$(BIN)/python -m pytest tests/docs || failed=1; \
+	exit $$failed
 
 bench: $(VENV)/ready ## Measure how fast the kernel decides
 	@$(BIN)/python bench/decide.py $(ARGS)
@@ -43,14 +46,14 @@ format: $(VENV)/ready ## Fix what the linter can fix, then format
 	@$(BIN)/python -m ruff check --fix --exit-zero --quiet .
 	@$(BIN)/python -m ruff format .
 
-lock: supported ## Write requirements/dev.lock from dev.in, keeping pins that still fit (delete it first to renew all)
-	@echo "Resolving requirements/dev.in"
+lock: supported ## Write requirements/dev.lock, keeping pins that still fit (delete it first to renew all)
+	@echo "Resolving pyproject.toml and requirements/dev.in"
 	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	$(PYTHON) -m venv "$$tmp"; \
 	"$$tmp/bin/python" -m pip --disable-pip-version-check --quiet install uv; \
 	"$$tmp/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
-		--output-file requirements/dev.lock requirements/dev.in
+		--output-file requirements/dev.lock pyproject.toml requirements/dev.in
 
 clean: ## Remove everything that can be made again
 	@rm -rf $(VENV) mutants dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

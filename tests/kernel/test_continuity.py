@@ -1,6 +1,8 @@
 """Continuity: resume, fork, transfer, reseed, blank, hold."""
 
-from dataclasses import fields, replace
+import json
+from dataclasses import MISSING, fields, replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,10 @@ from clew.kernel import (
     Cursor,
     Directory,
     EntrySeq,
+    Floor,
     Freshness,
+    Here,
+    LandingField,
     LaneScope,
     Mark,
     ModelChange,
@@ -22,27 +27,37 @@ from clew.kernel import (
     Plan,
     PlanReason,
     Policy,
+    Probe,
+    ProbeKind,
     Reader,
     ReadState,
     ResetPolicy,
     Resumability,
+    RuleName,
     RuleReason,
     RunId,
     RunScope,
     SessionEvent,
     SessionLimits,
     SessionState,
+    Situation,
     Source,
     SourceRead,
     UnreadableCursor,
     WaitsFor,
+    WakeId,
     WakeReason,
     advance_session,
     coalesce,
     decide,
+    decision_to_record,
     gather,
     pin,
+    replay,
     resumability,
+    settle,
+    situation_from_record,
+    situation_to_record,
 )
 from tests.kernel.kit import (
     ACCOUNT,
@@ -141,7 +156,7 @@ def test_a_source_that_answers_keeps_the_later_ones_unread() -> None:
         read.append(source)
         return [session()]
 
-    reads = gather(demand(resume_run=RunId("run-1")), Policy(), look_up)  # type: ignore[arg-type]
+    reads = gather(demand(resume_run=RunId("run-1")), look_up)  # type: ignore[arg-type]
     assert read == [Source.ASKED]
     assert [each.state for each in reads] == [ReadState.ANSWERED, ReadState.NOT_READ]
     assert [each.source for each in reads] == [Source.ASKED, Source.LANE]
@@ -157,7 +172,7 @@ def test_without_a_wish_only_the_lane_is_read() -> None:
         read.append(source)
         return []
 
-    reads = gather(demand(), Policy(), look_up)  # type: ignore[arg-type]
+    reads = gather(demand(), look_up)  # type: ignore[arg-type]
     assert read == [Source.LANE]
     assert [(each.source, each.state) for each in reads] == [
         (Source.ASKED, ReadState.NOT_READ),
@@ -167,18 +182,87 @@ def test_without_a_wish_only_the_lane_is_read() -> None:
 
 
 @pytest.mark.case("C03", "C04")
-@pytest.mark.parametrize("fresh", [demand(WakeReason.ASSIGNMENT), demand(fresh_asked_by="w1", resume_run=RunId("r"))])
-def test_a_reset_reads_no_source_at_all(fresh: object) -> None:
+def test_a_demanded_fresh_start_reads_no_source_at_all() -> None:
     def look_up(_: Source) -> list[object]:
         raise AssertionError("a fresh start has nothing to look up")
 
-    reads = gather(fresh, Policy(), look_up)  # type: ignore[arg-type]
-    assert {(each.state, each.detail) for each in reads} == {(ReadState.NOT_READ, "the wake starts afresh")}
+    demanded = demand(fresh_asked_by=WakeId("w1"), resume_run=RunId("r"))
+    reads = gather(demanded, look_up)  # type: ignore[arg-type]
+    assert {(each.state, each.detail) for each in reads} == {(ReadState.NOT_READ, "a fresh start was demanded")}
+    assert decide(situation(demand=demanded, sources=reads)).outcome is Outcome.BLANK
+
+
+@pytest.mark.case("C01", "C03", "C33")
+def test_a_fresh_start_by_policy_can_be_tried_under_another_policy() -> None:
+    reads = gather(demand(WakeReason.ASSIGNMENT), lambda _: [session()])
+    plan = decide(situation(demand=demand(WakeReason.ASSIGNMENT), sources=reads))
+    assert (plan.outcome, plan.considered[0].findings) == (Outcome.BLANK, (RuleReason.RESET,))
+    other = replay(decision_to_record(plan), Policy(reset=ResetPolicy(frozenset())))
+    assert (other.plan.outcome, other.plan.session) == (Outcome.RESUME, session())
+
+
+@pytest.mark.case("C24")
+@pytest.mark.parametrize(
+    "reads",
+    [
+        (),
+        (SourceRead(Source.LANE, ReadState.NOT_READ),),
+        (SourceRead(Source.ASKED, ReadState.ANSWERED, (session(),)),),
+    ],
+)
+def test_sessions_that_were_not_looked_up_are_not_sessions_that_are_not_there(reads: tuple[SourceRead, ...]) -> None:
+    plan = decide(situation(sources=reads))
+    assert (plan.outcome, plan.reason) == (Outcome.HOLD, PlanReason.SOURCE_NOT_READ)
+    assert plan.waits_for is WaitsFor.ANOTHER_TRY
+    assert plan.words == "The sessions were not looked up (lane), so it is not known how to go on."
+
+
+@pytest.mark.case("C05")
+def test_who_asks_for_one_conversation_is_not_given_the_lanes() -> None:
+    reads = (SourceRead(Source.ASKED, ReadState.EMPTY), SourceRead(Source.LANE, ReadState.ANSWERED, (session(),)))
+    plan = decide(situation(demand=demand(resume_run=RunId("run-1")), sources=reads))
+    assert (plan.outcome, plan.reason, plan.considered) == (Outcome.HOLD, PlanReason.ASKED_NONE, ())
+
+
+@pytest.mark.case("C03")
+def test_a_fresh_start_lasts_beyond_its_own_run() -> None:
+    fresh = decide(situation([session(1)], demand=demand(fresh_asked_by=WakeId("w1"))))
+    assert fresh.new_floor == 4
+    floor = Floor(generation=1, entry=EntrySeq(4))
+    poisoned = decide(situation([session(2, state=SessionState.POISONED), session(1)], floor=floor))
+    assert (poisoned.outcome, poisoned.session) == (Outcome.RESEED, None)
+    assert poisoned.catch_up == CatchUp(EntrySeq(4), EntrySeq(5))
+    assert steps(poisoned, "s1")["fresh-start"] == (
+        "out",
+        "fresh-start:before",
+        "It is from before the lane's last fresh start.",
+    )
+    alone = decide(situation([session(1)], floor=floor))
+    assert (alone.outcome, alone.reason) == (Outcome.BLANK, PlanReason.NONE_OF_ITS_OWN)
+    talked = decide(situation([session(1)], floor=Floor(1, EntrySeq(3))))
+    assert (talked.outcome, talked.catch_up) == (Outcome.RESEED, CatchUp(EntrySeq(3), EntrySeq(5)))
+    later = decide(situation([session(2), session(1)], floor=floor))
+    assert (later.outcome, later.session) == (Outcome.RESUME, session(2))
+
+
+@pytest.mark.case("C05")
+def test_a_person_may_ask_for_what_was_before_a_fresh_start() -> None:
+    asked = decide(situation([session(1)], demand=demand(resume_run=RunId("run-1")), floor=Floor(1, EntrySeq(4))))
+    assert (asked.outcome, asked.session) == (Outcome.RESUME, session(1))
+
+
+def test_only_a_start_on_purpose_cuts_the_history() -> None:
+    assert decide(situation(head=EntrySeq(1), demand=replace(demand(), entries=(EntrySeq(1),)))).new_floor is None
+    assert decide(situation([session(1, account=OTHER_ACCOUNT)])).new_floor == 4
+    assert decide(situation([session(1)])).new_floor is None
+    assert decide(situation(scope=RunScope(LANE, RUN))).new_floor is None
+    unspoken = replace(demand(fresh_asked_by=WakeId("w1")), entries=())
+    assert decide(situation(demand=unspoken)).new_floor == 5
 
 
 @pytest.mark.case("C04", "C05")
 def test_a_wish_that_finds_nothing_does_not_fall_through_to_the_lane() -> None:
-    reads = gather(demand(resume_run=RunId("run-1")), Policy(), lambda _: [])
+    reads = gather(demand(resume_run=RunId("run-1")), lambda _: [])
     assert [each.state for each in reads] == [ReadState.EMPTY, ReadState.NOT_READ]
     plan = decide(situation(demand=demand(resume_run=RunId("run-1")), sources=reads))
     assert (plan.outcome, plan.reason, plan.waits_for) == (Outcome.HOLD, PlanReason.ASKED_NONE, WaitsFor.PERSON)
@@ -236,9 +320,13 @@ def test_the_directory_survives_when_the_session_does_not() -> None:
 
 @pytest.mark.case("C08")
 def test_the_guard_compares_with_the_runs_runtime() -> None:
-    # The agent lives on the server by now; the run was queued for the laptop and is claimed there.
-    plan = decide(situation([session(1, runtime=HERE)], here=here(machine=WORKTREE.machine, runtime=HERE)))
-    assert plan.outcome is Outcome.RESUME
+    # The agent moved to the server. The run that was queued for the laptop is claimed there; the next one is not.
+    on_server = here(machine=SERVER, runtime=THERE)
+    shared = replace(situation().place, remembered=replace(WORKTREE, machine=None))
+    assert decide(situation([session(1)], place=shared)).outcome is Outcome.RESUME
+    assert decide(situation([session(1)], place=shared, here=on_server)).outcome is Outcome.RESEED
+    assert [each.name for each in fields(Situation) if "runtime" in each.name] == []
+    assert [each.name for each in fields(Here) if "runtime" in each.name] == ["runtime"]
 
 
 @pytest.mark.case("C09")
@@ -254,8 +342,8 @@ def test_back_on_the_first_machine_its_session_goes_on_and_is_told_the_rest() ->
 
 @pytest.mark.case("C10")
 def test_a_pin_is_one_value_with_its_runtime() -> None:
-    assert {"native_id", "runtime", "directory"} <= {each.name for each in fields(Pin)}
-    assert all(each.default is not None for each in fields(Pin))
+    required = {each.name for each in fields(Pin) if each.default is MISSING}
+    assert {"native_id", "runtime", "directory"} <= required
     pinned = pin(None, Pin(RUN, 1, NativeId("n-1"), HERE, WORKTREE.directory))
     later = Pin(RunId("run-10"), 2, NativeId("n-2"), THERE, ELSEWHERE)
     moved = pin(pinned.held, later)
@@ -312,6 +400,20 @@ def test_the_same_id_on_another_runtime_is_another_session() -> None:
     same = Cursor(1, NativeId("n-7"))
     rows = [session(1, cursor=same), session(2, cursor=same, runtime=THERE, state=SessionState.POISONED)]
     assert decide(situation(rows)).session == rows[0]
+
+
+@pytest.mark.case("C11", "C19")
+def test_a_poisoned_record_of_an_unknown_runtime_stands_for_every_runtime() -> None:
+    same = Cursor(1, NativeId("n-7"))
+    rows = [session(1, cursor=same), session(2, cursor=same, runtime=None, state=SessionState.POISONED)]
+    assert decide(situation(rows)).outcome is Outcome.RESEED
+
+
+@pytest.mark.case("C19")
+@pytest.mark.parametrize("stranger", [{"lane": OTHER_LANE}, {"scope": RunScope(LANE, RUN)}])
+def test_a_strangers_record_of_the_same_id_does_not_stand_for_the_lanes_own(stranger: dict[str, Any]) -> None:
+    same = Cursor(1, NativeId("n-7"))
+    assert decide(situation([session(1, cursor=same), session(2, cursor=same, **stranger)])).outcome is Outcome.RESUME
 
 
 @pytest.mark.case("C19")
@@ -421,6 +523,15 @@ def test_back_on_the_first_account_the_catch_up_is_read_by_that_account() -> Non
 
 
 @pytest.mark.case("C23")
+@pytest.mark.parametrize("state", SessionState)
+def test_history_is_withheld_whatever_became_of_the_other_accounts_session(state: SessionState) -> None:
+    plan = decide(situation([session(1, account=OTHER_ACCOUNT, state=state)]))
+    assert (plan.outcome, plan.reason) == (Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD)
+    behind = decide(situation([session(2, cursor=None), session(1, account=OTHER_ACCOUNT, state=state)]))
+    assert (behind.outcome, behind.notices[0].reason) == (Outcome.BLANK, NoticeReason.HISTORY_WITHHELD)
+
+
+@pytest.mark.case("C23")
 def test_only_accounts_of_the_same_provider_are_kept_apart() -> None:
     plan = decide(situation([session(1, provider=OTHER_PROVIDER, account=OTHER_ACCOUNT)]))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.PROVIDER_OTHER)
@@ -438,7 +549,7 @@ def test_a_failed_look_up_holds_and_never_starts_afresh() -> None:
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        gather(demand(), Policy(), look_up)  # type: ignore[arg-type]
+        gather(demand(), look_up)  # type: ignore[arg-type]
 
 
 @pytest.mark.case("C25")
@@ -461,8 +572,8 @@ def test_every_source_session_and_rule_is_in_the_trace() -> None:
         "session:poisoned",
         "It is poisoned: its agent can no longer go on in it.",
     )
-    assert list(steps(plan, "s3")) == ["record", "reset", "lane", "scope", "state"]
-    assert len(steps(plan, "s2")) == 19
+    assert list(steps(plan, "s3")) == [*list(RuleName)[:7], "state"]
+    assert len(steps(plan, "s2")) == 20
     assert {(outcome, code) for outcome, code, _ in steps(plan, "s2").values()} == {("fit", "fit")}
     assert all(words.endswith(".") for _, _, words in steps(plan, "s2").values())
     assert steps(plan, "s1") == {
@@ -494,11 +605,12 @@ def test_the_outcomes_are_a_closed_set() -> None:
 
 @pytest.mark.case("C28")
 def test_an_idle_session_goes_on_after_everything_was_restarted() -> None:
-    idle = session(1, proven_at=None, busy_with=None)
-    plan = decide(situation([idle]))
-    assert plan.outcome is Outcome.RESUME
-    assert plan.native_id == "n-1"
-    assert plan.needs_probe
+    # Nothing but the record is left: no process, no proof.
+    stored = json.dumps(situation_to_record(situation([session(1, proven_at=None)])))
+    plan = decide(situation_from_record(json.loads(stored)))
+    assert (plan.outcome, plan.native_id, plan.needs_probe) == (Outcome.RESUME, "n-1", True)
+    assert settle(plan, Probe(ProbeKind.UNREACHABLE)).native_id == "n-1"
+    assert settle(plan, Probe(ProbeKind.FOUND_HERE)).outcome is Outcome.RESUME
 
 
 @pytest.mark.case("C29")
@@ -524,6 +636,38 @@ def test_a_busy_session_is_forked_where_parallel_is_allowed_and_possible() -> No
     elsewhere = session(1, busy_with="run-8", directory=ELSEWHERE)
     stays = here(capabilities=can(fork_into=False))
     assert decide(situation([elsewhere], policy=parallel, here=stays)).outcome is Outcome.HOLD
+
+
+@pytest.mark.case("C29", "T07")
+@pytest.mark.parametrize("in_hand", [{"busy_with": "run-8"}, {"state": SessionState.SEALED}])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {},
+        {"turns": 9},
+        {"directory": ELSEWHERE},
+        {"runtime": THERE},
+        {"mode": PermissionMode.FULL},
+        {"model": "small"},
+    ],
+)
+def test_a_session_that_somebody_has_in_hand_is_waited_for_whatever_else_speaks(
+    in_hand: dict[str, Any], odd: dict[str, Any]
+) -> None:
+    bound = here(
+        capabilities=can(fork_into=False, resume_elsewhere=False, reapply_mode=False, change_model=False, fork=False)
+    )
+    newest = session(2, **in_hand, **odd)
+    plan = decide(situation([newest, session(1)], here=bound, policy=Policy(limits=SessionLimits(turns=5))))
+    assert (plan.outcome, plan.session, plan.marks) == (Outcome.HOLD, newest, ())
+    assert plan.waits_for is WaitsFor.SESSION_FREE
+
+
+@pytest.mark.case("C29", "C30")
+def test_a_session_in_use_is_not_rotated_under_its_user() -> None:
+    policy = Policy(parallel=True, limits=SessionLimits(turns=5))
+    plan = decide(situation([session(1, turns=9, busy_with="run-8")], policy=policy))
+    assert (plan.outcome, plan.reason, plan.marks) == (Outcome.RESEED, RuleReason.OVER_TURNS, ())
 
 
 @pytest.mark.case("C29")
@@ -607,14 +751,15 @@ def test_the_first_wake_of_a_lane_is_blank_unless_the_thread_has_a_history() -> 
     joined = decide(situation(head=EntrySeq(2), demand=replace(demand(), entries=(EntrySeq(2),))))
     assert (joined.outcome, joined.reason) == (Outcome.RESEED, PlanReason.FIRST)
     assert joined.catch_up == CatchUp(EntrySeq(0), EntrySeq(2))
-    ahead = decide(situation(head=EntrySeq(1), demand=replace(demand(), entries=(EntrySeq(1), EntrySeq(9)))))
-    assert ahead.outcome is Outcome.BLANK
+    with pytest.raises(ValueError, match=r"^entry 9 is to be answered, but the journal ends at 1$"):
+        situation(head=EntrySeq(1), demand=replace(demand(), entries=(EntrySeq(1), EntrySeq(9))))
 
 
 @pytest.mark.case("W12")
 def test_a_session_of_another_lane_is_as_good_as_none() -> None:
     plan = decide(situation([session(1, lane=OTHER_LANE)]))
-    assert (plan.outcome, plan.reason, plan.session) == (Outcome.RESEED, PlanReason.FIRST, None)
+    assert (plan.outcome, plan.reason, plan.session) == (Outcome.RESEED, PlanReason.NONE_OF_ITS_OWN, None)
+    assert plan.words == "None of the sessions found is this conversation's to go on with."
     assert steps(plan, "s1")["lane"] == ("out", "lane:other", f"It belongs to lane {OTHER_LANE}, not to this one.")
     behind = decide(situation([session(2, lane=OTHER_LANE), session(1)]))
     assert (behind.outcome, behind.session) == (Outcome.RESUME, session(1))
@@ -642,8 +787,10 @@ def test_an_isolated_run_sees_nothing_of_earlier_ones() -> None:
 def test_an_isolated_run_that_is_tried_again_resumes_its_own_session_and_no_more() -> None:
     scope = RunScope(LANE, RUN)
     plan = decide(situation([session(1, scope=scope)], scope=scope, head=EntrySeq(900)))
-    assert plan.outcome is Outcome.RESUME
-    assert len(plan.catch_up) == 0
+    assert (plan.outcome, len(plan.catch_up)) == (Outcome.RESUME, 0)
+    assert (plan.act_on, plan.already_told) == ((5,), ())
+    told = decide(situation([session(1, scope=scope, seen=EntrySeq(5))], scope=scope, head=EntrySeq(900)))
+    assert told.already_told == (5,)
     lost = decide(situation([session(1, scope=scope, cursor=None)], scope=scope, head=EntrySeq(900)))
     assert (lost.outcome, lost.reason) == (Outcome.BLANK, PlanReason.ISOLATED)
 
@@ -662,6 +809,7 @@ def test_a_session_is_handed_exactly_what_it_has_not_seen() -> None:
 
 @pytest.mark.case("X01")
 def test_a_session_that_claims_more_than_the_journal_holds_is_not_this_threads() -> None:
+    assert decide(situation([session(1, seen=EntrySeq(-1))])).reason.code == "journal:beyond"
     plan = decide(situation([session(1, seen=EntrySeq(6))], head=EntrySeq(5)))
     assert (plan.outcome, plan.reason.code) == (Outcome.RESEED, "journal:beyond")
     assert plan.words == "It claims to have seen entry 6 of a journal that ends at 5."
@@ -693,7 +841,7 @@ def test_a_resumed_agent_is_told_what_did_not_survive() -> None:
 @pytest.mark.case("W02")
 def test_one_wish_for_a_fresh_start_makes_the_merged_run_fresh() -> None:
     merged = coalesce([wake(1), wake(2, freshness=Freshness.FRESH), wake(3)])
-    plan = decide(situation([session()], demand=merged))
+    plan = decide(situation([session()], demand=merged, head=EntrySeq(7)))
     assert (plan.outcome, plan.reason, plan.act_on) == (Outcome.BLANK, PlanReason.FRESH_DEMANDED, (5, 6, 7))
 
 
@@ -702,6 +850,8 @@ def test_a_fresh_id_that_is_taken_is_not_used() -> None:
     assert decide(situation([taken])).native_id is None
     unable = here(capabilities=can(choose_id=False))
     assert decide(situation([], here=unable)).native_id is None
+    assert decide(situation([], fresh_id=NativeId("not of the shape"))).native_id is None
+    assert decide(situation([], fresh_id=None)).native_id is None
 
 
 def test_a_provider_that_cannot_resume_says_so() -> None:
@@ -727,6 +877,16 @@ def test_a_changed_mode_is_applied_or_the_session_is_not_used() -> None:
     assert plan.mode is PermissionMode.EDIT
     unknown = decide(situation([session(1, mode=None)], here=fixed))
     assert unknown.reason is RuleReason.MODE_FIXED
+
+
+@pytest.mark.case("P03")
+def test_a_mode_is_not_narrowed_unseen() -> None:
+    blind = here(capabilities=can(reports=frozenset({LandingField.NATIVE_ID})))
+    for mode in (PermissionMode.FULL, None):
+        plan = decide(situation([session(1, mode=mode)], here=blind))
+        assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.MODE_UNVERIFIABLE)
+    widened = decide(situation([session(1, mode=PermissionMode.READ)], here=blind))
+    assert (widened.outcome, widened.mode) == (Outcome.RESUME, PermissionMode.EDIT)
 
 
 @pytest.mark.case("P03")

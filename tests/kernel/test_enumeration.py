@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from clew.kernel import (
+    UNLIMITED,
     Archive,
     ArchiveState,
     Capabilities,
@@ -36,6 +37,7 @@ from clew.kernel import (
     ScopeKey,
     Session,
     SessionId,
+    SessionLimits,
     SessionState,
     Situation,
     Source,
@@ -46,6 +48,7 @@ from clew.kernel import (
     Workspace,
     WorkspaceId,
     WorkspaceKind,
+    advance_session,
     choose_place,
     decide,
     settle,
@@ -165,15 +168,10 @@ PLACE = situation().place
 BY_ABILITY = tuple((able, here(capabilities=able)) for able in ABILITIES)
 
 
-def natively_usable(one: Session, scope: ScopeKey, name: str) -> bool:
-    """Everything that must match, said once more in other words than the rules'."""
-    return (
-        name not in RESETS
-        and (one.lane, one.scope, one.provider, one.account) == (LANE, scope, PROVIDER, ACCOUNT)
-        and one.cursor == Cursor(1, NativeId("n-1"))
-        and one.runtime == HERE
-        and one.state is SessionState.HEALTHY
-    )
+def is_its_own(one: Session, scope: ScopeKey, name: str) -> bool:
+    """What makes a session this conversation's, said once more in other words than the rules'."""
+    mine = (one.lane, one.scope, one.provider, one.account) == (LANE, scope, PROVIDER, ACCOUNT)
+    return mine and name not in RESETS
 
 
 def check_every_plan(plan: Plan, name: str) -> None:
@@ -224,12 +222,8 @@ def test_one_candidate(state: SessionState, name: str) -> None:
     for one in candidates(state):
         sources = (SourceRead(source, ReadState.ANSWERED, (one,)),)
         for scope in (LaneScope(LANE), ISOLATED):
-            usable = natively_usable(one, scope, name)
-            identity = (
-                name not in RESETS
-                and (one.lane, one.scope, one.provider, one.account) == (LANE, scope, PROVIDER, ACCOUNT)
-                and one.cursor == CURSORS[0]
-            )
+            own = is_its_own(one, scope, name)
+            ended = state in (SessionState.POISONED, SessionState.RETIRED, SessionState.MOVED)
             for able, there in BY_ABILITY:
                 plan = decide(
                     Situation(
@@ -249,27 +243,14 @@ def test_one_candidate(state: SessionState, name: str) -> None:
                 number += 1
                 check_every_plan(plan, name)
                 is_here = one.directory == WORKTREE.directory
+                reachable = own and not ended and one.cursor == CURSORS[0] and able.resume
+                in_hand = own and state is SessionState.SEALED
+                waits = in_hand or (reachable and one.busy_with is not None)
                 movable = is_here or able.fork_into or able.resume_elsewhere
-                native = usable and able.resume and movable
-                carried = (
-                    identity
-                    and able.resume
-                    and able.archive
-                    and one.archive == READY
-                    and one.runtime is not None
-                    and (state is SessionState.LOST or (state is SessionState.HEALTHY and one.runtime != HERE))
-                )
-                sealed = (
-                    identity
-                    and able.resume
-                    and state is SessionState.SEALED
-                    and (
-                        (one.runtime == HERE and movable)
-                        or (one.runtime not in (HERE, None) and one.archive == READY and able.archive)
-                    )
-                )
+                native = reachable and one.runtime == HERE and state is SessionState.HEALTHY and movable
+                away = one.runtime != HERE or state is SessionState.LOST
+                carried = reachable and one.runtime is not None and away and able.archive and one.archive == READY
                 forks = native and not is_here and able.fork_into
-                waits = sealed or ((native or carried) and one.busy_with is not None)
                 if waits:
                     assert (plan.outcome, plan.session) == (Outcome.HOLD, one)
                 elif forks:
@@ -315,11 +296,14 @@ ARCHETYPES = tuple(
         {"mode": PermissionMode.FULL},
         {"seen": EntrySeq(9)},
         {"turns": 99},
+        {"turns": 99, "busy_with": "run-8"},
     )
 )
 POLICIES = tuple(
-    Policy(parallel=parallel, transfer=transfer, history_across_accounts=across)
-    for parallel, transfer, across in product((True, False), repeat=3)
+    Policy(parallel=parallel, transfer=transfer, history_across_accounts=across, limits=limits)
+    for parallel, transfer, across, limits in product(
+        (True, False), (True, False), (True, False), (UNLIMITED, SessionLimits(turns=50))
+    )
 )
 
 
@@ -349,9 +333,16 @@ def test_two_candidates(name: str) -> None:
                 assert plan.session.runtime == HERE
             else:
                 assert policy.transfer
-        if plan.outcome is Outcome.RESEED and newer.account == OTHER_ACCOUNT:
+        if plan.outcome is Outcome.RESEED and OTHER_ACCOUNT in (newer.account, older.account):
             assert policy.history_across_accounts
-        if same_id and newer.runtime == older.runtime and newer.cursor and older.cursor:
+        if policy.limits.turns and plan.outcome is not Outcome.HOLD and plan.session is not None and name != "asked":
+            assert plan.session.turns < policy.limits.turns
+        for mark in plan.marks:
+            marked = next(each.session for each in plan.considered if each.session.id == mark.session)
+            assert advance_session(marked.state, mark.event) is not None
+            assert marked.busy_with is None
+        same_lane = (newer.lane, newer.scope) == (older.lane, older.scope) == (LANE, LaneScope(LANE))
+        if same_id and same_lane and newer.runtime == older.runtime and newer.cursor and older.cursor:
             assert plan.session != older
     count("two candidates", number)
 
@@ -504,11 +495,12 @@ def test_every_place() -> None:
         facts = PlaceFacts(AGENT_HOME, project, remembered, before, prepared)
         choice = choose_place(facts, machine)
         number += 1
-        in_project = project or any(each.project for each in (remembered, *before) if each is not None)
+        memory = [each for each in (remembered, *before) if each is not None and each is not AGENT_HOME]
         if choice.workspace is not None:
-            if in_project:
+            assert choice.workspace.reachable_from(machine)
+            if project or memory:
+                assert choice.workspace is not AGENT_HOME
+            if project or (memory and memory[0].project):
                 assert choice.workspace.project == PROJECT
-            reachable = choice.workspace.reachable_from(machine)
-            assert reachable or choice.workspace is prepared
         assert choice.words
     count("places", number)

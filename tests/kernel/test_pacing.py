@@ -82,3 +82,7 @@ def test_more_idle_ticks_never_come_sooner_and_none_exceeds_the_cap(seconds: int
     here = pace(Every(seconds), idle, 0.0, POLICY).schedule.seconds
     after = pace(Every(seconds), idle + 1, 0.0, POLICY).schedule.seconds
     assert seconds <= here <= after <= max(seconds, POLICY.cap)
+
+
+def test_a_very_long_idle_time_costs_nothing() -> None:
+    assert pace(Every(60), 10**12, 0.0, PacePolicy()).reason is PaceReason.CAPPED

@@ -66,8 +66,9 @@ def test_a_lane_whose_memory_says_home_goes_back_to_the_project_of_an_earlier_ru
 def test_an_earlier_workspace_counts_only_for_its_project_and_where_it_is_reachable() -> None:
     facts = PlaceFacts(agent_home=AGENT_HOME, project=PROJECT, earlier=(ON_SERVER, PLAIN, WORKTREE), prepared=ON_SERVER)
     assert choose_place(facts, LAPTOP).workspace == WORKTREE
-    other = replace(facts, project=ProjectId("other"), prepared=PLAIN)
-    assert (choose_place(other, LAPTOP).workspace, choose_place(other, LAPTOP).reason) == (PLAIN, PlaceReason.PREPARED)
+    others = replace(WORKTREE, project=ProjectId("other"))
+    other = replace(facts, project=ProjectId("other"), prepared=others)
+    assert (choose_place(other, LAPTOP).workspace, choose_place(other, LAPTOP).reason) == (others, PlaceReason.PREPARED)
 
 
 @pytest.mark.case("D03")
@@ -161,7 +162,8 @@ def test_a_new_lane_gets_the_workspace_that_is_prepared_for_it() -> None:
 
 
 def test_a_lane_that_changed_its_project_leaves_the_old_workspace() -> None:
-    facts = PlaceFacts(agent_home=AGENT_HOME, project=ProjectId("other"), remembered=WORKTREE, prepared=PLAIN)
+    others = replace(WORKTREE, project=ProjectId("other"))
+    facts = PlaceFacts(agent_home=AGENT_HOME, project=ProjectId("other"), remembered=WORKTREE, prepared=others)
     assert choose_place(facts, LAPTOP).reason is PlaceReason.PREPARED
 
 
@@ -184,6 +186,29 @@ def test_a_plain_directory_out_of_reach_is_not_replaced_by_another_place() -> No
     choice = choose_place(PlaceFacts(agent_home=AGENT_HOME, remembered=PLAIN), SERVER)
     assert (choice.workspace, choice.reason) == (None, PlaceReason.UNREACHABLE)
     assert choice.words == "The lane works in /srv/notes, which this machine cannot reach."
+
+
+@pytest.mark.case("D02")
+def test_a_plain_directory_is_remembered_and_recovered_as_a_project_is() -> None:
+    kept = PlaceFacts(agent_home=AGENT_HOME, remembered=PLAIN, earlier=(WORKTREE,))
+    assert (choose_place(kept, LAPTOP).workspace, choose_place(kept, LAPTOP).reason) == (PLAIN, PlaceReason.REMEMBERED)
+    for remembered in (AGENT_HOME, None):
+        lost = choose_place(PlaceFacts(agent_home=AGENT_HOME, remembered=remembered, earlier=(PLAIN,)), LAPTOP)
+        assert (lost.workspace, lost.reason) == (PLAIN, PlaceReason.RECOVERED)
+
+
+@pytest.mark.case("D03")
+@pytest.mark.parametrize("prepared", [AGENT_HOME, PLAIN, ON_SERVER, replace(WORKTREE, project=ProjectId("other"))])
+def test_what_is_prepared_must_be_the_projects_and_here(prepared: Workspace) -> None:
+    choice = choose_place(PlaceFacts(agent_home=AGENT_HOME, project=PROJECT, prepared=prepared), LAPTOP)
+    assert (choice.workspace, choice.reason) == (None, PlaceReason.CANNOT_MAKE)
+
+
+@pytest.mark.case("D03")
+def test_an_agents_home_on_another_machine_is_not_used() -> None:
+    choice = choose_place(PlaceFacts(agent_home=replace(AGENT_HOME, machine=SERVER)), LAPTOP)
+    assert (choice.workspace, choice.reason) == (None, PlaceReason.HOME_AWAY)
+    assert choice.words == "The agent's home /srv/ada is on another machine; give it one here."
 
 
 def test_a_workspace_without_a_machine_is_reachable_from_all() -> None:

@@ -18,6 +18,7 @@ from clew.kernel import (
     Demand,
     Directory,
     EntrySeq,
+    Floor,
     Here,
     Landing,
     LandingField,
@@ -52,6 +53,7 @@ from clew.kernel import (
     WorkspaceKind,
     decide,
     decision_to_record,
+    decisive,
     explain,
     replay,
     settle,
@@ -187,8 +189,9 @@ def sessions(draw: st.DrawFn) -> tuple[Session, ...]:
 def situations(draw: st.DrawFn) -> Situation:
     listed = draw(sessions())
     asked = draw(DEMANDS)
+    head = EntrySeq(max(draw(SEQS), *asked.entries, 0))
     states = st.sampled_from([*[ReadState.ANSWERED] * 6, *ReadState])
-    reads = [SourceRead(Source.LANE, draw(states), listed, draw(TEXTS))]
+    reads = [SourceRead(draw(st.sampled_from([decisive(asked)] * 6 + list(Source))), draw(states), listed, draw(TEXTS))]
     return Situation(
         run=RUN,
         lane=LANE,
@@ -205,10 +208,11 @@ def situations(draw: st.DrawFn) -> Situation:
         ),
         demand=asked,
         sources=tuple(reads),
-        head=draw(SEQS),
+        head=head,
         place=draw(st.one_of(st.just(FITTING_PLACE), st.just(FITTING_PLACE), PLACES)),
         policy=draw(POLICIES),
         now=draw(st.floats(0, 9)),
+        floor=draw(st.sampled_from([Floor(), Floor(), Floor(1, EntrySeq(2)), Floor(FEW, EntrySeq(9))])),
         fresh_id=draw(st.none() | NATIVE_IDS),
         machinery_gone=draw(st.sampled_from([(), ("a {brace}",)])),
         probes=tuple(
@@ -227,7 +231,10 @@ def test_every_situation_has_one_outcome_and_a_trace_that_can_be_read(known: Sit
     assert plan.trace[-1].outcome == plan.outcome
     assert all(step.code and step.rule and step.subject for step in plan.trace)
     considered = {each.session.id for each in plan.considered} | {each.id for each in plan.not_needed}
-    assert considered == {session.id for read in known.sources for session in read.sessions}
+    given = {session.id for read in known.sources for session in read.sessions}
+    assert considered <= given
+    read_for_it = known.sources[0].source is decisive(known.demand)
+    assert considered == given or (not read_for_it and known.demand.fresh_asked_by is None)
     assert explain(plan, every_rule=True).startswith(f"{plan.outcome}: ")
     assert (plan.outcome is Outcome.HOLD) == (plan.waits_for is not None)
 
@@ -239,13 +246,15 @@ def test_an_earlier_session_is_used_only_where_everything_that_must_match_does(k
     if plan.outcome in (Outcome.RESEED, Outcome.BLANK):
         assert plan.session is None
         taken = {s.cursor.native_id for r in known.sources for s in r.sessions if isinstance(s.cursor, Cursor)}
-        assert plan.native_id not in taken
+        assert plan.native_id is None or plan.native_id not in taken
+        assert plan.catch_up.after >= min(known.floor.entry, known.head)
     if known.demand.fresh_asked_by is not None and plan.outcome is not Outcome.HOLD:
         assert plan.outcome is Outcome.BLANK
     if plan.outcome not in (Outcome.RESUME, Outcome.FORK, Outcome.TRANSFER):
         return
     session, here = plan.session, known.here
     assert session is not None
+    assert session.generation > known.floor.generation or known.demand.resume_run is not None
     assert (session.lane, session.scope) == (known.lane, known.scope)
     assert (session.provider, session.account) == (here.provider, here.account)
     assert isinstance(session.cursor, Cursor)
@@ -277,6 +286,8 @@ def test_what_was_seen_and_the_catch_up_make_the_journal(known: Situation) -> No
     assert [entry for entry in journal if entry <= plan.catch_up.after or entry in plan.catch_up] == journal
     assert plan.catch_up.through == known.head
     assert 0 <= plan.catch_up.after <= known.head
+    if plan.session is not None and plan.outcome in (Outcome.RESUME, Outcome.FORK):
+        assert plan.already_told == tuple(entry for entry in plan.act_on if entry <= plan.session.seen)
     assert len(plan.catch_up) == sum(entry in plan.catch_up for entry in journal)
 
 

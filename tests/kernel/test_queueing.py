@@ -168,3 +168,9 @@ def test_the_queue_says_what_each_waits_for(
 
 def test_a_delay_of_less_than_a_second_is_still_a_delay() -> None:
     assert waits_for(_queued(not_before=100.5), IDLE, LIMITS, Presence.ONLINE, 0, 100.0).reason is WaitReason.NOT_YET
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0])
+def test_a_step_of_priority_is_worth_some_waiting(seconds: float) -> None:
+    with pytest.raises(ValueError, match=r"^a step of priority is worth some seconds of waiting"):
+        Aging(seconds)

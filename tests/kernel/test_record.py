@@ -176,6 +176,7 @@ IN_SESSION = ("situation", "sources", 0, "sessions", 0)
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
+        (("version",), True, "the record has version True; this program reads version 1"),
         (("version",), 2, "the record has version 2; this program reads version 1"),
         (("situation",), None, "situation: None is not an object"),
         (("situation", "head"), "5", "situation.head: '5' is not a int"),

@@ -1,5 +1,7 @@
 """What follows a failure: when it is tried again, how, and what is never sent twice."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -250,3 +252,16 @@ def test_a_second_rejection_ends_it_and_a_tool_that_ran_forbids_it() -> None:
     assert _retry(again).words == "A new session was tried already: it broke."
     tool = Failure(FailureKind.RESUME_REJECTED, "it broke.", tool_ran=True, reopened=True)
     assert _retry(tool) == RetryChoice(RetryStep.ASK, RetryReason.NOT_RESENT, tool, 1, POLICY)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"max_tries": 0}, {"base": -1.0}, {"factor": 0.5}, {"cap": -1.0}, {"spread": -0.1}, {"spread": 1.1}]
+)
+def test_a_policy_that_makes_no_sense_is_refused(odd: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^a (retry policy|spread) "):
+        RetryPolicy(**odd)
+
+
+def test_the_plainest_policies_are_accepted() -> None:
+    assert RetryPolicy(max_tries=1, base=0.0, factor=1.0, cap=0.0, spread=0.0).max_tries == 1
+    assert RetryPolicy(spread=1.0).spread == 1.0

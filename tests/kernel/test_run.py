@@ -304,3 +304,19 @@ def test_an_outcome_names_its_cause() -> None:
     assert RunOutcome.RETRYING.fill(why="busy.") == "It failed and will be tried again: busy."
     assert RunOutcome.GAVE_UP.fill(why="bad key.") == "It failed and will not be tried again: bad key."
     assert RunOutcome.RETURNED.fill(why="no directory.") == "Its claim was given back: no directory."
+
+
+@pytest.mark.case("P08", "P09")
+def test_an_agent_that_asked_has_taken_the_prompt() -> None:
+    run = _run(RunState.OPENING)
+    for event in (RunEvent.PROMPT, RunEvent.ASK, RunEvent.ANSWER):
+        run = apply(run, event, 3).run
+    assert apply(run, RunEvent.REOPEN, 3).refused is RunRefusal.IMPOSSIBLE
+
+
+@pytest.mark.case("R02")
+def test_a_renewal_never_shortens_a_lease() -> None:
+    run = _run()
+    assert run.lease_until == 100.0
+    assert apply(run, RunEvent.RENEW, 3, lease_until=99.0).run.lease_until == 100.0
+    assert apply(run, RunEvent.RENEW, 3, lease_until=101.0).run.lease_until == 101.0

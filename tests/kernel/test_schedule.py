@@ -138,3 +138,7 @@ def test_a_tick_counts_every_due_time_once(seconds: int, into: int, slept: int) 
     tick = due(Every(seconds).next_after, 0.0, now)
     assert tick is not None
     assert (tick.stands_for, tick.due) == (slept, slept * seconds)
+
+
+def test_a_time_beyond_what_a_number_can_tell_apart_has_no_next() -> None:
+    assert Every(1).next_after(1e17) is None

@@ -20,6 +20,7 @@ from clew.kernel import (
     Plan,
     Probe,
     ProbeKind,
+    SessionState,
     Weight,
     decide,
     settle,
@@ -165,7 +166,7 @@ def test_a_new_session_that_is_an_old_one_is_refused(outcome: str) -> None:
     turns = 2 if outcome == "fork" else 0
     reason, weight, words = only(plan, landing(turns=turns))
     assert (reason, weight) == (LandingReason.ID_KNOWN, Weight.REFUSE)
-    assert words == "A new session was to be opened; n-1 is an earlier one."
+    assert words == "Session n-1 is an earlier one, and not the one that was to be opened."
     assert verify(plan, landing(native_id=NativeId("n-9"), turns=turns)).may_continue
 
 
@@ -173,6 +174,19 @@ def test_a_restored_session_may_have_a_new_id_where_the_provider_says_so() -> No
     renames = here(capabilities=can(restore_keeps_id=False))
     plan = settle(decide(situation([session(1, runtime=THERE, archive=ARCHIVED)], here=renames)), FOUND)
     assert verify(plan, landing(native_id=NativeId("n-9"), turns=4)).claim is Claim.TRANSFERRED
+    assert verify(plan, landing(turns=4)).claim is Claim.TRANSFERRED
+    rows = [session(2, runtime=THERE, archive=ARCHIVED), session(1, state=SessionState.POISONED)]
+    plan = settle(decide(situation(rows, here=renames)), FOUND)
+    assert difference(plan, landing(turns=4)).reason is LandingReason.ID_KNOWN
+
+
+@pytest.mark.parametrize(("turns", "gone"), [(0, True), (1, False)])
+def test_a_copy_that_does_not_say_how_much_it_holds_holds_something(turns: int, gone: bool) -> None:
+    archive = Archive("loom/1", EntrySeq(2))
+    plan = settle(decide(situation([session(1, runtime=THERE, archive=archive)])), FOUND)
+    assert verify(plan, landing(turns=turns)).may_continue is not gone
+    unused = settle(decide(situation([session(1, runtime=THERE, archive=archive, turns=0)])), FOUND)
+    assert verify(unused, landing(turns=0)).may_continue
 
 
 @pytest.mark.case("C17", "D10")

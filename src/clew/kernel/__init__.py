@@ -225,6 +225,7 @@ from clew.kernel.session import (
 )
 from clew.kernel.situation import (
     CANDIDATES,
+    Floor,
     Here,
     ModelChange,
     Policy,
@@ -232,6 +233,7 @@ from clew.kernel.situation import (
     Situation,
     Source,
     SourceRead,
+    decisive,
     gather,
     is_reset,
 )
@@ -330,6 +332,7 @@ __all__ = [
     "FailureKind",
     "Fate",
     "Findings",
+    "Floor",
     "Found",
     "FoundReason",
     "Freshness",
@@ -485,6 +488,7 @@ __all__ = [
     "confirm",
     "decide",
     "decision_to_record",
+    "decisive",
     "dedupe",
     "due",
     "effective_priority",

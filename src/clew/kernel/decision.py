@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 
-from clew.kernel.ids import NOTHING_SEEN, NativeId, RunScope
+from clew.kernel.ids import NativeId, RunScope
 from clew.kernel.permission import PermissionMode, choose_mode
 from clew.kernel.place import PlaceChoice, choose_place
 from clew.kernel.plan import (
@@ -24,7 +24,7 @@ from clew.kernel.probe import Learned, Probe, Probed, learn
 from clew.kernel.rule import Wanted
 from clew.kernel.rule_reason import RuleName, RuleReason
 from clew.kernel.session import Cursor, Session, SessionEvent, known_ids
-from clew.kernel.situation import Situation, is_reset
+from clew.kernel.situation import Situation, decisive, is_reset
 from clew.kernel.verdict import Verdict, judge
 from clew.kernel.weigh import weigh_all
 
@@ -36,7 +36,7 @@ def decide(situation: Situation) -> Plan:
     mode = choose_mode(here.mode, here.mode_limits, here.capabilities.modes)
     wanted = _wanted(situation, place, mode.mode)
     learned = _learned(situation, wanted)
-    sessions = [session for read in situation.sources for session in read.sessions]
+    sessions = _sessions(situation)
     if situation.probes:
         sessions = [learned.sessions[session.id] for session in sessions]
     if len(sessions) > 1:
@@ -50,7 +50,7 @@ def decide(situation: Situation) -> Plan:
         words=verdict.words,
         situation=situation,
         session=session,
-        native_id=_native_id(situation, outcome, session, sessions),
+        native_id=_native_id(situation, outcome, session, sessions, wanted.id_shape),
         workspace=place.workspace,
         mode=_mode(outcome, session, wanted),
         model=here.model,
@@ -89,9 +89,12 @@ def _wanted(situation: Situation, place: PlaceChoice, mode: PermissionMode | Non
     shape = here.capabilities.id_shape
     return Wanted(
         situation=situation,
+        scope=situation.scope,
         here=here,
         policy=policy,
         reset=is_reset(situation.demand, policy),
+        # Who asks for an earlier run by name may have it from before a fresh start.
+        floor=situation.floor.generation if situation.demand.resume_run is None else 0,
         directory=None if place.workspace is None else place.workspace.directory,
         mode=mode,
         id_shape=None if shape is None else _pattern(shape),
@@ -103,15 +106,26 @@ def _pattern(shape: str) -> re.Pattern[str]:
     return re.compile(shape)
 
 
+def _sessions(situation: Situation) -> list[Session]:
+    """The candidates. Who asked for one conversation gets no other, and who did not gets none that was asked for."""
+    if situation.demand.fresh_asked_by is not None:
+        return [session for read in situation.sources for session in read.sessions]
+    source = decisive(situation.demand)
+    return [session for read in situation.sources if read.source is source for session in read.sessions]
+
+
 def _learned(situation: Situation, wanted: Wanted) -> Learned:
     if not situation.probes:
         return _NOTHING_LEARNED
-    sessions = (session for read in situation.sources for session in read.sessions)
-    return learn(sessions, situation.probes, wanted.directory, situation.here.capabilities)
+    return learn(_sessions(situation), situation.probes, wanted.directory, situation.here.capabilities)
 
 
 def _native_id(
-    situation: Situation, outcome: Outcome, session: Session | None, sessions: Sequence[Session]
+    situation: Situation,
+    outcome: Outcome,
+    session: Session | None,
+    sessions: Sequence[Session],
+    shape: re.Pattern[str] | None,
 ) -> NativeId | None:
     """The id that the agent must confirm: the session's own, or the one a new session is given."""
     can = situation.here.capabilities
@@ -122,8 +136,13 @@ def _native_id(
         case Outcome.TRANSFER:
             return own if can.restore_keeps_id else None
         case Outcome.FORK | Outcome.RESEED | Outcome.BLANK:
-            taken = situation.fresh_id in known_ids(sessions)
-            return situation.fresh_id if can.choose_id and not taken else None
+            return situation.fresh_id if can.choose_id and _is_free(situation.fresh_id, sessions, shape) else None
+
+
+def _is_free(fresh_id: NativeId | None, sessions: Sequence[Session], shape: re.Pattern[str] | None) -> bool:
+    if fresh_id is None or (shape is not None and shape.fullmatch(fresh_id) is None):
+        return False
+    return fresh_id not in known_ids(sessions)
 
 
 def _mode(outcome: Outcome, session: Session | None, wanted: Wanted) -> PermissionMode | None:
@@ -139,7 +158,7 @@ def _catch_up(situation: Situation, outcome: Outcome, session: Session | None) -
     after = head
     if not isinstance(situation.scope, RunScope):
         if outcome is Outcome.RESEED:
-            after = NOTHING_SEEN
+            after = min(situation.floor.entry, head)
         elif outcome is Outcome.TRANSFER and session is not None and session.archive is not None:
             after = session.archive.seen
         elif outcome in USES_EARLIER_SESSION and session is not None:
@@ -150,7 +169,8 @@ def _catch_up(situation: Situation, outcome: Outcome, session: Session | None) -
 def _marks(verdict: Verdict, learned: Learned) -> tuple[Mark, ...]:
     marks = [Mark(session, SessionEvent.CONFIRMED_MISSING, RuleReason.LOST) for session in learned.lost]
     marks += [Mark(session, SessionEvent.POISONED, RuleReason.POISONED) for session in learned.poisoned]
-    if verdict.about is not None and isinstance(verdict.reason, RuleReason) and verdict.reason.rule is RuleName.LIMITS:
+    rotates = isinstance(verdict.reason, RuleReason) and verdict.reason.rule is RuleName.LIMITS
+    if verdict.about is not None and rotates and verdict.about.busy_with is None:
         marks.append(Mark(verdict.about.id, SessionEvent.ROTATED, verdict.reason))
     return tuple(marks)
 

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType
+from typing import ClassVar, NewType
 
 AgentId = NewType("AgentId", str)
 ThreadId = NewType("ThreadId", str)
@@ -48,6 +48,7 @@ class LaneScope:
     """Context is kept for the lane: every wake sees what earlier ones left."""
 
     lane: LaneId
+    run: ClassVar[None] = None
 
 
 @dataclass(frozen=True, slots=True)

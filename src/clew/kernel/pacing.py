@@ -51,6 +51,8 @@ def pace(every: Every, idle: int, last_due: Instant, policy: PacePolicy) -> Pace
     # Capped at every step: a long idle time would grow past what a number can hold.
     for _ in range(idle):
         seconds = min(seconds * policy.factor, policy.cap)
+        if seconds == policy.cap:
+            break
     reason = PaceReason.CAPPED if seconds == policy.cap else PaceReason.STRETCHED
     words = reason.fill(idle=idle, seconds=seconds, interval=every.seconds)
     # Anchored at the last tick: a longer interval counted from the old anchor could come sooner.

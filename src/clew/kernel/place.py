@@ -56,6 +56,7 @@ class PlaceReason(Reason):
         "The lane's workspace {other.directory} is on another machine; {workspace.directory} stands for it here.",
     )
     AGENT_HOME = "place:agent-home", "The lane has no project; it works in the agent's home {workspace.directory}."
+    HOME_AWAY = "place:home-away", "The agent's home {other.directory} is on another machine; give it one here."
     CANNOT_MAKE = "place:cannot-make", "No workspace of project {project} can be made here: {obstacle}"
     UNREACHABLE = "place:unreachable", "The lane works in {other.directory}, which this machine cannot reach."
 
@@ -78,35 +79,41 @@ class PlaceChoice:
 
 
 def choose_place(facts: PlaceFacts, machine: MachineId) -> PlaceChoice:
-    project = facts.project or _project_of_memory(facts)
-    if project is None:
-        return _without_project(facts, machine)
-    known = facts.remembered
-    if known is not None and known.project == project and known.reachable_from(machine):
-        return PlaceChoice(known, PlaceReason.REMEMBERED)
+    """The thread's project has the first word, then where the lane works, then where it worked; home comes last."""
+    memory = _memory(facts)
+    project = facts.project or (memory.project if memory is not None else None)
+    if project is not None:
+        return _in_project(facts, project, machine)
+    if memory is None:
+        home = facts.agent_home
+        reason = PlaceReason.AGENT_HOME if home.reachable_from(machine) else PlaceReason.HOME_AWAY
+        return PlaceChoice(home if home.reachable_from(machine) else None, reason, home)
+    if memory.reachable_from(machine):
+        return PlaceChoice(memory, PlaceReason.REMEMBERED if memory is facts.remembered else PlaceReason.RECOVERED)
+    return PlaceChoice(None, PlaceReason.UNREACHABLE, memory)
+
+
+def _memory(facts: PlaceFacts) -> Workspace | None:
+    """Where the lane works. A memory that says "home" may have been overwritten: earlier runs know better."""
+    places = facts.earlier if facts.remembered is None else (facts.remembered, *facts.earlier)
+    return next((place for place in places if place.kind is not WorkspaceKind.AGENT_HOME), None)
+
+
+def _in_project(facts: PlaceFacts, project: ProjectId, machine: MachineId) -> PlaceChoice:
+    def serves(place: Workspace | None) -> bool:
+        return place is not None and place.project == project and place.reachable_from(machine)
+
+    if serves(facts.remembered):
+        return PlaceChoice(facts.remembered, PlaceReason.REMEMBERED)
     for earlier in facts.earlier:
-        if earlier.project == project and earlier.reachable_from(machine):
+        if serves(earlier):
             return PlaceChoice(earlier, PlaceReason.RECOVERED)
-    if facts.prepared is None:
+    if not serves(facts.prepared):
         obstacle = facts.obstacle or "nothing is prepared for it on this machine."
         return PlaceChoice(None, PlaceReason.CANNOT_MAKE, project=project, obstacle=obstacle)
-    if known is not None and known.project == project:
-        return PlaceChoice(facts.prepared, PlaceReason.SECOND, known)
+    if facts.remembered is not None and facts.remembered.project == project:
+        return PlaceChoice(facts.prepared, PlaceReason.SECOND, facts.remembered)
     return PlaceChoice(facts.prepared, PlaceReason.PREPARED)
-
-
-def _project_of_memory(facts: PlaceFacts) -> ProjectId | None:
-    places = facts.earlier if facts.remembered is None else (facts.remembered, *facts.earlier)
-    return next((place.project for place in places if place.project is not None), None)
-
-
-def _without_project(facts: PlaceFacts, machine: MachineId) -> PlaceChoice:
-    known = facts.remembered
-    if known is None or known.kind is WorkspaceKind.AGENT_HOME:
-        return PlaceChoice(facts.agent_home, PlaceReason.AGENT_HOME)
-    if known.reachable_from(machine):
-        return PlaceChoice(known, PlaceReason.REMEMBERED)
-    return PlaceChoice(None, PlaceReason.UNREACHABLE, known)
 
 
 class Found(StrEnum):

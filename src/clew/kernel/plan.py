@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clew.kernel.ids import EntrySeq, NativeId, SessionId
+from clew.kernel.ids import EntrySeq, NativeId, RunScope, SessionId
 from clew.kernel.journal import Reader
 from clew.kernel.permission import ModeChoice, PermissionMode
 from clew.kernel.place import PlaceChoice, Workspace
@@ -42,6 +42,7 @@ class WaitsFor(StrEnum):
 class PlanReason(Reason):
     FITS = "session:fits", "Generation {session.generation} fits in every point that must match."
     FIRST = "lane:first", "The lane has had no session yet."
+    NONE_OF_ITS_OWN = "lane:none-of-its-own", "None of the sessions found is this conversation's to go on with."
     ISOLATED = "scope:isolated", "The run keeps a context of its own, so it is told only what the wake says."
     FRESH_DEMANDED = "reset:demanded", "A fresh start was demanded by wake {wake}."
     POLICY_ASSIGNMENT = "policy:assignment", "By policy an assignment starts afresh."
@@ -57,6 +58,7 @@ class PlanReason(Reason):
         "account:withheld",
         "The account changed from {session.account} to {account}; the earlier history is not shown to the new one.",
     )
+    SOURCE_NOT_READ = "source:not-read", "The sessions were not looked up ({source}), so it is not known how to go on."
     SOURCE_FAILED = "source:failed", "The sessions could not be looked up ({source}): {detail}"
     ASKED_NONE = "asked:none", "Run {run} was asked for, and no session of it is known."
     ASKED_UNUSABLE = "asked:unusable", "The session of run {run} was asked for and cannot be used: {why}"
@@ -148,9 +150,22 @@ class Plan:
     @property
     def already_told(self) -> tuple[EntrySeq, ...]:
         """The entries to act on that this session was told before: it is asked to go on, they are not sent again."""
-        if self.outcome not in USES_EARLIER_SESSION:
+        if self.session is None or self.outcome not in USES_EARLIER_SESSION:
             return ()
-        return tuple(entry for entry in self.act_on if entry <= self.catch_up.after)
+        copy = self.session.archive if self.outcome is Outcome.TRANSFER else None
+        seen = self.session.seen if copy is None else copy.seen
+        return tuple(entry for entry in self.act_on if entry <= seen)
+
+    @property
+    def new_floor(self) -> EntrySeq | None:
+        """Where the lane's history begins when this plan cuts it off: a store keeps it, with the newest generation.
+
+        What the wakes of the fresh start say belongs to the new history.
+        """
+        cuts = self.outcome is Outcome.BLANK and self.reason not in _CUTS_NOTHING
+        if not cuts or isinstance(self.situation.scope, RunScope):
+            return None
+        return EntrySeq(min(self.act_on, default=self.situation.head + 1) - 1)
 
     @property
     def needs_probe(self) -> bool:
@@ -176,6 +191,8 @@ class Plan:
             Step("plan", "outcome", self.outcome, self.reason.code, self.words),
         )
 
+
+_CUTS_NOTHING = frozenset({PlanReason.FIRST, PlanReason.NONE_OF_ITS_OWN})
 
 _READ_WORDS: Mapping[ReadState, str] = {
     ReadState.ANSWERED: "It has sessions to consider.",

@@ -41,6 +41,10 @@ class Aging:
 
     seconds_per_step: float = 300.0
 
+    def __post_init__(self) -> None:
+        if self.seconds_per_step <= 0:
+            raise ValueError("a step of priority is worth some seconds of waiting: give a number above 0")
+
 
 class WaitReason(Reason):
     LANE_BUSY = "waits:lane-busy", "Its lane has a live run; it starts when that one ends."

@@ -24,7 +24,7 @@ def situation_to_record(situation: Situation) -> dict[str, Json]:
 
 def situation_from_record(record: Mapping[str, object]) -> Situation:
     version = record.get("version")
-    if version != RECORD_VERSION:
+    if type(version) is not int or version != RECORD_VERSION:
         raise RecordError(f"the record has version {version!r}; this program reads version {RECORD_VERSION}")
     situation: Situation = _reader(Situation)(record.get("situation"), "situation")
     return situation

@@ -75,6 +75,12 @@ class RetryPolicy:
     return_within: float = 120.0
     longest_hold: float = 8 * 86_400.0
 
+    def __post_init__(self) -> None:
+        if self.max_tries < 1 or self.factor < 1 or min(self.base, self.cap) < 0:
+            raise ValueError("a retry policy allows a try, grows by a factor of 1 or more, and never waits less than 0")
+        if not 0 <= self.spread <= 1:
+            raise ValueError("a spread is the part of a delay that jitter may take off: give a number from 0 to 1")
+
 
 class RetryStep(StrEnum):
     AGAIN = "again"

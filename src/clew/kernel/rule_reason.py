@@ -23,19 +23,20 @@ class RuleName(StrEnum):
     RESET = "reset"
     LANE = "lane"
     SCOPE = "scope"
-    STATE = "state"
+    FRESH_START = "fresh-start"
     PROVIDER = "provider"
     ACCOUNT = "account"
+    STATE = "state"
     CURSOR = "cursor"
     ABILITY = "ability"
     JOURNAL = "journal"
+    BUSY = "busy"
     RUNTIME = "runtime"
     ARCHIVE = "archive"
     DIRECTORY = "directory"
     LIMITS = "limits"
     MODEL = "model"
     MODE = "mode"
-    BUSY = "busy"
     INSTRUCTIONS = "instructions"
     TOOLS = "tools"
 
@@ -57,6 +58,12 @@ class RuleReason(Reason):
     RESET = "reset:barred", RuleName.RESET, Effect.OUT, "The wake starts afresh, so no earlier session may be used."
     LANE_OTHER = "lane:other", RuleName.LANE, Effect.OUT, "It belongs to lane {session.lane}, not to this one."
     SCOPE_OTHER = "scope:other", RuleName.SCOPE, Effect.OUT, "Its context is kept under another scope than this run's."
+    BEFORE_FRESH_START = (
+        "fresh-start:before",
+        RuleName.FRESH_START,
+        Effect.OUT,
+        "It is from before the lane's last fresh start.",
+    )
     SUPERSEDED = (
         "record:superseded",
         RuleName.RECORD,
@@ -239,6 +246,12 @@ class RuleReason(Reason):
     )
     MODE_REAPPLIED = "mode:reapplied", RuleName.MODE, Effect.NOTE, "Its mode {session.mode} becomes {wanted.mode}."
     MODE_KEPT = "mode:kept", RuleName.MODE, Effect.NOTE, "Its mode stays {session.mode}, stricter than {wanted.mode}."
+    MODE_UNVERIFIABLE = (
+        "mode:unverifiable",
+        RuleName.MODE,
+        Effect.OUT,
+        "Its mode {session.mode} would have to become {wanted.mode}, and its agent does not say which mode it has.",
+    )
     MODE_FIXED = "mode:fixed", RuleName.MODE, Effect.OUT, "Its mode {session.mode} cannot be brought to {wanted.mode}."
     BUSY = "session:busy", RuleName.BUSY, Effect.WAIT, "It is in use by {session.busy_with}."
     BUSY_FORK = (

@@ -172,6 +172,8 @@ def apply(run: Run, event: RunEvent, attempt: int, lease_until: Instant | None =
     if state is None or (event is RunEvent.REOPEN and (run.tool_ran or run.reopened)):
         return Applied(run, event, attempt, RunRefusal.IMPOSSIBLE)
     leased = run.lease_until if lease_until is None else lease_until
+    if event is RunEvent.RENEW and run.lease_until is not None:
+        leased = max(run.lease_until, leased or 0.0)
     after = replace(
         run,
         state=state,
@@ -179,7 +181,8 @@ def apply(run: Run, event: RunEvent, attempt: int, lease_until: Instant | None =
         lease_until=leased if state in LIVE else None,
         # A session that refuses to be resumed has refused the prompt too.
         prompt_sent=event is RunEvent.PROMPT or (run.prompt_sent and event is not RunEvent.REOPEN),
-        tool_ran=run.tool_ran or event is RunEvent.TOOL,
+        # An agent that asks has taken the prompt, as one that works has.
+        tool_ran=run.tool_ran or event in (RunEvent.TOOL, RunEvent.ASK),
         reopened=run.reopened or event is RunEvent.REOPEN,
     )
     return Applied(after, event, attempt, settles=run.state in CARRYING and state not in CARRYING)

@@ -37,7 +37,8 @@ class Every:
         steps = math.floor((after - self.anchor) / self.seconds)
         # Division rounds, so the neighbours are tried too: none may be passed over, none come twice.
         candidates = (self.anchor + (steps + more) * self.seconds for more in (0, 1, 2))
-        return next(at for at in candidates if at > after)
+        # Beyond what a number can tell apart there is no later time; no clock comes near it.
+        return next((at for at in candidates if at > after), None)
 
 
 @dataclass(frozen=True, slots=True)

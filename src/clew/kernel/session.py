@@ -73,7 +73,7 @@ class Archive:
 
     format: str
     seen: EntrySeq
-    turns: int = 0
+    turns: int | None = None
     state: ArchiveState = ArchiveState.READY
 
 
@@ -124,7 +124,8 @@ def advance_session(state: SessionState, event: SessionEvent) -> SessionState | 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One generation of a lane. Facts as recorded; None means not known, and unknown never matches.
+    """One generation of a lane. Facts as recorded. A runtime or mode that is None is not known, and matches nothing;
+    an account that is None means that the provider has none.
 
     `busy_with` names the run or the outside program that has it open. `seen` is the last journal entry it
     was told. `instructions` and `tools` are digests. `proven_at` is when a probe last found it.

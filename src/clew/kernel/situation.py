@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from clew.kernel.capability import Capabilities
 from clew.kernel.ids import (
+    NOTHING_SEEN,
     AccountId,
     EntrySeq,
     Instant,
@@ -85,13 +86,14 @@ class SourceRead:
     detail: str = ""
 
 
-def gather(demand: Demand, policy: Policy, read: Callable[[Source], Sequence[Session]]) -> tuple[SourceRead, ...]:
-    """Ask the sources in order until one answers; a fresh demand asks none.
+def gather(demand: Demand, read: Callable[[Source], Sequence[Session]]) -> tuple[SourceRead, ...]:
+    """Ask the sources in order until one answers; a demand for a fresh start asks none.
 
+    A fresh start by policy asks all the same: nothing of it may be used, but another policy can be tried on it later.
     What `read` raises goes through to the caller: a failed look-up must send the claim back, not start afresh.
     """
     reads: list[SourceRead] = []
-    answered = "the wake starts afresh" if is_reset(demand, policy) else ""
+    answered = "a fresh start was demanded" if demand.fresh_asked_by is not None else ""
     for source in Source:
         if answered:
             reads.append(SourceRead(source, ReadState.NOT_READ, detail=answered))
@@ -105,6 +107,11 @@ def gather(demand: Demand, policy: Policy, read: Callable[[Source], Sequence[Ses
     return tuple(reads)
 
 
+def decisive(demand: Demand) -> Source:
+    """The source whose sessions may serve; the others are not even looked at."""
+    return Source.LANE if demand.resume_run is None else Source.ASKED
+
+
 def is_reset(demand: Demand, policy: Policy) -> bool:
     """A fresh start was demanded, or a reason resets by policy and nobody asked for an earlier run."""
     if demand.fresh_asked_by is not None:
@@ -113,12 +120,20 @@ def is_reset(demand: Demand, policy: Policy) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Floor:
+    """Where a lane's history begins since its last fresh start: later generations only, later entries only."""
+
+    generation: int = 0
+    entry: EntrySeq = NOTHING_SEEN
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     """What was known when a run was decided.
 
-    `head` is the last entry of the thread's journal. `fresh_id` is an id to give a new session where the
-    provider takes one. `machinery_gone` names what of the last run's background work did not survive.
-    `probes` is what agents answered since; a plan is settled by deciding again with one more.
+    `head` is the last entry of the thread's journal; `floor` is what the lane's last fresh start left. `fresh_id` is
+    an id to give a new session where the provider takes one. `machinery_gone` names what of the last run's background
+    work did not survive. `probes` is what agents answered since; a plan is settled by deciding again with one more.
     """
 
     run: RunId
@@ -131,6 +146,12 @@ class Situation:
     place: PlaceFacts
     policy: Policy = field(default_factory=Policy)
     now: Instant = 0.0
+    floor: Floor = Floor()
     fresh_id: NativeId | None = None
     machinery_gone: tuple[str, ...] = ()
     probes: tuple[Probed, ...] = ()
+
+    def __post_init__(self) -> None:
+        wants = max(self.demand.entries, default=self.head)
+        if wants > self.head:
+            raise ValueError(f"entry {wants} is to be answered, but the journal ends at {self.head}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from clew.kernel.rule import Findings, Wanted
-from clew.kernel.rule_reason import Effect, RuleName
+from clew.kernel.rule_reason import Effect, RuleName, RuleReason
 from clew.kernel.session import Session
 
 
@@ -60,7 +60,8 @@ FITS: Mapping[RuleName, str] = {
     RuleName.LANE: "It belongs to this lane.",
     RuleName.SCOPE: "Its context is kept under this run's scope.",
     RuleName.RECORD: "It is the newest record of its session.",
-    RuleName.STATE: "It is healthy.",
+    RuleName.FRESH_START: "It was made after the lane's last fresh start, if there was one.",
+    RuleName.STATE: "It is neither lost nor ended.",
     RuleName.PROVIDER: "It was made by the provider of this run.",
     RuleName.ACCOUNT: "It belongs to the account of this run.",
     RuleName.CURSOR: "Its cursor can be read.",
@@ -68,9 +69,9 @@ FITS: Mapping[RuleName, str] = {
     RuleName.JOURNAL: "It has seen no more than the journal holds.",
     RuleName.RUNTIME: "It lives on the runtime of this run.",
     RuleName.ARCHIVE: "No archive is needed, or a good one is there.",
-    RuleName.DIRECTORY: "It works in the wanted directory.",
+    RuleName.DIRECTORY: "It works in the wanted directory, or none is chosen.",
     RuleName.LIMITS: "It is within its limits.",
-    RuleName.MODEL: "Its model is the wanted one.",
+    RuleName.MODEL: "Its model is the wanted one, or none is named.",
     RuleName.MODE: "Its permission mode is the wanted one.",
     RuleName.BUSY: "Nobody else is using it.",
     RuleName.INSTRUCTIONS: "Its instructions are the current ones.",
@@ -91,7 +92,7 @@ def steps_of(considered: Considered, wanted: Wanted) -> tuple[Step, ...]:
             continue
         words = reason.fill(session=session, wanted=wanted)
         steps.append(Step(session.id, rule, reason.effect.name.lower(), reason.code, words))
-        if reason.effect is Effect.OUT:
+        if reason.effect is Effect.OUT or reason in (RuleReason.BUSY, RuleReason.SEALED):
             break
     return tuple(steps)
 

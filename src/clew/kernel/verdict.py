@@ -12,7 +12,7 @@ from clew.kernel.reason import Reason
 from clew.kernel.rule import Wanted
 from clew.kernel.rule_reason import Effect, RuleReason
 from clew.kernel.session import Session
-from clew.kernel.situation import ReadState, Situation
+from clew.kernel.situation import ReadState, Situation, decisive
 from clew.kernel.trace import Route, Weighed, route_of
 from clew.kernel.wake import WakeReason
 from clew.kernel.weigh import Weighing
@@ -43,21 +43,37 @@ def judge(
         or _must_wait(learned, wanted)
         or _continue(weighing.chosen, wanted)
         or _asked_in_vain(situation, weighing.weighed, wanted)
-        or _start_new(situation, weighing.weighed, wanted, learned)
+        or _start_new(situation, weighing, wanted, learned)
     )
 
 
 def _cannot_start(situation: Situation, place: PlaceChoice, mode: ModeChoice) -> Verdict | None:
-    for read in situation.sources:
-        if read.state is ReadState.FAILED:
-            reason = PlanReason.SOURCE_FAILED
-            words = reason.fill(source=read.source, detail=read.detail)
-            return Verdict(Outcome.HOLD, reason, words, waits_for=WaitsFor.ANOTHER_TRY)
+    unread = _unread(situation)
+    if unread is not None:
+        return unread
     if mode.mode is None:
         return Verdict(Outcome.HOLD, mode.reason, mode.words, waits_for=WaitsFor.PERSON)
     if place.workspace is None:
         return Verdict(Outcome.HOLD, place.reason, place.words, waits_for=WaitsFor.PERSON)
     return None
+
+
+_READ = (ReadState.ANSWERED, ReadState.EMPTY)
+
+
+def _unread(situation: Situation) -> Verdict | None:
+    """Not to know the sessions is not to have none: the claim goes back. Only a demand for a fresh start needs none."""
+    if situation.demand.fresh_asked_by is not None:
+        return None
+    source = decisive(situation.demand)
+    read = next((read for read in situation.sources if read.source is source), None)
+    if read is not None and read.state in _READ:
+        return None
+    reason = (
+        PlanReason.SOURCE_NOT_READ if read is None or read.state is ReadState.NOT_READ else PlanReason.SOURCE_FAILED
+    )
+    words = reason.fill(source=source, detail="" if read is None else read.detail)
+    return Verdict(Outcome.HOLD, reason, words, waits_for=WaitsFor.ANOTHER_TRY)
 
 
 _TRY_AGAIN = frozenset({ProbeReason.UNREACHABLE, ProbeReason.UNSTRUCTURED})
@@ -122,10 +138,11 @@ _RESET_REASON: Mapping[WakeReason, PlanReason] = {
     WakeReason.RETRY: PlanReason.POLICY_RETRY,
 }
 
-_NOT_THIS_LANES = frozenset({RuleReason.LANE_OTHER, RuleReason.SCOPE_OTHER})
+_NOT_THIS_LANES = frozenset({RuleReason.LANE_OTHER, RuleReason.SCOPE_OTHER, RuleReason.BEFORE_FRESH_START})
 
 
-def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wanted, learned: Learned) -> Verdict:
+def _start_new(situation: Situation, weighing: Weighing, wanted: Wanted, learned: Learned) -> Verdict:
+    weighed = weighing.weighed
     demand = situation.demand
     if demand.fresh_asked_by is not None:
         words = PlanReason.FRESH_DEMANDED.fill(wake=demand.fresh_asked_by)
@@ -135,19 +152,32 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
         return Verdict(Outcome.BLANK, reason, reason.sentence)
     if isinstance(situation.scope, RunScope):
         return Verdict(Outcome.BLANK, PlanReason.ISOLATED, PlanReason.ISOLATED.sentence)
+    other = _of_another_account(weighing, wanted)
+    if other is not None and not situation.policy.history_across_accounts:
+        words = PlanReason.ACCOUNT_WITHHELD.fill(session=other, account=wanted.here.account)
+        return Verdict(Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, words, about=other)
     # What an agent just answered is the news; otherwise the lane's newest session gives the reason.
     own = next((each for each in weighed if each[0].id == learned.last), None) or next(
         (each for each in weighed if each[1][-1] not in _NOT_THIS_LANES), None
     )
     if own is None:
         outcome = Outcome.RESEED if _has_history(situation) else Outcome.BLANK
-        return Verdict(outcome, PlanReason.FIRST, PlanReason.FIRST.sentence)
-    session, findings = own
-    if findings[-1] is RuleReason.ACCOUNT_OTHER and not situation.policy.history_across_accounts:
-        words = PlanReason.ACCOUNT_WITHHELD.fill(session=session, account=wanted.here.account)
-        return Verdict(Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, words, about=session)
+        reason = PlanReason.NONE_OF_ITS_OWN if weighed else PlanReason.FIRST
+        return Verdict(outcome, reason, reason.sentence)
     because, words = _why_not(own, wanted)
-    return Verdict(Outcome.RESEED, because, words, about=session)
+    return Verdict(Outcome.RESEED, because, words, about=own[0])
+
+
+def _of_another_account(weighing: Weighing, wanted: Wanted) -> Session | None:
+    """A session of this conversation whose history another account of the provider made, whatever became of it."""
+    situation, here = wanted.situation, wanted.here
+    conversation = (situation.lane, situation.scope, here.provider)
+    for session in (*(session for session, _ in weighing.weighed), *weighing.not_needed):
+        # The account is compared first, because it is the same for nearly all.
+        is_other = session.account != here.account and session.generation > wanted.floor
+        if is_other and (session.lane, session.scope, session.provider) == conversation:
+            return session
+    return None
 
 
 def _why_not(ruled_out: Weighed, wanted: Wanted) -> tuple[RuleReason, str]:
@@ -160,5 +190,6 @@ def _why_not(ruled_out: Weighed, wanted: Wanted) -> tuple[RuleReason, str]:
 
 
 def _has_history(situation: Situation) -> bool:
-    """Whether the journal holds more than what the wakes themselves say."""
-    return situation.head > sum(1 for entry in situation.demand.entries if entry <= situation.head)
+    """Whether the journal, since the last fresh start, holds more than what the wakes themselves say."""
+    floor = situation.floor.entry
+    return situation.head - floor > sum(1 for entry in situation.demand.entries if entry > floor)

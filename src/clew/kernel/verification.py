@@ -46,7 +46,10 @@ class LandingReason(Reason):
     SILENT = "landing:silent", "The agent did not say its {field}, which it must."
     ID_OTHER = "landing:id-other", "Session {planned} was to be opened; the agent is in {landed}."
     ID_SHAPE = "landing:id-shape", "{landed} is not an id of this provider's shape ({planned})."
-    ID_KNOWN = "landing:id-known", "A new session was to be opened; {landed} is an earlier one."
+    ID_KNOWN = (
+        "landing:id-known",
+        "Session {landed} is an earlier one, and not the one that was to be opened.",
+    )
     DIRECTORY_OTHER = "landing:directory-other", "The run belongs in {planned}; the agent works in {landed}."
     MODE_WIDER = "landing:mode-wider", "The mode is {planned}; the agent has the wider {landed}."
     MODE_STRICTER = "landing:mode-stricter", "The mode is {planned}; the agent has the stricter {landed}."
@@ -144,8 +147,9 @@ def _native_id(plan: Plan, landing: Landing) -> _Differences:
         yield LandingReason.ID_SHAPE, shape.pattern
     if plan.native_id is not None and landed != plan.native_id:
         yield LandingReason.ID_OTHER, plan.native_id
-    makes_new = plan.outcome is Outcome.FORK or plan.outcome in STARTS_NEW_SESSION
-    if makes_new and landed in known_ids((*(session for session, _ in plan.weighed), *plan.not_needed)):
+    own = plan.session if plan.outcome is Outcome.TRANSFER else None
+    others = [session for session in (*(session for session, _ in plan.weighed), *plan.not_needed) if session != own]
+    if plan.outcome not in (Outcome.RESUME, Outcome.HOLD) and landed in known_ids(others):
         yield LandingReason.ID_KNOWN, "new"
 
 
@@ -185,6 +189,7 @@ def _turns_had(plan: Plan) -> int:
     session = plan.session
     if session is None:
         return 0
-    if plan.outcome is Outcome.TRANSFER:
-        return 0 if session.archive is None else session.archive.turns
+    if plan.outcome is Outcome.TRANSFER and session.archive is not None:
+        # A copy that does not say how much it holds holds something, if the session did.
+        return min(session.turns, 1) if session.archive.turns is None else session.archive.turns
     return session.turns

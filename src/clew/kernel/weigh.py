@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from clew.kernel.ids import RuntimeId
 from clew.kernel.rule import Findings, Wanted, weigh
 from clew.kernel.rule_reason import Effect, RuleName, RuleReason
 from clew.kernel.session import Cursor, Session
@@ -30,17 +31,17 @@ def weigh_all(sessions: list[Session], wanted: Wanted) -> Weighing:
     """
     weighed: list[Weighed] = []
     carriable: Weighed | None = None
-    superseded = _superseded(sessions)
+    here, superseded = wanted.here.runtime, _superseded(sessions, wanted)
     for at, session in enumerate(sessions, 1):
-        findings: Findings = _SUPERSEDED if at in superseded else weigh(session, wanted)
+        findings: Findings = _SUPERSEDED if superseded and at in superseded else weigh(session, wanted)
         weighed.append((session, findings))
-        is_here = session.runtime == wanted.here.runtime
         if findings and findings[-1].effect is _OUT:
-            if is_here and (findings[-1].rule is _LIMITS or findings[-1] is _RETIRED):
+            ends_line = findings[-1].rule is _LIMITS or findings[-1] is _RETIRED
+            if ends_line and session.runtime == here:
                 return Weighing(tuple(weighed), carriable, tuple(sessions[at:]))
             continue
         route = route_of(findings)
-        if route is _TRANSFER and not is_here:
+        if route is _TRANSFER and session.runtime != here:
             carriable = carriable or weighed[-1]
             continue
         waits = route is _WAIT and carriable is not None
@@ -48,17 +49,21 @@ def weigh_all(sessions: list[Session], wanted: Wanted) -> Weighing:
     return Weighing(tuple(weighed), carriable, ())
 
 
-def _superseded(sessions: list[Session]) -> frozenset[int]:
-    """The places, counted from 1, of those that a newer generation records again."""
+def _superseded(sessions: list[Session], wanted: Wanted) -> frozenset[int]:
+    """The places, counted from 1, of those that a newer generation of the lane records again.
+
+    A newer record that does not know its runtime may be any: it counts.
+    """
     ids = [cursor.native_id for session in sessions if isinstance(cursor := session.cursor, Cursor)]
     if len(set(ids)) == len(ids):
         return frozenset()
-    recorded: set[tuple[object, str]] = set()
+    recorded: dict[str, set[RuntimeId | None]] = {}
     places: set[int] = set()
     for at, session in enumerate(sessions, 1):
-        if isinstance(session.cursor, Cursor):
-            record = (session.runtime, session.cursor.native_id)
-            if record in recorded:
+        is_own = session.lane == wanted.situation.lane and session.scope == wanted.situation.scope
+        if is_own and isinstance(session.cursor, Cursor):
+            runtimes = recorded.setdefault(session.cursor.native_id, set())
+            if session.runtime in runtimes or None in runtimes:
                 places.add(at)
-            recorded.add(record)
+            runtimes.add(session.runtime)
     return frozenset(places)
