@@ -227,7 +227,7 @@ def test_who_asks_for_one_conversation_is_not_given_the_lanes() -> None:
 @pytest.mark.case("C03")
 def test_a_fresh_start_lasts_beyond_its_own_run() -> None:
     fresh = decide(situation([session(1)], demand=demand(fresh_asked_by=WakeId("w1"))))
-    assert fresh.new_floor == 4
+    assert fresh.new_floor == Floor(generation=1, entry=EntrySeq(5), kept=(EntrySeq(5),))
     floor = Floor(generation=1, entry=EntrySeq(4))
     poisoned = decide(situation([session(2, state=SessionState.POISONED), session(1)], floor=floor))
     assert (poisoned.outcome, poisoned.session) == (Outcome.RESEED, None)
@@ -253,11 +253,28 @@ def test_a_person_may_ask_for_what_was_before_a_fresh_start() -> None:
 
 def test_only_a_start_on_purpose_cuts_the_history() -> None:
     assert decide(situation(head=EntrySeq(1), demand=replace(demand(), entries=(EntrySeq(1),)))).new_floor is None
-    assert decide(situation([session(1, account=OTHER_ACCOUNT)])).new_floor == 4
+    assert decide(situation([session(1, account=OTHER_ACCOUNT)])).new_floor == Floor(1, EntrySeq(5), (EntrySeq(5),))
     assert decide(situation([session(1)])).new_floor is None
     assert decide(situation(scope=RunScope(LANE, RUN))).new_floor is None
     unspoken = replace(demand(fresh_asked_by=WakeId("w1")), entries=())
-    assert decide(situation(demand=unspoken)).new_floor == 5
+    unread = situation(demand=unspoken, sources=(), floor=Floor(4, EntrySeq(2)))
+    assert decide(unread).new_floor == Floor(4, EntrySeq(5))
+
+
+@pytest.mark.case("C03")
+def test_what_a_fresh_start_was_told_outlives_the_session_it_was_told_to() -> None:
+    task, later = EntrySeq(1), EntrySeq(6)
+    fresh = decide(situation(demand=replace(demand(WakeReason.ASSIGNMENT), entries=(task,))))
+    assert fresh.new_floor == Floor(0, EntrySeq(5), (task,))
+    lost = session(1, cursor=None)
+    asked = replace(demand(), entries=(later,))
+    plan = decide(situation([lost], floor=fresh.new_floor, head=later, demand=asked))
+    assert (plan.outcome, plan.kept, plan.catch_up) == (Outcome.RESEED, (task,), CatchUp(EntrySeq(5), later))
+    assert decide(situation([session(1)], floor=fresh.new_floor, head=later, demand=asked)).kept == ()
+    alone = decide(situation(floor=fresh.new_floor, head=later, demand=asked))
+    assert (alone.outcome, alone.reason) == (Outcome.RESEED, PlanReason.FIRST)
+    same = decide(situation(floor=fresh.new_floor, demand=replace(demand(), entries=(task,))))
+    assert same.outcome is Outcome.BLANK
 
 
 @pytest.mark.case("C04", "C05")

@@ -212,7 +212,7 @@ def situations(draw: st.DrawFn) -> Situation:
         place=draw(st.one_of(st.just(FITTING_PLACE), st.just(FITTING_PLACE), PLACES)),
         policy=draw(POLICIES),
         now=draw(st.floats(0, 9)),
-        floor=draw(st.sampled_from([Floor(), Floor(), Floor(1, EntrySeq(2)), Floor(FEW, EntrySeq(9))])),
+        floor=draw(st.sampled_from([Floor(), Floor(), Floor(1, EntrySeq(2)), Floor(FEW, EntrySeq(9), (EntrySeq(1),))])),
         fresh_id=draw(st.none() | NATIVE_IDS),
         machinery_gone=draw(st.sampled_from([(), ("a {brace}",)])),
         probes=tuple(

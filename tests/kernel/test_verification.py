@@ -180,6 +180,14 @@ def test_a_restored_session_may_have_a_new_id_where_the_provider_says_so() -> No
     assert difference(plan, landing(turns=4)).reason is LandingReason.ID_KNOWN
 
 
+@pytest.mark.case("T07")
+def test_a_session_that_comes_back_to_its_first_machine_keeps_its_id() -> None:
+    left = session(1, state=SessionState.MOVED)
+    moved = session(2, runtime=THERE, archive=ARCHIVED, cursor=left.cursor)
+    plan = settle(decide(situation([moved, left])), FOUND)
+    assert (plan.outcome, verify(plan, landing(turns=4)).claim) == (Outcome.TRANSFER, Claim.TRANSFERRED)
+
+
 @pytest.mark.parametrize(("turns", "gone"), [(0, True), (1, False)])
 def test_a_copy_that_does_not_say_how_much_it_holds_holds_something(turns: int, gone: bool) -> None:
     archive = Archive("loom/1", EntrySeq(2))

@@ -12,7 +12,7 @@ from clew.kernel.probe import Probe
 from clew.kernel.reason import Reason
 from clew.kernel.rule import Wanted
 from clew.kernel.session import Session, SessionEvent
-from clew.kernel.situation import ReadState, Situation
+from clew.kernel.situation import Floor, ReadState, Situation
 from clew.kernel.trace import Considered, Step, Weighed, passed_over, steps_of
 
 
@@ -157,15 +157,22 @@ class Plan:
         return tuple(entry for entry in self.act_on if entry <= seen)
 
     @property
-    def new_floor(self) -> EntrySeq | None:
-        """Where the lane's history begins when this plan cuts it off: a store keeps it, with the newest generation.
+    def kept(self) -> tuple[EntrySeq, ...]:
+        """Entries from before the catch-up that a new session is told too: what the lane's fresh start was told."""
+        return self.situation.floor.kept if self.outcome is Outcome.RESEED else ()
 
-        What the wakes of the fresh start say belongs to the new history.
+    @property
+    def new_floor(self) -> Floor | None:
+        """The lane's floor from here on, when this plan cuts its history off; a store keeps it with the plan.
+
+        Its generation is the newest that was passed: a store that has a newer one puts that.
         """
-        cuts = self.outcome is Outcome.BLANK and self.reason not in _CUTS_NOTHING
-        if not cuts or isinstance(self.situation.scope, RunScope):
+        if self.outcome is not Outcome.BLANK or self.reason in _CUTS_NOTHING:
             return None
-        return EntrySeq(min(self.act_on, default=self.situation.head + 1) - 1)
+        if isinstance(self.situation.scope, RunScope):
+            return None
+        passed = [session.generation for read in self.situation.sources for session in read.sessions]
+        return Floor(max(passed, default=self.situation.floor.generation), self.situation.head, self.act_on)
 
     @property
     def needs_probe(self) -> bool:

@@ -121,10 +121,14 @@ def is_reset(demand: Demand, policy: Policy) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Where a lane's history begins since its last fresh start: later generations only, later entries only."""
+    """Where a lane's history begins since its last fresh start: later generations only, later entries only.
+
+    `kept` are earlier entries that the fresh start itself was told, and so belong to the new history.
+    """
 
     generation: int = 0
     entry: EntrySeq = NOTHING_SEEN
+    kept: tuple[EntrySeq, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,5 +191,7 @@ def _why_not(ruled_out: Weighed, wanted: Wanted) -> tuple[RuleReason, str]:
 
 def _has_history(situation: Situation) -> bool:
     """Whether the journal, since the last fresh start, holds more than what the wakes themselves say."""
-    floor = situation.floor.entry
-    return situation.head - floor > sum(1 for entry in situation.demand.entries if entry > floor)
+    floor = situation.floor
+    said = set(situation.demand.entries)
+    later = situation.head - floor.entry - sum(1 for entry in said if entry > floor.entry)
+    return later > 0 or not said.issuperset(floor.kept)

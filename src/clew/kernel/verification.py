@@ -149,7 +149,8 @@ def _native_id(plan: Plan, landing: Landing) -> _Differences:
         yield LandingReason.ID_OTHER, plan.native_id
     own = plan.session if plan.outcome is Outcome.TRANSFER else None
     others = [session for session in (*(session for session, _ in plan.weighed), *plan.not_needed) if session != own]
-    if plan.outcome not in (Outcome.RESUME, Outcome.HOLD) and landed in known_ids(others):
+    is_planned = landed == plan.native_id
+    if plan.outcome is not Outcome.HOLD and not is_planned and landed in known_ids(others):
         yield LandingReason.ID_KNOWN, "new"
 
 
