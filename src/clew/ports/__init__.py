@@ -1,0 +1,1 @@
+"""Ports: what the parts of Clew know of one another."""

@@ -1,0 +1,1 @@
+"""The store: what Clew remembers, on SQLite or PostgreSQL, through the same functions."""

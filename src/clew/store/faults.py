@@ -1,0 +1,39 @@
+"""What can go wrong with a database, each with what to do about it."""
+
+from clew.ports.fault import Fault
+
+
+class StoreFault(Fault):
+    code = "store"
+
+
+class BadAddress(StoreFault):
+    code = "store:bad-address"
+
+
+class HeldByAnother(StoreFault):
+    code = "store:held-by-another"
+
+
+class NewerThanProgram(StoreFault):
+    code = "store:newer-than-program"
+
+
+class OlderThanProgram(StoreFault):
+    code = "store:older-than-program"
+
+
+class NotADatabase(StoreFault):
+    code = "store:not-a-database"
+
+
+class DiskFull(StoreFault):
+    code = "store:disk-full"
+
+
+class Unreachable(StoreFault):
+    code = "store:unreachable"
+
+
+class Closed(StoreFault):
+    code = "store:closed"

@@ -1,0 +1,81 @@
+"""SQLite: one file, one server, one writer; readers see the last commit and wait for nobody."""
+
+import sqlite3
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.exc import DatabaseError
+from sqlalchemy.pool import QueuePool
+
+from clew.store.database import Operation
+from clew.store.faults import DiskFull, NotADatabase, StoreFault, Unreachable
+from clew.store.holder import Holder
+from clew.store.writer import Writer
+
+Result = TypeVar("Result")
+
+READERS = 8
+
+
+class SqliteDatabase:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._holder = Holder(path)
+        except OSError as fault:
+            raise Unreachable(
+                f"{path} cannot be opened: {fault.strerror}.", "Choose a directory you may write to."
+            ) from fault
+        self._engine = create_engine(
+            f"sqlite:///{path}",
+            isolation_level="AUTOCOMMIT",
+            poolclass=QueuePool,
+            pool_size=READERS + 1,
+            max_overflow=0,
+            connect_args={"check_same_thread": False},
+        )
+        event.listen(self._engine, "connect", _prepare)
+        try:
+            with self._engine.connect() as connection:
+                connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
+        except DatabaseError as fault:
+            self._engine.dispose()
+            self._holder.release()
+            raise fault_of(fault, path) from fault
+        self._writer = Writer(self._engine)
+
+    def write(self, operation: Operation[Result]) -> Future[Result]:
+        return self._writer.submit(operation)
+
+    def read(self, operation: Operation[Result]) -> Result:
+        with self._engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN")
+            try:
+                return operation(connection)
+            finally:
+                connection.exec_driver_sql("ROLLBACK")
+
+    def close(self) -> None:
+        self._writer.close()
+        self._engine.dispose()
+        self._holder.release()
+
+
+def _prepare(raw: sqlite3.Connection, _record: Any) -> None:
+    raw.execute("PRAGMA busy_timeout = 10000")
+    raw.execute("PRAGMA journal_mode = WAL")
+    raw.execute("PRAGMA synchronous = FULL")
+    raw.execute("PRAGMA foreign_keys = ON")
+
+
+def fault_of(error: DatabaseError, path: Path) -> StoreFault:
+    """What the driver says, in words and with what to do."""
+    said = str(error.orig)
+    if "disk is full" in said or "disk I/O error" in said:
+        return DiskFull(f"The disk of {path} is full: {said}.", "Free some space; nothing that was answered is lost.")
+    if "not a database" in said or "malformed" in said:
+        return NotADatabase(f"{path} is damaged or no database: {said}.", "Restore a backup with `clew db restore`.")
+    return Unreachable(f"{path} cannot be opened: {said}.", "Check that the file and its directory can be written.")

@@ -1,0 +1,386 @@
+"""The tables. Constraints carry the promises, so that no code path can break them."""
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+UNKNOWN_RUNTIME = "unknown"
+"""The runtime of a session of which nobody knows where it was made. No run is ever on it, so no guard opens."""
+
+
+def _id() -> Column[str]:
+    return Column("id", Text, primary_key=True)
+
+
+def _text(name: str, default: str | None = None) -> Column[str]:
+    """Text that is always there; what a writer leaves out is `default`."""
+    return Column(name, Text, nullable=False, server_default=default)
+
+
+def _maybe(name: str) -> Column[str]:
+    return Column(name, Text)
+
+
+def _number(name: str, default: int = 0) -> Column[int]:
+    return Column(name, Integer, nullable=False, server_default=text(str(default)))
+
+
+def _time(name: str, nullable: bool = True) -> Column[float]:
+    """Seconds since the epoch, by the database's clock."""
+    return Column(name, Float(53), nullable=nullable)
+
+
+def _points_to(name: str, target: str, nullable: bool = False) -> Column[str]:
+    return Column(name, Text, ForeignKey(target), nullable=nullable)
+
+
+def _only(name: str, condition: str, *columns: str, unique: bool = False) -> Index:
+    """An index over the rows of a condition alone: it stays small however many rows there are."""
+    return Index(name, *columns, unique=unique, sqlite_where=text(condition), postgresql_where=text(condition))
+
+
+NOT_ENDED = "state IN ('queued', 'claimed', 'opening', 'running', 'waiting', 'stopping')"
+LIVE = "state IN ('claimed', 'opening', 'running', 'waiting', 'stopping')"
+
+meta = Table("meta", metadata, Column("key", Text, primary_key=True), _text("value"))
+
+machines = Table("machines", metadata, _id(), _text("name"), _time("seen_at"))
+
+runtimes = Table(
+    "runtimes",
+    metadata,
+    _id(),
+    _points_to("machine_id", "machines.id"),
+    _text("provider"),
+    _text("home"),
+    _maybe("account"),
+    _text("capabilities", "{}"),
+    _number("max_live", 4),
+    _time("seen_at"),
+    UniqueConstraint("machine_id", "provider", "home"),
+    CheckConstraint("max_live >= 0", "max_live"),
+)
+
+projects = Table("projects", metadata, _id(), _text("name"), _text("source"), _text("settings", "{}"))
+
+agents = Table(
+    "agents",
+    metadata,
+    _id(),
+    _text("name"),
+    _text("state", "active"),
+    _text("provider"),
+    _points_to("runtime_id", "runtimes.id", nullable=True),
+    _maybe("model"),
+    _text("mode", "read"),
+    _maybe("instructions"),
+    _maybe("tools"),
+    _text("policy", "{}"),
+    _number("max_live", 1),
+    _text("home"),
+    UniqueConstraint("name"),
+    CheckConstraint("mode IN ('read', 'ask', 'edit', 'full')", "mode"),
+    CheckConstraint("state IN ('active', 'paused', 'archived')", "state"),
+)
+
+threads = Table(
+    "threads",
+    metadata,
+    _id(),
+    _text("kind"),
+    _text("title", ""),
+    _points_to("project_id", "projects.id", nullable=True),
+    _text("state", "open"),
+    _time("created_at", nullable=False),
+)
+
+journal = Table(
+    "journal",
+    metadata,
+    _points_to("thread_id", "threads.id"),
+    _number("seq"),
+    _text("author_kind"),
+    _text("author_name"),
+    _maybe("agent_id"),
+    _maybe("provider"),
+    _maybe("account"),
+    _text("body"),
+    _number("size"),
+    _time("at", nullable=False),
+    PrimaryKeyConstraint("thread_id", "seq"),
+    CheckConstraint("seq > 0", "seq"),
+)
+
+lanes = Table(
+    "lanes",
+    metadata,
+    _id(),
+    _points_to("agent_id", "agents.id"),
+    _points_to("thread_id", "threads.id"),
+    _text("overlap", "queue"),
+    _points_to("runtime_id", "runtimes.id", nullable=True),
+    _maybe("workspace_id"),
+    # Where its history begins since its last fresh start.
+    _number("floor_generation"),
+    _number("floor_entry"),
+    _text("floor_kept", "[]"),
+    UniqueConstraint("agent_id", "thread_id"),
+    Index("ix_lanes_thread", "thread_id"),
+)
+
+workspaces = Table(
+    "workspaces",
+    metadata,
+    _id(),
+    _points_to("lane_id", "lanes.id"),
+    _text("kind"),
+    _points_to("project_id", "projects.id", nullable=True),
+    _points_to("machine_id", "machines.id", nullable=True),
+    _text("directory"),
+    _maybe("branch"),
+    _time("created_at", nullable=False),
+    Index("ix_workspaces_lane", "lane_id", "created_at"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    _id(),
+    _points_to("lane_id", "lanes.id"),
+    _points_to("agent_id", "agents.id"),
+    _points_to("runtime_id", "runtimes.id", nullable=True),
+    _text("state", "queued"),
+    _number("attempt"),
+    Column("rank", Float(53), nullable=False),
+    _time("queued_at", nullable=False),
+    _time("not_before"),
+    _time("lease_until"),
+    _maybe("claimed_by"),
+    # A live run takes a place of its agent and one of its runtime; the index below lets no place be taken twice.
+    Column("agent_place", Integer),
+    Column("runtime_place", Integer),
+    _maybe("session_id"),
+    _number("prompt_sent"),
+    _number("tool_ran"),
+    _number("reopened"),
+    _number("tries"),
+    _maybe("outcome"),
+    _maybe("words"),
+    _time("started_at"),
+    _time("ended_at"),
+    CheckConstraint(f"({LIVE}) = (lease_until IS NOT NULL)", "live_has_lease"),
+    CheckConstraint(
+        f"NOT ({LIVE}) OR (agent_place IS NOT NULL AND runtime_place IS NOT NULL AND runtime_id IS NOT NULL)",
+        "live_has_places",
+    ),
+    _only("uq_runs_lane_not_ended", NOT_ENDED, "lane_id", unique=True),
+    _only("uq_runs_session_live", f"session_id IS NOT NULL AND {LIVE}", "session_id", unique=True),
+    _only("uq_runs_agent_place", LIVE, "agent_id", "agent_place", unique=True),
+    _only("uq_runs_runtime_place", LIVE, "runtime_id", "runtime_place", unique=True),
+    _only("ix_runs_queue", "state = 'queued'", "runtime_id", "rank"),
+    _only("ix_runs_lease", LIVE, "lease_until"),
+    Index("ix_runs_lane", "lane_id", "queued_at"),
+)
+
+wakes = Table(
+    "wakes",
+    metadata,
+    _id(),
+    _points_to("lane_id", "lanes.id"),
+    _points_to("thread_id", "threads.id"),
+    _text("reason"),
+    _text("origin_kind"),
+    _maybe("origin_agent"),
+    _number("origin_depth"),
+    _text("freshness", "follow-policy"),
+    _maybe("resume_run"),
+    _number("priority"),
+    _text("entries", "[]"),
+    _maybe("route"),
+    _maybe("dedupe_key"),
+    _time("accepted_at", nullable=False),
+    _time("not_before"),
+    _text("state", "pending"),
+    _points_to("run_id", "runs.id", nullable=True),
+    _maybe("end_code"),
+    _maybe("end_words"),
+    _time("ended_at"),
+    CheckConstraint("state IN ('pending', 'claimed', 'served', 'skipped', 'cancelled')", "state"),
+    CheckConstraint("state NOT IN ('claimed', 'served') OR run_id IS NOT NULL", "carried_by_a_run"),
+    CheckConstraint("state NOT IN ('skipped', 'cancelled') OR end_code IS NOT NULL", "ends_with_a_reason"),
+    UniqueConstraint("dedupe_key"),
+    _only("ix_wakes_pending", "state = 'pending'", "lane_id", "accepted_at"),
+    Index("ix_wakes_run", "run_id"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    _id(),
+    _points_to("lane_id", "lanes.id"),
+    # The run whose own scope it is kept under; empty for the lane's.
+    _text("scope_run", ""),
+    _number("generation"),
+    _text("provider"),
+    _points_to("runtime_id", "runtimes.id"),
+    _text("native_id"),
+    _text("cursor"),
+    _text("directory"),
+    _maybe("real_directory"),
+    _maybe("account"),
+    _text("state", "healthy"),
+    _number("seen"),
+    _maybe("model"),
+    _maybe("mode"),
+    _maybe("instructions"),
+    _maybe("tools"),
+    _number("turns"),
+    _number("tokens"),
+    _number("size"),
+    _points_to("run_id", "runs.id", nullable=True),
+    _time("adopted_at"),
+    _time("born_at", nullable=False),
+    _time("proven_at"),
+    UniqueConstraint("lane_id", "scope_run", "generation"),
+    UniqueConstraint("runtime_id", "native_id"),
+    CheckConstraint("run_id IS NOT NULL OR adopted_at IS NOT NULL", "comes_from_somewhere"),
+    CheckConstraint("generation > 0", "generation"),
+    CheckConstraint("native_id <> '' AND directory <> ''", "can_be_found"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    _points_to("run_id", "runs.id"),
+    _number("seq"),
+    _number("attempt"),
+    _text("kind"),
+    _text("body"),
+    _time("at", nullable=False),
+    PrimaryKeyConstraint("run_id", "seq"),
+)
+
+decisions = Table(
+    "decisions",
+    metadata,
+    _points_to("run_id", "runs.id"),
+    _number("attempt"),
+    _number("step"),
+    _text("outcome"),
+    _text("code"),
+    _text("record"),
+    _time("at", nullable=False),
+    PrimaryKeyConstraint("run_id", "attempt", "step"),
+    Index("ix_decisions_at", "at"),
+)
+
+landings = Table(
+    "landings",
+    metadata,
+    Column("run_id", Text, nullable=False),
+    _number("attempt"),
+    _number("step"),
+    _text("claim"),
+    _text("landing"),
+    _text("differences", "[]"),
+    _time("at", nullable=False),
+    PrimaryKeyConstraint("run_id", "attempt", "step"),
+    ForeignKeyConstraint(["run_id"], ["runs.id"]),
+)
+
+approvals = Table(
+    "approvals",
+    metadata,
+    _id(),
+    _points_to("run_id", "runs.id"),
+    _number("attempt"),
+    _text("question"),
+    _text("state", "pending"),
+    _maybe("answered_by"),
+    _time("asked_at", nullable=False),
+    _time("ended_at"),
+    _only("ix_approvals_pending", "state = 'pending'", "run_id"),
+)
+
+schedules = Table(
+    "schedules",
+    metadata,
+    _id(),
+    _points_to("lane_id", "lanes.id"),
+    _number("enabled", 1),
+    Column("every", Float(53)),
+    _maybe("cron"),
+    _text("zone", "UTC"),
+    _number("isolated"),
+    _maybe("route"),
+    _text("settings", "{}"),
+    _number("idle_ticks"),
+    _time("last_due"),
+    _time("next_due"),
+    CheckConstraint("every IS NOT NULL OR cron IS NOT NULL", "has_a_rhythm"),
+    _only("ix_schedules_due", "enabled = 1 AND next_due IS NOT NULL", "next_due"),
+)
+
+routes = Table("routes", metadata, _id(), _text("kind"), _text("address"), _maybe("secret"))
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    _id(),
+    _points_to("run_id", "runs.id"),
+    _points_to("route_id", "routes.id"),
+    _text("body"),
+    _text("state", "pending"),
+    _number("tries"),
+    _time("next_at"),
+    _only("ix_deliveries_pending", "state = 'pending'", "next_at"),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    _id(),
+    _text("kind"),
+    _text("digest"),
+    _text("may", "{}"),
+    _time("created_at", nullable=False),
+    _time("expires_at"),
+    UniqueConstraint("digest"),
+)
+
+archives = Table(
+    "archives",
+    metadata,
+    _id(),
+    _points_to("session_id", "sessions.id"),
+    _text("format"),
+    _number("seen"),
+    _number("turns"),
+    _text("digest"),
+    _text("state", "ready"),
+    _text("location"),
+    _time("at", nullable=False),
+    Index("ix_archives_session", "session_id", "at"),
+)

