@@ -174,3 +174,4 @@ def test_a_delay_of_less_than_a_second_is_still_a_delay() -> None:
 def test_a_step_of_priority_is_worth_some_waiting(seconds: float) -> None:
     with pytest.raises(ValueError, match=r"^a step of priority is worth some seconds of waiting"):
         Aging(seconds)
+    assert Aging(0.5).seconds_per_step == 0.5

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import clew.kernel.record as codec
 from clew.kernel import (
     Archive,
     EntrySeq,
@@ -49,6 +50,14 @@ SITUATIONS = [
         machinery_gone=("a timer",),
     ),
 ]
+
+
+@pytest.fixture(autouse=True)
+def types_are_read_anew() -> None:
+    """Every test reads the types itself, so that it also tests how they are read."""
+    for value in vars(codec).values():
+        if hasattr(value, "cache_clear"):
+            value.cache_clear()
 
 
 def stored(known: Situation) -> Any:

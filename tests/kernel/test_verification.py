@@ -193,6 +193,7 @@ def test_a_copy_that_does_not_say_how_much_it_holds_holds_something(turns: int, 
     archive = Archive("loom/1", EntrySeq(2))
     plan = settle(decide(situation([session(1, runtime=THERE, archive=archive)])), FOUND)
     assert verify(plan, landing(turns=turns)).may_continue is not gone
+    assert gone or verify(plan, landing(turns=turns)).differences == ()
     unused = settle(decide(situation([session(1, runtime=THERE, archive=archive, turns=0)])), FOUND)
     assert verify(unused, landing(turns=0)).may_continue
 
@@ -249,6 +250,11 @@ def test_a_resumed_session_without_its_history_is_refused() -> None:
     assert words == "The session has had 2 turns; the agent knows of 1."
     assert verify(RESUME, landing(turns=3)).differences == ()
     assert only(TRANSFER, landing(turns=3))[2] == "The session has had 4 turns; the agent knows of 3."
+
+
+def test_a_session_that_lives_here_is_held_to_its_own_turns_and_not_its_copys() -> None:
+    plan = settle(decide(situation([session(1, archive=ARCHIVED)])), FOUND)
+    assert verify(plan, landing(turns=2)).differences == ()
 
 
 def test_a_session_without_turns_may_come_back_without_turns() -> None:
