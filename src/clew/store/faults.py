@@ -37,3 +37,15 @@ class Unreachable(StoreFault):
 
 class Closed(StoreFault):
     code = "store:closed"
+
+
+class NoSuchAgent(StoreFault):
+    code = "store:no-such-agent"
+
+
+class NoSuchThread(StoreFault):
+    code = "store:no-such-thread"
+
+
+class KeyConflict(StoreFault):
+    code = "store:key-conflict"

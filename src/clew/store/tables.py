@@ -202,6 +202,7 @@ runs = Table(
     _only("ix_runs_queue", "state = 'queued'", "runtime_id", "rank"),
     _only("ix_runs_lease", LIVE, "lease_until"),
     Index("ix_runs_lane", "lane_id", "queued_at"),
+    _only("ix_runs_started", "started_at IS NOT NULL", "agent_id", "started_at"),
 )
 
 wakes = Table(
@@ -224,12 +225,14 @@ wakes = Table(
     _time("not_before"),
     _text("state", "pending"),
     _points_to("run_id", "runs.id", nullable=True),
-    _maybe("end_code"),
-    _maybe("end_words"),
+    # Why it is in this state: every wake has a receipt.
+    _text("code"),
+    _text("words"),
     _time("ended_at"),
     CheckConstraint("state IN ('pending', 'claimed', 'served', 'skipped', 'cancelled')", "state"),
     CheckConstraint("state NOT IN ('claimed', 'served') OR run_id IS NOT NULL", "carried_by_a_run"),
-    CheckConstraint("state NOT IN ('skipped', 'cancelled') OR end_code IS NOT NULL", "ends_with_a_reason"),
+    CheckConstraint("code <> '' AND words <> ''", "has_a_reason"),
+    CheckConstraint("(state IN ('served', 'skipped', 'cancelled')) = (ended_at IS NOT NULL)", "ends_once"),
     UniqueConstraint("dedupe_key"),
     _only("ix_wakes_pending", "state = 'pending'", "lane_id", "accepted_at"),
     Index("ix_wakes_run", "run_id"),

@@ -156,6 +156,8 @@ CREATE INDEX ix_runs_lease ON runs (lease_until) WHERE state IN ('claimed', 'ope
 
 CREATE INDEX ix_runs_queue ON runs (runtime_id, rank) WHERE state = 'queued';
 
+CREATE INDEX ix_runs_started ON runs (agent_id, started_at) WHERE started_at IS NOT NULL;
+
 CREATE UNIQUE INDEX uq_runs_agent_place ON runs (agent_id, agent_place) WHERE state IN ('claimed', 'opening', 'running', 'waiting', 'stopping');
 
 CREATE UNIQUE INDEX uq_runs_lane_not_ended ON runs (lane_id) WHERE state IN ('queued', 'claimed', 'opening', 'running', 'waiting', 'stopping');
@@ -322,13 +324,14 @@ CREATE TABLE wakes (
 	not_before FLOAT(53),
 	state TEXT DEFAULT 'pending' NOT NULL,
 	run_id TEXT,
-	end_code TEXT,
-	end_words TEXT,
+	code TEXT NOT NULL,
+	words TEXT NOT NULL,
 	ended_at FLOAT(53),
 	CONSTRAINT pk_wakes PRIMARY KEY (id),
 	CONSTRAINT ck_wakes_state CHECK (state IN ('pending', 'claimed', 'served', 'skipped', 'cancelled')),
 	CONSTRAINT ck_wakes_carried_by_a_run CHECK (state NOT IN ('claimed', 'served') OR run_id IS NOT NULL),
-	CONSTRAINT ck_wakes_ends_with_a_reason CHECK (state NOT IN ('skipped', 'cancelled') OR end_code IS NOT NULL),
+	CONSTRAINT ck_wakes_has_a_reason CHECK (code <> '' AND words <> ''),
+	CONSTRAINT ck_wakes_ends_once CHECK ((state IN ('served', 'skipped', 'cancelled')) = (ended_at IS NOT NULL)),
 	CONSTRAINT uq_wakes_dedupe_key UNIQUE (dedupe_key),
 	CONSTRAINT fk_wakes_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
 	CONSTRAINT fk_wakes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),

@@ -1,0 +1,9 @@
+"""New names: in the order they are made, so that an index grows at its end."""
+
+import secrets
+import time
+
+
+def new_id(prefix: str) -> str:
+    """A name nobody else has: the time, then chance."""
+    return f"{prefix}_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
