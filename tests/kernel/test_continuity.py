@@ -253,7 +253,12 @@ def test_a_person_may_ask_for_what_was_before_a_fresh_start() -> None:
 
 def test_only_a_start_on_purpose_cuts_the_history() -> None:
     assert decide(situation(head=EntrySeq(1), demand=replace(demand(), entries=(EntrySeq(1),)))).new_floor is None
-    assert decide(situation([session(1, account=OTHER_ACCOUNT)])).new_floor == Floor(1, EntrySeq(5), (EntrySeq(5),))
+    assert decide(situation([session(1, account=OTHER_ACCOUNT)])).new_floor is None
+    strangers = [session(50, lane=OTHER_LANE), session(40, scope=RunScope(LANE, RUN)), session(2)]
+    lower = decide(situation(strangers, demand=demand(WakeReason.ASSIGNMENT), floor=Floor(1, EntrySeq(1))))
+    assert lower.new_floor == Floor(2, EntrySeq(5), (EntrySeq(5),))
+    higher = decide(situation([session(2)], demand=demand(WakeReason.ASSIGNMENT), floor=Floor(5, EntrySeq(1))))
+    assert higher.new_floor == Floor(5, EntrySeq(5), (EntrySeq(5),))
     assert decide(situation([session(1)])).new_floor is None
     assert decide(situation(scope=RunScope(LANE, RUN))).new_floor is None
     unspoken = replace(demand(fresh_asked_by=WakeId("w1")), entries=())
@@ -273,6 +278,8 @@ def test_what_a_fresh_start_was_told_outlives_the_session_it_was_told_to() -> No
     assert decide(situation([session(1)], floor=fresh.new_floor, head=later, demand=asked)).kept == ()
     alone = decide(situation(floor=fresh.new_floor, head=later, demand=asked))
     assert (alone.outcome, alone.reason) == (Outcome.RESEED, PlanReason.FIRST)
+    cut = decide(situation(floor=replace(fresh.new_floor, generation=1), head=later, demand=asked))
+    assert (cut.outcome, cut.reason) == (Outcome.RESEED, PlanReason.NONE_OF_ITS_OWN)
     same = decide(situation(floor=fresh.new_floor, demand=replace(demand(), entries=(task,))))
     assert same.outcome is Outcome.BLANK
 
@@ -544,8 +551,26 @@ def test_back_on_the_first_account_the_catch_up_is_read_by_that_account() -> Non
 def test_history_is_withheld_whatever_became_of_the_other_accounts_session(state: SessionState) -> None:
     plan = decide(situation([session(1, account=OTHER_ACCOUNT, state=state)]))
     assert (plan.outcome, plan.reason) == (Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD)
-    behind = decide(situation([session(2, cursor=None), session(1, account=OTHER_ACCOUNT, state=state)]))
-    assert (behind.outcome, behind.notices[0].reason) == (Outcome.BLANK, NoticeReason.HISTORY_WITHHELD)
+    since = session(2, cursor=None, begins=EntrySeq(4), also=(EntrySeq(3),))
+    behind = decide(situation([since, session(1, account=OTHER_ACCOUNT, state=state)]))
+    assert (behind.outcome, behind.catch_up) == (Outcome.RESEED, CatchUp(EntrySeq(4), EntrySeq(5)))
+    assert behind.kept == (3,)
+
+
+@pytest.mark.case("C23")
+def test_each_account_goes_on_in_its_own_session_however_often_they_change() -> None:
+    rows = [session(2, begins=EntrySeq(4), seen=EntrySeq(4)), session(1, account=OTHER_ACCOUNT, seen=EntrySeq(4))]
+    back = decide(situation(rows, here=here(account=OTHER_ACCOUNT)))
+    assert (back.outcome, back.session) == (Outcome.RESUME, rows[1])
+    again = decide(situation(rows))
+    assert (again.outcome, again.session) == (Outcome.RESUME, rows[0])
+    lost = [rows[0], replace(rows[1], cursor=None)]
+    withheld = decide(situation(lost, here=here(account=OTHER_ACCOUNT)))
+    assert (withheld.outcome, withheld.reason) == (Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD)
+    other_provider = [session(2, provider=OTHER_PROVIDER, account=None), session(1, account=OTHER_ACCOUNT)]
+    assert decide(situation(other_provider)).outcome is Outcome.RESEED
+    cut = decide(situation([session(1, account=OTHER_ACCOUNT)], floor=Floor(1, EntrySeq(1))))
+    assert (cut.outcome, cut.reason) == (Outcome.RESEED, PlanReason.NONE_OF_ITS_OWN)
 
 
 @pytest.mark.case("C23")
@@ -589,7 +614,7 @@ def test_every_source_session_and_rule_is_in_the_trace() -> None:
         "session:poisoned",
         "It is poisoned: its agent can no longer go on in it.",
     )
-    assert list(steps(plan, "s3")) == [*list(RuleName)[:7], "state"]
+    assert list(steps(plan, "s3")) == [*list(RuleName)[:8], "state"]
     assert len(steps(plan, "s2")) == 20
     assert {(outcome, code) for outcome, code, _ in steps(plan, "s2").values()} == {("fit", "fit")}
     assert all(words.endswith(".") for _, _, words in steps(plan, "s2").values())
@@ -666,6 +691,8 @@ def test_a_busy_session_is_forked_where_parallel_is_allowed_and_possible() -> No
         {"runtime": THERE},
         {"mode": PermissionMode.FULL},
         {"model": "small"},
+        {"cursor": None},
+        {"seen": EntrySeq(9)},
     ],
 )
 def test_a_session_that_somebody_has_in_hand_is_waited_for_whatever_else_speaks(
@@ -680,11 +707,19 @@ def test_a_session_that_somebody_has_in_hand_is_waited_for_whatever_else_speaks(
     assert plan.waits_for is WaitsFor.SESSION_FREE
 
 
+@pytest.mark.case("C29")
+@pytest.mark.parametrize("odd", [{"state": SessionState.POISONED}, {"model": "small"}, {"turns": 9}, {"cursor": None}])
+def test_what_cannot_be_forked_is_waited_for_where_parallel_work_is_allowed(odd: dict[str, Any]) -> None:
+    policy = Policy(parallel=True, limits=SessionLimits(turns=5), on_model_change=ModelChange.RESEED)
+    plan = decide(situation([session(2, busy_with="run-8", **odd), session(1)], policy=policy))
+    assert (plan.outcome, plan.reason) == (Outcome.HOLD, RuleReason.BUSY)
+
+
 @pytest.mark.case("C29", "C30")
 def test_a_session_in_use_is_not_rotated_under_its_user() -> None:
     policy = Policy(parallel=True, limits=SessionLimits(turns=5))
     plan = decide(situation([session(1, turns=9, busy_with="run-8")], policy=policy))
-    assert (plan.outcome, plan.reason, plan.marks) == (Outcome.RESEED, RuleReason.OVER_TURNS, ())
+    assert (plan.outcome, plan.reason, plan.marks) == (Outcome.HOLD, RuleReason.BUSY, ())
 
 
 @pytest.mark.case("C29")
@@ -782,6 +817,16 @@ def test_a_session_of_another_lane_is_as_good_as_none() -> None:
     assert (behind.outcome, behind.session) == (Outcome.RESUME, session(1))
 
 
+def test_a_superseded_record_gives_no_reason_of_its_own() -> None:
+    rows = [session(2), session(1, cursor=Cursor(1, NativeId("n-2")))]
+    assert decide(situation(rows, floor=Floor(2, EntrySeq(4)))).reason is PlanReason.NONE_OF_ITS_OWN
+
+
+def test_a_source_is_read_once() -> None:
+    with pytest.raises(ValueError, match=r"^a source was read twice: pass one read of each$"):
+        situation(sources=(SourceRead(Source.LANE, ReadState.EMPTY), SourceRead(Source.LANE, ReadState.FAILED)))
+
+
 def test_the_lanes_own_reason_is_given_before_a_strangers() -> None:
     rows = [session(3, lane=OTHER_LANE), session(2, scope=RunScope(LANE, RUN)), session(1, cursor=None)]
     assert decide(situation(rows)).reason is RuleReason.NEVER_CAPTURED
@@ -832,6 +877,34 @@ def test_a_session_that_claims_more_than_the_journal_holds_is_not_this_threads()
     assert plan.words == "It claims to have seen entry 6 of a journal that ends at 5."
 
 
+@pytest.mark.case("P09", "P12", "R05")
+@pytest.mark.parametrize("first", [{"reason": WakeReason.ASSIGNMENT}, {"freshness": Freshness.FRESH}])
+def test_a_fresh_start_that_died_goes_on_in_the_session_it_opened(first: dict[str, Any]) -> None:
+    fresh = decide(situation([session(1)], demand=coalesce([wake(1, **first)])))
+    assert fresh.outcome is Outcome.BLANK
+    opened = session(2, begins=EntrySeq(5), also=(EntrySeq(5),), seen=EntrySeq(5))
+    retried = coalesce([wake(1, began=True, **first)])
+    assert (retried.reasons, retried.fresh_asked_by) == ((WakeReason.RETRY,), None)
+    again = decide(situation([opened, session(1)], demand=retried, floor=fresh.new_floor))
+    assert (again.outcome, again.session, again.already_told) == (Outcome.RESUME, opened, (5,))
+
+
+@pytest.mark.case("C03", "X01")
+def test_a_session_that_began_at_a_fresh_start_is_told_nothing_from_before_it() -> None:
+    unprompted = session(2, begins=EntrySeq(4), seen=EntrySeq(0), turns=0)
+    plan = decide(situation([unprompted], floor=Floor(1, EntrySeq(4))))
+    assert (plan.outcome, plan.catch_up) == (Outcome.RESUME, CatchUp(EntrySeq(4), EntrySeq(5)))
+    assert plan.already_told == ()
+
+
+@pytest.mark.case("P09", "X07")
+def test_an_entry_that_a_blank_session_was_never_told_is_sent() -> None:
+    blank = session(2, begins=EntrySeq(6), also=(EntrySeq(6),), seen=EntrySeq(6))
+    parked = replace(demand(WakeReason.EVENT), entries=(EntrySeq(5), EntrySeq(6)))
+    plan = decide(situation([blank], demand=parked, head=EntrySeq(6)))
+    assert (plan.outcome, plan.act_on, plan.already_told) == (Outcome.RESUME, (5, 6), (6,))
+
+
 @pytest.mark.case("P12", "X07")
 def test_a_session_that_took_the_prompt_before_it_died_is_not_sent_it_again() -> None:
     pinned = session(1, seen=EntrySeq(5))
@@ -853,6 +926,10 @@ def test_a_resumed_agent_is_told_what_did_not_survive() -> None:
     ]
     held = decide(situation([session(1, busy_with="x")], machinery_gone=("a timer",)))
     assert held.notices == ()
+    for fresh in (situation([session()], demand=demand(WakeReason.ASSIGNMENT)), situation(scope=RunScope(LANE, RUN))):
+        assert decide(replace(fresh, machinery_gone=("a timer",))).notices == ()
+    lost = decide(situation([session(1, cursor=None)], machinery_gone=("a timer",)))
+    assert [notice.audience for notice in lost.notices] == [Audience.AGENT]
 
 
 @pytest.mark.case("W02")

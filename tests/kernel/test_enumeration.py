@@ -244,8 +244,7 @@ def test_one_candidate(state: SessionState, name: str) -> None:
                 check_every_plan(plan, name)
                 is_here = one.directory == WORKTREE.directory
                 reachable = own and not ended and one.cursor == CURSORS[0] and able.resume
-                in_hand = own and state is SessionState.SEALED
-                waits = in_hand or (reachable and one.busy_with is not None)
+                waits = own and (state is SessionState.SEALED or one.busy_with is not None)
                 movable = is_here or able.fork_into or able.resume_elsewhere
                 native = reachable and one.runtime == HERE and state is SessionState.HEALTHY and movable
                 away = one.runtime != HERE or state is SessionState.LOST
@@ -333,7 +332,8 @@ def test_two_candidates(name: str) -> None:
                 assert plan.session.runtime == HERE
             else:
                 assert policy.transfer
-        if plan.outcome is Outcome.RESEED and OTHER_ACCOUNT in (newer.account, older.account):
+        last = next((each for each in rows[::-1] if (each.lane, each.scope) == (LANE, LaneScope(LANE))), None)
+        if plan.outcome is Outcome.RESEED and last is not None and last.account == OTHER_ACCOUNT:
             assert policy.history_across_accounts
         if policy.limits.turns and plan.outcome is not Outcome.HOLD and plan.session is not None and name != "asked":
             assert plan.session.turns < policy.limits.turns

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.kernel import EntrySeq, ReadState, RunId, SessionState, Source, SourceRead, decide, explain, headline
+from clew.kernel import EntrySeq, Floor, ReadState, RunId, SessionState, Source, SourceRead, decide, explain, headline
 from tests.kernel.kit import HERE, THERE, demand, session, situation
 
 
@@ -49,6 +49,11 @@ def test_every_source_is_shown_with_its_own_words() -> None:
 def test_the_catch_up_is_put_in_words() -> None:
     assert "  catch-up   entry 5" in explain(decide(situation([session(1, seen=EntrySeq(4))])))
     assert "  catch-up   nothing" in explain(decide(situation([session(1, seen=EntrySeq(5))])))
+
+
+def test_what_is_kept_from_before_is_named_too() -> None:
+    floor = Floor(0, EntrySeq(3), (EntrySeq(1),))
+    assert "  catch-up   entry 1, entries 4 to 5" in explain(decide(situation([session(1, cursor=None)], floor=floor)))
 
 
 def test_a_held_run_without_a_place_is_explained_too() -> None:

@@ -181,6 +181,14 @@ def test_a_lane_without_a_project_works_at_home_or_where_it_worked() -> None:
     )
 
 
+@pytest.mark.case("C07", "C09")
+def test_back_on_the_first_machine_its_plain_directory_is_the_lanes_again() -> None:
+    there = replace(PLAIN, id=WorkspaceId("ws-9"), machine=SERVER, directory=Directory("/srv/there"))
+    facts = PlaceFacts(agent_home=AGENT_HOME, remembered=there, earlier=(there, WORKTREE, PLAIN))
+    choice = choose_place(facts, LAPTOP)
+    assert (choice.workspace, choice.reason) == (PLAIN, PlaceReason.RECOVERED)
+
+
 @pytest.mark.case("C07", "D03")
 def test_a_plain_directory_out_of_reach_is_not_replaced_by_another_place() -> None:
     choice = choose_place(PlaceFacts(agent_home=AGENT_HOME, remembered=PLAIN), SERVER)

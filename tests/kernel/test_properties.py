@@ -152,6 +152,8 @@ ODDITIES: dict[str, st.SearchStrategy[Any]] = {
     "account": ACCOUNTS,
     "state": st.sampled_from(SessionState),
     "seen": SEQS,
+    "begins": SEQS,
+    "also": st.lists(st.integers(1, 8).map(EntrySeq), max_size=2, unique=True).map(tuple),
     "model": st.sampled_from([None, "m2"]),
     "mode": st.none() | MODES,
     "busy_with": st.sampled_from(["run-8", RUN]),
@@ -248,6 +250,8 @@ def test_an_earlier_session_is_used_only_where_everything_that_must_match_does(k
         taken = {s.cursor.native_id for r in known.sources for s in r.sessions if isinstance(s.cursor, Cursor)}
         assert plan.native_id is None or plan.native_id not in taken
         assert plan.catch_up.after >= min(known.floor.entry, known.head)
+    elif plan.session is not None and plan.outcome is not Outcome.HOLD:
+        assert plan.catch_up.after >= min(plan.session.begins, known.head)
     if known.demand.fresh_asked_by is not None and plan.outcome is not Outcome.HOLD:
         assert plan.outcome is Outcome.BLANK
     if plan.outcome not in (Outcome.RESUME, Outcome.FORK, Outcome.TRANSFER):
@@ -287,7 +291,10 @@ def test_what_was_seen_and_the_catch_up_make_the_journal(known: Situation) -> No
     assert plan.catch_up.through == known.head
     assert 0 <= plan.catch_up.after <= known.head
     if plan.session is not None and plan.outcome in (Outcome.RESUME, Outcome.FORK):
-        assert plan.already_told == tuple(entry for entry in plan.act_on if entry <= plan.session.seen)
+        told = set(range(plan.session.begins + 1, plan.session.seen + 1)) | set(plan.session.also)
+        assert set(plan.already_told) == {
+            entry for entry in plan.act_on if entry in told and entry <= plan.session.seen
+        }
     assert len(plan.catch_up) == sum(entry in plan.catch_up for entry in journal)
 
 

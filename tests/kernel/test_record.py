@@ -120,6 +120,7 @@ def test_a_plan_is_kept_in_full() -> None:
         "mode": "edit",
         "model": "large",
         "catch_up": [3, 5],
+        "kept": [],
         "act_on": [5],
         "proven": True,
         "waits_for": None,
@@ -196,6 +197,7 @@ IN_SESSION = ("situation", "sources", 0, "sessions", 0)
         (("situation", "colour"), "red", "situation: 'colour' is not a field of Situation"),
         (("situation", "scope"), {"is": "World"}, "situation.scope: 'World' is none of LaneScope, RunScope"),
         (("situation", "scope"), {"is": "LaneScope", "lane": 5}, "situation.scope.lane: 5 is not a str"),
+        (("situation", "scope"), {"is": []}, "situation.scope: [] is none of LaneScope, RunScope"),
         (("situation", "scope"), "lane", "situation.scope: None is none of LaneScope, RunScope"),
         ((*IN_SESSION, "state"), "sleepy", "situation.sources[0].sessions[0].state: 'sleepy' is not a SessionState"),
         (

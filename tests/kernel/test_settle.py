@@ -426,6 +426,19 @@ def test_the_newest_is_restored_here_before_an_older_one_is_resumed() -> None:
 def test_an_id_shape_must_be_a_regular_expression() -> None:
     with pytest.raises(ValueError, match=r"^the id shape '\(' is no regular expression: "):
         can(id_shape="(")
+    with pytest.raises(ValueError, match=r"is no regular expression: "):
+        can(id_shape="a{99999999999999999999}")
+
+
+@pytest.mark.case("C13", "T06")
+@pytest.mark.parametrize("gone", [MISSING, REJECTED])
+def test_a_session_that_was_there_and_is_gone_is_proven_no_more(gone: Probe) -> None:
+    found = settle(decide(situation([session(1, archive=ARCHIVED), session(2)])), MISSING)
+    assert found.session == session(1, archive=ARCHIVED)
+    plan = settle(settle(found, FOUND), gone)
+    assert not plan.proven
+    restored = settle(settle(decide(situation([session(1, archive=ARCHIVED)])), FOUND), MISSING)
+    assert (restored.outcome, restored.needs_probe) == (Outcome.TRANSFER, True)
 
 
 def test_a_newer_one_is_carried_although_an_older_one_is_over_its_limits() -> None:

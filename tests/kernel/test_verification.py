@@ -178,6 +178,9 @@ def test_a_restored_session_may_have_a_new_id_where_the_provider_says_so() -> No
     rows = [session(2, runtime=THERE, archive=ARCHIVED), session(1, state=SessionState.POISONED)]
     plan = settle(decide(situation(rows, here=renames)), FOUND)
     assert difference(plan, landing(turns=4)).reason is LandingReason.ID_KNOWN
+    twice = [session(2, runtime=THERE, archive=ARCHIVED, cursor=session(1).cursor), session(1, runtime=THERE)]
+    plan = settle(decide(situation(twice, here=renames)), FOUND)
+    assert verify(plan, landing(turns=4)).claim is Claim.TRANSFERRED
 
 
 @pytest.mark.case("T07")

@@ -46,5 +46,5 @@ class Capabilities:
     def __post_init__(self) -> None:
         try:
             re.compile(self.id_shape or "")
-        except re.error as fault:
+        except (re.error, OverflowError) as fault:
             raise ValueError(f"the id shape {self.id_shape!r} is no regular expression: {fault}") from fault

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 
-from clew.kernel.ids import NativeId, RunScope
+from clew.kernel.ids import EntrySeq, NativeId, RunScope
 from clew.kernel.permission import PermissionMode, choose_mode
 from clew.kernel.place import PlaceChoice, choose_place
 from clew.kernel.plan import (
@@ -44,6 +44,7 @@ def decide(situation: Situation) -> Plan:
     weighing = weigh_all(sessions, wanted)
     verdict = judge(situation, place, mode, wanted, learned, weighing)
     session, outcome = verdict.session, verdict.outcome
+    after, kept = _beginning(situation, outcome, session, sessions)
     return Plan(
         outcome=outcome,
         reason=verdict.reason,
@@ -54,7 +55,8 @@ def decide(situation: Situation) -> Plan:
         workspace=place.workspace,
         mode=_mode(outcome, session, wanted),
         model=here.model,
-        catch_up=_catch_up(situation, outcome, session),
+        catch_up=CatchUp(after, situation.head),
+        kept=kept,
         act_on=situation.demand.entries,
         proven=session is not None and session.id in learned.proven,
         waits_for=verdict.waits_for,
@@ -152,18 +154,37 @@ def _mode(outcome: Outcome, session: Session | None, wanted: Wanted) -> Permissi
     return wanted.mode
 
 
-def _catch_up(situation: Situation, outcome: Outcome, session: Session | None) -> CatchUp:
-    """From what the session has seen to the journal's head. Blank and isolated ones begin at the head."""
+def _beginning(
+    situation: Situation, outcome: Outcome, session: Session | None, sessions: Sequence[Session]
+) -> tuple[EntrySeq, tuple[EntrySeq, ...]]:
+    """After which entry the catch-up begins, and which earlier ones are told too.
+
+    A session is told what it has not seen; one that takes another's place, what that one's history holds. Blank and
+    isolated ones begin at the head.
+    """
     head = situation.head
-    after = head
-    if not isinstance(situation.scope, RunScope):
-        if outcome is Outcome.RESEED:
-            after = min(situation.floor.entry, head)
-        elif outcome is Outcome.TRANSFER and session is not None and session.archive is not None:
-            after = session.archive.seen
-        elif outcome in USES_EARLIER_SESSION and session is not None:
-            after = session.seen
-    return CatchUp(after, head)
+    if isinstance(situation.scope, RunScope):
+        return head, ()
+    if outcome is Outcome.RESEED:
+        last = _last_of_lane(situation, sessions)
+        floor = situation.floor
+        after, kept = floor.entry, floor.kept
+        if last is not None and last.begins > floor.entry:
+            after, kept = last.begins, last.also
+        return min(after, head), kept
+    if session is not None and outcome in USES_EARLIER_SESSION:
+        copy = session.archive if outcome is Outcome.TRANSFER else None
+        seen = session.seen if copy is None else copy.seen
+        return min(max(seen, session.begins), head), ()
+    return head, ()
+
+
+def _last_of_lane(situation: Situation, sessions: Sequence[Session]) -> Session | None:
+    """The newest session of this conversation since its last fresh start, whatever became of it."""
+    for session in sessions:
+        if session.lane == situation.lane and session.scope == situation.scope:
+            return session if session.generation > situation.floor.generation else None
+    return None
 
 
 def _marks(verdict: Verdict, learned: Learned) -> tuple[Mark, ...]:
@@ -185,6 +206,7 @@ def _notices(situation: Situation, verdict: Verdict) -> tuple[Notice, ...]:
         tell(Audience.USER, NoticeReason.ASKED_OVER_POLICY, run=situation.demand.resume_run)
     if verdict.reason is PlanReason.ACCOUNT_WITHHELD:
         tell(Audience.USER, NoticeReason.HISTORY_WITHHELD, session=verdict.about)
-    if situation.machinery_gone and verdict.outcome is not Outcome.HOLD:
+    knows_of_it = verdict.outcome in USES_EARLIER_SESSION or verdict.outcome is Outcome.RESEED
+    if situation.machinery_gone and knows_of_it:
         tell(Audience.AGENT, NoticeReason.MACHINERY_GONE, gone=", ".join(situation.machinery_gone))
     return tuple(notices)

@@ -47,7 +47,7 @@ _VERBS: Mapping[Route, str] = {
 
 
 def _catch_up(plan: Plan) -> str:
-    if len(plan.catch_up) == 0:
-        return "nothing"
+    kept = [f"entry {entry}" for entry in plan.kept]
     first, last = plan.catch_up.after + 1, plan.catch_up.through
-    return f"entry {last}" if first == last else f"entries {first} to {last}"
+    later = [] if first > last else [f"entry {last}" if first == last else f"entries {first} to {last}"]
+    return ", ".join(kept + later) or "nothing"

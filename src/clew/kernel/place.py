@@ -80,23 +80,24 @@ class PlaceChoice:
 
 def choose_place(facts: PlaceFacts, machine: MachineId) -> PlaceChoice:
     """The thread's project has the first word, then where the lane works, then where it worked; home comes last."""
-    memory = _memory(facts)
-    project = facts.project or (memory.project if memory is not None else None)
+    places = _memory(facts)
+    project = facts.project or (places[0].project if places else None)
     if project is not None:
         return _in_project(facts, project, machine)
-    if memory is None:
+    if not places:
         home = facts.agent_home
         reason = PlaceReason.AGENT_HOME if home.reachable_from(machine) else PlaceReason.HOME_AWAY
         return PlaceChoice(home if home.reachable_from(machine) else None, reason, home)
-    if memory.reachable_from(machine):
-        return PlaceChoice(memory, PlaceReason.REMEMBERED if memory is facts.remembered else PlaceReason.RECOVERED)
-    return PlaceChoice(None, PlaceReason.UNREACHABLE, memory)
+    for place in places:
+        if place.project is None and place.reachable_from(machine):
+            return PlaceChoice(place, PlaceReason.REMEMBERED if place is facts.remembered else PlaceReason.RECOVERED)
+    return PlaceChoice(None, PlaceReason.UNREACHABLE, places[0])
 
 
-def _memory(facts: PlaceFacts) -> Workspace | None:
-    """Where the lane works. A memory that says "home" may have been overwritten: earlier runs know better."""
+def _memory(facts: PlaceFacts) -> list[Workspace]:
+    """Where the lane works, then where it worked; a memory that says "home" may have been overwritten."""
     places = facts.earlier if facts.remembered is None else (facts.remembered, *facts.earlier)
-    return next((place for place in places if place.kind is not WorkspaceKind.AGENT_HOME), None)
+    return [place for place in places if place.kind is not WorkspaceKind.AGENT_HOME]
 
 
 def _in_project(facts: PlaceFacts, project: ProjectId, machine: MachineId) -> PlaceChoice:

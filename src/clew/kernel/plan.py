@@ -11,7 +11,7 @@ from clew.kernel.place import PlaceChoice, Workspace
 from clew.kernel.probe import Probe
 from clew.kernel.reason import Reason
 from clew.kernel.rule import Wanted
-from clew.kernel.session import Session, SessionEvent
+from clew.kernel.session import Session, SessionEvent, was_told
 from clew.kernel.situation import Floor, ReadState, Situation
 from clew.kernel.trace import Considered, Step, Weighed, passed_over, steps_of
 
@@ -111,8 +111,9 @@ class CatchUp:
 class Plan:
     """What was decided. `session` is the one to continue, or the one to wait for; a new session has none.
 
-    `native_id` is what the agent must say it opened, where that is known beforehand. `act_on` are the entries
-    the wakes want answered; all else in `catch_up` is background. `proven` tells that a probe found the session.
+    `native_id` is what the agent must say it opened, where that is known beforehand. `act_on` are the entries the
+    wakes want answered; all else in `catch_up`, and `kept` from before it, is background. `proven` tells that a probe
+    found the session.
     """
 
     outcome: Outcome
@@ -125,6 +126,7 @@ class Plan:
     mode: PermissionMode | None
     model: str | None
     catch_up: CatchUp
+    kept: tuple[EntrySeq, ...]
     act_on: tuple[EntrySeq, ...]
     proven: bool
     waits_for: WaitsFor | None
@@ -154,25 +156,21 @@ class Plan:
             return ()
         copy = self.session.archive if self.outcome is Outcome.TRANSFER else None
         seen = self.session.seen if copy is None else copy.seen
-        return tuple(entry for entry in self.act_on if entry <= seen)
-
-    @property
-    def kept(self) -> tuple[EntrySeq, ...]:
-        """Entries from before the catch-up that a new session is told too: what the lane's fresh start was told."""
-        return self.situation.floor.kept if self.outcome is Outcome.RESEED else ()
+        return tuple(entry for entry in self.act_on if was_told(self.session, entry, seen))
 
     @property
     def new_floor(self) -> Floor | None:
-        """The lane's floor from here on, when this plan cuts its history off; a store keeps it with the plan.
+        """The lane's floor once the session of this plan is there, when the plan cuts the lane's history off.
 
-        Its generation is the newest that was passed: a store that has a newer one puts that.
+        Its generation is the newest of the lane that was passed: a store that has a newer one puts that.
         """
-        if self.outcome is not Outcome.BLANK or self.reason in _CUTS_NOTHING:
+        known = self.situation
+        cuts = self.outcome is Outcome.BLANK and self.reason not in _CUTS_NOTHING
+        if not cuts or isinstance(known.scope, RunScope):
             return None
-        if isinstance(self.situation.scope, RunScope):
-            return None
-        passed = [session.generation for read in self.situation.sources for session in read.sessions]
-        return Floor(max(passed, default=self.situation.floor.generation), self.situation.head, self.act_on)
+        own = [each for read in known.sources for each in read.sessions if each.lane == known.lane]
+        newest = max((each.generation for each in own if each.scope == known.scope), default=0)
+        return Floor(max(newest, known.floor.generation), known.head, self.act_on)
 
     @property
     def needs_probe(self) -> bool:
@@ -199,7 +197,8 @@ class Plan:
         )
 
 
-_CUTS_NOTHING = frozenset({PlanReason.FIRST, PlanReason.NONE_OF_ITS_OWN})
+# Another account is shown nothing of the history; for its own account it goes on.
+_CUTS_NOTHING = frozenset({PlanReason.FIRST, PlanReason.NONE_OF_ITS_OWN, PlanReason.ACCOUNT_WITHHELD})
 
 _READ_WORDS: Mapping[ReadState, str] = {
     ReadState.ANSWERED: "It has sessions to consider.",

@@ -83,7 +83,7 @@ class Learned:
     last: SessionId | None
 
 
-def learn(
+def learn(  # noqa: C901 - one case for each kind of answer
     sessions: Iterable[Session], probes: tuple[Probed, ...], wanted: Directory | None, can: Capabilities
 ) -> Learned:
     """Fold the answers into the sessions. Only a structured, declared answer changes what a session is."""
@@ -99,6 +99,8 @@ def learn(
         session, probe = known.get(probed.session), probed.probe
         if session is None:
             continue
+        if probe.kind in (ProbeKind.MISSING, ProbeKind.REJECTED):
+            proven.discard(session.id)
         reason = _must_hold(probed, can, refused)
         hold = None if reason is None else Hold(probed, reason)
         if hold is not None:

@@ -129,7 +129,7 @@ def _read_choice(choices: tuple[Any, ...], may_be_none: bool) -> _Read:
         if len(choices) == 1:
             return readers[choices[0].__name__](stored, where)
         named = stored.get("is") if isinstance(stored, dict) else None
-        if named not in readers:
+        if not isinstance(named, str) or named not in readers:
             raise RecordError(f"{where}: {named!r} is none of {', '.join(readers)}")
         return readers[named]({key: item for key, item in stored.items() if key != "is"}, where)
 

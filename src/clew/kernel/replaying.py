@@ -40,6 +40,7 @@ def plan_to_record(plan: Plan) -> dict[str, Json]:
         "mode": None if plan.mode is None else plan.mode.value,
         "model": plan.model,
         "catch_up": [plan.catch_up.after, plan.catch_up.through],
+        "kept": list(plan.kept),
         "act_on": list(plan.act_on),
         "proven": plan.proven,
         "waits_for": None if plan.waits_for is None else plan.waits_for.value,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew.kernel.capability import Capabilities, LandingField
 from clew.kernel.directory import Directory
@@ -56,6 +56,8 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
         return (RuleReason.PROVIDER_OTHER,)
     if session.account != here.account:
         return (RuleReason.ACCOUNT_OTHER,)
+    if session.busy_with is not None and session.busy_with != situation.run:
+        return _in_use(session, wanted)
     found: Findings = ()
     if session.state is not _HEALTHY:
         found = (_UNHEALTHY[session.state],)
@@ -72,10 +74,6 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
         return (*found, RuleReason.CANNOT_RESUME)
     if not 0 <= session.seen <= situation.head:
         return (*found, RuleReason.BEYOND_JOURNAL)
-    if session.busy_with is not None and session.busy_with != situation.run:
-        if not (wanted.policy.parallel and _can_fork(session, wanted)):
-            return (*found, RuleReason.BUSY)
-        found = (*found, RuleReason.BUSY_FORK)
     is_here = session.runtime == here.runtime
     if not is_here:
         if session.runtime is None:
@@ -108,6 +106,15 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
     if session.tools != here.tools:
         found = (*found, RuleReason.TOOLS_DRIFT)
     return found
+
+
+def _in_use(session: Session, wanted: Wanted) -> Findings:
+    """Waited for, unless its history may be forked beside it and nothing else speaks against that."""
+    if wanted.policy.parallel and _can_fork(session, wanted):
+        rest = weigh(replace(session, busy_with=None), wanted)
+        if all(finding.effect < Effect.CARRY for finding in rest):
+            return (RuleReason.BUSY_FORK, *rest)
+    return (RuleReason.BUSY,)
 
 
 _UNHEALTHY: Mapping[SessionState, RuleReason] = {

@@ -127,8 +127,9 @@ class Session:
     """One generation of a lane. Facts as recorded. A runtime or mode that is None is not known, and matches nothing;
     an account that is None means that the provider has none.
 
-    `busy_with` names the run or the outside program that has it open. `seen` is the last journal entry it
-    was told. `instructions` and `tools` are digests. `proven_at` is when a probe last found it.
+    It was told the journal after `begins` up to `seen`, and of what came before only `also`. `busy_with` names the run
+    or the outside program that has it open. `instructions` and `tools` are digests. `proven_at` is when a probe last
+    found it.
     """
 
     id: SessionId
@@ -141,6 +142,8 @@ class Session:
     cursor: Cursor | UnreadableCursor | None
     account: AccountId | None = None
     state: SessionState = SessionState.HEALTHY
+    begins: EntrySeq = NOTHING_SEEN
+    also: tuple[EntrySeq, ...] = ()
     seen: EntrySeq = NOTHING_SEEN
     model: str | None = None
     mode: PermissionMode | None = None
@@ -153,6 +156,11 @@ class Session:
     born_at: Instant = 0.0
     archive: Archive | None = None
     proven_at: Instant | None = None
+
+
+def was_told(session: Session, entry: EntrySeq, seen: EntrySeq) -> bool:
+    """Whether a session that has seen that far was told that entry."""
+    return entry <= seen and (entry > session.begins or entry in session.also)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,3 +159,5 @@ class Situation:
         wants = max(self.demand.entries, default=self.head)
         if wants > self.head:
             raise ValueError(f"entry {wants} is to be answered, but the journal ends at {self.head}")
+        if len({read.source for read in self.sources}) < len(self.sources):
+            raise ValueError("a source was read twice: pass one read of each")

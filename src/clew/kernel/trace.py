@@ -72,7 +72,7 @@ FITS: Mapping[RuleName, str] = {
     RuleName.DIRECTORY: "It works in the wanted directory, or none is chosen.",
     RuleName.LIMITS: "It is within its limits.",
     RuleName.MODEL: "Its model is the wanted one, or none is named.",
-    RuleName.MODE: "Its permission mode is the wanted one.",
+    RuleName.MODE: "Its permission mode is the wanted one, or none can be given.",
     RuleName.BUSY: "Nobody else is using it.",
     RuleName.INSTRUCTIONS: "Its instructions are the current ones.",
     RuleName.TOOLS: "Its list of tools is the current one.",

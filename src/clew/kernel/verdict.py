@@ -138,7 +138,9 @@ _RESET_REASON: Mapping[WakeReason, PlanReason] = {
     WakeReason.RETRY: PlanReason.POLICY_RETRY,
 }
 
-_NOT_THIS_LANES = frozenset({RuleReason.LANE_OTHER, RuleReason.SCOPE_OTHER, RuleReason.BEFORE_FRESH_START})
+_NOT_THIS_LANES = frozenset(
+    {RuleReason.LANE_OTHER, RuleReason.SCOPE_OTHER, RuleReason.BEFORE_FRESH_START, RuleReason.SUPERSEDED}
+)
 
 
 def _start_new(situation: Situation, weighing: Weighing, wanted: Wanted, learned: Learned) -> Verdict:
@@ -162,21 +164,20 @@ def _start_new(situation: Situation, weighing: Weighing, wanted: Wanted, learned
     )
     if own is None:
         outcome = Outcome.RESEED if _has_history(situation) else Outcome.BLANK
-        reason = PlanReason.NONE_OF_ITS_OWN if weighed else PlanReason.FIRST
+        had_some = bool(weighed) or situation.floor.generation > 0
+        reason = PlanReason.NONE_OF_ITS_OWN if had_some else PlanReason.FIRST
         return Verdict(outcome, reason, reason.sentence)
     because, words = _why_not(own, wanted)
     return Verdict(Outcome.RESEED, because, words, about=own[0])
 
 
 def _of_another_account(weighing: Weighing, wanted: Wanted) -> Session | None:
-    """A session of this conversation whose history another account of the provider made, whatever became of it."""
+    """The conversation's last session, when another account of the provider made it, whatever became of it."""
     situation, here = wanted.situation, wanted.here
-    conversation = (situation.lane, situation.scope, here.provider)
     for session in (*(session for session, _ in weighing.weighed), *weighing.not_needed):
-        # The account is compared first, because it is the same for nearly all.
-        is_other = session.account != here.account and session.generation > wanted.floor
-        if is_other and (session.lane, session.scope, session.provider) == conversation:
-            return session
+        if session.lane == situation.lane and session.scope == situation.scope:
+            is_other = session.provider == here.provider and session.account != here.account
+            return session if is_other and session.generation > wanted.floor else None
     return None
 
 

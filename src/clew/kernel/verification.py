@@ -10,7 +10,7 @@ from clew.kernel.ids import AccountId, NativeId
 from clew.kernel.permission import PermissionMode
 from clew.kernel.plan import STARTS_NEW_SESSION, USES_EARLIER_SESSION, Outcome, Plan
 from clew.kernel.reason import Reason
-from clew.kernel.session import known_ids
+from clew.kernel.session import Cursor, known_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,11 @@ def _native_id(plan: Plan, landing: Landing) -> _Differences:
         yield LandingReason.ID_SHAPE, shape.pattern
     if plan.native_id is not None and landed != plan.native_id:
         yield LandingReason.ID_OTHER, plan.native_id
-    own = plan.session if plan.outcome is Outcome.TRANSFER else None
-    others = [session for session in (*(session for session, _ in plan.weighed), *plan.not_needed) if session != own]
-    is_planned = landed == plan.native_id
-    if plan.outcome is not Outcome.HOLD and not is_planned and landed in known_ids(others):
+    # A session that is carried may keep its own id, under whatever records it has.
+    own = plan.session.cursor if plan.session is not None and plan.outcome is Outcome.TRANSFER else None
+    expected = {plan.native_id, own.native_id if isinstance(own, Cursor) else None}
+    known = known_ids((*(session for session, _ in plan.weighed), *plan.not_needed))
+    if plan.outcome is not Outcome.HOLD and landed in known - expected:
         yield LandingReason.ID_KNOWN, "new"
 
 

@@ -49,7 +49,10 @@ HUMAN = Origin(OriginKind.HUMAN)
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """A durable request that a lane act. `entries` are the journal entries it wants answered."""
+    """A durable request that a lane act. `entries` are the journal entries it wants answered.
+
+    `began` once a run has opened a session for it: what it demanded of its beginning is done, and it counts as a retry.
+    """
 
     id: WakeId
     lane: LaneId
@@ -62,6 +65,7 @@ class Wake:
     priority: int = 0
     not_before: Instant | None = None
     route: RouteKey | None = None
+    began: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +98,20 @@ def arrival(wake: Wake) -> tuple[Instant, WakeId]:
 def coalesce(wakes: Iterable[Wake]) -> Demand:
     """One demand for all of them, in order of arrival.
 
-    A demand for a fresh start sticks, whoever else asks for what. The latest wish for an earlier
-    run's session counts, as does the latest route; the highest priority carries the rest.
+    A demand for a fresh start sticks, whoever else asks for what, until a session was opened for it. The latest wish
+    for an earlier run's session counts, as does the latest route; the highest priority carries the rest.
     """
     ordered = sorted(wakes, key=arrival)
     if not ordered:
         raise ValueError("there is nothing to coalesce: a demand needs at least one wake")
     if len({wake.lane for wake in ordered}) > 1:
         raise ValueError("wakes of different lanes cannot be coalesced: each lane has its own conversation")
-    fresh = [wake.id for wake in ordered if wake.freshness is Freshness.FRESH]
+    fresh = [wake.id for wake in ordered if wake.freshness is Freshness.FRESH and not wake.began]
     asked = [wake.resume_run for wake in ordered if wake.resume_run is not None]
     routes = [wake.route for wake in ordered if wake.route is not None]
     return Demand(
         wakes=tuple(wake.id for wake in ordered),
-        reasons=tuple(dict.fromkeys(wake.reason for wake in ordered)),
+        reasons=tuple(dict.fromkeys(WakeReason.RETRY if wake.began else wake.reason for wake in ordered)),
         entries=tuple(sorted({entry for wake in ordered for entry in wake.entries})),
         fresh_asked_by=fresh[0] if fresh else None,
         resume_run=asked[-1] if asked else None,
