@@ -225,6 +225,8 @@ wakes = Table(
     _time("not_before"),
     _text("state", "pending"),
     _points_to("run_id", "runs.id", nullable=True),
+    # Whether a run has opened a session for it: its demand for a fresh start is then done.
+    _number("began"),
     # Why it is in this state: every wake has a receipt.
     _text("code"),
     _text("words"),
@@ -254,6 +256,9 @@ sessions = Table(
     _maybe("real_directory"),
     _maybe("account"),
     _text("state", "healthy"),
+    # It was told the journal after `begins` up to `seen`, and of what came before only `also`.
+    _number("begins"),
+    _text("also", "[]"),
     _number("seen"),
     _maybe("model"),
     _maybe("mode"),
