@@ -249,6 +249,7 @@ def test_a_fresh_start_lasts_beyond_its_own_run() -> None:
 def test_a_person_may_ask_for_what_was_before_a_fresh_start() -> None:
     asked = decide(situation([session(1)], demand=demand(resume_run=RunId("run-1")), floor=Floor(1, EntrySeq(4))))
     assert (asked.outcome, asked.session) == (Outcome.RESUME, session(1))
+    assert asked.catch_up == CatchUp(EntrySeq(3), EntrySeq(5))
 
 
 def test_only_a_start_on_purpose_cuts_the_history() -> None:
@@ -895,6 +896,8 @@ def test_a_session_that_began_at_a_fresh_start_is_told_nothing_from_before_it() 
     plan = decide(situation([unprompted], floor=Floor(1, EntrySeq(4))))
     assert (plan.outcome, plan.catch_up) == (Outcome.RESUME, CatchUp(EntrySeq(4), EntrySeq(5)))
     assert plan.already_told == ()
+    unmarked = decide(situation([replace(unprompted, begins=EntrySeq(0))], floor=Floor(1, EntrySeq(4))))
+    assert unmarked.catch_up == plan.catch_up
 
 
 @pytest.mark.case("P09", "X07")

@@ -175,7 +175,9 @@ def _beginning(
     if session is not None and outcome in USES_EARLIER_SESSION:
         copy = session.archive if outcome is Outcome.TRANSFER else None
         seen = session.seen if copy is None else copy.seen
-        return min(max(seen, session.begins), head), ()
+        # Who asks for an earlier run by name goes on from where that one was, fresh start or not.
+        floor = situation.floor.entry if situation.demand.resume_run is None else seen
+        return min(max(seen, session.begins, floor), head), ()
     return head, ()
 
 
