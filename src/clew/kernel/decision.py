@@ -176,8 +176,8 @@ def _beginning(
         copy = session.archive if outcome is Outcome.TRANSFER else None
         seen = session.seen if copy is None else copy.seen
         # Who asks for an earlier run by name goes on from where that one was, fresh start or not.
-        floor = situation.floor.entry if situation.demand.resume_run is None else seen
-        return min(max(seen, session.begins, floor), head), ()
+        lowest = situation.floor.entry if situation.demand.resume_run is None else seen
+        return min(max(seen, session.begins, lowest), head), ()
     return head, ()
 
 
