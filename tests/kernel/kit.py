@@ -158,3 +158,7 @@ def situation(sessions: Iterable[Session] = (), **changes: Any) -> Situation:
 
 def codes(plan: Plan) -> set[str]:
     return {step.code for step in plan.trace}
+
+
+def steps(plan: Plan, subject: str) -> dict[str, tuple[str, str, str]]:
+    return {step.rule: (step.outcome, step.code, step.words) for step in plan.trace if step.subject == subject}
