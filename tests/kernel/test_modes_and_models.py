@@ -9,12 +9,15 @@ from clew.kernel import (
     PermissionMode,
     Policy,
     RuleReason,
+    RunId,
+    SessionLimits,
     WaitsFor,
     decide,
 )
 from tests.kernel.kit import (
     ELSEWHERE,
     can,
+    demand,
     here,
     session,
     situation,
@@ -116,3 +119,14 @@ def test_a_run_whose_mode_cannot_be_expressed_does_not_start() -> None:
 def test_a_limit_of_the_place_narrows_the_mode() -> None:
     plan = decide(situation([session()], here=here(mode_limits=(PermissionMode.FULL, PermissionMode.ASK))))
     assert plan.mode is PermissionMode.ASK
+
+
+def test_every_rule_after_one_that_only_notes_is_asked_too() -> None:
+    odd = session(1, turns=9, model="small", mode=PermissionMode.FULL, tools="t0")
+    plan = decide(situation([odd], demand=demand(resume_run=RunId("run-1")), policy=Policy(limits=SessionLimits(5))))
+    assert plan.considered[0].findings == (
+        RuleReason.LIMIT_WAIVED,
+        RuleReason.MODEL_CHANGES,
+        RuleReason.MODE_REAPPLIED,
+        RuleReason.TOOLS_DRIFT,
+    )

@@ -297,3 +297,9 @@ def test_after_the_project_was_pointed_at_its_new_place_the_session_moves_along(
     facts = replace(situation().place, remembered=moved, prepared=moved)
     plan = decide(situation([session()], place=facts))
     assert (plan.outcome, plan.session, plan.workspace) == (Outcome.FORK, session(), moved)
+
+
+def test_an_agents_home_on_this_machine_is_used() -> None:
+    home = replace(AGENT_HOME, machine=LAPTOP)
+    choice = choose_place(PlaceFacts(agent_home=home), LAPTOP)
+    assert (choice.workspace, choice.reason) == (home, PlaceReason.AGENT_HOME)

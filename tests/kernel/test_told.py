@@ -1,6 +1,7 @@
 """What a session is told: all it has not seen, nothing twice, nothing that is not its own."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from clew.kernel import (
     Audience,
     CatchUp,
     EntrySeq,
+    Floor,
     LaneScope,
     Outcome,
     PlanReason,
@@ -19,6 +21,8 @@ from clew.kernel import (
 )
 from tests.kernel.kit import (
     LANE,
+    OTHER_ACCOUNT,
+    OTHER_LANE,
     RUN,
     demand,
     session,
@@ -118,3 +122,41 @@ def test_a_resumed_agent_is_told_what_did_not_survive() -> None:
         assert decide(replace(fresh, machinery_gone=("a timer",))).notices == ()
     lost = decide(situation([session(1, cursor=None)], machinery_gone=("a timer",)))
     assert [notice.audience for notice in lost.notices] == [Audience.AGENT]
+
+
+@pytest.mark.case("X01", "X02")
+def test_a_reseed_begins_where_the_lost_sessions_history_began() -> None:
+    lost = session(2, cursor=None, begins=EntrySeq(4), also=(EntrySeq(2),))
+    plan = decide(situation([lost]))
+    assert (plan.outcome, plan.catch_up.after, plan.kept) == (Outcome.RESEED, 4, (2,))
+    resumed = decide(situation([session(1, begins=EntrySeq(4), seen=EntrySeq(0))]))
+    assert (resumed.outcome, resumed.catch_up.after) == (Outcome.RESUME, 4)
+
+
+@pytest.mark.case("C03", "X01")
+def test_a_reseed_begins_at_the_fresh_start_unless_the_lane_began_later() -> None:
+    floor = Floor(1, EntrySeq(4), (EntrySeq(1),))
+    unprompted = decide(situation([session(2, cursor=None, begins=EntrySeq(4))], floor=floor))
+    assert (unprompted.catch_up.after, unprompted.kept) == (4, (1,))
+    before = decide(situation([session(1, begins=EntrySeq(5))], floor=floor, head=EntrySeq(6)))
+    assert (before.outcome, before.catch_up.after, before.kept) == (Outcome.RESEED, 4, (1,))
+
+
+@pytest.mark.parametrize("stranger", [{"lane": OTHER_LANE}, {"scope": RunScope(LANE, RUN)}])
+def test_a_strangers_session_says_nothing_about_this_conversations_history(stranger: dict[str, Any]) -> None:
+    rows = [session(2, begins=EntrySeq(5), account=OTHER_ACCOUNT, **stranger), session(1, cursor=None)]
+    plan = decide(situation(rows))
+    assert (plan.outcome, plan.reason, plan.catch_up.after) == (Outcome.RESEED, RuleReason.NEVER_CAPTURED, 0)
+
+
+def test_the_entry_at_which_a_session_begins_is_not_among_what_it_was_told() -> None:
+    plan = decide(situation([session(1, begins=EntrySeq(5), seen=EntrySeq(5))]))
+    assert (plan.outcome, plan.act_on, plan.already_told) == (Outcome.RESUME, (5,), ())
+
+
+def test_what_was_said_since_a_fresh_start_is_history() -> None:
+    floor = Floor(1, EntrySeq(4), (EntrySeq(4),))
+    spoken = replace(demand(), entries=(EntrySeq(4), EntrySeq(6)))
+    assert decide(situation(floor=floor, head=EntrySeq(6), demand=spoken)).outcome is Outcome.RESEED
+    alone = replace(demand(), entries=(EntrySeq(4), EntrySeq(5)))
+    assert decide(situation(floor=floor, demand=alone)).outcome is Outcome.BLANK
