@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, RowMapping, func, literal_column, select, text
+from sqlalchemy import Connection, RowMapping, func, literal_column, select, text, update
 
 from clew.kernel import (
     Admission,
@@ -181,13 +181,13 @@ def _make_lane(connection: Connection, request: WakeRequest, thread: ThreadId, l
 
 
 def _write(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq:
-    """Append to the journal. On PostgreSQL two may want the same place; the primary key lets one have it."""
-    place = select(func.coalesce(func.max(journal.c.seq), 0) + 1).where(journal.c.thread_id == thread).scalar_subquery()
-    written = (
-        insert(connection, journal)
-        .values(
+    """Append to the journal. Taking the next place holds the thread until the commit, so no two take the same."""
+    place = update(threads).where(threads.c.id == thread).values(head=threads.c.head + 1).returning(threads.c.head)
+    seq = EntrySeq(connection.execute(place).scalar_one())
+    connection.execute(
+        insert(connection, journal).values(
             thread_id=thread,
-            seq=place,
+            seq=seq,
             author_kind=said.author.kind.value,
             author_name=said.author.name,
             agent_id=said.author.agent,
@@ -195,9 +195,8 @@ def _write(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq:
             size=said.size,
             at=now(),
         )
-        .returning(journal.c.seq)
     )
-    return EntrySeq(connection.execute(written).scalar_one())
+    return seq
 
 
 def _keep(

@@ -16,9 +16,9 @@ CONNECTIONS = 16
 PATIENCE = 30.0
 """How long an operation is run again while the database is away. Each is safe to repeat."""
 
-# A lost race for a row, a lock or a place in a journal: the same operation, run again, sees the winner's rows.
+# A race that was lost for a lock or a key: the same operation, run again, sees what the winner wrote.
 _RACES = {"40001", "40P01", "23505"}
-_TRIES = 20
+_TRIES = 10
 
 
 class PostgresDatabase:

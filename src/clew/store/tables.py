@@ -113,6 +113,8 @@ threads = Table(
     _text("title", ""),
     _points_to("project_id", "projects.id", nullable=True),
     _text("state", "open"),
+    # The last entry of its journal.
+    _number("head"),
     _time("created_at", nullable=False),
 )
 

@@ -59,6 +59,7 @@ CREATE TABLE threads (
 	title TEXT DEFAULT '' NOT NULL,
 	project_id TEXT,
 	state TEXT DEFAULT 'open' NOT NULL,
+	head INTEGER DEFAULT 0 NOT NULL,
 	created_at FLOAT(53) NOT NULL,
 	CONSTRAINT pk_threads PRIMARY KEY (id),
 	CONSTRAINT fk_threads_project_id FOREIGN KEY(project_id) REFERENCES projects (id)
