@@ -149,6 +149,13 @@ def test_a_strangers_session_says_nothing_about_this_conversations_history(stran
     assert (plan.outcome, plan.reason, plan.catch_up.after) == (Outcome.RESEED, RuleReason.NEVER_CAPTURED, 0)
 
 
+@pytest.mark.case("H02")
+def test_a_lanes_fresh_start_does_not_bar_an_isolated_runs_own_session() -> None:
+    scope = RunScope(LANE, RUN)
+    plan = decide(situation([session(1, scope=scope)], scope=scope, floor=Floor(7, EntrySeq(4))))
+    assert plan.outcome is Outcome.RESUME
+
+
 def test_the_entry_at_which_a_session_begins_is_not_among_what_it_was_told() -> None:
     plan = decide(situation([session(1, begins=EntrySeq(5), seen=EntrySeq(5))]))
     assert (plan.outcome, plan.act_on, plan.already_told) == (Outcome.RESUME, (5,), ())

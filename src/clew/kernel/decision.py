@@ -95,12 +95,17 @@ def _wanted(situation: Situation, place: PlaceChoice, mode: PermissionMode | Non
         here=here,
         policy=policy,
         reset=is_reset(situation.demand, policy),
-        # Who asks for an earlier run by name may have it from before a fresh start.
-        floor=situation.floor.generation if situation.demand.resume_run is None else 0,
+        floor=_floor(situation),
         directory=None if place.workspace is None else place.workspace.directory,
         mode=mode,
         id_shape=None if shape is None else _pattern(shape),
     )
+
+
+def _floor(situation: Situation) -> int:
+    """The last generation out of reach. An earlier run may be asked for by name; an isolated run has its own."""
+    reaches_all = situation.demand.resume_run is not None or isinstance(situation.scope, RunScope)
+    return 0 if reaches_all else situation.floor.generation
 
 
 @lru_cache(maxsize=64)
