@@ -5,7 +5,8 @@ newest first, read by an index on (lane, scope, generation). Older ones are neve
 grow with them; the second table shows it, with a real index over up to 10,000 generations.
 
 The machine may be busy. So every figure is taken in interleaved rounds, beside a yardstick of plain Python that
-runs in the same round: the ratio to it holds on any machine, and the quietest round is the one that is judged.
+runs in the same round, and what is judged is the ratio to it: it holds whatever else the machine does. The yardstick
+takes 4 µs on the machine that the limit of 60 µs was set for, which makes the limit 15 times the yardstick.
 """
 
 import sqlite3
@@ -54,6 +55,7 @@ from clew.kernel import (
 
 CANDIDATES = 20
 LIMIT_US = 60.0
+YARDSTICK_US = 4.0
 GROWTH_LIMIT = 1.3
 ROUNDS = 60
 CALLS = 60
@@ -155,17 +157,23 @@ def by_situation() -> bool:
     listed = scenarios()
     rounds = in_rounds({"yardstick": yardstick, **{name: deciding(each) for name, each in listed.items()}})
     base = rounds.pop("yardstick")
-    print(f"decide() with {CANDIDATES} candidate sessions, µs (limit {LIMIT_US:.0f})\n")
+    limit = LIMIT_US / YARDSTICK_US
+    print(
+        f"decide() with {CANDIDATES} candidate sessions, µs; limit {LIMIT_US:.0f}, which is {limit:.0f} x the yardstick\n"
+    )
     print(f"{'':<36}{'quietest':>9}{'median':>9}{'x yardstick':>13}  outcome")
+    ratios = []
     for name, taken in rounds.items():
         ratio = statistics.median(each / against for each, against in zip(taken, base, strict=True))
+        ratios.append(ratio)
         plan = decide(listed[name])
         print(
             f"{name:<36}{min(taken):9.1f}{statistics.median(taken):9.1f}{ratio:13.1f}  {plan.outcome} ({plan.reason})"
         )
     pooled = [statistics.median(taken[at] for taken in rounds.values()) for at in range(ROUNDS)]
     print(f"{'median over all of them':<36}{min(pooled):9.1f}{statistics.median(pooled):9.1f}")
-    return max(min(taken) for taken in rounds.values()) < LIMIT_US
+    print(f"{'the yardstick':<36}{min(base):9.1f}{statistics.median(base):9.1f}{1:13.1f}")
+    return max(ratios) < limit
 
 
 def deciding(known: Situation) -> Callable[[], object]:
@@ -204,6 +212,6 @@ def lane_with(generations: int) -> Callable[[], list[int]]:
 
 if __name__ == "__main__":
     fast, flat = by_situation(), by_history()
-    print(f"\nmedian under {LIMIT_US:.0f} µs in every situation, in its quietest round: {'yes' if fast else 'NO'}")
+    print(f"\nmedian under {LIMIT_US / YARDSTICK_US:.0f} x the yardstick in every situation: {'yes' if fast else 'NO'}")
     print(f"flat up to 10,000 generations (at most {GROWTH_LIMIT} times): {'yes' if flat else 'NO'}")
     sys.exit(0 if fast and flat else 1)

@@ -32,6 +32,7 @@ class Wanted:
 _HEALTHY, _LOST, _READY = SessionState.HEALTHY, SessionState.LOST, ArchiveState.READY
 _WAIT, _OUT = Effect.WAIT, Effect.OUT
 _RUNTIME_OTHER, _ARCHIVE_MISSING = RuleReason.RUNTIME_OTHER, RuleReason.ARCHIVE_MISSING
+_MODE_FIXED = RuleReason.MODE_FIXED
 
 Findings = tuple[RuleReason, ...]
 
@@ -42,7 +43,7 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
     A rule that says nothing finds the session fit. A session that somebody has in hand is waited for, whatever
     else speaks against it: until then nothing about it is settled.
     """
-    situation, here = wanted.situation, wanted.here
+    situation, here, limits = wanted.situation, wanted.here, wanted.policy.limits
     if wanted.reset:
         return (RuleReason.RESET,)
     if session.lane != situation.lane:
@@ -66,11 +67,12 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
     cursor = session.cursor
     if cursor is None:
         return (*found, RuleReason.NEVER_CAPTURED)
-    if not isinstance(cursor, Cursor) or cursor.version not in here.capabilities.cursor_versions:
+    can = here.capabilities
+    if not isinstance(cursor, Cursor) or cursor.version not in can.cursor_versions:
         return (*found, RuleReason.CURSOR_UNREADABLE)
     if wanted.id_shape is not None and wanted.id_shape.fullmatch(cursor.native_id) is None:
         return (*found, RuleReason.ID_SHAPE)
-    if not here.capabilities.resume:
+    if not can.resume:
         return (*found, RuleReason.CANNOT_RESUME)
     if not 0 <= session.seen <= situation.head:
         return (*found, RuleReason.BEYOND_JOURNAL)
@@ -87,7 +89,7 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
         found = (*found, _directory(session, wanted))
         if found[-1].effect is _OUT:
             return found
-    if wanted.policy.limits is not UNLIMITED:
+    if limits is not UNLIMITED:
         over = _limits(session, wanted)
         if over is not None:
             found = (*found, over)
@@ -98,7 +100,7 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
         if found[-1].effect is _OUT:
             return found
     if session.mode is not wanted.mode and wanted.mode is not None:
-        found = (*found, _mode(session.mode, wanted.mode, here.capabilities))
+        found = (*found, _mode(session.mode, wanted.mode, can))
         if found[-1].effect is _OUT:
             return found
     if session.instructions != here.instructions:
@@ -197,4 +199,4 @@ def _mode(had: PermissionMode | None, wanted: PermissionMode, can: Capabilities)
         narrows = had is None or had > wanted
         blind = LandingField.MODE not in can.reports
         return RuleReason.MODE_UNVERIFIABLE if narrows and blind else RuleReason.MODE_REAPPLIED
-    return RuleReason.MODE_KEPT if had is not None and had < wanted else RuleReason.MODE_FIXED
+    return RuleReason.MODE_KEPT if had is not None and had < wanted else _MODE_FIXED

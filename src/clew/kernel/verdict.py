@@ -1,6 +1,7 @@
 """The verdict: what the weighed sessions and the rest of the situation come to."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from clew.kernel.ids import RunScope
@@ -174,7 +175,7 @@ def _start_new(situation: Situation, weighing: Weighing, wanted: Wanted, learned
 def _of_another_account(weighing: Weighing, wanted: Wanted) -> Session | None:
     """The conversation's last session, when another account of the provider made it, whatever became of it."""
     situation, here = wanted.situation, wanted.here
-    for session in (*(session for session, _ in weighing.weighed), *weighing.not_needed):
+    for session in chain((session for session, _ in weighing.weighed), weighing.not_needed):
         if session.lane == situation.lane and session.scope == situation.scope:
             is_other = session.provider == here.provider and session.account != here.account
             return session if is_other and session.generation > wanted.floor else None
