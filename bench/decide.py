@@ -158,9 +158,7 @@ def by_situation() -> bool:
     rounds = in_rounds({"yardstick": yardstick, **{name: deciding(each) for name, each in listed.items()}})
     base = rounds.pop("yardstick")
     limit = LIMIT_US / YARDSTICK_US
-    print(
-        f"decide() with {CANDIDATES} candidate sessions, µs; limit {LIMIT_US:.0f}, which is {limit:.0f} x the yardstick\n"
-    )
+    print(f"decide() with {CANDIDATES} candidate sessions, µs (limit {LIMIT_US:.0f}, or {limit:.0f} x the yardstick)\n")
     print(f"{'':<36}{'quietest':>9}{'median':>9}{'x yardstick':>13}  outcome")
     ratios = []
     for name, taken in rounds.items():
