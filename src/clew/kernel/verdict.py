@@ -1,7 +1,6 @@
 """The verdict: what the weighed sessions and the rest of the situation come to."""
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import NamedTuple
 
 from clew.kernel.ids import RunScope
@@ -44,7 +43,7 @@ def judge(
         or _must_wait(learned, wanted)
         or _continue(weighing.chosen, wanted)
         or _asked_in_vain(situation, weighing.weighed, wanted)
-        or _start_new(situation, weighing, wanted, learned)
+        or _start_new(situation, weighing.weighed, wanted, learned)
     )
 
 
@@ -144,8 +143,7 @@ _NOT_THIS_LANES = frozenset(
 )
 
 
-def _start_new(situation: Situation, weighing: Weighing, wanted: Wanted, learned: Learned) -> Verdict:
-    weighed = weighing.weighed
+def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wanted, learned: Learned) -> Verdict:
     demand = situation.demand
     if demand.fresh_asked_by is not None:
         words = PlanReason.FRESH_DEMANDED.fill(wake=demand.fresh_asked_by)
@@ -155,7 +153,7 @@ def _start_new(situation: Situation, weighing: Weighing, wanted: Wanted, learned
         return Verdict(Outcome.BLANK, reason, reason.sentence)
     if isinstance(situation.scope, RunScope):
         return Verdict(Outcome.BLANK, PlanReason.ISOLATED, PlanReason.ISOLATED.sentence)
-    other = _of_another_account(weighing, wanted)
+    other = _of_another_account(weighed, wanted)
     if other is not None and not situation.policy.history_across_accounts:
         words = PlanReason.ACCOUNT_WITHHELD.fill(session=other, account=wanted.here.account)
         return Verdict(Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, words, about=other)
@@ -172,10 +170,11 @@ def _start_new(situation: Situation, weighing: Weighing, wanted: Wanted, learned
     return Verdict(Outcome.RESEED, because, words, about=own[0])
 
 
-def _of_another_account(weighing: Weighing, wanted: Wanted) -> Session | None:
+def _of_another_account(weighed: tuple[Weighed, ...], wanted: Wanted) -> Session | None:
     """The conversation's last session, when another account of the provider made it, whatever became of it."""
     situation, here = wanted.situation, wanted.here
-    for session in chain((session for session, _ in weighing.weighed), weighing.not_needed):
+    # Only a session of this conversation ends the search, so the last one was weighed.
+    for session, _ in weighed:
         if session.lane == situation.lane and session.scope == situation.scope:
             is_other = session.provider == here.provider and session.account != here.account
             return session if is_other and session.generation > wanted.floor else None
