@@ -1,41 +1,91 @@
-"""Builders for store tests: one agent on one machine, and what people say to it."""
+"""Builders for store tests: two agents, two machines, what people say to them, and a daemon that serves them."""
 
-from dataclasses import replace
-from typing import Any
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Any, Self, TypeVar
 
-from sqlalchemy import Connection, insert, select
+import psycopg
+from sqlalchemy import Connection, Table, insert, select, update
 
 from clew.kernel import (
     HUMAN,
+    NOTHING_SEEN,
+    USES_EARLIER_SESSION,
     AgentId,
     Author,
     AuthorKind,
+    Capabilities,
+    Cursor,
+    FailureKind,
     MachineId,
+    NativeId,
+    Patience,
+    PermissionMode,
+    Plan,
     ProviderName,
+    RunId,
+    RuntimeId,
     ThreadId,
     WakeId,
     WakeReason,
+    capabilities_to_record,
+    lane_id,
     runtime_id,
 )
-from clew.store.accept import Said, WakeRequest
+from clew.store.accept import Accepted, WakeRequest, accept_wake
+from clew.store.claim import ClaimRequest, Order, claim
+from clew.store.database import Database
+from clew.store.finish import Completed, End, Failed, Finish, Finished, finish
+from clew.store.journal import Said
 from clew.store.naming import new_id
-from clew.store.tables import agents, journal, machines, runs, runtimes, threads, wakes
+from clew.store.pinning import NewSession
+from clew.store.report import Landed, Report, Reported, report
+from clew.store.tables import agents, journal, lanes, machines, runs, runtimes, sessions, threads, wakes
+
+Result = TypeVar("Result")
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
 THREAD, OTHER_THREAD = ThreadId("issue-7"), ThreadId("issue-8")
-RUNTIME = runtime_id(MachineId("laptop"), ProviderName("loom"), "/srv/home")
+LANE, OTHER_LANE = lane_id(ADA, THREAD), lane_id(ADA, OTHER_THREAD)
+BOBS_LANE = lane_id(BOB, THREAD)
+LOOM = ProviderName("loom")
+RUNTIME = runtime_id(MachineId("laptop"), LOOM, "/srv/home")
+ELSEWHERE = runtime_id(MachineId("server"), LOOM, "/srv/home")
 PERSON = Author(AuthorKind.HUMAN, "a person")
+
+GONE, REFUSED = "no-such-session", "session-refused"
+ABLE = Capabilities(
+    resume=True,
+    fork=True,
+    reapply_mode=True,
+    modes=frozenset(PermissionMode),
+    missing_signals=frozenset({GONE}),
+    rejection_signals=frozenset({REFUSED}),
+)
+
+AT_ONCE = Patience(lease=0.0, offline_after=0.0, grace=0.0)
+"""No patience at all: what is not heard of is gone."""
+
+TRANSIENT = Failed(FailureKind.TRANSIENT, "the provider was overloaded")
+PERMANENT = Failed(FailureKind.PERMANENT, "the prompt is too long")
 
 
 def furnish(connection: Connection) -> None:
-    """A machine, a runtime, two agents and two threads."""
-    connection.execute(insert(machines).values(id="laptop", name="laptop"))
-    connection.execute(
-        insert(runtimes).values(id=RUNTIME, machine_id="laptop", provider="loom", home="/srv/home", max_live=4)
-    )
+    """Two machines with a runtime each, two agents that live on the first, and two threads."""
+    able = json.dumps(capabilities_to_record(ABLE))
+    for machine, runtime in (("laptop", RUNTIME), ("server", ELSEWHERE)):
+        connection.execute(insert(machines).values(id=machine, name=machine))
+        row = {"id": runtime, "machine_id": machine, "provider": LOOM, "home": "/srv/home", "max_live": 4}
+        connection.execute(insert(runtimes).values(**row, capabilities=able))
     for agent in (ADA, BOB):
         connection.execute(
-            insert(agents).values(id=agent, name=agent, provider="loom", runtime_id=RUNTIME, home=f"/srv/{agent}")
+            insert(agents).values(id=agent, name=agent, provider=LOOM, runtime_id=RUNTIME, home=f"/srv/{agent}")
         )
     for thread in (THREAD, OTHER_THREAD):
         connection.execute(insert(threads).values(id=thread, kind="issue", created_at=0.0))
@@ -68,3 +118,175 @@ def states(connection: Connection) -> list[tuple[str, str]]:
 
 def queued(connection: Connection) -> list[Any]:
     return list(connection.execute(select(runs).where(runs.c.state == "queued")))
+
+
+def pin_of(plan: Plan, native: str, **changes: Any) -> NewSession:
+    """What a daemon writes down of the session it has opened as planned."""
+    assert plan.workspace is not None
+    assert plan.mode is not None
+    here, begins = plan.situation.here, plan.catch_up.after
+    new = NewSession(
+        cursor=Cursor(1, NativeId(native)),
+        directory=plan.workspace.directory,
+        account=here.account,
+        begins=NOTHING_SEEN if plan.outcome in USES_EARLIER_SESSION else begins,
+        also=tuple(entry for entry in (*plan.kept, *plan.act_on) if entry <= begins),
+        floor=plan.new_floor,
+        model=plan.model,
+        mode=plan.mode.value,
+        instructions=here.instructions,
+        tools=here.tools,
+    )
+    return replace(new, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A daemon on one runtime, and whatever else a test does to the database it works for."""
+
+    database: Database
+    runtime: RuntimeId = RUNTIME
+    by: str = "daemon-1"
+    patience: Patience = field(default_factory=Patience)
+
+    def write(self, operation: Callable[[Connection], Result]) -> Result:
+        return self.database.write(operation).result(30)
+
+    def accept(self, **changes: Any) -> Accepted:
+        asked = request(**changes)
+        return self.write(lambda connection: accept_wake(connection, asked))
+
+    def say(self, text: str, **changes: Any) -> Accepted:
+        return self.accept(said=Said(PERSON, text, len(text)), **changes)
+
+    def claim(self, most: int = 1) -> tuple[Order, ...]:
+        asked = ClaimRequest(self.by, (self.runtime,), most, self.patience)
+        return self.write(lambda connection: claim(connection, asked))
+
+    def claim_one(self) -> Order:
+        (order,) = self.claim()
+        return order
+
+    def report(self, order: Order, **said: Any) -> Reported:
+        told = Report(order.run, order.attempt, patience=self.patience, **said)
+        return self.write(lambda connection: report(connection, told))
+
+    def prompt(self, order: Order, native: str | None = None, **said: Any) -> Reported:
+        """Opened as planned, and the prompt about to go out; with `native` its session is pinned along with it."""
+        pin = None if native is None else pin_of(order.plan, native)
+        landed = Landed('{"native_id": "as planned"}', "started")
+        told = order.plan.situation.head
+        return self.report(order, **{"opens": True, "landed": landed, "told": told, "pin": pin, **said})
+
+    def finish(self, order: Order, end: End | None = None, **said: Any) -> Finished:
+        ended = Finish(order.run, order.attempt, end or Completed("done"), **said)
+        return self.write(lambda connection: finish(connection, ended))
+
+    def serve(self, native: str | None = None, end: End | None = None) -> Order:
+        """One run from its claim to its end, in a session of that name."""
+        order = self.claim_one()
+        assert self.prompt(order, native).may_prompt
+        assert self.finish(order, end).taken
+        return order
+
+    def put(self, table: Table, where: Mapping[str, Any] | None = None, **values: Any) -> None:
+        """Change rows behind everybody's back."""
+        matching = [table.c[name] == value for name, value in (where or {}).items()]
+        changed = self.write(lambda connection: connection.execute(update(table).where(*matching).values(values)).rowcount)
+        assert changed, f"no such row of {table.name}: {where}"
+
+    def add(self, table: Table, **values: Any) -> None:
+        self.write(lambda connection: connection.execute(insert(table).values(values)).rowcount)
+
+    def rows(self, table: Table, *order: str, **where: Any) -> Sequence[Any]:
+        matching = [table.c[name] == value for name, value in where.items()]
+        by = [table.c[name] for name in (order or ("id",))]
+        return self.database.read(
+            lambda connection: connection.execute(select(table).where(*matching).order_by(*by)).all()
+        )
+
+    def run(self, run: RunId) -> Any:
+        (row,) = self.rows(runs, id=run)
+        return row
+
+    def wake(self, wake: WakeId) -> Any:
+        (row,) = self.rows(wakes, id=wake)
+        return row
+
+    def sessions(self) -> list[tuple[int, str, str]]:
+        """The lane's generations: number, the agent's own id, state."""
+        rows = self.rows(sessions, "generation", lane_id=LANE, scope_run="")
+        return [(row.generation, row.native_id, row.state) for row in rows]
+
+    def lane(self) -> Any:
+        (row,) = self.rows(lanes, id=LANE)
+        return row
+
+
+def bodies(order: Order) -> list[str]:
+    return [entry.body for entry in order.entries]
+
+
+def numbers(order: Order) -> list[int]:
+    return [entry.seq for entry in order.entries]
+
+
+def overlapping(
+    database: Database, first: Callable[[Connection], Any], second: Callable[[Connection], Any], hold: float = 0.1
+) -> tuple[Future[Any], Future[Any]]:
+    """Both at once: the second begins while the first has done all it does but for its commit."""
+    done = Event()
+
+    def held(connection: Connection) -> Any:
+        result = first(connection)
+        done.set()
+        time.sleep(hold)
+        return result
+
+    one = database.write(held)
+    while not (done.wait(0.01) or one.done()):
+        pass
+    return one, database.write(second)
+
+
+
+
+
+def sent(database: Database, operation: Callable[[Connection], Result]) -> tuple[Result, list[str]]:
+    """What an operation answers, and every statement that it sent to the database on the way, by the driver's word."""
+    texts: list[str] = []
+
+    def traced(connection: Connection) -> Result:
+        texts.clear()
+        with _overheard(connection.connection.driver_connection, texts):
+            return operation(connection)
+
+    result = database.write(traced).result(30)
+    return result, [text for text in texts if not text.startswith(("BEGIN", "SAVEPOINT", "RELEASE", "COMMIT"))]
+
+
+@contextmanager
+def _overheard(raw: Any, texts: list[str]) -> Iterator[None]:
+    if isinstance(raw, sqlite3.Connection):
+        # What begins with "--" the database says to itself.
+        raw.set_trace_callback(lambda text: None if text.startswith("--") else texts.append(text))
+        try:
+            yield
+        finally:
+            raw.set_trace_callback(None)
+        return
+
+    class Overheard(psycopg.Cursor[Any]):
+        def execute(self, query: Any, *values: Any, **how: Any) -> Self:
+            texts.append(str(query))
+            return super().execute(query, *values, **how)
+
+        def executemany(self, query: Any, *values: Any, **how: Any) -> None:
+            texts.append(str(query))
+            super().executemany(query, *values, **how)
+
+    before, raw.cursor_factory = raw.cursor_factory, Overheard
+    try:
+        yield
+    finally:
+        raw.cursor_factory = before

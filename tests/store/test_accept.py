@@ -18,7 +18,8 @@ from clew.kernel import (
     own_thread,
     subject_thread,
 )
-from clew.store.accept import Accepted, Said, WakeRequest, accept_wake
+from clew.store.accept import Accepted, WakeRequest, accept_wake
+from clew.store.journal import Said
 from clew.store.clock import now
 from clew.store.database import Database
 from clew.store.faults import KeyConflict, NoSuchAgent, NoSuchThread
@@ -46,7 +47,7 @@ def accept(database: Database) -> Accept:
 
 def test_comments_are_kept_in_order_and_one_run_waits_for_all_of_them(accept: Accept, database: Database) -> None:
     answers = [accept(request(said=Said(PERSON, text))) for text in ("one", "two", "three")]
-    assert [answer.entries for answer in answers] == [(1,), (2,), (3,)]
+    assert [answer.entry for answer in answers] == [1, 2, 3]
     assert {(answer.state, answer.code) for answer in answers} == {(WakeState.PENDING, "accepted:lane-free")}
     assert database.read(said_in) == [(1, "one"), (2, "two"), (3, "three")]
     (run,) = database.read(queued)
@@ -57,7 +58,7 @@ def test_comments_are_kept_in_order_and_one_run_waits_for_all_of_them(accept: Ac
 def test_the_same_key_twice_is_one_wake(accept: Accept, database: Database) -> None:
     first = accept(request(dedupe_key="k"))
     again = accept(request(dedupe_key="k"))
-    assert (again.wake, again.entries, again.repeated) == (first.wake, first.entries, True)
+    assert (again.wake, again.entry, again.repeated) == (first.wake, first.entry, True)
     assert len(database.read(said_in)) == 1
     assert len(database.read(states)) == 1
 
@@ -84,15 +85,15 @@ def test_one_key_from_many_callers_at_once_is_one_wake(accept: Accept, database:
     wait(answers, timeout=60)
     assert len({answer.result().wake for answer in answers}) == 1
     assert len(database.read(said_in)) == 1
-    assert accept(request()).entries == (2,)
+    assert accept(request()).entry == 2
 
 
 def test_many_callers_at_once_share_a_journal_without_a_gap(accept: Accept, database: Database) -> None:
     answers = [database.write(lambda connection: accept_wake(connection, request())) for _ in range(40)]
     wait(answers, timeout=60)
-    assert sorted(answer.result().entries for answer in answers) == [(seq,) for seq in range(1, 41)]
+    assert sorted(answer.result().entry for answer in answers) == list(range(1, 41))
     assert len(database.read(queued)) == 1
-    assert accept(request()).entries == (41,)
+    assert accept(request()).entry == 41
 
 
 @pytest.mark.case("W09")

@@ -1,10 +1,14 @@
 """The schema: its steps build exactly the tables, and a database says whom it is for."""
 
-import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from sqlalchemy import update
+import ast
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
 
+import pytest
+from sqlalchemy import Connection, MetaData, inspect, text, update
+
+from clew.store import migrations
 from clew.store.database import Database
 from clew.store.faults import NewerThanProgram, OlderThanProgram
 from clew.store.opening import open_database
@@ -12,13 +16,62 @@ from clew.store.schema import PROGRAM, SchemaVersion, read_version, require, upg
 from clew.store.tables import meta, metadata
 
 
-def test_the_steps_build_the_tables(database: Database) -> None:
-    assert database.read(lambda connection: compare_metadata(MigrationContext.configure(connection), metadata)) == []
+def reflected(connection: Connection) -> dict[str, Any]:
+    """All that the database itself says of each table, in one order."""
+    found = inspect(connection)
+    return {
+        name: {
+            "columns": [{**column, "type": repr(column["type"])} for column in found.get_columns(name)],
+            "primary key": found.get_pk_constraint(name),
+            "foreign keys": by_name(found.get_foreign_keys(name)),
+            "unique": by_name(found.get_unique_constraints(name)),
+            "checks": by_name(found.get_check_constraints(name)),
+            "indexes": [{**index, "dialect_options": str_values(index)} for index in by_name(found.get_indexes(name))],
+        }
+        for name in found.get_table_names()
+        if name != "alembic_version"
+    }
+
+
+def str_values(index: dict[str, Any]) -> dict[str, str]:
+    """The condition of an index among them; as an object it would equal nothing but itself."""
+    return {key: str(value) for key, value in index.get("dialect_options", {}).items()}
+
+
+def by_name(listed: Any) -> list[dict[str, Any]]:
+    return sorted(map(dict, listed), key=lambda each: str(each["name"]))
+
+
+def built_from_the_tables(connection: Connection) -> dict[str, Any]:
+    """The same database, emptied and made from the tables at once."""
+    old = MetaData()
+    old.reflect(connection)
+    old.drop_all(connection)
+    metadata.create_all(connection)
+    return reflected(connection)
+
+
+def test_the_steps_build_exactly_the_tables(database: Database) -> None:
+    by_steps = database.read(reflected)
+    at_once = database.write(built_from_the_tables).result(30)
+    assert by_steps.keys() == at_once.keys() == metadata.tables.keys()
+    for table, said in at_once.items():
+        assert by_steps[table] == said, table
+    # What is compared is worth comparing: the conditions of indexes are in it.
+    assert "superseded" in str(at_once["sessions"]["indexes"])
 
 
 def test_an_upgrade_can_be_repeated(database: Database) -> None:
     assert database.write(upgrade).result(30) == SchemaVersion(PROGRAM, PROGRAM)
+    assert database.write(lambda connection: upgrade(connection, only_pre=True)).result(30).oldest_program == PROGRAM
     database.read(require)
+
+
+def test_servers_that_start_together_may_all_upgrade(address: str) -> None:
+    database = open_database(address)
+    answers: list[Future[SchemaVersion]] = [database.write(upgrade) for _ in range(4)]
+    assert [answer.result(60) for answer in answers] == [SchemaVersion(PROGRAM, PROGRAM)] * 4
+    database.close()
 
 
 def test_an_empty_database_must_be_upgraded_first(address: str) -> None:
@@ -29,9 +82,13 @@ def test_an_empty_database_must_be_upgraded_first(address: str) -> None:
     database.close()
 
 
-def test_a_database_that_is_closed_to_this_program_is_refused(database: Database) -> None:
-    later = update(meta).where(meta.c.key.in_(["schema", "oldest-program"])).values(value=str(PROGRAM + 1))
+def set_meta(database: Database, number: int, *keys: str) -> None:
+    later = update(meta).where(meta.c.key.in_(keys)).values(value=str(number))
     database.write(lambda connection: connection.execute(later).rowcount).result(30)
+
+
+def test_a_database_that_is_closed_to_this_program_is_refused(database: Database) -> None:
+    set_meta(database, PROGRAM + 1, "schema", "oldest-program")
     with pytest.raises(NewerThanProgram, match=f"this one speaks {PROGRAM}"):
         database.read(require)
     with pytest.raises(NewerThanProgram):
@@ -39,6 +96,20 @@ def test_a_database_that_is_closed_to_this_program_is_refused(database: Database
 
 
 def test_a_database_that_only_has_more_is_shared_with_this_program(database: Database) -> None:
-    ahead = update(meta).where(meta.c.key == "schema").values(value=str(PROGRAM + 1))
+    set_meta(database, PROGRAM + 1, "schema")
+    ahead = text(f"UPDATE alembic_version SET version_num = '{PROGRAM + 1:04d}_pre'")
     database.write(lambda connection: connection.execute(ahead).rowcount).result(30)
     database.read(require)
+    assert database.write(upgrade).result(30) == SchemaVersion(PROGRAM + 1, PROGRAM)
+
+
+def test_steps_import_nothing_that_may_change() -> None:
+    root = Path(str(migrations.__file__)).parent
+    imported = {
+        node.module
+        for file in root.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+    }
+    own = {module for module in imported if module.startswith("clew")}
+    assert own == {"clew.store.migrations.pointers", "clew.store.migrations.script"}

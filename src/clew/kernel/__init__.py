@@ -161,11 +161,13 @@ from clew.kernel.queueing import (
 )
 from clew.kernel.quiet import QuietHours, quiet_until
 from clew.kernel.reason import Reason
-from clew.kernel.receipt import Receipt, Served, on_admission, on_end, on_served
+from clew.kernel.receipt import Carried, Receipt, Served, on_admission, on_end, on_served
 from clew.kernel.record import (
     RECORD_VERSION,
     Json,
     RecordError,
+    capabilities_from_record,
+    capabilities_to_record,
     policy_from_record,
     policy_to_record,
     situation_from_record,
@@ -312,6 +314,7 @@ __all__ = [
     "Budget",
     "BudgetReason",
     "Capabilities",
+    "Carried",
     "CatchUp",
     "Change",
     "Claim",
@@ -481,6 +484,8 @@ __all__ = [
     "apply",
     "arrival",
     "backoff",
+    "capabilities_from_record",
+    "capabilities_to_record",
     "choose_mode",
     "choose_place",
     "claim_key",

@@ -1,6 +1,6 @@
 """The plan: what was decided for a run, with everything it was decided from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,7 +13,7 @@ from clew.kernel.reason import Reason
 from clew.kernel.rule import Wanted
 from clew.kernel.session import Session, SessionEvent, was_told
 from clew.kernel.situation import Floor, ReadState, Situation
-from clew.kernel.trace import Considered, Step, Weighed, passed_over, steps_of
+from clew.kernel.trace import Considered, Step, Weighed, in_brief, passed_over, steps_of
 
 
 class Outcome(StrEnum):
@@ -180,13 +180,21 @@ class Plan:
     @property
     def trace(self) -> tuple[Step, ...]:
         """Every source, session and rule in the order they were asked, and what came of it. Made when read."""
+        return self._trace(steps_of)
+
+    @property
+    def brief_trace(self) -> tuple[Step, ...]:
+        """The trace as it is kept: the rules that fitted a session stand in one line."""
+        return self._trace(in_brief)
+
+    def _trace(self, steps: Callable[[Considered, Wanted], tuple[Step, ...]]) -> tuple[Step, ...]:
         return (
             *(_read_step(read.source, read.state, read.detail) for read in self.situation.sources),
             Step(
                 "workspace", "place", "hold" if self.workspace is None else "use", self.place.reason, self.place.words
             ),
             Step("mode", "permission", str(self.mode), self.mode_choice.reason, self.mode_choice.words),
-            *(step for each in self.considered for step in steps_of(each, self.wanted)),
+            *(step for each in self.considered for step in steps(each, self.wanted)),
             *map(passed_over, self.not_needed),
             *(
                 Step(probed.session, "probe", probed.probe.kind, f"probe:{probed.probe.kind}", _answer(probed.probe))

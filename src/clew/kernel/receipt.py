@@ -9,6 +9,10 @@ from clew.kernel.reason import Reason
 from clew.kernel.wake import WakeEnd, WakeState
 
 
+class Carried(Reason):
+    BY_RUN = "carried:by-run", "Run {run} carries it."
+
+
 class Served(Reason):
     BY_RUN = "served:by-run", "Run {run} served it."
 

@@ -4,9 +4,11 @@ import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from clew.kernel.capability import Capabilities
 from clew.kernel.situation import Policy, Situation
 
 RECORD_VERSION = 1
@@ -37,6 +39,15 @@ def policy_to_record(policy: Policy) -> Json:
 def policy_from_record(record: object) -> Policy:
     policy: Policy = _reader(Policy)(record, "policy")
     return policy
+
+
+def capabilities_to_record(capabilities: Capabilities) -> Json:
+    return _writer(Capabilities)(capabilities)
+
+
+def capabilities_from_record(record: object) -> Capabilities:
+    capabilities: Capabilities = _reader(Capabilities)(record, "capabilities")
+    return capabilities
 
 
 _Write = Callable[[Any], Json]
@@ -79,7 +90,7 @@ def _writer(hint: Any) -> _Write:
     choices = _choices(hint)
     if len(choices) == 1:
         write = _writer(choices[0])
-        return lambda value: None if value is None else write(value)
+        return write if write is _as_it_is else lambda value: None if value is None else write(value)
     if choices:
         writers = {kind: _writer(kind) for kind in choices}
 
@@ -93,8 +104,8 @@ def _writer(hint: Any) -> _Write:
         return write_choice
     if is_dataclass(hint):
         assert isinstance(hint, type)
-        members = [(name, _writer(inner)) for name, (inner, _) in _shape(hint).items()]
-        return lambda value: {name: write(getattr(value, name)) for name, write in members}
+        # These two come again with every claim, and nobody changes a record that was written.
+        return lru_cache(maxsize=256)(_write_fields(hint)) if hint in (Capabilities, Policy) else _write_fields(hint)
     if get_origin(hint) in (tuple, frozenset):
         write = _writer(_plain(get_args(hint)[0]))
         if get_origin(hint) is tuple:
@@ -103,6 +114,21 @@ def _writer(hint: Any) -> _Write:
     if issubclass(hint, Enum):
         return lambda value: str(value.value)
     return _as_it_is
+
+
+def _write_fields(kind: type) -> _Write:
+    writers = {name: _writer(inner) for name, (inner, _) in _shape(kind).items()}
+    names, changed = tuple(writers), [(name, write) for name, write in writers.items() if write is not _as_it_is]
+    values = attrgetter(*names)
+
+    def write_fields(value: Any) -> Json:
+        found = values(value)
+        written = dict(zip(names, found if len(names) > 1 else (found,), strict=True))
+        for name, write in changed:
+            written[name] = write(written[name])
+        return written
+
+    return write_fields
 
 
 @cache
@@ -122,13 +148,15 @@ def _reader(hint: Any) -> _Read:
 
 def _read_choice(choices: tuple[Any, ...], may_be_none: bool) -> _Read:
     readers = {kind.__name__: _reader(kind) for kind in choices}
+    # A writer that knows nothing of these types leaves the name out; their fields tell them apart all the same.
+    by_fields = {frozenset(_shape(kind)): kind.__name__ for kind in choices if len(choices) > 1}
 
     def read(stored: Any, where: str) -> Any:
         if stored is None and may_be_none:
             return None
         if len(choices) == 1:
             return readers[choices[0].__name__](stored, where)
-        named = stored.get("is") if isinstance(stored, dict) else None
+        named = stored.get("is", by_fields.get(frozenset(stored))) if isinstance(stored, dict) else None
         if not isinstance(named, str) or named not in readers:
             raise RecordError(f"{where}: {named!r} is none of {', '.join(readers)}")
         return readers[named]({key: item for key, item in stored.items() if key != "is"}, where)
@@ -138,18 +166,19 @@ def _read_choice(choices: tuple[Any, ...], may_be_none: bool) -> _Read:
 
 def _read_fields(kind: type) -> _Read:
     shape = _shape(kind)
+    derived = {each.name for each in fields(kind) if not each.init}
     readers = {name: _reader(inner) for name, (inner, _) in shape.items()}
 
     def read(stored: Any, where: str) -> Any:
         if not isinstance(stored, dict):
             raise RecordError(f"{where}: {stored!r} is not an object")
-        unknown = sorted(stored.keys() - shape.keys())
+        unknown = sorted(stored.keys() - shape.keys() - derived)
         if unknown:
             raise RecordError(f"{where}: {unknown[0]!r} is not a field of {kind.__name__}")
         missing = [name for name, (_, optional) in shape.items() if name not in stored and not optional]
         if missing:
             raise RecordError(f"{where}: the field {missing[0]!r} of {kind.__name__} is missing")
-        values = {name: readers[name](item, f"{where}.{name}") for name, item in stored.items()}
+        values = {name: readers[name](stored[name], f"{where}.{name}") for name in shape if name in stored}
         try:
             return kind(**values)
         except ValueError as fault:

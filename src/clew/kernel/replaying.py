@@ -47,7 +47,7 @@ def plan_to_record(plan: Plan) -> dict[str, Json]:
         "marks": [[mark.session, mark.event.value, mark.reason.code] for mark in plan.marks],
         "notices": [[notice.audience.value, notice.reason.code, notice.words] for notice in plan.notices],
         "words": plan.words,
-        "trace": [[step.subject, step.rule, step.outcome, step.code, step.words] for step in plan.trace],
+        "trace": [[step.subject, step.rule, step.outcome, step.code, step.words] for step in plan.brief_trace],
     }
 
 

@@ -97,6 +97,21 @@ def steps_of(considered: Considered, wanted: Wanted) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+ALL_FIT = " ".join(RuleName)
+
+
+def in_brief(considered: Considered, wanted: Wanted) -> tuple[Step, ...]:
+    """The same with the rules that fitted named in one line, which is how it is kept."""
+    if not considered.findings:
+        return (Step(considered.session.id, FIT, FIT, FIT, ALL_FIT),)
+    steps = steps_of(considered, wanted)
+    fitted = " ".join(step.rule for step in steps if step.outcome == FIT)
+    return (
+        Step(considered.session.id, FIT, FIT, FIT, fitted),
+        *(step for step in steps if step.outcome != FIT),
+    )
+
+
 def passed_over(session: Session) -> Step:
     words = "The search ended at a newer generation, so this one was not weighed."
     return Step(session.id, RuleName.RECORD, "not-weighed", "not-weighed", words)

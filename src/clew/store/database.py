@@ -6,8 +6,14 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
+from clew.store.hints import Subscription
+
 Result = TypeVar("Result")
 Operation = Callable[[Connection], Result]
+
+
+class LostRace(Exception):
+    """Somebody else was faster; the same operation, run again, sees what they did."""
 
 
 class Database(Protocol):
@@ -16,5 +22,11 @@ class Database(Protocol):
     def write(self, operation: Operation[Result]) -> Future[Result]: ...
 
     def read(self, operation: Operation[Result]) -> Result: ...
+
+    def subscribe(self) -> Subscription:
+        """Be told that something changed, soon and seldom. Look by yourself as well, now and then."""
+        ...
+
+    def unsubscribe(self, reader: Subscription) -> None: ...
 
     def close(self) -> None: ...

@@ -49,3 +49,31 @@ class NoSuchThread(StoreFault):
 
 class KeyConflict(StoreFault):
     code = "store:key-conflict"
+
+
+class Unreadable(StoreFault):
+    code = "store:unreadable"
+
+
+class SessionHeld(StoreFault):
+    code = "store:session-held"
+
+
+class NoSuchRun(StoreFault):
+    code = "store:no-such-run"
+
+
+class NoSuchWake(StoreFault):
+    code = "store:no-such-wake"
+
+
+class NoSuchApproval(StoreFault):
+    code = "store:no-such-approval"
+
+
+class NoSuchLane(StoreFault):
+    code = "store:no-such-lane"
+
+
+class NoSuchRuntime(StoreFault):
+    code = "store:no-such-runtime"

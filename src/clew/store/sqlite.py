@@ -9,8 +9,10 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import QueuePool
 
+from clew.store.checkpointing import BACKSTOP, Checkpointer
 from clew.store.database import Operation
 from clew.store.faults import DiskFull, NotADatabase, StoreFault, Unreachable
+from clew.store.hints import Board, Pacer, Subscription
 from clew.store.holder import Holder
 from clew.store.writer import Writer
 
@@ -44,24 +46,47 @@ class SqliteDatabase:
         except DatabaseError as fault:
             self._engine.dispose()
             self._holder.release()
-            raise fault_of(fault, path) from fault
-        self._writer = Writer(self._engine)
+            raise fault_of(fault.orig or fault, path) from fault
+        self._board = Board()
+        self._pacer = Pacer(self._board.put)
+        self._checkpointer = Checkpointer(path)
+        self._writer = Writer(self._engine, self._pacer.put, self._explain)
 
     def write(self, operation: Operation[Result]) -> Future[Result]:
         return self._writer.submit(operation)
 
     def read(self, operation: Operation[Result]) -> Result:
         with self._engine.connect() as connection:
-            connection.exec_driver_sql("BEGIN")
+            raw: Any = connection.connection.driver_connection
+            raw.execute("BEGIN")
             try:
                 return operation(connection)
+            except (sqlite3.Error, DatabaseError) as fault:
+                raise self._explain(fault) from fault
             finally:
-                connection.exec_driver_sql("ROLLBACK")
+                raw.execute("ROLLBACK")
+
+    def subscribe(self) -> Subscription:
+        return self._board.subscribe()
+
+    def unsubscribe(self, reader: Subscription) -> None:
+        self._board.unsubscribe(reader)
 
     def close(self) -> None:
         self._writer.close()
+        self._checkpointer.close()
+        self._pacer.close()
         self._engine.dispose()
         self._holder.release()
+
+    def _explain(self, fault: Exception) -> Exception:
+        """What went wrong in words, where it is the file that failed; everything else goes through as it is."""
+        said = fault.orig if isinstance(fault, DatabaseError) else fault
+        name = getattr(said, "sqlite_errorname", "")
+        return fault_of(said, self._path) if name.startswith(_OF_THE_FILE) and said is not None else fault
+
+
+_OF_THE_FILE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_READONLY", "SQLITE_CANTOPEN")
 
 
 def _prepare(raw: sqlite3.Connection, _record: Any) -> None:
@@ -69,13 +94,14 @@ def _prepare(raw: sqlite3.Connection, _record: Any) -> None:
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA foreign_keys = ON")
+    raw.execute(f"PRAGMA wal_autocheckpoint = {BACKSTOP}")
 
 
-def fault_of(error: DatabaseError, path: Path) -> StoreFault:
+def fault_of(error: BaseException, path: Path) -> StoreFault:
     """What the driver says, in words and with what to do."""
-    said = str(error.orig)
+    said = str(error)
     if "disk is full" in said or "disk I/O error" in said:
         return DiskFull(f"The disk of {path} is full: {said}.", "Free some space; nothing that was answered is lost.")
     if "not a database" in said or "malformed" in said:
         return NotADatabase(f"{path} is damaged or no database: {said}.", "Restore a backup with `clew db restore`.")
-    return Unreachable(f"{path} cannot be opened: {said}.", "Check that the file and its directory can be written.")
+    return Unreachable(f"{path} cannot be used: {said}.", "Check that the file and its directory can be written.")

@@ -1,11 +1,12 @@
 """The tables. Constraints carry the promises, so that no code path can break them."""
 
+from collections.abc import Iterable
+
 from sqlalchemy import (
     CheckConstraint,
     Column,
     Float,
     ForeignKey,
-    ForeignKeyConstraint,
     Index,
     Integer,
     MetaData,
@@ -15,6 +16,9 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+
+from clew.kernel import LIVE as LIVE_STATES
+from clew.kernel import RUN_ENDS, WAKE_ENDS, AgentState, PermissionMode, WaitsFor, WakeState
 
 metadata = MetaData(
     naming_convention={
@@ -61,12 +65,33 @@ def _only(name: str, condition: str, *columns: str, unique: bool = False) -> Ind
     return Index(name, *columns, unique=unique, sqlite_where=text(condition), postgresql_where=text(condition))
 
 
-NOT_ENDED = "state IN ('queued', 'claimed', 'opening', 'running', 'waiting', 'stopping')"
-LIVE = "state IN ('claimed', 'opening', 'running', 'waiting', 'stopping')"
+# Whether a run is live or has ended is said by one column each, which an index can ask cheaply on every write;
+# checks on the table keep them in step with its state.
+LIVE = "lease_until IS NOT NULL"
+NOT_ENDED = "ended_at IS NULL"
+
+
+def _one_of(column: str, values: Iterable[str]) -> str:
+    """Spelled out, because SQLite builds a table for every IN of every write."""
+    return "(" + " OR ".join(f"{column} = '{value}'" for value in sorted(values)) + ")"
+
+
+def _in_step(column: str, states: Iterable[str]) -> str:
+    """The column is there exactly in these states."""
+    return f"{_one_of('state', states)} = ({column} IS NOT NULL)"
+
 
 meta = Table("meta", metadata, Column("key", Text, primary_key=True), _text("value"))
 
-machines = Table("machines", metadata, _id(), _text("name"), _time("seen_at"))
+machines = Table(
+    "machines",
+    metadata,
+    _id(),
+    _text("name"),
+    # Below which directory it makes workspaces; none is made where nothing is named.
+    _maybe("root"),
+    _time("seen_at"),
+)
 
 runtimes = Table(
     "runtimes",
@@ -83,7 +108,17 @@ runtimes = Table(
     CheckConstraint("max_live >= 0", "max_live"),
 )
 
-projects = Table("projects", metadata, _id(), _text("name"), _text("source"), _text("settings", "{}"))
+projects = Table(
+    "projects",
+    metadata,
+    _id(),
+    _text("name"),
+    # A directory of one machine, or with no machine an address that all of them reach.
+    _text("source"),
+    _points_to("machine_id", "machines.id", nullable=True),
+    _maybe("mode_limit"),
+    _text("settings", "{}"),
+)
 
 agents = Table(
     "agents",
@@ -101,8 +136,8 @@ agents = Table(
     _number("max_live", 1),
     _text("home"),
     UniqueConstraint("name"),
-    CheckConstraint("mode IN ('read', 'ask', 'edit', 'full')", "mode"),
-    CheckConstraint("state IN ('active', 'paused', 'archived')", "state"),
+    CheckConstraint(_one_of("mode", PermissionMode), "mode"),
+    CheckConstraint(_one_of("state", AgentState), "state"),
 )
 
 threads = Table(
@@ -113,8 +148,7 @@ threads = Table(
     _text("title", ""),
     _points_to("project_id", "projects.id", nullable=True),
     _text("state", "open"),
-    # The last entry of its journal.
-    _number("head"),
+    _maybe("mode_limit"),
     _time("created_at", nullable=False),
 )
 
@@ -130,9 +164,14 @@ journal = Table(
     _maybe("account"),
     _text("body"),
     _number("size"),
+    # Ties a tool's call to its result.
+    _maybe("pair"),
+    _maybe("run_id"),
     _time("at", nullable=False),
     PrimaryKeyConstraint("thread_id", "seq"),
     CheckConstraint("seq > 0", "seq"),
+    # A thread's entries lie together, so that a page of them is read in one go.
+    sqlite_with_rowid=False,
 )
 
 lanes = Table(
@@ -143,6 +182,7 @@ lanes = Table(
     _points_to("thread_id", "threads.id"),
     _text("overlap", "queue"),
     _points_to("runtime_id", "runtimes.id", nullable=True),
+    # Where it works; its memory, not a session's, so that losing a conversation never loses the place.
     _maybe("workspace_id"),
     # Where its history begins since its last fresh start.
     _number("floor_generation"),
@@ -183,16 +223,31 @@ runs = Table(
     # A live run takes a place of its agent and one of its runtime; the index below lets no place be taken twice.
     Column("agent_place", Integer),
     Column("runtime_place", Integer),
+    # The session it continues, or the id that its new one gets once it is pinned.
     _maybe("session_id"),
+    # The run whose own scope it works in; empty for the lane's.
+    _text("scope_run", ""),
     _number("prompt_sent"),
     _number("tool_ran"),
     _number("reopened"),
     _number("tries"),
+    # How many approvals it has asked for.
+    _number("asked"),
+    # What keeps a queued run from being claimed beside its time: nothing, or what it waits for, and why.
+    _text("hold", ""),
+    _maybe("hold_code"),
+    # What its agent said it opened, and how far into the journal it was told.
+    _maybe("landing"),
+    _maybe("claim"),
+    _number("told"),
+    # Why it is to be cancelled, while its agent is told to stop.
+    _maybe("stop_code"),
     _maybe("outcome"),
     _maybe("words"),
     _time("started_at"),
     _time("ended_at"),
-    CheckConstraint(f"({LIVE}) = (lease_until IS NOT NULL)", "live_has_lease"),
+    CheckConstraint(_in_step("lease_until", LIVE_STATES), "live_has_lease"),
+    CheckConstraint(_in_step("ended_at", RUN_ENDS), "ended_has_end"),
     CheckConstraint(
         f"NOT ({LIVE}) OR (agent_place IS NOT NULL AND runtime_place IS NOT NULL AND runtime_id IS NOT NULL)",
         "live_has_places",
@@ -201,7 +256,9 @@ runs = Table(
     _only("uq_runs_session_live", f"session_id IS NOT NULL AND {LIVE}", "session_id", unique=True),
     _only("uq_runs_agent_place", LIVE, "agent_id", "agent_place", unique=True),
     _only("uq_runs_runtime_place", LIVE, "runtime_id", "runtime_place", unique=True),
-    _only("ix_runs_queue", "state = 'queued'", "runtime_id", "rank"),
+    CheckConstraint(_one_of("hold", ("", *WaitsFor)), "hold"),
+    _only("ix_runs_queue", "state = 'queued' AND hold <> 'person'", "runtime_id", "rank", "id"),
+    _only("ix_runs_held", "state = 'queued' AND hold <> ''", "queued_at"),
     _only("ix_runs_lease", LIVE, "lease_until"),
     Index("ix_runs_lane", "lane_id", "queued_at"),
     _only("ix_runs_started", "started_at IS NOT NULL", "agent_id", "started_at"),
@@ -218,9 +275,12 @@ wakes = Table(
     _maybe("origin_agent"),
     _number("origin_depth"),
     _text("freshness", "follow-policy"),
+    # The scope it is served in: empty for the lane's, 'own' for one of its run's own, later that run's id.
+    _text("scope", ""),
     _maybe("resume_run"),
     _number("priority"),
-    _text("entries", "[]"),
+    # The journal entry it wants answered; none when zero.
+    _number("entry"),
     _maybe("route"),
     _maybe("dedupe_key"),
     _time("accepted_at", nullable=False),
@@ -233,11 +293,11 @@ wakes = Table(
     _text("code"),
     _text("words"),
     _time("ended_at"),
-    CheckConstraint("state IN ('pending', 'claimed', 'served', 'skipped', 'cancelled')", "state"),
-    CheckConstraint("state NOT IN ('claimed', 'served') OR run_id IS NOT NULL", "carried_by_a_run"),
+    CheckConstraint(_one_of("state", WakeState), "state"),
+    CheckConstraint(f"NOT {_one_of('state', ('claimed', 'served'))} OR run_id IS NOT NULL", "carried_by_a_run"),
     CheckConstraint("code <> '' AND words <> ''", "has_a_reason"),
-    CheckConstraint("(state IN ('served', 'skipped', 'cancelled')) = (ended_at IS NOT NULL)", "ends_once"),
-    UniqueConstraint("dedupe_key"),
+    CheckConstraint(_in_step("ended_at", WAKE_ENDS), "ends_once"),
+    _only("uq_wakes_dedupe_key", "dedupe_key IS NOT NULL", "dedupe_key", unique=True),
     _only("ix_wakes_pending", "state = 'pending'", "lane_id", "accepted_at"),
     Index("ix_wakes_run", "run_id"),
 )
@@ -269,12 +329,23 @@ sessions = Table(
     _number("turns"),
     _number("tokens"),
     _number("size"),
+    # The run it came from, or when a person put it under the lane.
     _points_to("run_id", "runs.id", nullable=True),
     _time("adopted_at"),
     _time("born_at", nullable=False),
     _time("proven_at"),
+    # Its newest archive.
+    _maybe("archive_id"),
+    # A lane that goes back to an earlier session appends a record of it; only the newest one stands for the session.
+    _number("superseded"),
     UniqueConstraint("lane_id", "scope_run", "generation"),
-    UniqueConstraint("runtime_id", "native_id"),
+    _only(
+        "uq_sessions_native",
+        f"superseded = 0 AND runtime_id <> '{UNKNOWN_RUNTIME}'",
+        "runtime_id",
+        "native_id",
+        unique=True,
+    ),
     CheckConstraint("run_id IS NOT NULL OR adopted_at IS NOT NULL", "comes_from_somewhere"),
     CheckConstraint("generation > 0", "generation"),
     CheckConstraint("native_id <> '' AND directory <> ''", "can_be_found"),
@@ -290,6 +361,7 @@ events = Table(
     _text("body"),
     _time("at", nullable=False),
     PrimaryKeyConstraint("run_id", "seq"),
+    sqlite_with_rowid=False,
 )
 
 decisions = Table(
@@ -303,21 +375,20 @@ decisions = Table(
     _text("record"),
     _time("at", nullable=False),
     PrimaryKeyConstraint("run_id", "attempt", "step"),
-    Index("ix_decisions_at", "at"),
 )
 
 landings = Table(
     "landings",
     metadata,
-    Column("run_id", Text, nullable=False),
+    _points_to("run_id", "runs.id"),
     _number("attempt"),
     _number("step"),
-    _text("claim"),
+    # What an agent opened that was not what was planned, and why it was refused. What was taken is with its run,
+    # what agents answered to probes with the decision.
     _text("landing"),
-    _text("differences", "[]"),
+    _text("words"),
     _time("at", nullable=False),
     PrimaryKeyConstraint("run_id", "attempt", "step"),
-    ForeignKeyConstraint(["run_id"], ["runs.id"]),
 )
 
 approvals = Table(
@@ -329,6 +400,7 @@ approvals = Table(
     _text("question"),
     _text("state", "pending"),
     _maybe("answered_by"),
+    _time("expires_at"),
     _time("asked_at", nullable=False),
     _time("ended_at"),
     _only("ix_approvals_pending", "state = 'pending'", "run_id"),
@@ -349,6 +421,8 @@ schedules = Table(
     _number("idle_ticks"),
     _time("last_due"),
     _time("next_due"),
+    # Why it could not be read, when it could not.
+    _maybe("fault"),
     CheckConstraint("every IS NOT NULL OR cron IS NOT NULL", "has_a_rhythm"),
     _only("ix_schedules_due", "enabled = 1 AND next_due IS NOT NULL", "next_due"),
 )

@@ -1,7 +1,9 @@
 """The writer: one thread owns the only writing connection of a SQLite file, and commits what waits together."""
 
 import queue
+import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -10,12 +12,16 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 
 from clew.store.faults import Closed
+from clew.store.hints import Topics, take_hints
 
 Result = TypeVar("Result")
 Operation = Callable[[Connection], Result]
 
 MOST_AT_ONCE = 128
 """How many operations share one commit: enough to share the cost of the disk, few enough to answer soon."""
+
+LINGER = 0.0003
+"""Seconds to wait for callers that were just answered and are likely to come again, before the disk is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +34,15 @@ class Writer:
     """Callers hand in operations and wait for their answers; an answer is given after the commit, never before.
 
     Concurrent callers share one transaction and so one wait for the disk. Each operation stands in a savepoint
-    of its own: one that fails is undone alone.
+    of its own: one that fails is undone alone. `publish` is told what was touched, once it is durable.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(
+        self, engine: Engine, publish: Callable[[Topics], None], explain: Callable[[Exception], Exception]
+    ) -> None:
         self._engine = engine
+        self._publish = publish
+        self._explain = explain
         self._waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._open = True
         self._gate = threading.Lock()
@@ -58,18 +68,24 @@ class Writer:
 
     def _serve(self) -> None:
         with self._engine.connect() as connection:
-            while jobs := self._take():
-                _commit(connection, jobs)
+            answered = 0
+            while jobs := self._take(answered):
+                self._commit(connection, jobs)
+                answered = len(jobs)
 
-    def _take(self) -> list[_Job]:
+    def _take(self, answered: int) -> list[_Job]:
         """All that waits, up to the most at once; nothing when it is time to stop."""
         first = self._waiting.get()
         if first is None:
             return []
         jobs = [first]
+        # Who was answered last time and who waits now are all there are; alone, nobody waits for anybody.
+        crowd = min(answered + 1 + self._waiting.qsize(), MOST_AT_ONCE) if self._waiting.qsize() else 1
+        deadline = time.monotonic() + LINGER
         while len(jobs) < MOST_AT_ONCE:
+            left = deadline - time.monotonic() if len(jobs) < crowd else 0.0
             try:
-                job = self._waiting.get_nowait()
+                job = self._waiting.get(timeout=left) if left > 0 else self._waiting.get_nowait()
             except queue.Empty:
                 break
             if job is None:
@@ -79,39 +95,52 @@ class Writer:
             jobs.append(job)
         return jobs
 
+    def _commit(self, connection: Connection, jobs: list[_Job]) -> None:
+        wanted = [job for job in jobs if job.answer.set_running_or_notify_cancel()]
+        raw = _driver(connection)
+        topics: set[str] = set()
+        try:
+            raw.execute("BEGIN IMMEDIATE")
+            answers = [(job, *_in_savepoint(connection, raw, job.operation, topics)) for job in wanted]
+            raw.execute("COMMIT")
+        except BaseException as fault:  # noqa: BLE001 - whatever it is, the callers must hear of it
+            if raw.in_transaction:
+                raw.execute("ROLLBACK")
+            take_hints(connection)
+            # Nothing of this transaction was kept, so nobody may be told otherwise.
+            said = self._explain(fault) if isinstance(fault, Exception) else fault
+            for job in wanted:
+                job.answer.set_exception(said)
+            return
+        # A caller goes on as soon as its answer is there; the hints are for others.
+        for job, result, failed in answers:
+            if failed is None:
+                job.answer.set_result(result)
+            else:
+                job.answer.set_exception(self._explain(failed))
+        self._publish(frozenset(topics))
 
-def _commit(connection: Connection, jobs: list[_Job]) -> None:
-    wanted = [job for job in jobs if job.answer.set_running_or_notify_cancel()]
-    try:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        answers = [(job, *_in_savepoint(connection, job.operation)) for job in wanted]
-        connection.exec_driver_sql("COMMIT")
-    except BaseException as fault:  # noqa: BLE001 - whatever it is, the callers must hear of it
-        _roll_back(connection)
-        # Nothing of this transaction was kept, so nobody may be told otherwise.
-        for job in wanted:
-            job.answer.set_exception(fault)
-        return
-    for job, result, failed in answers:
-        if failed is None:
-            job.answer.set_result(result)
-        else:
-            job.answer.set_exception(failed)
 
-
-def _in_savepoint(connection: Connection, operation: Operation[Any]) -> tuple[Any, BaseException | None]:
-    connection.exec_driver_sql("SAVEPOINT operation")
+def _in_savepoint(
+    connection: Connection, raw: sqlite3.Connection, operation: Operation[Any], topics: set[str]
+) -> tuple[Any, Exception | None]:
+    raw.execute("SAVEPOINT operation")
     try:
         result = operation(connection)
-    except Exception as fault:  # noqa: BLE001 - handed to the caller of this operation
-        connection.exec_driver_sql("ROLLBACK TO operation")
-        connection.exec_driver_sql("RELEASE operation")
+    except Exception as fault:
+        take_hints(connection)
+        if not raw.in_transaction:
+            # The disk is full or broken, and SQLite has undone the whole transaction: all of it has failed.
+            raise
+        raw.execute("ROLLBACK TO operation")
+        raw.execute("RELEASE operation")
         return None, fault
-    connection.exec_driver_sql("RELEASE operation")
+    raw.execute("RELEASE operation")
+    topics |= take_hints(connection)
     return result, None
 
 
-def _roll_back(connection: Connection) -> None:
+def _driver(connection: Connection) -> sqlite3.Connection:
     raw = connection.connection.driver_connection
-    if raw is not None and raw.in_transaction:
-        connection.exec_driver_sql("ROLLBACK")
+    assert isinstance(raw, sqlite3.Connection)
+    return raw

@@ -2,7 +2,5 @@
 
 from alembic import context
 
-from clew.store.tables import metadata
-
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=False)
+context.configure(connection=context.config.attributes["connection"], transactional_ddl=False)
 context.run_migrations()

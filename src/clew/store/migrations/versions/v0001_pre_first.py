@@ -1,8 +1,8 @@
-"""The first schema, as it was: frozen in the SQL files beside this one."""
-
-from pathlib import Path
+"""The first schema: a lane points at its session. Frozen in the SQL files beside this one."""
 
 from alembic import op
+
+from clew.store.migrations.script import run_script
 
 revision = "0001_pre"
 down_revision = None
@@ -11,8 +11,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    dialect = op.get_bind().dialect.name
-    script = Path(__file__).with_name(f"v0001_{dialect}.sql").read_text(encoding="utf-8")
-    for statement in script.split(";\n"):
-        if statement.strip():
-            op.get_bind().exec_driver_sql(statement)
+    run_script(op.get_bind(), "v0001")

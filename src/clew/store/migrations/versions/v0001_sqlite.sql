@@ -1,6 +1,7 @@
 CREATE TABLE machines (
 	id TEXT NOT NULL,
 	name TEXT NOT NULL,
+	root TEXT,
 	seen_at FLOAT,
 	CONSTRAINT pk_machines PRIMARY KEY (id)
 );
@@ -9,14 +10,6 @@ CREATE TABLE meta (
 	"key" TEXT NOT NULL,
 	value TEXT NOT NULL,
 	CONSTRAINT pk_meta PRIMARY KEY ("key")
-);
-
-CREATE TABLE projects (
-	id TEXT NOT NULL,
-	name TEXT NOT NULL,
-	source TEXT NOT NULL,
-	settings TEXT DEFAULT '{}' NOT NULL,
-	CONSTRAINT pk_projects PRIMARY KEY (id)
 );
 
 CREATE TABLE routes (
@@ -38,6 +31,17 @@ CREATE TABLE tokens (
 	CONSTRAINT uq_tokens_digest UNIQUE (digest)
 );
 
+CREATE TABLE projects (
+	id TEXT NOT NULL,
+	name TEXT NOT NULL,
+	source TEXT NOT NULL,
+	machine_id TEXT,
+	mode_limit TEXT,
+	settings TEXT DEFAULT '{}' NOT NULL,
+	CONSTRAINT pk_projects PRIMARY KEY (id),
+	CONSTRAINT fk_projects_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id)
+);
+
 CREATE TABLE runtimes (
 	id TEXT NOT NULL,
 	machine_id TEXT NOT NULL,
@@ -49,20 +53,8 @@ CREATE TABLE runtimes (
 	seen_at FLOAT,
 	CONSTRAINT pk_runtimes PRIMARY KEY (id),
 	CONSTRAINT uq_runtimes_machine_id_provider_home UNIQUE (machine_id, provider, home),
-	CONSTRAINT ck_runtimes_max_live CHECK (max_live >= 0),
-	CONSTRAINT fk_runtimes_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id)
-);
-
-CREATE TABLE threads (
-	id TEXT NOT NULL,
-	kind TEXT NOT NULL,
-	title TEXT DEFAULT '' NOT NULL,
-	project_id TEXT,
-	state TEXT DEFAULT 'open' NOT NULL,
-	head INTEGER DEFAULT 0 NOT NULL,
-	created_at FLOAT NOT NULL,
-	CONSTRAINT pk_threads PRIMARY KEY (id),
-	CONSTRAINT fk_threads_project_id FOREIGN KEY(project_id) REFERENCES projects (id)
+	CONSTRAINT fk_runtimes_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id),
+	CONSTRAINT ck_runtimes_max_live CHECK (max_live >= 0)
 );
 
 CREATE TABLE agents (
@@ -79,10 +71,22 @@ CREATE TABLE agents (
 	max_live INTEGER DEFAULT 1 NOT NULL,
 	home TEXT NOT NULL,
 	CONSTRAINT pk_agents PRIMARY KEY (id),
+	CONSTRAINT fk_agents_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
+	CONSTRAINT ck_agents_state CHECK ((state = 'active' OR state = 'archived' OR state = 'paused')),
 	CONSTRAINT uq_agents_name UNIQUE (name),
-	CONSTRAINT ck_agents_mode CHECK (mode IN ('read', 'ask', 'edit', 'full')),
-	CONSTRAINT ck_agents_state CHECK (state IN ('active', 'paused', 'archived')),
-	CONSTRAINT fk_agents_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
+	CONSTRAINT ck_agents_mode CHECK ((mode = 'read' OR mode = 'ask' OR mode = 'edit' OR mode = 'full'))
+);
+
+CREATE TABLE threads (
+	id TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	title TEXT DEFAULT '' NOT NULL,
+	project_id TEXT,
+	state TEXT DEFAULT 'open' NOT NULL,
+	mode_limit TEXT,
+	created_at FLOAT NOT NULL,
+	CONSTRAINT pk_threads PRIMARY KEY (id),
+	CONSTRAINT fk_threads_project_id FOREIGN KEY(project_id) REFERENCES projects (id)
 );
 
 CREATE TABLE journal (
@@ -95,11 +99,14 @@ CREATE TABLE journal (
 	account TEXT,
 	body TEXT NOT NULL,
 	size INTEGER DEFAULT 0 NOT NULL,
+	pair TEXT,
+	run_id TEXT,
 	at FLOAT NOT NULL,
 	CONSTRAINT pk_journal PRIMARY KEY (thread_id, seq),
-	CONSTRAINT ck_journal_seq CHECK (seq > 0),
-	CONSTRAINT fk_journal_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id)
-);
+	CONSTRAINT fk_journal_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
+	CONSTRAINT ck_journal_seq CHECK (seq > 0)
+)
+ WITHOUT ROWID;
 
 CREATE TABLE lanes (
 	id TEXT NOT NULL,
@@ -111,10 +118,12 @@ CREATE TABLE lanes (
 	floor_generation INTEGER DEFAULT 0 NOT NULL,
 	floor_entry INTEGER DEFAULT 0 NOT NULL,
 	floor_kept TEXT DEFAULT '[]' NOT NULL,
+	session_native_id TEXT,
+	session_directory TEXT,
 	CONSTRAINT pk_lanes PRIMARY KEY (id),
-	CONSTRAINT uq_lanes_agent_id_thread_id UNIQUE (agent_id, thread_id),
 	CONSTRAINT fk_lanes_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
 	CONSTRAINT fk_lanes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
+	CONSTRAINT uq_lanes_agent_id_thread_id UNIQUE (agent_id, thread_id),
 	CONSTRAINT fk_lanes_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
 );
 
@@ -135,37 +144,50 @@ CREATE TABLE runs (
 	agent_place INTEGER,
 	runtime_place INTEGER,
 	session_id TEXT,
+	scope_run TEXT DEFAULT '' NOT NULL,
 	prompt_sent INTEGER DEFAULT 0 NOT NULL,
 	tool_ran INTEGER DEFAULT 0 NOT NULL,
 	reopened INTEGER DEFAULT 0 NOT NULL,
 	tries INTEGER DEFAULT 0 NOT NULL,
+	asked INTEGER DEFAULT 0 NOT NULL,
+	hold TEXT DEFAULT '' NOT NULL,
+	hold_code TEXT,
+	landing TEXT,
+	claim TEXT,
+	told INTEGER DEFAULT 0 NOT NULL,
+	stop_code TEXT,
 	outcome TEXT,
 	words TEXT,
 	started_at FLOAT,
 	ended_at FLOAT,
+	session_native_id TEXT,
 	CONSTRAINT pk_runs PRIMARY KEY (id),
-	CONSTRAINT ck_runs_live_has_lease CHECK ((state IN ('claimed', 'opening', 'running', 'waiting', 'stopping')) = (lease_until IS NOT NULL)),
-	CONSTRAINT ck_runs_live_has_places CHECK (NOT (state IN ('claimed', 'opening', 'running', 'waiting', 'stopping')) OR (agent_place IS NOT NULL AND runtime_place IS NOT NULL AND runtime_id IS NOT NULL)),
+	CONSTRAINT fk_runs_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
 	CONSTRAINT fk_runs_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
-	CONSTRAINT fk_runs_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
-	CONSTRAINT fk_runs_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
+	CONSTRAINT ck_runs_hold CHECK ((hold = '' OR hold = 'another-try' OR hold = 'person' OR hold = 'session-free')),
+	CONSTRAINT ck_runs_ended_has_end CHECK ((state = 'cancelled' OR state = 'failed' OR state = 'lost' OR state = 'succeeded') = (ended_at IS NOT NULL)),
+	CONSTRAINT ck_runs_live_has_lease CHECK ((state = 'claimed' OR state = 'opening' OR state = 'running' OR state = 'stopping' OR state = 'waiting') = (lease_until IS NOT NULL)),
+	CONSTRAINT ck_runs_live_has_places CHECK (NOT (lease_until IS NOT NULL) OR (agent_place IS NOT NULL AND runtime_place IS NOT NULL AND runtime_id IS NOT NULL)),
+	CONSTRAINT fk_runs_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id)
 );
+
+CREATE INDEX ix_runs_held ON runs (queued_at) WHERE state = 'queued' AND hold <> '';
 
 CREATE INDEX ix_runs_lane ON runs (lane_id, queued_at);
 
-CREATE INDEX ix_runs_lease ON runs (lease_until) WHERE state IN ('claimed', 'opening', 'running', 'waiting', 'stopping');
+CREATE INDEX ix_runs_lease ON runs (lease_until) WHERE lease_until IS NOT NULL;
 
-CREATE INDEX ix_runs_queue ON runs (runtime_id, rank) WHERE state = 'queued';
+CREATE INDEX ix_runs_queue ON runs (runtime_id, rank, id) WHERE state = 'queued' AND hold <> 'person';
 
 CREATE INDEX ix_runs_started ON runs (agent_id, started_at) WHERE started_at IS NOT NULL;
 
-CREATE UNIQUE INDEX uq_runs_agent_place ON runs (agent_id, agent_place) WHERE state IN ('claimed', 'opening', 'running', 'waiting', 'stopping');
+CREATE UNIQUE INDEX uq_runs_agent_place ON runs (agent_id, agent_place) WHERE lease_until IS NOT NULL;
 
-CREATE UNIQUE INDEX uq_runs_lane_not_ended ON runs (lane_id) WHERE state IN ('queued', 'claimed', 'opening', 'running', 'waiting', 'stopping');
+CREATE UNIQUE INDEX uq_runs_lane_not_ended ON runs (lane_id) WHERE ended_at IS NULL;
 
-CREATE UNIQUE INDEX uq_runs_runtime_place ON runs (runtime_id, runtime_place) WHERE state IN ('claimed', 'opening', 'running', 'waiting', 'stopping');
+CREATE UNIQUE INDEX uq_runs_runtime_place ON runs (runtime_id, runtime_place) WHERE lease_until IS NOT NULL;
 
-CREATE UNIQUE INDEX uq_runs_session_live ON runs (session_id) WHERE session_id IS NOT NULL AND state IN ('claimed', 'opening', 'running', 'waiting', 'stopping');
+CREATE UNIQUE INDEX uq_runs_session_live ON runs (session_id) WHERE session_id IS NOT NULL AND lease_until IS NOT NULL;
 
 CREATE TABLE schedules (
 	id TEXT NOT NULL,
@@ -180,9 +202,10 @@ CREATE TABLE schedules (
 	idle_ticks INTEGER DEFAULT 0 NOT NULL,
 	last_due FLOAT,
 	next_due FLOAT,
+	fault TEXT,
 	CONSTRAINT pk_schedules PRIMARY KEY (id),
-	CONSTRAINT ck_schedules_has_a_rhythm CHECK (every IS NOT NULL OR cron IS NOT NULL),
-	CONSTRAINT fk_schedules_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id)
+	CONSTRAINT fk_schedules_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
+	CONSTRAINT ck_schedules_has_a_rhythm CHECK (every IS NOT NULL OR cron IS NOT NULL)
 );
 
 CREATE INDEX ix_schedules_due ON schedules (next_due) WHERE enabled = 1 AND next_due IS NOT NULL;
@@ -211,6 +234,7 @@ CREATE TABLE approvals (
 	question TEXT NOT NULL,
 	state TEXT DEFAULT 'pending' NOT NULL,
 	answered_by TEXT,
+	expires_at FLOAT,
 	asked_at FLOAT NOT NULL,
 	ended_at FLOAT,
 	CONSTRAINT pk_approvals PRIMARY KEY (id),
@@ -230,8 +254,6 @@ CREATE TABLE decisions (
 	CONSTRAINT pk_decisions PRIMARY KEY (run_id, attempt, step),
 	CONSTRAINT fk_decisions_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
 );
-
-CREATE INDEX ix_decisions_at ON decisions (at);
 
 CREATE TABLE deliveries (
 	id TEXT NOT NULL,
@@ -257,56 +279,18 @@ CREATE TABLE events (
 	at FLOAT NOT NULL,
 	CONSTRAINT pk_events PRIMARY KEY (run_id, seq),
 	CONSTRAINT fk_events_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
-);
+)
+ WITHOUT ROWID;
 
 CREATE TABLE landings (
 	run_id TEXT NOT NULL,
 	attempt INTEGER DEFAULT 0 NOT NULL,
 	step INTEGER DEFAULT 0 NOT NULL,
-	claim TEXT NOT NULL,
 	landing TEXT NOT NULL,
-	differences TEXT DEFAULT '[]' NOT NULL,
+	words TEXT NOT NULL,
 	at FLOAT NOT NULL,
 	CONSTRAINT pk_landings PRIMARY KEY (run_id, attempt, step),
 	CONSTRAINT fk_landings_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
-);
-
-CREATE TABLE sessions (
-	id TEXT NOT NULL,
-	lane_id TEXT NOT NULL,
-	scope_run TEXT DEFAULT '' NOT NULL,
-	generation INTEGER DEFAULT 0 NOT NULL,
-	provider TEXT NOT NULL,
-	runtime_id TEXT NOT NULL,
-	native_id TEXT NOT NULL,
-	cursor TEXT NOT NULL,
-	directory TEXT NOT NULL,
-	real_directory TEXT,
-	account TEXT,
-	state TEXT DEFAULT 'healthy' NOT NULL,
-	begins INTEGER DEFAULT 0 NOT NULL,
-	also TEXT DEFAULT '[]' NOT NULL,
-	seen INTEGER DEFAULT 0 NOT NULL,
-	model TEXT,
-	mode TEXT,
-	instructions TEXT,
-	tools TEXT,
-	turns INTEGER DEFAULT 0 NOT NULL,
-	tokens INTEGER DEFAULT 0 NOT NULL,
-	size INTEGER DEFAULT 0 NOT NULL,
-	run_id TEXT,
-	adopted_at FLOAT,
-	born_at FLOAT NOT NULL,
-	proven_at FLOAT,
-	CONSTRAINT pk_sessions PRIMARY KEY (id),
-	CONSTRAINT uq_sessions_lane_id_scope_run_generation UNIQUE (lane_id, scope_run, generation),
-	CONSTRAINT uq_sessions_runtime_id_native_id UNIQUE (runtime_id, native_id),
-	CONSTRAINT ck_sessions_comes_from_somewhere CHECK (run_id IS NOT NULL OR adopted_at IS NOT NULL),
-	CONSTRAINT ck_sessions_generation CHECK (generation > 0),
-	CONSTRAINT ck_sessions_can_be_found CHECK (native_id <> '' AND directory <> ''),
-	CONSTRAINT fk_sessions_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
-	CONSTRAINT fk_sessions_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
-	CONSTRAINT fk_sessions_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
 );
 
 CREATE TABLE wakes (
@@ -318,9 +302,10 @@ CREATE TABLE wakes (
 	origin_agent TEXT,
 	origin_depth INTEGER DEFAULT 0 NOT NULL,
 	freshness TEXT DEFAULT 'follow-policy' NOT NULL,
+	scope TEXT DEFAULT '' NOT NULL,
 	resume_run TEXT,
 	priority INTEGER DEFAULT 0 NOT NULL,
-	entries TEXT DEFAULT '[]' NOT NULL,
+	entry INTEGER DEFAULT 0 NOT NULL,
 	route TEXT,
 	dedupe_key TEXT,
 	accepted_at FLOAT NOT NULL,
@@ -332,35 +317,20 @@ CREATE TABLE wakes (
 	words TEXT NOT NULL,
 	ended_at FLOAT,
 	CONSTRAINT pk_wakes PRIMARY KEY (id),
-	CONSTRAINT ck_wakes_state CHECK (state IN ('pending', 'claimed', 'served', 'skipped', 'cancelled')),
-	CONSTRAINT ck_wakes_carried_by_a_run CHECK (state NOT IN ('claimed', 'served') OR run_id IS NOT NULL),
+	CONSTRAINT ck_wakes_state CHECK ((state = 'cancelled' OR state = 'claimed' OR state = 'pending' OR state = 'served' OR state = 'skipped')),
 	CONSTRAINT ck_wakes_has_a_reason CHECK (code <> '' AND words <> ''),
-	CONSTRAINT ck_wakes_ends_once CHECK ((state IN ('served', 'skipped', 'cancelled')) = (ended_at IS NOT NULL)),
-	CONSTRAINT uq_wakes_dedupe_key UNIQUE (dedupe_key),
+	CONSTRAINT fk_wakes_run_id FOREIGN KEY(run_id) REFERENCES runs (id),
+	CONSTRAINT ck_wakes_ends_once CHECK ((state = 'cancelled' OR state = 'served' OR state = 'skipped') = (ended_at IS NOT NULL)),
+	CONSTRAINT ck_wakes_carried_by_a_run CHECK (NOT (state = 'claimed' OR state = 'served') OR run_id IS NOT NULL),
 	CONSTRAINT fk_wakes_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
-	CONSTRAINT fk_wakes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
-	CONSTRAINT fk_wakes_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
+	CONSTRAINT fk_wakes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id)
 );
 
 CREATE INDEX ix_wakes_pending ON wakes (lane_id, accepted_at) WHERE state = 'pending';
 
 CREATE INDEX ix_wakes_run ON wakes (run_id);
 
-CREATE TABLE archives (
-	id TEXT NOT NULL,
-	session_id TEXT NOT NULL,
-	format TEXT NOT NULL,
-	seen INTEGER DEFAULT 0 NOT NULL,
-	turns INTEGER DEFAULT 0 NOT NULL,
-	digest TEXT NOT NULL,
-	state TEXT DEFAULT 'ready' NOT NULL,
-	location TEXT NOT NULL,
-	at FLOAT NOT NULL,
-	CONSTRAINT pk_archives PRIMARY KEY (id),
-	CONSTRAINT fk_archives_session_id FOREIGN KEY(session_id) REFERENCES sessions (id)
-);
-
-CREATE INDEX ix_archives_session ON archives (session_id, at);
+CREATE UNIQUE INDEX uq_wakes_dedupe_key ON wakes (dedupe_key) WHERE dedupe_key IS NOT NULL;
 
 INSERT INTO machines (id, name) VALUES ('unknown', 'unknown');
 
@@ -369,4 +339,3 @@ INSERT INTO runtimes (id, machine_id, provider, home, max_live) SELECT id, id, n
 INSERT INTO meta (key, value) VALUES ('schema', '1');
 
 INSERT INTO meta (key, value) VALUES ('oldest-program', '1');
-

@@ -1,0 +1,140 @@
+"""What an agent says during a turn, in one small vocabulary for all providers. The raw event is kept beside it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from clew.kernel import ApprovalId, Instant, NativeId
+
+Raw = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEvent:
+    """`raw` is what the program itself sent, without secrets; empty where Clew made the event."""
+
+    raw: Raw = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Text(AgentEvent):
+    """What the agent says. `final` marks a whole message; the parts of one come before it without."""
+
+    text: str
+    final: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Thought(AgentEvent):
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted(AgentEvent):
+    """`command` or `file` is what it is about to run or touch, where the program says so."""
+
+    id: str
+    name: str
+    command: str | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished(AgentEvent):
+    id: str
+    ok: bool
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChanged(AgentEvent):
+    """The agent's own list of steps, each with its state as the program words it."""
+
+    steps: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Used(AgentEvent):
+    """What this turn has used so far; never a sum over turns, whatever the program reports."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked(AgentEvent):
+    id: ApprovalId
+    tool: str
+    words: str
+    command: str | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAsked(AgentEvent):
+    id: ApprovalId
+    words: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNamed(AgentEvent):
+    """The session's native id. `durable` once another process could find it: only then may it be pinned."""
+
+    native_id: NativeId
+    durable: bool
+
+
+class ErrorCode(StrEnum):
+    """Why a turn failed, as far as a retry depends on it."""
+
+    MODEL_UNREACHABLE = "model-unreachable"
+    MODEL_FAILED = "model-failed"
+    NOT_ALLOWED = "not-allowed"
+    USAGE_LIMIT = "usage-limit"
+    BAD_REQUEST = "bad-request"
+    PROGRAM_ENDED = "program-ended"
+    TOO_SLOW = "too-slow"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed(AgentEvent):
+    """The turn did not end well. `reset_at` is when a usage limit ends, where the program says so."""
+
+    code: ErrorCode
+    words: str
+    retryable: bool
+    reset_at: Instant | None = None
+
+
+class Ending(StrEnum):
+    COMPLETED = "completed"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Done(AgentEvent):
+    """The last event of a turn, always there and always last. `reply` is the agent's last message."""
+
+    ending: Ending
+    reply: str = ""
+
+
+Event = (
+    Text
+    | Thought
+    | ToolStarted
+    | ToolFinished
+    | PlanChanged
+    | Used
+    | ApprovalAsked
+    | QuestionAsked
+    | SessionNamed
+    | Failed
+    | Done
+)

@@ -1,0 +1,177 @@
+"""The port of agents: what every provider offers, whichever program is behind it.
+
+A provider knows nothing of threads, lanes or the store. It is asked for one program in one home; what it can do it
+declares (`Capabilities`), and what it does not declare is not asked of it.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from clew.kernel import (
+    AccountId,
+    Answer,
+    ApprovalId,
+    Capabilities,
+    Cursor,
+    Directory,
+    Instant,
+    Landing,
+    NativeId,
+    PermissionMode,
+    Probe,
+    ProviderName,
+)
+from clew.ports.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds. Some programs wait for ever on a model that does not answer; nothing here does."""
+
+    start: float = 60.0
+    answer: float = 30.0
+    silence: float = 600.0
+    close: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where one program lives and whose home it uses.
+
+    `program` is its command line; empty means that it is looked for. `home` are the environment variables that locate
+    the agent's own store: they are part of the runtime, and another home is another runtime. `environment` is what
+    else it gets, secrets among it: it is never logged and never on a command line. `options` are the provider's own.
+    """
+
+    program: tuple[str, ...] = ()
+    home: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    options: Mapping[str, str] = field(default_factory=dict)
+    deadlines: Deadlines = Deadlines()
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What is there. `missing` says why nothing is, and what to do; the rest is empty then.
+
+    `home` is the one text by which this home is known: the same home gives the same text on every start.
+    """
+
+    installed: bool
+    home: str
+    version: str = ""
+    program: tuple[str, ...] = ()
+    account: AccountId | None = None
+    models: tuple[str, ...] = ()
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSpec:
+    """What is to be opened. Without a cursor it is a new session, under `fresh_id` where the provider takes one.
+
+    With `fork` the cursor's history goes into a new session in `directory`. Mode, model and instructions are applied
+    every time: nothing is left over from an earlier opening.
+    """
+
+    directory: Directory
+    mode: PermissionMode
+    cursor: Cursor | None = None
+    fork: bool = False
+    fresh_id: NativeId | None = None
+    model: str | None = None
+    instructions: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSession:
+    """A session in the program's own store."""
+
+    cursor: Cursor
+    directory: Directory | None
+    title: str = ""
+    updated_at: Instant | None = None
+    turns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFile:
+    """A session as one file that another home can restore. `digest` is of its bytes; `turns` is the copy's own."""
+
+    path: Path
+    format: str
+    native_id: NativeId
+    digest: str
+    turns: int | None = None
+
+
+class LiveSession(Protocol):
+    """An open session. `landing` is what the agent itself said it opened, before any prompt went out."""
+
+    @property
+    def landing(self) -> Landing: ...
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """None until another process could find the session."""
+        ...
+
+    def turn(self, prompt: str) -> AsyncIterator[Event]:
+        """Send a prompt and follow the turn to its end. The last event is always `Done`."""
+        ...
+
+    async def interrupt(self) -> None:
+        """End the turn that is going, and what it runs. Nothing happens when none is."""
+        ...
+
+    async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
+        """Answer what the agent asked. False when it asks no more."""
+        ...
+
+    async def set_mode(self, mode: PermissionMode) -> PermissionMode:
+        """From the next turn on; what the agent confirms is returned. Raises when it cannot be applied."""
+        ...
+
+    async def set_model(self, model: str) -> None: ...
+
+    async def close(self) -> None:
+        """End its process and all it started. The session stays in the program's store."""
+        ...
+
+
+class Provider(Protocol):
+    @property
+    def name(self) -> ProviderName: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    async def discover(self) -> Discovery: ...
+
+    async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
+        """Ask for a session without opening it. "Missing" only by the program's own structured sign."""
+        ...
+
+    async def open(self, spec: OpenSpec) -> LiveSession:
+        """Open as told, or raise a fault and leave nothing behind."""
+        ...
+
+    async def sessions(self) -> Sequence[FoundSession]:
+        """Every session in this home, newest first."""
+        ...
+
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:
+        """Copy a session into a file, whole. The session is not changed."""
+        ...
+
+    async def restore(self, archive: Path, directory: Directory) -> Cursor:
+        """Put an archived session into this home, bound to that directory. What is damaged, foreign, loaded or has
+        diverged is refused with nothing changed; grants in it take no effect."""
+        ...
+
+    async def close(self) -> None:
+        """End every process this provider started."""
+        ...

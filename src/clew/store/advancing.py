@@ -1,0 +1,164 @@
+"""A run's next state as one statement: the kernel's table of runs, written as SQL and guarded by the fence."""
+
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    bindparam,
+    case,
+    false,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+)
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import LIVE, RUN_ENDS, RUN_TABLE, RunEvent, RunState
+from clew.store.clock import now
+from clew.store.dialect import greater
+from clew.store.statement import Row, Statement
+from clew.store.tables import agents, lanes, runs, runtimes, sessions
+
+_NOT_NEEDED = frozenset(
+    {"landing", "claim", "rank", "not_before", "claimed_by", "agent_place", "runtime_place", "hold", "hold_code"}
+)
+
+RUN_COLUMNS: tuple[ColumnElement[Any], ...] = (
+    *(column for column in runs.c if column.name not in _NOT_NEEDED),
+    select(lanes.c.thread_id).where(lanes.c.id == runs.c.lane_id).scalar_subquery().label("thread_id"),
+    select(runtimes.c.provider).where(runtimes.c.id == runs.c.runtime_id).scalar_subquery().label("provider"),
+    select(runtimes.c.account).where(runtimes.c.id == runs.c.runtime_id).scalar_subquery().label("account"),
+    select(agents.c.name).where(agents.c.id == runs.c.agent_id).scalar_subquery().label("agent_name"),
+    select(func.count())
+    .select_from(sessions)
+    .where(sessions.c.id == runs.c.session_id)
+    .scalar_subquery()
+    .label("pinned"),
+    now().label("now"),
+)
+"""A run with what else its operations need of it: its thread, who answers there, and whether its session is pinned."""
+
+Events = tuple[RunEvent, ...]
+
+_GRACE = 60.0
+
+
+@cache
+def targets(events: Events) -> dict[RunState, RunState]:
+    """From which states the events can happen one after the other, and where they lead."""
+    found: dict[RunState, RunState] = {}
+    for start in RunState:
+        state: RunState | None = start
+        for event in events:
+            state = None if state is None else RUN_TABLE.get((state, event))
+        if state is not None:
+            found[start] = state
+    return found
+
+
+def advance(
+    connection: Connection,
+    run: str,
+    attempt: int,
+    events: Events,
+    lease: float = _GRACE,
+    outcome: str | None = None,
+    words: str | None = None,
+    landing: str | None = None,
+    claim: str | None = None,
+    told: int | None = None,
+) -> Row | None:
+    """The run after the events, if that attempt holds it and they can happen to it; None when nothing was changed.
+
+    What is None stays as it is.
+    """
+    return _statement(events).first(
+        connection,
+        run=run,
+        attempt=attempt,
+        lease=lease,
+        outcome=outcome,
+        words=words,
+        landing=landing,
+        claim=claim,
+        told=told,
+    )
+
+
+@cache
+def _statement(events: Events) -> Statement:
+    return Statement(lambda dialect: _update(dialect, events))
+
+
+def _update(dialect: str, events: Events) -> ClauseElement:
+    to = targets(events)
+    live = [start.value for start, end in to.items() if end in LIVE]
+    ending = [start.value for start, end in to.items() if end in RUN_ENDS]
+    renewed = greater(dialect, runs.c.lease_until, now() + bindparam("lease", type_=runs.c.lease_until.type))
+    ends = _one_of(ending)
+    statement = (
+        runs.update()
+        .where(
+            runs.c.id == bindparam("run"),
+            runs.c.attempt == bindparam("attempt"),
+            _one_of([start.value for start in to]),
+        )
+        .values(
+            state=case(*((runs.c.state == _literal(start.value), _literal(end.value)) for start, end in to.items())),
+            lease_until=case((_one_of(live), renewed), else_=null()),
+            ended_at=case((ends, now()), else_=null()),
+            # A run that was being stopped ends for the reason it was stopped for.
+            outcome=case(
+                (ends, func.coalesce(runs.c.stop_code, bindparam("outcome", type_=runs.c.outcome.type))), else_=null()
+            ),
+            **{name: _unless_none(runs.c[name]) for name in ("words", "landing", "claim", "told")},
+            **_flags(events),
+        )
+    )
+    if RunEvent.REOPEN in events:
+        statement = statement.where(runs.c.tool_ran == _number(0), runs.c.reopened == _number(0))
+    return statement.returning(*RUN_COLUMNS)
+
+
+def _unless_none(column: Column[Any]) -> ColumnElement[Any]:
+    result: ColumnElement[Any] = func.coalesce(bindparam(column.name, type_=column.type), column)
+    return result
+
+
+def _flags(events: Events) -> dict[str, ColumnElement[int]]:
+    """How far the run has come, which decides what may be done again."""
+    flags: dict[str, ColumnElement[int]] = {}
+    for event in events:
+        match event:
+            case RunEvent.PROMPT:
+                flags["prompt_sent"] = _number(1)
+            case RunEvent.REOPEN:
+                # A session that refuses to be resumed has refused the prompt too.
+                flags["prompt_sent"], flags["reopened"] = _number(0), _number(1)
+            case RunEvent.TOOL:
+                flags["tool_ran"] = _number(1)
+            case RunEvent.ASK:
+                flags["tool_ran"], flags["asked"] = _number(1), runs.c.asked + 1
+            case _:
+                pass
+    return flags
+
+
+def _number(value: int) -> ColumnElement[int]:
+    result: ColumnElement[int] = literal_column(str(value))
+    return result
+
+
+def _literal(value: str) -> ColumnElement[str]:
+    result: ColumnElement[str] = literal_column(f"'{value}'")
+    return result
+
+
+def _one_of(states: list[str]) -> ColumnElement[bool]:
+    # Spelled out: SQLite builds a table for an IN each time.
+    return or_(false(), *(runs.c.state == _literal(state) for state in states))

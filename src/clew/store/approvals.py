@@ -1,0 +1,57 @@
+"""Answers to approvals: the first one counts, and none reaches a session that is gone."""
+
+from sqlalchemy import Connection, bindparam, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import LIVE as LIVE_STATES
+from clew.kernel import (
+    Answer,
+    Answered,
+    Approval,
+    ApprovalId,
+    ApprovalState,
+    RunId,
+    RunState,
+    answer,
+)
+from clew.store.clock import now
+from clew.store.faults import NoSuchApproval
+from clew.store.hints import hint_run
+from clew.store.statement import POSTGRESQL, Statement
+from clew.store.tables import approvals, runs
+
+
+def _read(dialect: str) -> ClauseElement:
+    statement = (
+        select(approvals, runs.c.state.label("run_state"), runs.c.attempt.label("run_attempt"), now().label("now"))
+        .join(runs, runs.c.id == approvals.c.run_id)
+        .where(approvals.c.id == bindparam("approval"))
+    )
+    return statement.with_for_update() if dialect == POSTGRESQL else statement
+
+
+_approval = Statement(_read)
+
+_settle = Statement(
+    lambda _: (
+        approvals.update()
+        .where(approvals.c.id == bindparam("approval"), text("approvals.state = 'pending'"))
+        .values(state=bindparam("state"), answered_by=bindparam("by"), ended_at=now())
+    )
+)
+
+
+def answer_approval(connection: Connection, approval: ApprovalId, given: Answer, by: str) -> Answered:
+    """One transaction. The daemon is told of the answer with its next report."""
+    row = _approval.first(connection, approval=approval)
+    if row is None:
+        raise NoSuchApproval(f"There is no approval {approval}.", "Name one that exists.")
+    asked = Approval(approval, RunId(row["run_id"]), row["attempt"], ApprovalState(row["state"]), row["expires_at"])
+    live = RunState(row["run_state"]) in LIVE_STATES
+    answered = answer(asked, given, row["run_attempt"] if live else None, row["now"])
+    if answered.approval.state is not asked.state:
+        _settle.count(
+            connection, approval=approval, state=answered.approval.state.value, by=by if answered.taken else None
+        )
+        hint_run(connection, asked.run)
+    return answered

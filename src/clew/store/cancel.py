@@ -1,0 +1,143 @@
+"""Cancelling: a run, a wake, or all that is pending in a lane. What is going is told to stop; it ends when it has."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, func, literal_column, null, select, text
+
+from clew.kernel import (
+    AgentId,
+    LaneId,
+    RunEvent,
+    RunId,
+    RunOutcome,
+    RunState,
+    ThreadId,
+    WakeEnd,
+    WakeEvent,
+    WakeId,
+    WakeState,
+    lane_id,
+    on_end,
+    wakes_on,
+)
+from clew.store.advancing import RUN_COLUMNS, advance
+from clew.store.clock import now, read_clock
+from clew.store.faults import NoSuchWake
+from clew.store.hints import hint_run, hint_thread
+from clew.store.refusing import read_run_row
+from clew.store.settling import Fate, settle
+from clew.store.statement import Statement
+from clew.store.tables import runs, wakes
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What became of it; `taken` is false when it had ended before."""
+
+    taken: bool
+    state: RunState | WakeState
+    words: str
+
+
+_stop = Statement(
+    lambda _: (
+        runs.update()
+        .where(runs.c.id == bindparam("run"), runs.c.stop_code.is_(None))
+        .values(stop_code=bindparam("code"), words=bindparam("words"))
+    )
+)
+
+_end_wakes = Statement(
+    lambda _: (
+        wakes.update()
+        .where(wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'"))
+        .values(
+            state=literal_column("'cancelled'"),
+            code=bindparam("code"),
+            words=bindparam("words"),
+            ended_at=now(),
+            run_id=null(),
+        )
+    )
+)
+
+_end_wake = Statement(
+    lambda _: (
+        wakes.update()
+        .where(wakes.c.id == bindparam("wake"), text("wakes.state = 'pending'"))
+        .values(state=literal_column("'cancelled'"), code=bindparam("code"), words=bindparam("words"), ended_at=now())
+        .returning(wakes.c.lane_id, wakes.c.thread_id)
+    )
+)
+
+_wake = Statement(lambda _: select(wakes).where(wakes.c.id == bindparam("wake")))
+
+_queued_run = Statement(
+    lambda _: select(*RUN_COLUMNS).where(runs.c.lane_id == bindparam("lane"), text("runs.state = 'queued'"))
+)
+
+_waiting = Statement(
+    lambda _: select(func.count().label("pending")).where(
+        wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'")
+    )
+)
+
+
+def cancel_run(connection: Connection, run: RunId, why: RunOutcome = RunOutcome.BY_USER) -> Cancelled:
+    """A run that is queued ends with what waits for it; one that is going is told to stop, and its wakes end now."""
+    found = read_run_row(connection, run)
+    words = why.fill()
+    row = advance(connection, run, found["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=words)
+    if row is None:
+        return Cancelled(False, RunState(found["state"]), f"Run {run} has already ended as {found['state']}.")
+    settlement = wakes_on(why)
+    end = settlement.why
+    if RunState(found["state"]) is RunState.QUEUED:
+        code, said = (why.code, words) if end is None else (end.code, end.fill())
+        _end_wakes.count(connection, lane=row["lane_id"], code=code, words=said)
+    else:
+        _stop.count(connection, run=run, code=why.code, words=words)
+    fate = Fate(settlement.wakes, why.code, words)
+    if settlement.wakes is WakeEvent.CANCEL and end is not None:
+        fate = Fate(settlement.wakes, end.code, end.fill())
+    settle(connection, row, fate)
+    return Cancelled(True, RunState(row["state"]), words)
+
+
+def cancel_wake(connection: Connection, wake: WakeId, end: WakeEnd = WakeEnd.BY_USER) -> Cancelled:
+    """A wake that no run has taken yet; with the last of them the run that waited for it ends too."""
+    receipt = on_end(wake, end, read_clock(connection))
+    row = _end_wake.first(connection, wake=wake, code=end.code, words=receipt.words)
+    if row is None:
+        found = _wake.first(connection, wake=wake)
+        if found is None:
+            raise NoSuchWake(f"There is no wake {wake}.", "Name one that exists.")
+        return Cancelled(False, WakeState(found["state"]), found["words"])
+    _end_idle_run(connection, LaneId(row["lane_id"]), RunOutcome.BY_USER)
+    hint_thread(connection, ThreadId(row["thread_id"]))
+    return Cancelled(True, WakeState.CANCELLED, receipt.words)
+
+
+def end_pending(connection: Connection, lane: LaneId, end: WakeEnd, outcome: RunOutcome) -> int:
+    """Every pending wake of a lane ends with that reason, and the run that waited for them; a run that is going goes
+    on. How many there were."""
+    ended = _end_wakes.count(connection, lane=lane, code=end.code, words=end.fill())
+    _end_idle_run(connection, lane, outcome)
+    return ended
+
+
+def reassign(connection: Connection, thread: ThreadId, old: AgentId, new: AgentId) -> int:
+    """The thread changes hands: what the former agent was still to do of it ends as reassigned."""
+    if old == new:
+        return 0
+    ended = end_pending(connection, lane_id(old, thread), WakeEnd.REASSIGNED, RunOutcome.REASSIGNED)
+    hint_thread(connection, thread)
+    return ended
+
+
+def _end_idle_run(connection: Connection, lane: LaneId, why: RunOutcome) -> None:
+    left = _waiting.first(connection, lane=lane)
+    queued = _queued_run.first(connection, lane=lane)
+    if queued is not None and (left is None or not left["pending"]):
+        advance(connection, queued["id"], queued["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=why.fill())
+        hint_run(connection, RunId(queued["id"]))

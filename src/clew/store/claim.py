@@ -1,0 +1,261 @@
+"""Claiming: queued runs of a runtime are taken with their lane's wakes, decided, and handed out as complete orders."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from clew.kernel import (
+    AgentId,
+    Carried,
+    EntrySeq,
+    Instant,
+    LaneId,
+    Outcome,
+    Patience,
+    Plan,
+    RouteKey,
+    RunId,
+    RuntimeId,
+    SessionId,
+    ThreadId,
+    WaitsFor,
+    Wake,
+    decide,
+    leased,
+    ready,
+)
+from clew.store import claim_sql as sql
+from clew.store.database import LostRace
+from clew.store.decisions import HELD, keep_decisions
+from clew.store.faults import Unreadable
+from clew.store.hints import hint_run, hint_thread
+from clew.store.journal import Entry, entries_between, read_entry
+from clew.store.naming import new_id
+from clew.store.places import remember_place
+from clew.store.rows import read_wake
+from clew.store.sessions import apply_marks
+from clew.store.situations import situation_of
+from clew.store.statement import Row
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """What a daemon asks for: work for these runtimes, so many runs at most. `by` names the daemon."""
+
+    by: str
+    runtimes: tuple[RuntimeId, ...]
+    most: int = 1
+    patience: Patience = Patience()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything a daemon needs to serve a run; it asks nothing back.
+
+    `attempt` is the fence that every report must carry. `session` is the id of the session to continue, or the one
+    that the new one gets. `entries` are those the session is to be told, in order.
+    """
+
+    run: RunId
+    attempt: int
+    lane: LaneId
+    thread: ThreadId
+    agent: AgentId
+    runtime: RuntimeId
+    lease_until: Instant
+    session: SessionId
+    plan: Plan
+    wakes: tuple[Wake, ...]
+    entries: tuple[Entry, ...]
+    route: RouteKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """The wakes a run takes, and the scope they are served in."""
+
+    wakes: tuple[Wake, ...]
+    scope_run: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A run that is claimed, before it is written."""
+
+    order: Order
+    row: Row
+    carried: _Load
+    agent_place: int
+    runtime_place: int
+
+
+def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
+    """One transaction: up to `most` queued runs become this daemon's, the earliest in rank first.
+
+    Safe to repeat: what an unanswered claim took comes back when its lease is over.
+    """
+    orders: list[Order] = []
+    for runtime in asked.runtimes:
+        wanted = asked.most - len(orders)
+        if wanted <= 0:
+            break
+        orders += _claim_for(connection, asked, runtime, wanted)
+    return tuple(orders)
+
+
+def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, wanted: int) -> list[Order]:
+    rows = sql.queued.rows(connection, runtime=runtime, most=wanted)
+    taken: list[_Taken] = []
+    places = _Places()
+    for group in _by_run(rows):
+        run = group[0]
+        at = places.free(run)
+        if at is None:
+            continue
+        try:
+            order = _decide(connection, asked, group)
+        except Unreadable as fault:
+            _hold(connection, run, WaitsFor.PERSON, fault.code, str(fault))
+            continue
+        if order is not None:
+            places.take(run, at)
+            taken.append(_Taken(order[0], run, order[1], *at))
+    _write(connection, asked, taken)
+    return [each.order for each in taken]
+
+
+def _by_run(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows of each run, one for every pending wake of its lane, in the order of the queue."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row["run_id"], []).append(row)
+    return list(groups.values())
+
+
+class _Places:
+    """The free places of each agent and runtime, as this claim fills them up."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, set[int]] = {}
+
+    def free(self, row: Row) -> tuple[int, int] | None:
+        agent = self._one(row["agent_id"], row["agent_taken"], row["agent_max_live"])
+        runtime = self._one(row["runtime_id"], row["runtime_taken"], row["runtime_max_live"])
+        return None if agent is None or runtime is None else (agent, runtime)
+
+    def take(self, row: Row, places: tuple[int, int]) -> None:
+        self._taken[row["agent_id"]].add(places[0])
+        self._taken[row["runtime_id"]].add(places[1])
+
+    def _one(self, owner: str, listed: str | None, most: int) -> int | None:
+        taken = self._taken.setdefault(owner, {int(each) for each in listed.split(",")} if listed else set())
+        if len(taken) >= most:
+            return None
+        # Any of them: two servers that claim at the same moment seldom choose the same one.
+        return random.choice([place for place in range(1, most + 1) if place not in taken])
+
+
+def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -> tuple[Order, _Load] | None:
+    row = group[0]
+    carried = _carried(group)
+    if not carried.wakes:
+        sql.park.count(connection, run=row["run_id"], until=min(each["wake_not_before"] or 0.0 for each in group))
+        return None
+    plan = decide(situation_of(connection, row, carried.wakes, carried.scope_run))
+    if plan.outcome is Outcome.HOLD:
+        waits = plan.waits_for or WaitsFor.ANOTHER_TRY
+        _hold(connection, row, waits, plan.reason.code, plan.words)
+        keep_decisions(connection, [(plan, row["run_id"], row["attempt"], HELD, row["now"])])
+        return None
+    apply_marks(connection, plan.marks)
+    if plan.workspace is not None and plan.workspace.id != row["workspace_id"]:
+        remember_place(connection, LaneId(row["lane_id"]), plan.workspace)
+    resumes = plan.outcome is Outcome.RESUME and plan.session is not None
+    session = plan.session.id if resumes and plan.session is not None else SessionId(new_id("ss"))
+    order = Order(
+        run=RunId(row["run_id"]),
+        attempt=row["attempt"] + 1,
+        lane=LaneId(row["lane_id"]),
+        thread=ThreadId(row["thread_id"]),
+        agent=AgentId(row["agent_id"]),
+        runtime=RuntimeId(row["runtime_id"]),
+        lease_until=leased(row["now"], asked.patience),
+        session=session,
+        plan=plan,
+        wakes=carried.wakes,
+        entries=_to_tell(connection, ThreadId(row["thread_id"]), plan, carried.entries),
+        route=plan.situation.demand.route,
+    )
+    return order, carried
+
+
+def _carried(group: Sequence[Row]) -> _Load:
+    """The ready wakes that are served in one scope: that of the first of them to arrive."""
+    rows = {row["wake_id"]: row for row in group}
+    due = ready([read_wake(row, "wake_") for row in group], group[0]["now"])
+    scope = rows[due[0].id]["wake_scope"] if due else ""
+    mine = tuple(wake for wake in due if rows[wake.id]["wake_scope"] == scope)
+    told = {seq: read_entry(rows[wake.id], "entry_") for wake in mine if (seq := rows[wake.id]["entry_seq"])}
+    scope_run = group[0]["run_id"] if scope == sql.OWN else scope
+    return _Load(mine, scope_run, tuple(told[seq] for seq in sorted(told)))
+
+
+def _to_tell(connection: Connection, thread: ThreadId, plan: Plan, own: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """What the session has not seen. The wakes' own entries came with the claim; the rest is read if there is any."""
+    at_hand = {entry.seq: entry for entry in own}
+    catch_up = plan.catch_up
+    missing = len(catch_up) - sum(seq in catch_up for seq in at_hand)
+    if missing > 0:
+        at_hand |= {each.seq: each for each in entries_between(connection, thread, catch_up.after, catch_up.through)}
+    for seq in (*plan.kept, *plan.act_on):
+        if seq not in at_hand:
+            at_hand |= {each.seq: each for each in entries_between(connection, thread, EntrySeq(seq - 1), seq)}
+    return tuple(at_hand[seq] for seq in sorted(at_hand))
+
+
+def _hold(connection: Connection, row: Row, waits: WaitsFor, code: str, words: str) -> None:
+    until = None if waits is WaitsFor.PERSON else row["now"] + sql.HELD_FOR[waits]
+    sql.hold.count(connection, run=row["run_id"], hold=waits.value, code=code, words=words, until=until)
+    hint_run(connection, RunId(row["run_id"]))
+
+
+def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken]) -> None:
+    if not taken:
+        return
+    carried = [
+        {
+            "run": each.order.run,
+            "wake": wake.id,
+            "scope": each.carried.scope_run,
+            "words": Carried.BY_RUN.fill(run=each.order.run),
+        }
+        for each in taken
+        for wake in each.carried.wakes
+    ]
+    if sql.carry.many(connection, carried) != len(carried):
+        raise LostRace("a wake was ended while its run was being claimed")
+    sql.take.many(
+        connection,
+        [
+            {
+                "run": each.order.run,
+                "lease": each.order.lease_until,
+                "by": asked.by,
+                "agent_at": each.agent_place,
+                "runtime_at": each.runtime_place,
+                "session": each.order.session,
+                "scope": each.carried.scope_run,
+                "now": each.row["now"],
+            }
+            for each in taken
+        ],
+    )
+    keep_decisions(
+        connection, [(each.order.plan, each.order.run, each.order.attempt, 0, each.row["now"]) for each in taken]
+    )
+    for each in taken:
+        hint_thread(connection, each.order.thread)
+        hint_run(connection, each.order.run)

@@ -1,0 +1,71 @@
+"""Decisions as they are kept: the situation, the plan and the trace, so that each can be shown and made again."""
+
+from collections.abc import Sequence
+
+import orjson
+from sqlalchemy import Connection, bindparam, select
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import RECORD_VERSION, Instant, Plan, RunId, plan_to_record
+from clew.store.dialect import insert_in
+from clew.store.statement import Row, Statement
+from clew.store.tables import decisions
+
+HELD = -1
+"""The step of a decision that held the run before it was claimed; there is one, the latest."""
+
+Decided = tuple[Plan, RunId, int, int, Instant]
+"""A plan with its run, the attempt, the step within it (0 is the claim's own) and when."""
+
+
+def _keep(dialect: str) -> ClauseElement:
+    names = ("run_id", "attempt", "step", "outcome", "code", "record", "at")
+    kept = insert_in(dialect, decisions).values({name: bindparam(name) for name in names})
+    return kept.on_conflict_do_update(
+        index_elements=[decisions.c.run_id, decisions.c.attempt, decisions.c.step],
+        set_={name: kept.excluded[name] for name in ("outcome", "code", "record", "at")},
+    )
+
+
+_keep_decision = Statement(_keep)
+
+_of_run = Statement(
+    lambda _: (
+        select(decisions).where(decisions.c.run_id == bindparam("run")).order_by(decisions.c.attempt, decisions.c.step)
+    )
+)
+
+
+def keep_decisions(connection: Connection, decided: Sequence[Decided]) -> None:
+    _keep_decision.many(
+        connection,
+        (
+            {
+                "run_id": run,
+                "attempt": attempt,
+                "step": step,
+                "outcome": plan.outcome.value,
+                "code": plan.reason.code,
+                "record": _record(plan),
+                "at": at,
+            }
+            for plan, run, attempt, step, at in decided
+        ),
+    )
+
+
+def _record(plan: Plan) -> str:
+    """What `clew.kernel.replay` reads, as `decision_to_record` would have it, but written in one go."""
+    whole = {"version": RECORD_VERSION, "situation": plan.situation, "plan": plan_to_record(plan)}
+    return orjson.dumps(whole, default=_plain).decode()
+
+
+def _plain(value: object) -> list[str]:
+    if isinstance(value, frozenset):
+        return sorted(map(str, value))
+    raise TypeError(f"{type(value).__name__} has no place in a record")
+
+
+def decisions_of(connection: Connection, run: RunId) -> list[Row]:
+    """Every decision of a run in order, as it is kept: `record` is what `clew.kernel.replay` takes."""
+    return _of_run.rows(connection, run=run)

@@ -1,0 +1,162 @@
+"""Leases: renewed while a daemon speaks of its runs, and settled when it no longer does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    FailureKind,
+    Heard,
+    Instant,
+    Patience,
+    RetryPolicy,
+    RunEvent,
+    RunId,
+    RunOutcome,
+    RunState,
+    RuntimeId,
+    WakeEvent,
+    standing,
+)
+from clew.store.advancing import advance
+from clew.store.clock import now
+from clew.store.finish import failure_of, lose
+from clew.store.settling import Fate, Usage, settle, told
+from clew.store.statement import POSTGRESQL, Row, Statement, among
+from clew.store.tables import LIVE, runs, runtimes
+
+MOST_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A run that a daemon believes to hold."""
+
+    run: RunId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """What a daemon is told of its runs: which it still holds, and which it must stop."""
+
+    held: frozenset[RunId]
+    stop: frozenset[RunId]
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    run: RunId
+    state: RunState
+    why: str
+
+
+_hear = Statement(
+    lambda dialect: runtimes.update().where(among(dialect, runtimes.c.id, "runtimes")).values(seen_at=now())
+)
+
+
+def _due(dialect: str) -> ClauseElement:
+    statement = (
+        select(
+            runs.c.id,
+            runs.c.attempt,
+            runs.c.state,
+            runs.c.lease_until,
+            runtimes.c.seen_at,
+            now().label("now"),
+        )
+        .join(runtimes, runtimes.c.id == runs.c.runtime_id)
+        .where(text(f"runs.{LIVE}"), runs.c.lease_until <= now())
+        .order_by(runs.c.lease_until)
+        .limit(bindparam("most"))
+    )
+    return statement.with_for_update(of=runs, skip_locked=True) if dialect == POSTGRESQL else statement
+
+
+due_leases = Statement(_due)
+
+_of_daemon = Statement(
+    lambda dialect: select(runs.c.id, runs.c.attempt).where(
+        text(f"runs.{LIVE}"), runs.c.claimed_by == bindparam("by"), among(dialect, runs.c.runtime_id, "runtimes")
+    )
+)
+
+
+def hear(connection: Connection, of: Sequence[RuntimeId]) -> None:
+    """The runtimes have spoken."""
+    _hear.count(connection, runtimes=list(of))
+
+
+def renew(
+    connection: Connection, of: Sequence[RuntimeId], held: Sequence[Held], patience: Patience | None = None
+) -> Renewed:
+    """One transaction for all runs of a daemon. A run that it holds no more is left out of the answer."""
+    hear(connection, of)
+    lease = (patience or Patience()).lease
+    kept, stop = set(), set()
+    for each in held:
+        row = advance(connection, each.run, each.attempt, (RunEvent.RENEW,), lease)
+        if row is not None:
+            kept.add(each.run)
+            if row["stop_code"] is not None:
+                stop.add(each.run)
+    return Renewed(frozenset(kept), frozenset(stop))
+
+
+def expire(
+    connection: Connection,
+    listening_since: Instant,
+    patience: Patience | None = None,
+    policy: RetryPolicy | None = None,
+    most: int = MOST_AT_ONCE,
+) -> tuple[Expired, ...]:
+    """Settle the runs whose lease is over and whose grace is too. A server that was down has heard nobody, so it says
+    since when it listens."""
+    patience = patience or Patience()
+    ended = []
+    for row in due_leases.rows(connection, most=most):
+        heard = Heard(row["seen_at"] or 0.0, listening_since)
+        opened = RunState(row["state"]) is not RunState.CLAIMED
+        found = standing(row["lease_until"], opened, heard, row["now"], patience)
+        if not found.kept:
+            ended.append(
+                _end(connection, row, RunEvent.LAPSE, RunOutcome.LEASE_LOST, found.words, policy or RetryPolicy())
+            )
+    return tuple(each for each in ended if each is not None)
+
+
+def settle_orphans(
+    connection: Connection,
+    by: str,
+    of: Sequence[RuntimeId],
+    held: Sequence[Held] = (),
+    policy: RetryPolicy | None = None,
+) -> tuple[Expired, ...]:
+    """A daemon was started anew: what it had going is settled at once, but for the runs it says it still holds."""
+    mine = {(each.run, each.attempt) for each in held}
+    ended = []
+    for row in _of_daemon.rows(connection, by=by, runtimes=list(of)):
+        if (row["id"], row["attempt"]) not in mine:
+            why = RunOutcome.RESTARTED
+            ended.append(_end(connection, row, RunEvent.RESTART, why, why.fill(), policy or RetryPolicy()))
+    hear(connection, of)
+    return tuple(each for each in ended if each is not None)
+
+
+def _end(
+    connection: Connection, due: Row, event: RunEvent, why: RunOutcome, words: str, policy: RetryPolicy
+) -> Expired | None:
+    row = advance(connection, due["id"], due["attempt"], (event,), outcome=why.code, words=words)
+    if row is None:
+        return None
+    state = RunState(row["state"])
+    if state is RunState.LOST:
+        told(connection, row, row["told"], Usage())
+        words = lose(connection, row, failure_of(row, FailureKind.INTERRUPTED, words), why, policy).words
+    else:
+        # Before the prompt nothing was done that could be done twice: the run itself goes back to the queue.
+        settle(connection, row, Fate(WakeEvent.RELEASE, why.code, words))
+    return Expired(RunId(row["id"]), state, words)

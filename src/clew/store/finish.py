@@ -1,0 +1,238 @@
+"""Finishing: a run's end, its session, the journal, its wakes and the lane's next run, in one transaction."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam
+
+from clew.kernel import (
+    AgentId,
+    Author,
+    AuthorKind,
+    EntrySeq,
+    Failure,
+    FailureKind,
+    Instant,
+    Mark,
+    RetryChoice,
+    RetryPolicy,
+    RunEvent,
+    RunId,
+    RunOutcome,
+    RunState,
+    Served,
+    SessionEvent,
+    SessionId,
+    ThreadId,
+    WaitsFor,
+    WakeEnd,
+    WakeEvent,
+    retry,
+)
+from clew.kernel import RuleReason as Why
+from clew.store import claim_sql
+from clew.store.advancing import advance
+from clew.store.journal import Said, append
+from clew.store.pinning import NewSession, pin_session
+from clew.store.refusing import why_refused
+from clew.store.sessions import apply_marks
+from clew.store.settling import Fate, Usage, settle, told
+from clew.store.statement import Row, Statement
+from clew.store.tables import runs
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The agent ended its turn. `reply` is what it said in the end, if it said anything."""
+
+    reply: str | None = None
+    size: int = 0
+    usage: Usage = Usage(turns=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It did not. `reset_at` is when a usage limit ends; a poisoned session is not to be used again."""
+
+    kind: FailureKind
+    why: str
+    reset_at: Instant | None = None
+    poisons: bool = False
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The claim is given back before any prompt went out, to be looked at again after a while or by a person."""
+
+    why: str
+    code: str
+    waits_for: WaitsFor = WaitsFor.ANOTHER_TRY
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """It was stopped: by a person at the agent itself, or because the server said so."""
+
+    why: str = ""
+    usage: Usage = Usage()
+
+
+End = Completed | Failed | Returned | Stopped
+
+_EVENTS: Mapping[type, RunEvent] = {
+    Completed: RunEvent.SUCCEED,
+    Failed: RunEvent.FAIL,
+    Returned: RunEvent.RETURN,
+    Stopped: RunEvent.STOPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """How a run ended. A session that was not pinned before is pinned with it."""
+
+    run: RunId
+    attempt: int
+    end: End
+    pin: NewSession | None = None
+    policy: RetryPolicy = RetryPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What became of the run. `taken` is false when this end came too late or from an attempt that holds it no more;
+    the same end told twice is taken."""
+
+    taken: bool
+    state: RunState
+    words: str
+    reply: EntrySeq | None = None
+    retry: RetryChoice | None = None
+
+
+_set_outcome = Statement(
+    lambda _: (
+        runs.update()
+        .where(runs.c.id == bindparam("run"))
+        .values(outcome=bindparam("outcome"), words=bindparam("words"))
+    )
+)
+
+
+def finish(connection: Connection, said: Finish) -> Finished:
+    """One transaction. The first end wins; whoever comes later is told of it. Safe to repeat."""
+    event = _EVENTS[type(said.end)]
+    outcome = _plain_outcome(said.end)
+    row = advance(
+        connection, said.run, said.attempt, (event,), outcome=outcome.code, words=outcome.fill(why=_why(said.end))
+    )
+    if row is None:
+        return _too_late(connection, said, event)
+    if said.pin is not None:
+        pin_session(connection, row, said.pin)
+        row = {**row, "pinned": 1}
+    match said.end:
+        case Completed():
+            return _completed(connection, row, said.end)
+        case Failed():
+            return _failed(connection, row, said.end, said.policy)
+        case Returned():
+            return _returned(connection, row, said.end)
+        case Stopped():
+            return _stopped(connection, row, said.end)
+
+
+def _plain_outcome(end: End) -> RunOutcome:
+    match end:
+        case Completed():
+            return RunOutcome.ANSWERED
+        case Failed():
+            return RunOutcome.GAVE_UP
+        case Returned():
+            return RunOutcome.RETURNED
+        case Stopped():
+            return RunOutcome.STOPPED
+
+
+def _why(end: End) -> str:
+    return "" if isinstance(end, Completed) else end.why
+
+
+def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished:
+    refused = why_refused(connection, said.run, said.attempt, event)
+    repeated = refused.run.attempt == said.attempt and refused.row["outcome"] == _plain_outcome(said.end).code
+    return Finished(repeated, refused.run.state, refused.row["words"] or "" if repeated else refused.words)
+
+
+def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
+    run = RunId(row["id"])
+    settle(connection, row, Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run)))
+    reply = None if end.reply is None else _say(connection, row, end.reply, end.size)
+    seen = EntrySeq(row["told"])
+    # Its own reply is seen too, unless somebody spoke in between: then it is told both, in order.
+    told(connection, row, reply if reply is not None and reply == seen + 1 else seen, end.usage)
+    return Finished(True, RunState(row["state"]), row["words"] or "", reply)
+
+
+def _failed(connection: Connection, row: Row, end: Failed, policy: RetryPolicy) -> Finished:
+    told(connection, row, EntrySeq(row["told"]), end.usage)
+    if end.poisons and row["pinned"]:
+        apply_marks(connection, [Mark(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
+    failure = failure_of(row, end.kind, end.why, end.reset_at)
+    choice = lose(connection, row, failure, RunOutcome.RETRYING, policy)
+    return Finished(True, RunState(row["state"]), choice.words, retry=choice)
+
+
+def lose(connection: Connection, row: Row, failure: Failure, again: RunOutcome, policy: RetryPolicy) -> RetryChoice:
+    """What follows a failure: its wakes wait for another try, or are given up with the reason."""
+    tries = row["tries"] + 1
+    choice = retry(failure, tries, policy, row["now"], random.random())
+    if choice.redo is None:
+        outcome = RunOutcome.GAVE_UP
+        fate = Fate(WakeEvent.CANCEL, WakeEnd.GAVE_UP.code, WakeEnd.GAVE_UP.fill(why=choice.words))
+    else:
+        outcome = again
+        until = None if choice.at is None or choice.at <= row["now"] else choice.at
+        fate = Fate(WakeEvent.RELEASE, again.code, again.fill(why=choice.words), until)
+    if RunState(row["state"]) is not RunState.CANCELLED:
+        _set_outcome.count(connection, run=row["id"], outcome=outcome.code, words=outcome.fill(why=choice.words))
+    settle(connection, row, fate, tries)
+    return choice
+
+
+def failure_of(row: Row, kind: FailureKind, why: str, reset_at: Instant | None = None) -> Failure:
+    """A failure with how far its run had come."""
+    return Failure(
+        kind,
+        why,
+        prompt_sent=bool(row["prompt_sent"]),
+        pinned=bool(row["pinned"]),
+        tool_ran=bool(row["tool_ran"]),
+        reopened=bool(row["reopened"]),
+        reset_at=reset_at,
+    )
+
+
+def _returned(connection: Connection, row: Row, end: Returned) -> Finished:
+    words = RunOutcome.RETURNED.fill(why=end.why)
+    settle(connection, row, Fate(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
+    if RunState(row["state"]) is RunState.QUEUED:
+        until = None if end.waits_for is WaitsFor.PERSON else row["now"] + claim_sql.HELD_FOR[end.waits_for]
+        claim_sql.hold.count(
+            connection, run=row["id"], hold=end.waits_for.value, code=end.code, words=end.why, until=until
+        )
+    return Finished(True, RunState(row["state"]), words)
+
+
+def _stopped(connection: Connection, row: Row, end: Stopped) -> Finished:
+    told(connection, row, EntrySeq(row["told"]), end.usage)
+    settle(connection, row, Fate(WakeEvent.CANCEL, WakeEnd.BY_USER.code, WakeEnd.BY_USER.fill()))
+    return Finished(True, RunState(row["state"]), row["words"] or "")
+
+
+def _say(connection: Connection, row: Row, reply: str, size: int) -> EntrySeq:
+    author = Author(AuthorKind.AGENT, row["agent_name"], AgentId(row["agent_id"]))
+    said = Said(author, reply, size, provider=row["provider"], account=row["account"], run=RunId(row["id"]))
+    return append(connection, ThreadId(row["thread_id"]), said)

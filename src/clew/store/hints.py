@@ -1,0 +1,122 @@
+"""Hints: that something changed, told soon and at most once in a while. Never the truth: readers also look by
+themselves now and then, so a hint that is lost costs time and nothing else."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from clew.kernel import RunId, RuntimeId, ThreadId
+
+PACE = 0.05
+"""Seconds between two hints of one server: what changes meanwhile is told together."""
+
+Topics = frozenset[str]
+
+_KEPT = "clew-hints"
+
+
+def hint_queue(connection: Connection, runtime: RuntimeId | None) -> None:
+    """A run waits for that runtime."""
+    _hint(connection, f"queue:{runtime or ''}")
+
+
+def hint_thread(connection: Connection, thread: ThreadId) -> None:
+    _hint(connection, f"thread:{thread}")
+
+
+def hint_run(connection: Connection, run: RunId) -> None:
+    _hint(connection, f"run:{run}")
+
+
+def _hint(connection: Connection, topic: str) -> None:
+    # Kept beside the connection until its transaction is committed: nobody is told of what did not happen.
+    connection.info.setdefault(_KEPT, set()).add(topic)
+
+
+def take_hints(connection: Connection) -> Topics:
+    """What the transaction touched; the next one starts with nothing."""
+    return frozenset(connection.info.pop(_KEPT, ()))
+
+
+@dataclass(slots=True)
+class Subscription:
+    """One reader's view: what was hinted at since it last looked."""
+
+    _bell: threading.Condition
+    _topics: set[str] = field(default_factory=set)
+
+    def wait(self, seconds: float) -> Topics:
+        """What was hinted at, as soon as there is something; nothing when the time is over: look all the same."""
+        with self._bell:
+            self._bell.wait_for(lambda: bool(self._topics), seconds)
+            topics, self._topics = frozenset(self._topics), set()
+            return topics
+
+    def put(self, topics: Topics) -> None:
+        with self._bell:
+            self._topics |= topics
+            self._bell.notify_all()
+
+
+class Board:
+    """Where hints are put up for all readers of this process."""
+
+    def __init__(self) -> None:
+        self._readers: list[Subscription] = []
+        self._gate = threading.Lock()
+
+    def subscribe(self) -> Subscription:
+        reader = Subscription(threading.Condition())
+        with self._gate:
+            self._readers.append(reader)
+        return reader
+
+    def unsubscribe(self, reader: Subscription) -> None:
+        with self._gate:
+            self._readers = [each for each in self._readers if each is not reader]
+
+    def put(self, topics: Topics) -> None:
+        with self._gate:
+            readers = list(self._readers)
+        for reader in readers:
+            reader.put(topics)
+
+
+class Pacer:
+    """Passes hints on, the first at once and all that come within the pace of it together."""
+
+    def __init__(self, send: Callable[[Topics], None], pace: float = PACE) -> None:
+        self._send = send
+        self._pace = pace
+        self._waiting: set[str] = set()
+        self._bell = threading.Condition()
+        self._open = True
+        self._thread = threading.Thread(target=self._serve, name="clew-hints", daemon=True)
+        self._thread.start()
+
+    def put(self, topics: Topics) -> None:
+        if topics:
+            with self._bell:
+                self._waiting |= topics
+                self._bell.notify()
+
+    def close(self) -> None:
+        with self._bell:
+            self._open = False
+            self._bell.notify()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while True:
+            with self._bell:
+                self._bell.wait_for(lambda: self._waiting or not self._open)
+                topics, self._waiting = frozenset(self._waiting), set()
+                going = self._open
+            if topics:
+                self._send(topics)
+            if not going:
+                return
+            time.sleep(self._pace)

@@ -1,0 +1,138 @@
+"""The journal: a thread's entries, in order and without a gap."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from clew.kernel import (
+    AccountId,
+    AgentId,
+    Author,
+    AuthorKind,
+    EntrySeq,
+    Instant,
+    JournalEntry,
+    ProviderName,
+    RunId,
+    ThreadId,
+)
+from clew.store.clock import now
+from clew.store.dialect import insert_in
+from clew.store.statement import Row, Statement
+from clew.store.tables import journal
+
+MOST_ENTRIES = 500
+"""How many entries are read at once: the newest ones. Who wants earlier ones asks for the page before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What somebody wrote. `provider` and `account` are those an agent used while it wrote."""
+
+    author: Author
+    body: str
+    size: int = 0
+    pair: str | None = None
+    provider: ProviderName | None = None
+    account: AccountId | None = None
+    run: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry as it is kept: its facts, its text, and when it was written."""
+
+    facts: JournalEntry
+    body: str
+    at: Instant
+    run: RunId | None = None
+
+    @property
+    def seq(self) -> EntrySeq:
+        return self.facts.seq
+
+
+_COLUMNS = ("thread_id", "seq", "author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair")
+
+# The next place is taken by inserting it: whoever loses the race for it meets the primary key, and runs again.
+_append = Statement(
+    lambda dialect: (
+        insert_in(dialect, journal)
+        .from_select(
+            [*_COLUMNS, "run_id", "at"],
+            select(
+                bindparam("thread_id", type_=journal.c.thread_id.type),
+                func.coalesce(func.max(journal.c.seq), 0) + 1,
+                *(bindparam(name, type_=journal.c[name].type) for name in _COLUMNS[2:]),
+                bindparam("run_id", type_=journal.c.run_id.type),
+                now(),
+            ).where(journal.c.thread_id == bindparam("thread_id")),
+        )
+        .returning(journal.c.seq)
+    )
+)
+
+_between = Statement(
+    lambda _: (
+        select(journal)
+        .where(
+            journal.c.thread_id == bindparam("thread"),
+            journal.c.seq > bindparam("after"),
+            journal.c.seq <= bindparam("through"),
+        )
+        .order_by(journal.c.seq.desc())
+        .limit(bindparam("most"))
+    )
+)
+
+
+def append(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq:
+    row = _append.first(
+        connection,
+        thread_id=thread,
+        author_kind=said.author.kind.value,
+        author_name=said.author.name,
+        agent_id=said.author.agent,
+        provider=said.provider,
+        account=said.account,
+        body=said.body,
+        size=said.size,
+        pair=said.pair,
+        run_id=said.run,
+    )
+    assert row is not None, "an insert of one row returns one row"
+    return EntrySeq(row["seq"])
+
+
+def entries_between(
+    connection: Connection, thread: ThreadId, after: EntrySeq, through: EntrySeq, most: int = MOST_ENTRIES
+) -> tuple[Entry, ...]:
+    """The entries after one and up to another, in order; the newest of them when there are more than `most`."""
+    rows = _between.rows(connection, thread=thread, after=after, through=through, most=most)
+    return tuple(read_entry(row) for row in reversed(rows))
+
+
+def entries_page(
+    connection: Connection, thread: ThreadId, before: EntrySeq | None = None, most: int = 50
+) -> Sequence[Entry]:
+    """A thread as a page shows it: its last entries, or the ones before a given one."""
+    through = EntrySeq(2**31 - 1) if before is None else EntrySeq(before - 1)
+    return entries_between(connection, thread, EntrySeq(0), through, most)
+
+
+def read_entry(row: Row, prefix: str = "") -> Entry:
+    """The entry in columns of that prefix."""
+    agent = row[f"{prefix}agent_id"]
+    author = Author(
+        AuthorKind(row[f"{prefix}author_kind"]), row[f"{prefix}author_name"], None if agent is None else AgentId(agent)
+    )
+    facts = JournalEntry(
+        EntrySeq(row[f"{prefix}seq"]),
+        row[f"{prefix}size"],
+        author,
+        row[f"{prefix}pair"],
+        row[f"{prefix}provider"],
+        row[f"{prefix}account"],
+    )
+    return Entry(facts, row[f"{prefix}body"], row[f"{prefix}at"], row[f"{prefix}run_id"])

@@ -1,0 +1,253 @@
+"""Pinning: a run says which session it is in, and the lane gains a generation. Session, runtime and run are one row."""
+
+import json
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, func, literal_column, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    NOTHING_SEEN,
+    AccountId,
+    Cursor,
+    Directory,
+    EntrySeq,
+    Floor,
+    Instant,
+    NativeId,
+    Pin,
+    PinReason,
+    RunId,
+    RuntimeId,
+    SessionId,
+    pin,
+    write_cursor,
+)
+from clew.store.clock import now
+from clew.store.dialect import greater, insert_in
+from clew.store.faults import SessionHeld
+from clew.store.naming import new_id
+from clew.store.statement import Row, Statement
+from clew.store.tables import UNKNOWN_RUNTIME, lanes, runs, sessions
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session that its agent can find again from another process: only then is it pinned.
+
+    It was told the journal after `begins`, and of what came before only `also`. `floor` is the plan's, when it cut
+    the lane's history off.
+    """
+
+    cursor: Cursor
+    directory: Directory
+    account: AccountId | None = None
+    begins: EntrySeq = NOTHING_SEEN
+    also: tuple[EntrySeq, ...] = ()
+    floor: Floor | None = None
+    model: str | None = None
+    mode: str | None = None
+    instructions: str | None = None
+    tools: str | None = None
+
+
+_COLUMNS = (
+    "id",
+    "lane_id",
+    "scope_run",
+    "provider",
+    "runtime_id",
+    "native_id",
+    "cursor",
+    "directory",
+    "real_directory",
+    "account",
+    "begins",
+    "also",
+    "seen",
+    "model",
+    "mode",
+    "instructions",
+    "tools",
+    "turns",
+    "tokens",
+    "size",
+    "run_id",
+    "adopted_at",
+)
+
+
+def _append(dialect: str) -> ClauseElement:
+    """The next generation of its lane and scope; nothing when another record stands for that session."""
+    values = {name: bindparam(name, type_=sessions.c[name].type) for name in _COLUMNS}
+    own = (sessions.c.lane_id == values["lane_id"], sessions.c.scope_run == values["scope_run"])
+    appended = insert_in(dialect, sessions).from_select(
+        [*_COLUMNS, "generation", "born_at"],
+        select(*values.values(), func.coalesce(func.max(sessions.c.generation), 0) + 1, now()).where(*own),
+    )
+    return appended.on_conflict_do_nothing(
+        index_elements=[sessions.c.runtime_id, sessions.c.native_id],
+        index_where=text(f"superseded = 0 AND runtime_id <> '{UNKNOWN_RUNTIME}'"),
+    ).returning(sessions.c.id, sessions.c.generation)
+
+
+append_session = Statement(_append)
+
+holder_of = Statement(
+    lambda _: (
+        select(sessions, lanes.c.thread_id)
+        .join(lanes, lanes.c.id == sessions.c.lane_id)
+        .where(
+            sessions.c.runtime_id == bindparam("runtime"),
+            sessions.c.native_id == bindparam("native"),
+            text(f"sessions.superseded = 0 AND sessions.runtime_id <> '{UNKNOWN_RUNTIME}'"),
+        )
+    )
+)
+
+_newest = Statement(
+    lambda _: (
+        select(sessions, runs.c.queued_at)
+        .outerjoin(runs, runs.c.id == sessions.c.run_id)
+        .where(sessions.c.lane_id == bindparam("lane"), sessions.c.scope_run == bindparam("scope"))
+        .order_by(sessions.c.generation.desc())
+        .limit(1)
+    )
+)
+
+supersede = Statement(
+    lambda _: sessions.update().where(sessions.c.id == bindparam("session")).values(superseded=literal_column("1"))
+)
+
+_point = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(session_id=bindparam("session")))
+
+
+def _lower(dialect: str) -> ClauseElement:
+    newest = (
+        select(func.coalesce(func.max(sessions.c.generation), 0))
+        .where(
+            sessions.c.lane_id == bindparam("lane"),
+            sessions.c.scope_run == literal_column("''"),
+            sessions.c.id != bindparam("session"),
+        )
+        .scalar_subquery()
+    )
+    return (
+        lanes.update()
+        .where(lanes.c.id == bindparam("lane"))
+        .values(
+            floor_generation=greater(dialect, newest, bindparam("generation", type_=lanes.c.floor_generation.type)),
+            floor_entry=bindparam("entry"),
+            floor_kept=bindparam("kept"),
+        )
+    )
+
+
+_set_floor = Statement(_lower)
+
+
+def pin_session(connection: Connection, row: Row, new: NewSession) -> PinReason:
+    """Write down the run's session, if the run is still the one to say so. `row` is the run as it is now."""
+    if row["ended_at"] is not None and _is_late(connection, row, new):
+        return PinReason.LATE
+    planned = SessionId(row["session_id"])
+    # An agent that changes its session within a run leaves one generation behind and starts another.
+    session = SessionId(new_id("ss")) if row["pinned"] else planned
+    appended = append_session.first(connection, **_values(row, new, session))
+    if appended is None:
+        return _known(connection, row, new)
+    if session != planned:
+        _point.count(connection, run=row["id"], session=session)
+    if new.floor is not None:
+        _keep_floor(connection, row, new.floor, session)
+    return PinReason.FIRST if appended["generation"] == 1 else PinReason.NEW_GENERATION
+
+
+def _is_late(connection: Connection, row: Row, new: NewSession) -> bool:
+    """A run that has ended may fill an empty slot; it never replaces what a newer run has pinned."""
+    newest = _newest.first(connection, lane=row["lane_id"], scope=row["scope_run"])
+    held = None if newest is None else _pin(newest["run_id"], newest["queued_at"], newest["native_id"], newest)
+    return pin(held, _pin(row["id"], row["queued_at"], new.cursor.native_id, row)).reason is PinReason.LATE
+
+
+def _pin(run: str | None, queued_at: Instant | None, native: str, row: Row) -> Pin:
+    order = 0 if queued_at is None else int(queued_at * 1_000_000)
+    # Where it works has no say in which pin is the newer one.
+    return Pin(RunId(run or ""), order, NativeId(native), RuntimeId(row["runtime_id"]), Directory("/"))
+
+
+def _known(connection: Connection, row: Row, new: NewSession) -> PinReason:
+    """Another record stands for that session: the lane's own is the same one, any other's stays theirs."""
+    known = holder_of.first(connection, runtime=row["runtime_id"], native=new.cursor.native_id)
+    if known is None or (known["lane_id"], known["scope_run"]) != (row["lane_id"], row["scope_run"]):
+        raise held_by_another(new.cursor.native_id, known)
+    newest = _newest.first(connection, lane=row["lane_id"], scope=row["scope_run"])
+    if newest is not None and newest["id"] == known["id"]:
+        if row["session_id"] != known["id"]:
+            _point.count(connection, run=row["id"], session=known["id"])
+        return PinReason.SAME
+    _go_back(connection, row, known)
+    return PinReason.NEW_GENERATION
+
+
+def _go_back(connection: Connection, row: Row, known: Row) -> None:
+    """The lane goes on in an earlier session: a new generation that is the same session, with all that it has seen."""
+    supersede.count(connection, session=known["id"])
+    session = SessionId(new_id("ss"))
+    again = {name: known[name] for name in _COLUMNS} | {"id": session, "run_id": row["id"], "adopted_at": None}
+    append_session.first(connection, **again)
+    _point.count(connection, run=row["id"], session=session)
+
+
+def held_by_another(native: NativeId, known: Row | None) -> SessionHeld:
+    holder = "another lane" if known is None else f"thread {known['thread_id']}, generation {known['generation']}"
+    return SessionHeld(
+        f"Session {native} belongs to {holder}; it was left there.",
+        "A session has one lane. Start a new one here, or move the other thread's first.",
+    )
+
+
+def _values(row: Row, new: NewSession, session: SessionId) -> dict[str, object]:
+    told = row["told"] if row["prompt_sent"] else 0
+    return {
+        "id": session,
+        "lane_id": row["lane_id"],
+        "scope_run": row["scope_run"],
+        "provider": row["provider"],
+        "runtime_id": row["runtime_id"],
+        "run_id": row["id"],
+        "adopted_at": None,
+        "seen": max(told, new.begins),
+        **session_facts(new),
+    }
+
+
+def session_facts(new: NewSession) -> dict[str, object]:
+    """The columns that say what the session is, whoever brings it."""
+    return {
+        "native_id": new.cursor.native_id,
+        "cursor": write_cursor(new.cursor),
+        "directory": new.directory.path,
+        "real_directory": new.directory.real,
+        "account": new.account,
+        "begins": new.begins,
+        "also": json.dumps(new.also),
+        "model": new.model,
+        "mode": new.mode,
+        "instructions": new.instructions,
+        "tools": new.tools,
+        "turns": 0,
+        "tokens": 0,
+        "size": 0,
+    }
+
+
+def _keep_floor(connection: Connection, row: Row, floor: Floor, session: SessionId) -> None:
+    _set_floor.count(
+        connection,
+        lane=row["lane_id"],
+        session=session,
+        generation=floor.generation,
+        entry=floor.entry,
+        kept=json.dumps(floor.kept),
+    )

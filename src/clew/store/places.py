@@ -1,0 +1,101 @@
+"""Where a lane works: its memory of places, and the workspace it would be given on a machine."""
+
+from functools import lru_cache
+
+from sqlalchemy import Connection, bindparam, select
+
+from clew.kernel import (
+    AgentId,
+    Directory,
+    LaneId,
+    MachineId,
+    PlaceFacts,
+    ProjectId,
+    Workspace,
+    WorkspaceId,
+    WorkspaceKind,
+)
+from clew.store.clock import now
+from clew.store.dialect import insert
+from clew.store.naming import derived_id
+from clew.store.rows import read_workspace
+from clew.store.statement import Row, Statement
+from clew.store.tables import lanes, workspaces
+
+EARLIER = 10
+"""How many of a lane's earlier workspaces are looked at: it has one for each machine and project it worked in."""
+
+_earlier = Statement(
+    lambda _: (
+        select(workspaces)
+        .where(workspaces.c.lane_id == bindparam("lane"))
+        .order_by(workspaces.c.created_at.desc())
+        .limit(EARLIER)
+    )
+)
+_remember = Statement(
+    lambda _: lanes.update().where(lanes.c.id == bindparam("lane")).values(workspace_id=bindparam("workspace"))
+)
+
+
+def place_facts(connection: Connection, row: Row) -> PlaceFacts:
+    """What is known of the place of a run's lane. Earlier places are read only where the last does not serve."""
+    machine = MachineId(row["machine_id"])
+    project = None if row["project_id"] is None else ProjectId(row["project_id"])
+    remembered = read_workspace(row, "workspace_")
+    home = own_home(AgentId(row["agent_id"]), row["home"])
+    facts = PlaceFacts(agent_home=home, project=project, remembered=remembered)
+    serves = remembered is not None and remembered.reachable_from(machine) and remembered.project == project
+    if serves or (project is None and not row["has_places"]):
+        return facts
+    prepared, obstacle = _prepared(row, project, machine)
+    return PlaceFacts(
+        agent_home=home,
+        project=project,
+        remembered=remembered,
+        earlier=_earlier_places(connection, LaneId(row["lane_id"])),
+        prepared=prepared,
+        obstacle=obstacle,
+    )
+
+
+def remember_place(connection: Connection, lane: LaneId, workspace: Workspace) -> None:
+    """From now on the lane works there. Its earlier places stay known."""
+    if workspace.kind is WorkspaceKind.AGENT_HOME:
+        return
+    made = insert(connection, workspaces).values(
+        id=workspace.id,
+        lane_id=lane,
+        kind=workspace.kind.value,
+        project_id=workspace.project,
+        machine_id=workspace.machine,
+        directory=workspace.directory.path,
+        branch=workspace.branch,
+        created_at=now(),
+    )
+    connection.execute(made.on_conflict_do_nothing(index_elements=[workspaces.c.id]))
+    _remember.count(connection, lane=lane, workspace=workspace.id)
+
+
+def _earlier_places(connection: Connection, lane: LaneId) -> tuple[Workspace, ...]:
+    found = (read_workspace(row) for row in _earlier.rows(connection, lane=lane))
+    return tuple(place for place in found if place is not None)
+
+
+def _prepared(row: Row, project: ProjectId | None, machine: MachineId) -> tuple[Workspace | None, str | None]:
+    """The worktree that the lane would get on this machine: a place of its own, by its name alone."""
+    if project is None:
+        return None, None
+    if row["machine_root"] is None:
+        return None, f"machine {machine} names no directory for workspaces."
+    if row["project_machine"] not in (None, machine):
+        return None, f"its source is a directory of machine {row['project_machine']}."
+    lane = LaneId(row["lane_id"])
+    directory = Directory(f"{row['machine_root']}/{project}/{lane}")
+    name = WorkspaceId(derived_id("ws", lane, project, machine))
+    return Workspace(name, WorkspaceKind.WORKTREE, directory, project, machine, f"clew/{lane}"), None
+
+
+@lru_cache(maxsize=512)
+def own_home(agent: AgentId, directory: str) -> Workspace:
+    return Workspace(WorkspaceId(derived_id("ws", "home", agent)), WorkspaceKind.AGENT_HOME, Directory(directory))

@@ -1,0 +1,267 @@
+"""Reporting: what a daemon says of a run while it goes. Each report is one transaction, fenced by its attempt."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, select, text
+
+from clew.kernel import (
+    RUN_ENDS,
+    ApprovalId,
+    EntrySeq,
+    Instant,
+    Patience,
+    PinReason,
+    Plan,
+    RunEvent,
+    RunId,
+    RunState,
+    holds,
+)
+from clew.store.advancing import advance
+from clew.store.clock import now
+from clew.store.database import LostRace
+from clew.store.decisions import keep_decisions
+from clew.store.dialect import insert_in
+from clew.store.hints import hint_run
+from clew.store.pinning import NewSession, pin_session
+from clew.store.refusing import Refused, why_refused
+from clew.store.sessions import apply_marks
+from clew.store.statement import Row, Statement
+from clew.store.tables import approvals, events, landings
+
+
+@dataclass(frozen=True, slots=True)
+class RunEventRecord:
+    """One line of a run's log. `seq` is the daemon's own count, so that a line that comes twice is kept once."""
+
+    seq: int
+    kind: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What the agent said it opened, as JSON, and what may be claimed of it; `refused` when it was not as planned."""
+
+    landing: str
+    claim: str
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An approval that the agent waits for."""
+
+    id: ApprovalId
+    question: str
+    expires_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What happened since the last one. `told` says that the prompt is about to go out, and how far into the journal
+    it tells: nothing may be sent before this report was answered. `settled` are the plans that probes led to."""
+
+    run: RunId
+    attempt: int
+    opens: bool = False
+    settled: tuple[Plan, ...] = ()
+    landed: Landed | None = None
+    told: EntrySeq | None = None
+    pin: NewSession | None = None
+    tool_ran: bool = False
+    asks: tuple[Asked, ...] = ()
+    answered: bool = False
+    reopens: bool = False
+    events: tuple[RunEventRecord, ...] = ()
+    patience: Patience = Patience()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerGiven:
+    approval: ApprovalId
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The answer: whether the daemon still holds the run, whether it must stop it and why, and what was answered.
+
+    The prompt goes out only when it was reported and `may_prompt` says so.
+    """
+
+    held: bool
+    state: RunState
+    may_prompt: bool = False
+    words: str = ""
+    stop: str | None = None
+    lease_until: Instant | None = None
+    pinned: PinReason | None = None
+    answers: tuple[AnswerGiven, ...] = ()
+
+
+_log = Statement(
+    lambda dialect: (
+        insert_in(dialect, events)
+        .values({**{name: bindparam(name) for name in ("run_id", "seq", "attempt", "kind", "body")}, "at": now()})
+        .on_conflict_do_nothing(index_elements=[events.c.run_id, events.c.seq])
+    )
+)
+
+_refused_landing = Statement(
+    lambda dialect: (
+        insert_in(dialect, landings)
+        .values(
+            run_id=bindparam("run"),
+            attempt=bindparam("attempt"),
+            step=bindparam("step"),
+            landing=bindparam("landing"),
+            words=bindparam("words"),
+            at=now(),
+        )
+        .on_conflict_do_nothing(index_elements=[landings.c.run_id, landings.c.attempt, landings.c.step])
+    )
+)
+
+_ask = Statement(
+    lambda dialect: (
+        insert_in(dialect, approvals)
+        .values(
+            id=bindparam("id"),
+            run_id=bindparam("run"),
+            attempt=bindparam("attempt"),
+            question=bindparam("question"),
+            expires_at=bindparam("expires"),
+            asked_at=now(),
+        )
+        .on_conflict_do_nothing(index_elements=[approvals.c.id])
+    )
+)
+
+_answers = Statement(
+    lambda _: select(approvals.c.id, approvals.c.state).where(
+        approvals.c.run_id == bindparam("run"),
+        approvals.c.attempt == bindparam("attempt"),
+        text("approvals.state <> 'pending'"),
+    )
+)
+
+
+def report(connection: Connection, said: Report) -> Reported:
+    """One transaction. Safe to repeat: what was taken before is taken for said."""
+    row = _advance(connection, said, _events(said))
+    if row is None:
+        refused = why_refused(connection, said.run, said.attempt, _events(said)[0])
+        if not holds(refused.run, said.attempt):
+            return Reported(False, refused.run.state, words=refused.words)
+        if refused.run.state in RUN_ENDS:
+            # Too late to change the run, but not to complete its log or to keep its session from being forgotten.
+            return _ended(connection, said, refused)
+        if not _was_taken(said, refused.row) and refused.run.state is not RunState.STOPPING:
+            return Reported(True, refused.run.state, words=refused.words, lease_until=refused.run.lease_until)
+        row = _advance(connection, said, (RunEvent.RENEW,))
+        if row is None:
+            raise LostRace("the run changed while its report was being read")
+    pinned = _write(connection, said, row)
+    hint_run(connection, said.run)
+    return Reported(
+        held=True,
+        state=RunState(row["state"]),
+        may_prompt=said.told is not None and bool(row["prompt_sent"]) and row["stop_code"] is None,
+        words=row["words"] or "",
+        stop=row["stop_code"],
+        lease_until=row["lease_until"],
+        pinned=pinned,
+        answers=_given(connection, said) if row["asked"] else (),
+    )
+
+
+def _events(said: Report) -> tuple[RunEvent, ...]:
+    """What the report says, in the kernel's words; one that says nothing renews the lease."""
+    happened = {
+        RunEvent.OPEN: said.opens,
+        RunEvent.REOPEN: said.reopens,
+        RunEvent.PROMPT: said.told is not None,
+        RunEvent.TOOL: said.tool_ran,
+        RunEvent.ASK: bool(said.asks),
+        RunEvent.ANSWER: said.answered,
+    }
+    return tuple(event for event, did in happened.items() if did) or (RunEvent.RENEW,)
+
+
+def _advance(connection: Connection, said: Report, happened: tuple[RunEvent, ...]) -> Row | None:
+    landed = said.landed
+    return advance(
+        connection,
+        said.run,
+        said.attempt,
+        happened,
+        said.patience.lease,
+        landing=None if landed is None else landed.landing,
+        claim=None if landed is None else landed.claim,
+        told=said.told if RunEvent.PROMPT in happened else None,
+    )
+
+
+def _was_taken(said: Report, row: Row) -> bool:
+    """Whether the run is already where this report would bring it: its answer was lost, and it comes again."""
+    state = RunState(row["state"])
+    if said.told is not None:
+        return bool(row["prompt_sent"]) and row["told"] == said.told
+    if said.asks:
+        return state is RunState.WAITING
+    return state is not RunState.CLAIMED
+
+
+def _ended(connection: Connection, said: Report, refused: Refused) -> Reported:
+    pinned = _write(connection, said, refused.row)
+    return Reported(False, refused.run.state, words=refused.words, stop=refused.row["stop_code"], pinned=pinned)
+
+
+def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
+    if said.settled:
+        _keep_settled(connection, said, row["now"])
+    if said.landed is not None and said.landed.refused is not None:
+        _refused_landing.count(
+            connection,
+            run=said.run,
+            attempt=said.attempt,
+            step=row["reopened"],
+            landing=said.landed.landing,
+            words=said.landed.refused,
+        )
+    pinned = None if said.pin is None else pin_session(connection, row, said.pin)
+    _ask.many(
+        connection,
+        (
+            {
+                "id": ask.id,
+                "run": said.run,
+                "attempt": said.attempt,
+                "question": ask.question,
+                "expires": ask.expires_at,
+            }
+            for ask in said.asks
+        ),
+    )
+    _log.many(
+        connection,
+        (
+            {"run_id": said.run, "attempt": said.attempt, "seq": each.seq, "kind": each.kind, "body": each.body}
+            for each in said.events
+        ),
+    )
+    return pinned
+
+
+def _keep_settled(connection: Connection, said: Report, at: Instant) -> None:
+    for plan in said.settled:
+        apply_marks(connection, plan.marks)
+    keep_decisions(
+        connection, [(plan, said.run, said.attempt, step, at) for step, plan in enumerate(said.settled, start=1)]
+    )
+
+
+def _given(connection: Connection, said: Report) -> tuple[AnswerGiven, ...]:
+    rows = _answers.rows(connection, run=said.run, attempt=said.attempt)
+    return tuple(AnswerGiven(ApprovalId(row["id"]), row["state"]) for row in rows)

@@ -1,0 +1,83 @@
+"""Sessions as candidates: the newest generations of one lane and scope, by one index."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Select, and_, bindparam, select, text
+
+from clew.kernel import (
+    CANDIDATES,
+    LaneId,
+    Mark,
+    RunId,
+    Session,
+    SessionId,
+    SessionState,
+    advance_session,
+)
+from clew.store.rows import read_session
+from clew.store.statement import Statement
+from clew.store.tables import LIVE, archives, runs, sessions
+
+
+def _with_facts() -> Select[tuple[object, ...]]:
+    """A session with its newest archive and the run that has it open."""
+    users = runs.alias("users")
+    busy = and_(users.c.session_id == sessions.c.id, users.c.session_id.is_not(None), text(f"users.{LIVE}"))
+    return select(
+        sessions,
+        archives.c.format.label("archive_format"),
+        archives.c.seen.label("archive_seen"),
+        archives.c.turns.label("archive_turns"),
+        archives.c.state.label("archive_state"),
+        users.c.id.label("busy_with"),
+    ).select_from(sessions.outerjoin(archives, archives.c.id == sessions.c.archive_id).outerjoin(users, busy))
+
+
+candidates = Statement(
+    lambda _: (
+        _with_facts()
+        .where(sessions.c.lane_id == bindparam("lane"), sessions.c.scope_run == bindparam("scope"))
+        .order_by(sessions.c.generation.desc())
+        .limit(CANDIDATES)
+    )
+)
+
+_of_run = Statement(
+    lambda _: _with_facts().where(
+        sessions.c.id == select(runs.c.session_id).where(runs.c.id == bindparam("run")).scalar_subquery()
+    )
+)
+
+_by_id = Statement(lambda _: _with_facts().where(sessions.c.id == bindparam("session")))
+
+_set_state = Statement(
+    lambda _: (
+        sessions.update()
+        .where(sessions.c.id == bindparam("session"), sessions.c.state == bindparam("before"))
+        .values(state=bindparam("after"))
+    )
+)
+
+
+def lane_sessions(connection: Connection, lane: LaneId, scope_run: str = "") -> Sequence[Session]:
+    """The newest generations of the lane and scope, newest first."""
+    return [read_session(row) for row in candidates.rows(connection, lane=lane, scope=scope_run)]
+
+
+def run_session(connection: Connection, run: RunId) -> Sequence[Session]:
+    """The session that a run was in, if it was ever pinned."""
+    return [read_session(row) for row in _of_run.rows(connection, run=run)]
+
+
+def session_by_id(connection: Connection, session: SessionId) -> Session | None:
+    row = _by_id.first(connection, session=session)
+    return None if row is None else read_session(row)
+
+
+def apply_marks(connection: Connection, marks: Sequence[Mark]) -> None:
+    """What a decision implies for a session's state; what cannot happen to it any more changes nothing."""
+    for mark in marks:
+        for before in SessionState:
+            after = advance_session(before, mark.event)
+            if after is not None and after is not before:
+                _set_state.count(connection, session=mark.session, before=before.value, after=after.value)

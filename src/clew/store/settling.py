@@ -1,0 +1,188 @@
+"""Settling: what a run carried is served, pending again or cancelled, and what is pending gets a run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, case, func, literal_column, null, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    SESSION_TABLE,
+    AgentId,
+    EntrySeq,
+    Instant,
+    LaneId,
+    RunId,
+    RunState,
+    RuntimeId,
+    SessionEvent,
+    ThreadId,
+    WakeEvent,
+)
+from clew.store.clock import now
+from clew.store.dialect import greater
+from clew.store.hints import hint_run, hint_thread
+from clew.store.queueing import queue_run
+from clew.store.statement import Row, Statement
+from clew.store.tables import agents, approvals, lanes, sessions, wakes
+
+_ENDS = {WakeEvent.SERVE: "served", WakeEvent.CANCEL: "cancelled"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of the wakes that a run carried, and why. `until` is when released ones may be taken again."""
+
+    event: WakeEvent
+    code: str
+    words: str
+    until: Instant | None = None
+
+
+def _let_go(dialect: str, event: WakeEvent) -> ClauseElement:
+    pending = wakes.alias("others")
+    others = (
+        select(func.count())
+        .select_from(pending)
+        .where(pending.c.lane_id == wakes.c.lane_id, text("others.state = 'pending'"))
+        .scalar_subquery()
+    )
+    change: dict[str, Any] = {
+        "state": literal_column(f"'{_ENDS.get(event, 'pending')}'"),
+        "code": bindparam("code"),
+        "words": bindparam("words"),
+    }
+    if event in _ENDS:
+        change["ended_at"] = now()
+    else:
+        change |= {
+            "run_id": null(),
+            "not_before": bindparam("until"),
+            "began": greater(dialect, wakes.c.began, bindparam("began", type_=wakes.c.began.type)),
+        }
+    return (
+        wakes.update()
+        .where(wakes.c.run_id == bindparam("run"), wakes.c.state == literal_column("'claimed'"))
+        .values(change)
+        .returning(wakes.c.id, wakes.c.route, others.label("pending"))
+    )
+
+
+_LETS_GO = {
+    event: Statement(lambda dialect, event=event: _let_go(dialect, event))  # type: ignore[misc]
+    for event in (WakeEvent.SERVE, WakeEvent.CANCEL, WakeEvent.RELEASE)
+}
+
+_pending = Statement(
+    lambda _: select(
+        func.count().label("pending"),
+        func.max(wakes.c.priority).label("priority"),
+        func.min(wakes.c.accepted_at).label("since"),
+        func.sum(wakes.c.not_before.is_(None).cast(wakes.c.began.type)).label("due"),
+        func.min(wakes.c.not_before).label("until"),
+        func.max(wakes.c.began).label("began"),
+    ).where(wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'"))
+)
+
+_lane_runtime = Statement(
+    lambda _: (
+        select(func.coalesce(lanes.c.runtime_id, agents.c.runtime_id).label("runtime"))
+        .select_from(lanes.join(agents, agents.c.id == lanes.c.agent_id))
+        .where(lanes.c.id == bindparam("lane"))
+    )
+)
+
+_stale_approvals = Statement(
+    lambda _: (
+        approvals.update()
+        .where(approvals.c.run_id == bindparam("run"), text("approvals.state = 'pending'"))
+        .values(state=literal_column("'stale'"), ended_at=now())
+    )
+)
+
+
+def _session_end(dialect: str) -> ClauseElement:
+    healthy = [start.value for (start, event) in SESSION_TABLE if event is SessionEvent.TURN_COMPLETED]
+    back = sessions.c.state.in_([literal_column(f"'{state}'") for state in healthy])
+    turned = bindparam("turns", type_=sessions.c.turns.type)
+    return (
+        sessions.update()
+        .where(sessions.c.id == bindparam("session"))
+        .values(
+            seen=greater(dialect, sessions.c.seen, bindparam("seen", type_=sessions.c.seen.type)),
+            turns=sessions.c.turns + turned,
+            tokens=sessions.c.tokens + bindparam("tokens", type_=sessions.c.tokens.type),
+            size=func.coalesce(bindparam("size", type_=sessions.c.size.type), sessions.c.size),
+            model=func.coalesce(bindparam("model", type_=sessions.c.model.type), sessions.c.model),
+            mode=func.coalesce(bindparam("mode", type_=sessions.c.mode.type), sessions.c.mode),
+            # A turn that was completed proves that the session is there and well.
+            state=case(((turned > 0) & back, literal_column("'healthy'")), else_=sessions.c.state),
+            proven_at=case((turned > 0, now()), else_=sessions.c.proven_at),
+        )
+    )
+
+
+_end_session = Statement(_session_end)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a run added to its session: completed turns, tokens, and what its agent says of itself since."""
+
+    turns: int = 0
+    tokens: int = 0
+    size: int | None = None
+    model: str | None = None
+    mode: str | None = None
+
+
+def told(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> None:
+    """Keep with the session how far it has seen and what it has used, once its run has let go of it."""
+    if row["pinned"] and (row["prompt_sent"] or usage.turns):
+        _end_session.count(
+            connection,
+            session=row["session_id"],
+            seen=seen,
+            turns=usage.turns,
+            tokens=usage.tokens,
+            size=usage.size,
+            model=usage.model,
+            mode=usage.mode,
+        )
+
+
+def settle(connection: Connection, row: Row, fate: Fate, tries: int = 0) -> None:
+    """Let go of the run's wakes, once. `row` is the run after it ended or went back to the queue."""
+    began = {"began": int(bool(row["pinned"])), "until": fate.until} if fate.event is WakeEvent.RELEASE else {}
+    let_go = _LETS_GO[fate.event].rows(connection, run=row["id"], code=fate.code, words=fate.words, **began)
+    state = RunState(row["state"])
+    if row["asked"]:
+        _stale_approvals.count(connection, run=row["id"])
+    left = let_go[0]["pending"] if let_go and fate.event is not WakeEvent.RELEASE else None
+    if state is not RunState.QUEUED and state is not RunState.STOPPING and left != 0:
+        queue_pending(connection, row, tries)
+    hint_thread(connection, ThreadId(row["thread_id"]))
+    hint_run(connection, RunId(row["id"]))
+
+
+def queue_pending(connection: Connection, row: Row, tries: int = 0) -> None:
+    """A run for what is pending in the lane, if anything is: where its last run was while it has to go on there."""
+    lane = LaneId(row["lane_id"])
+    waiting = _pending.first(connection, lane=lane)
+    if waiting is None or not waiting["pending"]:
+        return
+    runtime = RuntimeId(row["runtime_id"]) if row["runtime_id"] is not None else None
+    if not waiting["began"]:
+        chosen = _lane_runtime.first(connection, lane=lane)
+        runtime = runtime if chosen is None or chosen["runtime"] is None else RuntimeId(chosen["runtime"])
+    queue_run(
+        connection,
+        lane,
+        AgentId(row["agent_id"]),
+        runtime,
+        row["now"],
+        waiting["priority"],
+        None if waiting["due"] else waiting["until"],
+        tries,
+        since=waiting["since"],
+    )

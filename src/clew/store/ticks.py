@@ -1,0 +1,140 @@
+"""Timers: a due schedule is moved on and its wake made in one transaction, so that no two servers make it twice."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, exists, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    AgentId,
+    Instant,
+    LaneId,
+    Origin,
+    OriginKind,
+    ThreadId,
+    Tick,
+    TickDecision,
+    TickFacts,
+    TickVerdict,
+    WakeId,
+    WakeReason,
+    WakeState,
+    due,
+    tick,
+)
+from clew.store.accept import Accepted, WakeRequest, accept_wake, keep_wake
+from clew.store.clock import now
+from clew.store.faults import Unreadable
+from clew.store.naming import derived_id
+from clew.store.rhythms import Rhythm, read_rhythm
+from clew.store.statement import POSTGRESQL, Row, Statement
+from clew.store.tables import LIVE, lanes, runs, schedules, wakes
+
+MOST_AT_ONCE = 100
+LOOK_AGAIN = 300.0
+"""Seconds after which a schedule that cannot be read is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """What a due schedule came to; `wake` is its receipt, whether it woke anybody or not."""
+
+    schedule: str
+    verdict: TickVerdict | None
+    words: str
+    wake: WakeId | None = None
+
+
+def _due(dialect: str) -> ClauseElement:
+    busy = exists().where(runs.c.lane_id == schedules.c.lane_id, text(f"runs.{LIVE}"))
+    waiting = exists().where(wakes.c.lane_id == schedules.c.lane_id, text("wakes.state = 'pending'"))
+    statement = (
+        select(
+            schedules,
+            lanes.c.agent_id,
+            lanes.c.thread_id,
+            busy.label("busy"),
+            waiting.label("waiting"),
+            now().label("now"),
+        )
+        .join(lanes, lanes.c.id == schedules.c.lane_id)
+        .where(text("schedules.enabled = 1 AND schedules.next_due IS NOT NULL"), schedules.c.next_due <= now())
+        .order_by(schedules.c.next_due)
+        .limit(bindparam("most"))
+    )
+    return statement.with_for_update(of=schedules, skip_locked=True) if dialect == POSTGRESQL else statement
+
+
+due_schedules = Statement(_due)
+
+_move_on = Statement(
+    lambda _: (
+        schedules.update()
+        .where(schedules.c.id == bindparam("schedule"))
+        .values(last_due=bindparam("last"), next_due=bindparam("next"), fault=bindparam("fault"))
+    )
+)
+
+
+def tick_due(connection: Connection, most: int = MOST_AT_ONCE) -> tuple[Ticked, ...]:
+    """Every schedule that is due, each with a receipt. One that cannot be read says so and stops no other."""
+    return tuple(_tick(connection, row) for row in due_schedules.rows(connection, most=most))
+
+
+def _tick(connection: Connection, row: Row) -> Ticked:
+    try:
+        rhythm = read_rhythm(row)
+    except Unreadable as fault:
+        _set(connection, row, row["last_due"], row["now"] + LOOK_AGAIN, str(fault))
+        return Ticked(row["id"], None, str(fault))
+    # What was due before it was first looked at is not made up for.
+    last = row["last_due"] if row["last_due"] is not None else row["next_due"] - 1e-3
+    ticked = due(rhythm.next_after, last, row["now"])
+    if ticked is None:
+        ticked_at = row["last_due"]
+        _set(connection, row, ticked_at, rhythm.next_after(row["now"]))
+        return Ticked(row["id"], None, "It was not due after all.")
+    decision = tick(_facts(row, rhythm))
+    if decision.verdict is TickVerdict.RETRY:
+        _set(connection, row, row["last_due"], decision.retry_at)
+        return Ticked(row["id"], decision.verdict, decision.words)
+    wake = _receipt(connection, row, rhythm, ticked, decision)
+    _set(connection, row, ticked.due, rhythm.next_after(ticked.due))
+    return Ticked(row["id"], decision.verdict, decision.words, wake)
+
+
+def _facts(row: Row, rhythm: Rhythm) -> TickFacts:
+    return TickFacts(
+        now=row["now"],
+        interval=rhythm.interval,
+        enabled=bool(row["enabled"]),
+        event=bool(row["waiting"]),
+        route=rhythm.route,
+        checklist=rhythm.checklist,
+        quiet=rhythm.quiet,
+        lane_busy=bool(row["busy"]),
+    )
+
+
+def _receipt(connection: Connection, row: Row, rhythm: Rhythm, ticked: Tick, decision: TickDecision) -> WakeId:
+    request = WakeRequest(
+        # Named after what it stands for: however often it is made, it is one wake.
+        id=WakeId(derived_id("wk", row["id"], repr(ticked.due))),
+        agent=AgentId(row["agent_id"]),
+        reason=WakeReason.TIMER,
+        origin=Origin(OriginKind.TIMER),
+        thread=ThreadId(row["thread_id"]),
+        route=rhythm.route,
+        isolated=bool(row["isolated"]),
+    )
+    if decision.verdict is TickVerdict.WAKE:
+        return accept_wake(connection, request).wake
+    skipped = Accepted(request.id, WakeState.SKIPPED, decision.reason.code, f"{decision.words} {ticked.words}")
+    keep_wake(connection, request, ThreadId(row["thread_id"]), LaneId(row["lane_id"]), skipped, row["now"])
+    return request.id
+
+
+def _set(
+    connection: Connection, row: Row, last: Instant | None, following: Instant | None, fault: str | None = None
+) -> None:
+    _move_on.count(connection, schedule=row["id"], last=last, next=following, fault=fault)
