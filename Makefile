@@ -9,10 +9,10 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check bench examples enumerate mutants lock format clean
+.PHONY: help test check bench bench-store soak agents examples enumerate mutants lock format clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 test: $(VENV)/ready ## Run every test and show the slowest (ARGS="-k name" narrows it)
 	@$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=5 $(ARGS)
@@ -29,6 +29,15 @@ check: $(VENV)/ready ## Layers, lint, formatting, types, docs
 
 bench: $(VENV)/ready ## Measure how fast the kernel decides
 	@$(BIN)/python bench/decide.py $(ARGS)
+
+bench-store: $(VENV)/ready ## Measure what a wake costs in the store (ARGS=--small is quicker, --peers adds others)
+	@$(BIN)/python -m bench.store $(ARGS)
+
+soak: $(VENV)/ready ## Kill servers hundreds of times while they work, then count (ARGS="--kills 50")
+	@$(BIN)/python -m tools.soak $(ARGS)
+
+agents: $(VENV)/ready ## Install the real agents for the tests, pinned, into the user's cache
+	@$(BIN)/python -m tools.agents $(ARGS)
 
 examples: $(VENV)/ready ## Run every example
 	@$(BIN)/python -m examples.run_all $(ARGS)

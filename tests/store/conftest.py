@@ -14,9 +14,11 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.engine import URL, make_url
 
+from clew.store.check import check
 from clew.store.database import Database
 from clew.store.opening import open_database
 from clew.store.schema import upgrade
+from tests.store.kit import Daemon, furnish
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -67,3 +69,11 @@ def database(address: str) -> Iterator[Database]:
         yield opened
     finally:
         opened.close()
+
+
+@pytest.fixture
+def daemon(database: Database) -> Iterator[Daemon]:
+    """A daemon for a furnished database; whatever it was put through, every promise holds in the end."""
+    database.write(furnish).result(30)
+    yield Daemon(database)
+    assert database.read(check) == ()

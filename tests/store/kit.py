@@ -192,8 +192,15 @@ class Daemon:
     def put(self, table: Table, where: Mapping[str, Any] | None = None, **values: Any) -> None:
         """Change rows behind everybody's back."""
         matching = [table.c[name] == value for name, value in (where or {}).items()]
-        changed = self.write(lambda connection: connection.execute(update(table).where(*matching).values(values)).rowcount)
+        changed = self.write(
+            lambda connection: connection.execute(update(table).where(*matching).values(values)).rowcount
+        )
         assert changed, f"no such row of {table.name}: {where}"
+
+    def put_capability(self, name: str, value: Any) -> None:
+        """What the provider declares on every machine."""
+        able = capabilities_to_record(replace(ABLE, **{name: value}))
+        self.put(runtimes, {"provider": LOOM}, capabilities=json.dumps(able))
 
     def add(self, table: Table, **values: Any) -> None:
         self.write(lambda connection: connection.execute(insert(table).values(values)).rowcount)
@@ -247,9 +254,6 @@ def overlapping(
     while not (done.wait(0.01) or one.done()):
         pass
     return one, database.write(second)
-
-
-
 
 
 def sent(database: Database, operation: Callable[[Connection], Result]) -> tuple[Result, list[str]]:

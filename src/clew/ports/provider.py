@@ -50,6 +50,8 @@ class Settings:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
     deadlines: Deadlines = Deadlines()
+    # Where Clew keeps what it must know after a crash (which processes it started); None keeps nothing.
+    state: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,12 @@ from clew.kernel import (
     thread_for,
 )
 from clew.store.clock import now
-from clew.store.dialect import insert
+from clew.store.dialect import insert, insert_in
 from clew.store.faults import KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.hints import hint_thread
 from clew.store.journal import Said, append
 from clew.store.queueing import queue_run
+from clew.store.rows import reading
 from clew.store.statement import Row, Statement
 from clew.store.tables import LIVE, agents, lanes, runs, runtimes, threads, wakes
 
@@ -141,6 +142,13 @@ _COLUMNS = (
     "ended_at",
 )
 _keep = Statement(lambda _: wakes.insert().values({name: bindparam(name) for name in _COLUMNS}))
+_keep_once = Statement(
+    lambda dialect: (
+        insert_in(dialect, wakes)
+        .values({name: bindparam(name) for name in _COLUMNS})
+        .on_conflict_do_nothing(index_elements=[wakes.c.id])
+    )
+)
 
 
 def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionPolicy | None = None) -> Accepted:
@@ -152,26 +160,32 @@ def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionP
         return _earlier(facts, thread)
     if facts["lane"] is None:
         _make_lane(connection, request, thread, lane, facts)
-    overlap = Overlap.QUEUE if facts["overlap"] is None else Overlap(facts["overlap"])
-    admission = admit(_at_the_door(connection, request, facts), policy or AdmissionPolicy(overlap=overlap))
+    admission = admit(_at_the_door(connection, request, facts), policy or AdmissionPolicy(overlap=_overlap(facts)))
     receipt = on_admission(request.id, admission, facts["now"])
+    if receipt.state is WakeState.PENDING:
+        # The lane's run before its journal, in the order in which the end of a run takes them too.
+        queue_run(connection, lane, request.agent, facts["runtime"], facts["now"], request.priority, admission.until)
     entry = None if request.said is None else append(connection, thread, request.said)
     accepted = Accepted(
         request.id, receipt.state, receipt.reason.code, receipt.words, entry, admission.until, admission.overlap
     )
     keep_wake(connection, request, thread, lane, accepted, facts["now"])
-    if receipt.state is WakeState.PENDING:
-        queue_run(connection, lane, request.agent, facts["runtime"], facts["now"], request.priority, admission.until)
     hint_thread(connection, thread)
     return accepted
 
 
 def keep_wake(
-    connection: Connection, request: WakeRequest, thread: ThreadId, lane: LaneId, accepted: Accepted, at: Instant
+    connection: Connection,
+    request: WakeRequest,
+    thread: ThreadId,
+    lane: LaneId,
+    accepted: Accepted,
+    at: Instant,
+    once: bool = False,
 ) -> None:
-    """The wake's row, in whatever state its receipt says."""
+    """The wake's row, in whatever state its receipt says; with `once` one that is there stays as it is."""
     route = request.route
-    _keep.count(
+    (_keep_once if once else _keep).count(
         connection,
         id=request.id,
         lane_id=lane,
@@ -221,6 +235,15 @@ def _earlier(facts: Row, thread: ThreadId) -> Accepted:
         facts["wake_not_before"],
         repeated=True,
     )
+
+
+def _overlap(facts: Row) -> Overlap:
+    if facts["overlap"] is None:
+        return Overlap.QUEUE
+    try:
+        return Overlap(facts["overlap"])
+    except ValueError as fault:
+        raise reading("lanes", facts["lane"], "overlap", fault) from fault
 
 
 def _at_the_door(connection: Connection, request: WakeRequest, facts: Row) -> Request:

@@ -47,7 +47,10 @@ def adopt_session(connection: Connection, adoption: Adoption) -> Adopted:
     if _thread.first(connection, thread=adoption.thread) is None:
         raise NoSuchThread(f"There is no thread {adoption.thread}.", "Open it first.")
     lane = lane_id(adoption.agent, adoption.thread)
-    made = insert(connection, lanes).values(id=lane, agent_id=adoption.agent, thread_id=adoption.thread)
+    # A new lane works where its session is; one that is there already stays where it is.
+    made = insert(connection, lanes).values(
+        id=lane, agent_id=adoption.agent, thread_id=adoption.thread, runtime_id=adoption.runtime
+    )
     connection.execute(made.on_conflict_do_nothing())
     appended = append_session.first(
         connection,

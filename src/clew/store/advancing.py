@@ -116,7 +116,8 @@ def _update(dialect: str, events: Events) -> ClauseElement:
             outcome=case(
                 (ends, func.coalesce(runs.c.stop_code, bindparam("outcome", type_=runs.c.outcome.type))), else_=null()
             ),
-            **{name: _unless_none(runs.c[name]) for name in ("words", "landing", "claim", "told")},
+            words=case((runs.c.stop_code.is_not(None), runs.c.words), else_=_unless_none(runs.c.words)),
+            **{name: _unless_none(runs.c[name]) for name in ("landing", "claim", "told")},
             **_flags(events),
         )
     )

@@ -15,6 +15,7 @@ from clew.kernel import (
     answer,
 )
 from clew.store.clock import now
+from clew.store.database import LostRace
 from clew.store.faults import NoSuchApproval
 from clew.store.hints import hint_run
 from clew.store.statement import POSTGRESQL, Statement
@@ -27,7 +28,8 @@ def _read(dialect: str) -> ClauseElement:
         .join(runs, runs.c.id == approvals.c.run_id)
         .where(approvals.c.id == bindparam("approval"))
     )
-    return statement.with_for_update() if dialect == POSTGRESQL else statement
+    # The run alone, which the end of a run takes first as well; two answers meet when they are written.
+    return statement.with_for_update(of=runs) if dialect == POSTGRESQL else statement
 
 
 _approval = Statement(_read)
@@ -50,8 +52,8 @@ def answer_approval(connection: Connection, approval: ApprovalId, given: Answer,
     live = RunState(row["run_state"]) in LIVE_STATES
     answered = answer(asked, given, row["run_attempt"] if live else None, row["now"])
     if answered.approval.state is not asked.state:
-        _settle.count(
-            connection, approval=approval, state=answered.approval.state.value, by=by if answered.taken else None
-        )
+        by_whom = by if answered.taken else None
+        if not _settle.count(connection, approval=approval, state=answered.approval.state.value, by=by_whom):
+            raise LostRace("the approval was settled while this answer was waiting")
         hint_run(connection, asked.run)
     return answered

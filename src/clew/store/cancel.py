@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, func, literal_column, null, select, text
+from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, null, select, text
+from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     AgentId,
@@ -22,12 +23,12 @@ from clew.kernel import (
 )
 from clew.store.advancing import RUN_COLUMNS, advance
 from clew.store.clock import now, read_clock
-from clew.store.faults import NoSuchWake
+from clew.store.database import LostRace
+from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.hints import hint_run, hint_thread
-from clew.store.refusing import read_run_row
 from clew.store.settling import Fate, settle
-from clew.store.statement import Statement
-from clew.store.tables import runs, wakes
+from clew.store.statement import POSTGRESQL, Row, Statement
+from clew.store.tables import NOT_ENDED, runs, wakes
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,15 @@ _end_wake = Statement(
 
 _wake = Statement(lambda _: select(wakes).where(wakes.c.id == bindparam("wake")))
 
-_queued_run = Statement(
-    lambda _: select(*RUN_COLUMNS).where(runs.c.lane_id == bindparam("lane"), text("runs.state = 'queued'"))
-)
+
+def _held(dialect: str, which: ColumnElement[bool]) -> ClauseElement:
+    """Held until the end of the transaction: no wake comes to the lane or leaves it meanwhile."""
+    statement = select(*RUN_COLUMNS).where(which)
+    return statement.with_for_update() if dialect == POSTGRESQL else statement
+
+
+_run = Statement(lambda dialect: _held(dialect, runs.c.id == bindparam("run")))
+_open_run = Statement(lambda dialect: _held(dialect, (runs.c.lane_id == bindparam("lane")) & text(f"runs.{NOT_ENDED}")))
 
 _waiting = Statement(
     lambda _: select(func.count().label("pending")).where(
@@ -85,18 +92,19 @@ _waiting = Statement(
 
 def cancel_run(connection: Connection, run: RunId, why: RunOutcome = RunOutcome.BY_USER) -> Cancelled:
     """A run that is queued ends with what waits for it; one that is going is told to stop, and its wakes end now."""
-    found = read_run_row(connection, run)
+    found = _run.first(connection, run=run)
+    if found is None:
+        raise NoSuchRun(f"There is no run {run}.", "Name one that exists.")
     words = why.fill()
     row = advance(connection, run, found["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=words)
     if row is None:
         return Cancelled(False, RunState(found["state"]), f"Run {run} has already ended as {found['state']}.")
     settlement = wakes_on(why)
     end = settlement.why
-    if RunState(found["state"]) is RunState.QUEUED:
-        code, said = (why.code, words) if end is None else (end.code, end.fill())
-        _end_wakes.count(connection, lane=row["lane_id"], code=code, words=said)
-    else:
+    if RunState(found["state"]) is not RunState.QUEUED:
         _stop.count(connection, run=run, code=why.code, words=words)
+    elif end is not None:
+        _end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=end.fill())
     fate = Fate(settlement.wakes, why.code, words)
     if settlement.wakes is WakeEvent.CANCEL and end is not None:
         fate = Fate(settlement.wakes, end.code, end.fill())
@@ -106,14 +114,17 @@ def cancel_run(connection: Connection, run: RunId, why: RunOutcome = RunOutcome.
 
 def cancel_wake(connection: Connection, wake: WakeId, end: WakeEnd = WakeEnd.BY_USER) -> Cancelled:
     """A wake that no run has taken yet; with the last of them the run that waited for it ends too."""
+    found = _wake.first(connection, wake=wake)
+    if found is None:
+        raise NoSuchWake(f"There is no wake {wake}.", "Name one that exists.")
+    # The run before its wakes, in the order in which a claim takes them too.
+    run = _open_run.first(connection, lane=found["lane_id"])
     receipt = on_end(wake, end, read_clock(connection))
     row = _end_wake.first(connection, wake=wake, code=end.code, words=receipt.words)
     if row is None:
-        found = _wake.first(connection, wake=wake)
-        if found is None:
-            raise NoSuchWake(f"There is no wake {wake}.", "Name one that exists.")
+        found = _wake.first(connection, wake=wake) or found
         return Cancelled(False, WakeState(found["state"]), found["words"])
-    _end_idle_run(connection, LaneId(row["lane_id"]), RunOutcome.BY_USER)
+    _end_idle_run(connection, run, RunOutcome.BY_USER)
     hint_thread(connection, ThreadId(row["thread_id"]))
     return Cancelled(True, WakeState.CANCELLED, receipt.words)
 
@@ -121,8 +132,10 @@ def cancel_wake(connection: Connection, wake: WakeId, end: WakeEnd = WakeEnd.BY_
 def end_pending(connection: Connection, lane: LaneId, end: WakeEnd, outcome: RunOutcome) -> int:
     """Every pending wake of a lane ends with that reason, and the run that waited for them; a run that is going goes
     on. How many there were."""
+    run = _open_run.first(connection, lane=lane)
     ended = _end_wakes.count(connection, lane=lane, code=end.code, words=end.fill())
-    _end_idle_run(connection, lane, outcome)
+    if ended:
+        _end_idle_run(connection, run, outcome)
     return ended
 
 
@@ -135,9 +148,11 @@ def reassign(connection: Connection, thread: ThreadId, old: AgentId, new: AgentI
     return ended
 
 
-def _end_idle_run(connection: Connection, lane: LaneId, why: RunOutcome) -> None:
-    left = _waiting.first(connection, lane=lane)
-    queued = _queued_run.first(connection, lane=lane)
-    if queued is not None and (left is None or not left["pending"]):
-        advance(connection, queued["id"], queued["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=why.fill())
-        hint_run(connection, RunId(queued["id"]))
+def _end_idle_run(connection: Connection, run: Row | None, why: RunOutcome) -> None:
+    """The run that waited for the wakes that ended, if it is left with none."""
+    if run is None:
+        raise LostRace("the run of the wake ended meanwhile, and another came")
+    left = _waiting.first(connection, lane=run["lane_id"])
+    if RunState(run["state"]) is RunState.QUEUED and (left is None or not left["pending"]):
+        advance(connection, run["id"], run["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=why.fill())
+        hint_run(connection, RunId(run["id"]))

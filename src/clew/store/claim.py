@@ -39,6 +39,9 @@ from clew.store.sessions import apply_marks
 from clew.store.situations import situation_of
 from clew.store.statement import Row
 
+LOOKS = 20
+"""How often one claim goes on past runs that have to wait before it leaves the rest to the next."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
@@ -99,18 +102,24 @@ def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
     """
     orders: list[Order] = []
     for runtime in asked.runtimes:
-        wanted = asked.most - len(orders)
-        if wanted <= 0:
-            break
-        orders += _claim_for(connection, asked, runtime, wanted)
+        for _ in range(LOOKS):
+            wanted = asked.most - len(orders)
+            if wanted <= 0:
+                break
+            found, looked_at = _claim_for(connection, asked, runtime, wanted)
+            orders += found
+            if looked_at < wanted:
+                break
     return tuple(orders)
 
 
-def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, wanted: int) -> list[Order]:
-    rows = sql.queued.rows(connection, runtime=runtime, most=wanted)
+def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, wanted: int) -> tuple[list[Order], int]:
+    """The orders from the head of the queue, and how many runs stood there. What was held or passed over is behind
+    the next look."""
+    groups = _by_run(sql.queued.rows(connection, runtime=runtime, most=wanted))
     taken: list[_Taken] = []
     places = _Places()
-    for group in _by_run(rows):
+    for group in groups:
         run = group[0]
         at = places.free(run)
         if at is None:
@@ -124,7 +133,7 @@ def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, 
             places.take(run, at)
             taken.append(_Taken(order[0], run, order[1], *at))
     _write(connection, asked, taken)
-    return [each.order for each in taken]
+    return [each.order for each in taken], len(groups)
 
 
 def _by_run(rows: Sequence[Row]) -> list[list[Row]]:
@@ -160,6 +169,10 @@ class _Places:
 
 def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -> tuple[Order, _Load] | None:
     row = group[0]
+    if row["wake_id"] is None:
+        # No wake, no work; it must not stand before those that have some.
+        sql.park.count(connection, run=row["run_id"], until=row["now"] + sql.HELD_FOR[WaitsFor.ANOTHER_TRY])
+        return None
     carried = _carried(group)
     if not carried.wakes:
         sql.park.count(connection, run=row["run_id"], until=min(each["wake_not_before"] or 0.0 for each in group))
@@ -205,13 +218,14 @@ def _carried(group: Sequence[Row]) -> _Load:
 
 def _to_tell(connection: Connection, thread: ThreadId, plan: Plan, own: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """What the session has not seen. The wakes' own entries came with the claim; the rest is read if there is any."""
-    at_hand = {entry.seq: entry for entry in own}
+    told_before = plan.already_told
+    at_hand = {entry.seq: entry for entry in own if entry.seq not in told_before}
     catch_up = plan.catch_up
     missing = len(catch_up) - sum(seq in catch_up for seq in at_hand)
     if missing > 0:
         at_hand |= {each.seq: each for each in entries_between(connection, thread, catch_up.after, catch_up.through)}
     for seq in (*plan.kept, *plan.act_on):
-        if seq not in at_hand:
+        if seq not in at_hand and seq not in told_before:
             at_hand |= {each.seq: each for each in entries_between(connection, thread, EntrySeq(seq - 1), seq)}
     return tuple(at_hand[seq] for seq in sorted(at_hand))
 

@@ -144,7 +144,7 @@ def _queued(dialect: str) -> ClauseElement:
             *(journal.c[name].label(f"entry_{name}") for name in ENTRY_KEYS),
         )
         .select_from(
-            run.join(wakes, (wakes.c.lane_id == run.c.lane_id) & text("wakes.state = 'pending'")).outerjoin(
+            run.outerjoin(wakes, (wakes.c.lane_id == run.c.lane_id) & text("wakes.state = 'pending'")).outerjoin(
                 journal, (journal.c.thread_id == run.c.thread_id) & (journal.c.seq == wakes.c.entry)
             )
         )

@@ -60,9 +60,9 @@ def _record(plan: Plan) -> str:
     return orjson.dumps(whole, default=_plain).decode()
 
 
-def _plain(value: object) -> list[str]:
+def _plain(value: object) -> list[object]:
     if isinstance(value, frozenset):
-        return sorted(map(str, value))
+        return sorted(value, key=str)
     raise TypeError(f"{type(value).__name__} has no place in a record")
 
 

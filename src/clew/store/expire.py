@@ -28,6 +28,8 @@ from clew.store.statement import POSTGRESQL, Row, Statement, among
 from clew.store.tables import LIVE, runs, runtimes
 
 MOST_AT_ONCE = 100
+MOST_LOOKED_AT = 10_000
+"""More than are settled at once: those that are kept through their grace must not hide the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,16 @@ def _due(dialect: str) -> ClauseElement:
 
 due_leases = Statement(_due)
 
-_of_daemon = Statement(
-    lambda dialect: select(runs.c.id, runs.c.attempt).where(
+
+def _claimed_by(dialect: str) -> ClauseElement:
+    statement = select(runs.c.id, runs.c.attempt).where(
         text(f"runs.{LIVE}"), runs.c.claimed_by == bindparam("by"), among(dialect, runs.c.runtime_id, "runtimes")
     )
-)
+    # A report that the daemon sent before it ended may still be on its way.
+    return statement.with_for_update() if dialect == POSTGRESQL else statement
+
+
+_of_daemon = Statement(_claimed_by)
 
 
 def hear(connection: Connection, of: Sequence[RuntimeId]) -> None:
@@ -116,8 +123,10 @@ def expire(
     """Settle the runs whose lease is over and whose grace is too. A server that was down has heard nobody, so it says
     since when it listens."""
     patience = patience or Patience()
-    ended = []
-    for row in due_leases.rows(connection, most=most):
+    ended: list[Expired | None] = []
+    for row in due_leases.rows(connection, most=MOST_LOOKED_AT):
+        if len(ended) == most:
+            break
         heard = Heard(row["seen_at"] or 0.0, listening_since)
         opened = RunState(row["state"]) is not RunState.CLAIMED
         found = standing(row["lease_until"], opened, heard, row["now"], patience)
@@ -153,8 +162,9 @@ def _end(
     if row is None:
         return None
     state = RunState(row["state"])
+    if state is not RunState.QUEUED:
+        row = told(connection, row, row["told"], Usage())
     if state is RunState.LOST:
-        told(connection, row, row["told"], Usage())
         words = lose(connection, row, failure_of(row, FailureKind.INTERRUPTED, words), why, policy).words
     else:
         # Before the prompt nothing was done that could be done twice: the run itself goes back to the queue.

@@ -40,6 +40,7 @@ from clew.store.sessions import apply_marks
 from clew.store.settling import Fate, Usage, settle, told
 from clew.store.statement import Row, Statement
 from clew.store.tables import runs
+from clew.store.texts import keepable
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +132,7 @@ def finish(connection: Connection, said: Finish) -> Finished:
     if row is None:
         return _too_late(connection, said, event)
     if said.pin is not None:
-        pin_session(connection, row, said.pin)
-        row = {**row, "pinned": 1}
+        row = {**row, "session_id": pin_session(connection, row, said.pin).session, "pinned": 1}
     match said.end:
         case Completed():
             return _completed(connection, row, said.end)
@@ -157,13 +157,24 @@ def _plain_outcome(end: End) -> RunOutcome:
 
 
 def _why(end: End) -> str:
-    return "" if isinstance(end, Completed) else end.why
+    return "" if isinstance(end, Completed) else keepable(end.why)
 
 
 def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished:
     refused = why_refused(connection, said.run, said.attempt, event)
-    repeated = refused.run.attempt == said.attempt and refused.row["outcome"] == _plain_outcome(said.end).code
+    repeated = refused.run.attempt == said.attempt and _was_taken(said.end, refused.row)
     return Finished(repeated, refused.run.state, refused.row["words"] or "" if repeated else refused.words)
+
+
+def _was_taken(end: End, row: Row) -> bool:
+    """Whether the run is where this end brought it: its answer was lost, and it comes again."""
+    match end:
+        case Returned():
+            return RunState(row["state"]) is RunState.QUEUED
+        case Failed():
+            return row["outcome"] in (RunOutcome.GAVE_UP.code, RunOutcome.RETRYING.code)
+        case Completed() | Stopped():
+            return bool(row["outcome"] == _plain_outcome(end).code)
 
 
 def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
@@ -177,10 +188,10 @@ def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
 
 
 def _failed(connection: Connection, row: Row, end: Failed, policy: RetryPolicy) -> Finished:
-    told(connection, row, EntrySeq(row["told"]), end.usage)
+    row = told(connection, row, EntrySeq(row["told"]), end.usage)
     if end.poisons and row["pinned"]:
         apply_marks(connection, [Mark(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
-    failure = failure_of(row, end.kind, end.why, end.reset_at)
+    failure = failure_of(row, end.kind, _why(end), end.reset_at)
     choice = lose(connection, row, failure, RunOutcome.RETRYING, policy)
     return Finished(True, RunState(row["state"]), choice.words, retry=choice)
 
@@ -198,7 +209,9 @@ def lose(connection: Connection, row: Row, failure: Failure, again: RunOutcome, 
         fate = Fate(WakeEvent.RELEASE, again.code, again.fill(why=choice.words), until)
     if RunState(row["state"]) is not RunState.CANCELLED:
         _set_outcome.count(connection, run=row["id"], outcome=outcome.code, words=outcome.fill(why=choice.words))
-    settle(connection, row, fate, tries)
+    # What was not tried yet has all its tries before it.
+    again_for_these = fate.event is WakeEvent.RELEASE and RunState(row["state"]) is not RunState.CANCELLED
+    settle(connection, row, fate, tries if again_for_these else 0)
     return choice
 
 
@@ -216,12 +229,12 @@ def failure_of(row: Row, kind: FailureKind, why: str, reset_at: Instant | None =
 
 
 def _returned(connection: Connection, row: Row, end: Returned) -> Finished:
-    words = RunOutcome.RETURNED.fill(why=end.why)
+    words = RunOutcome.RETURNED.fill(why=_why(end))
     settle(connection, row, Fate(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
     if RunState(row["state"]) is RunState.QUEUED:
         until = None if end.waits_for is WaitsFor.PERSON else row["now"] + claim_sql.HELD_FOR[end.waits_for]
         claim_sql.hold.count(
-            connection, run=row["id"], hold=end.waits_for.value, code=end.code, words=end.why, until=until
+            connection, run=row["id"], hold=end.waits_for.value, code=end.code, words=_why(end), until=until
         )
     return Finished(True, RunState(row["state"]), words)
 

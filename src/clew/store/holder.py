@@ -15,7 +15,9 @@ class Holder:
     """An exclusive lock beside the file. The system lets go of it when its process ends, however it ends."""
 
     def __init__(self, database: Path) -> None:
-        self._file: IO[str] = _taken(database, database.with_name(database.name + ".holder"))
+        # By the file itself, whatever path led to it.
+        real = database.resolve()
+        self._file: IO[str] = _taken(database, real.with_name(real.name + ".holder"))
 
     def release(self) -> None:
         self._file.close()

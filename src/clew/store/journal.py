@@ -19,8 +19,10 @@ from clew.kernel import (
 )
 from clew.store.clock import now
 from clew.store.dialect import insert_in
+from clew.store.rows import reading
 from clew.store.statement import Row, Statement
 from clew.store.tables import journal
+from clew.store.texts import keepable
 
 MOST_ENTRIES = 500
 """How many entries are read at once: the newest ones. Who wants earlier ones asks for the page before."""
@@ -92,11 +94,11 @@ def append(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq:
         connection,
         thread_id=thread,
         author_kind=said.author.kind.value,
-        author_name=said.author.name,
+        author_name=keepable(said.author.name),
         agent_id=said.author.agent,
         provider=said.provider,
         account=said.account,
-        body=said.body,
+        body=keepable(said.body),
         size=said.size,
         pair=said.pair,
         run_id=said.run,
@@ -124,9 +126,11 @@ def entries_page(
 def read_entry(row: Row, prefix: str = "") -> Entry:
     """The entry in columns of that prefix."""
     agent = row[f"{prefix}agent_id"]
-    author = Author(
-        AuthorKind(row[f"{prefix}author_kind"]), row[f"{prefix}author_name"], None if agent is None else AgentId(agent)
-    )
+    try:
+        kind = AuthorKind(row[f"{prefix}author_kind"])
+    except ValueError as fault:
+        raise reading("journal", f"{row['thread_id']}/{row[f'{prefix}seq']}", "author_kind", fault) from fault
+    author = Author(kind, row[f"{prefix}author_name"], None if agent is None else AgentId(agent))
     facts = JournalEntry(
         EntrySeq(row[f"{prefix}seq"]),
         row[f"{prefix}size"],

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import psycopg
 from sqlalchemy import URL, Engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from clew.store.hints import Topics
 
@@ -25,7 +25,7 @@ def notify(engine: Engine, topics: Topics) -> None:
     try:
         with engine.begin() as connection:
             connection.execute(text("SELECT pg_notify(:channel, :payload)"), {"channel": CHANNEL, "payload": payload})
-    except (DBAPIError, psycopg.Error):
+    except (SQLAlchemyError, psycopg.Error):
         pass
 
 

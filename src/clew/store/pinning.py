@@ -2,8 +2,9 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, literal_column, select, text
+from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
@@ -49,6 +50,14 @@ class NewSession:
     mode: str | None = None
     instructions: str | None = None
     tools: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedSession:
+    """The record that stands for the run's session, and what the pin made of it."""
+
+    session: SessionId
+    reason: PinReason
 
 
 _COLUMNS = (
@@ -122,6 +131,39 @@ supersede = Statement(
 _point = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(session_id=bindparam("session")))
 
 
+# What is said of the same session each time an agent is in it; the newest word counts.
+_SAID_EACH_TIME = ("cursor", "directory", "real_directory", "model", "mode", "instructions", "tools")
+
+_say = Statement(
+    lambda _: (
+        sessions.update()
+        .where(sessions.c.id == bindparam("session"))
+        .values({name: bindparam(name) for name in _SAID_EACH_TIME})
+    )
+)
+
+
+def _copy(_: str) -> ClauseElement:
+    """The next generation of its lane and scope, which is the same session in all else."""
+    known = sessions.alias("known")
+    others = sessions.alias("others")
+    newest = select(func.max(others.c.generation)).where(
+        others.c.lane_id == known.c.lane_id, others.c.scope_run == known.c.scope_run
+    )
+    changed: dict[str, ColumnElement[Any]] = {
+        "id": bindparam("session", type_=sessions.c.id.type),
+        "generation": newest.scalar_subquery() + 1,
+        "run_id": bindparam("run", type_=sessions.c.run_id.type),
+        "superseded": literal_column("0"),
+    }
+    names = sessions.c.keys()
+    again = select(*(changed.get(name, known.c[name]) for name in names)).where(known.c.id == bindparam("known"))
+    return sessions.insert().from_select(names, again)
+
+
+_append_again = Statement(_copy)
+
+
 def _lower(dialect: str) -> ClauseElement:
     newest = (
         select(func.coalesce(func.max(sessions.c.generation), 0))
@@ -146,26 +188,35 @@ def _lower(dialect: str) -> ClauseElement:
 _set_floor = Statement(_lower)
 
 
-def pin_session(connection: Connection, row: Row, new: NewSession) -> PinReason:
+def pin_session(connection: Connection, row: Row, new: NewSession) -> PinnedSession:
     """Write down the run's session, if the run is still the one to say so. `row` is the run as it is now."""
-    if row["ended_at"] is not None and _is_late(connection, row, new):
-        return PinReason.LATE
     planned = SessionId(row["session_id"])
+    if row["ended_at"] is not None or row["pinned"]:
+        newest = _newest.first(connection, lane=row["lane_id"], scope=row["scope_run"])
+        if row["ended_at"] is not None and _is_late(newest, row, new):
+            return PinnedSession(planned, PinReason.LATE)
+        if newest is not None and newest["id"] == planned and _is_same(newest, row, new):
+            _say_anew(connection, newest, new)
+            return PinnedSession(planned, PinReason.SAME)
     # An agent that changes its session within a run leaves one generation behind and starts another.
     session = SessionId(new_id("ss")) if row["pinned"] else planned
     appended = append_session.first(connection, **_values(row, new, session))
     if appended is None:
         return _known(connection, row, new)
     if session != planned:
-        _point.count(connection, run=row["id"], session=session)
+        point(connection, row, session)
     if new.floor is not None:
         _keep_floor(connection, row, new.floor, session)
-    return PinReason.FIRST if appended["generation"] == 1 else PinReason.NEW_GENERATION
+    return PinnedSession(session, PinReason.FIRST if appended["generation"] == 1 else PinReason.NEW_GENERATION)
 
 
-def _is_late(connection: Connection, row: Row, new: NewSession) -> bool:
+def point(connection: Connection, row: Row, session: SessionId) -> None:
+    """From now on the run is in that session."""
+    _point.count(connection, run=row["id"], session=session)
+
+
+def _is_late(newest: Row | None, row: Row, new: NewSession) -> bool:
     """A run that has ended may fill an empty slot; it never replaces what a newer run has pinned."""
-    newest = _newest.first(connection, lane=row["lane_id"], scope=row["scope_run"])
     held = None if newest is None else _pin(newest["run_id"], newest["queued_at"], newest["native_id"], newest)
     return pin(held, _pin(row["id"], row["queued_at"], new.cursor.native_id, row)).reason is PinReason.LATE
 
@@ -176,27 +227,37 @@ def _pin(run: str | None, queued_at: Instant | None, native: str, row: Row) -> P
     return Pin(RunId(run or ""), order, NativeId(native), RuntimeId(row["runtime_id"]), Directory("/"))
 
 
-def _known(connection: Connection, row: Row, new: NewSession) -> PinReason:
+def _is_same(record: Row, row: Row, new: NewSession) -> bool:
+    return (record["native_id"], record["runtime_id"]) == (new.cursor.native_id, row["runtime_id"])
+
+
+def _say_anew(connection: Connection, record: Row, new: NewSession) -> None:
+    said = {name: value for name, value in session_facts(new).items() if name in _SAID_EACH_TIME}
+    if any(record[name] != value for name, value in said.items()):
+        _say.count(connection, session=record["id"], **said)
+
+
+def _known(connection: Connection, row: Row, new: NewSession) -> PinnedSession:
     """Another record stands for that session: the lane's own is the same one, any other's stays theirs."""
     known = holder_of.first(connection, runtime=row["runtime_id"], native=new.cursor.native_id)
     if known is None or (known["lane_id"], known["scope_run"]) != (row["lane_id"], row["scope_run"]):
         raise held_by_another(new.cursor.native_id, known)
     newest = _newest.first(connection, lane=row["lane_id"], scope=row["scope_run"])
-    if newest is not None and newest["id"] == known["id"]:
-        if row["session_id"] != known["id"]:
-            _point.count(connection, run=row["id"], session=known["id"])
-        return PinReason.SAME
-    _go_back(connection, row, known)
-    return PinReason.NEW_GENERATION
+    reason = PinReason.SAME
+    if newest is None or newest["id"] != known["id"]:
+        known, reason = _go_back(connection, row, known), PinReason.NEW_GENERATION
+    if row["session_id"] != known["id"]:
+        point(connection, row, SessionId(known["id"]))
+    _say_anew(connection, known, new)
+    return PinnedSession(SessionId(known["id"]), reason)
 
 
-def _go_back(connection: Connection, row: Row, known: Row) -> None:
+def _go_back(connection: Connection, row: Row, known: Row) -> Row:
     """The lane goes on in an earlier session: a new generation that is the same session, with all that it has seen."""
     supersede.count(connection, session=known["id"])
-    session = SessionId(new_id("ss"))
-    again = {name: known[name] for name in _COLUMNS} | {"id": session, "run_id": row["id"], "adopted_at": None}
-    append_session.first(connection, **again)
-    _point.count(connection, run=row["id"], session=session)
+    session = new_id("ss")
+    _append_again.count(connection, session=session, known=known["id"], run=row["id"])
+    return {**known, "id": session}
 
 
 def held_by_another(native: NativeId, known: Row | None) -> SessionHeld:
@@ -208,7 +269,6 @@ def held_by_another(native: NativeId, known: Row | None) -> SessionHeld:
 
 
 def _values(row: Row, new: NewSession, session: SessionId) -> dict[str, object]:
-    told = row["told"] if row["prompt_sent"] else 0
     return {
         "id": session,
         "lane_id": row["lane_id"],
@@ -217,7 +277,8 @@ def _values(row: Row, new: NewSession, session: SessionId) -> dict[str, object]:
         "runtime_id": row["runtime_id"],
         "run_id": row["id"],
         "adopted_at": None,
-        "seen": max(told, new.begins),
+        # Where it begins says what it need not be told; it has seen what a prompt told it, and nothing before.
+        "seen": row["told"] if row["prompt_sent"] else NOTHING_SEEN,
         **session_facts(new),
     }
 

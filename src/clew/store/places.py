@@ -18,7 +18,7 @@ from clew.kernel import (
 from clew.store.clock import now
 from clew.store.dialect import insert
 from clew.store.naming import derived_id
-from clew.store.rows import read_workspace
+from clew.store.rows import read_workspace, reading
 from clew.store.statement import Row, Statement
 from clew.store.tables import lanes, workspaces
 
@@ -43,7 +43,7 @@ def place_facts(connection: Connection, row: Row) -> PlaceFacts:
     machine = MachineId(row["machine_id"])
     project = None if row["project_id"] is None else ProjectId(row["project_id"])
     remembered = read_workspace(row, "workspace_")
-    home = own_home(AgentId(row["agent_id"]), row["home"])
+    home = _home(row)
     facts = PlaceFacts(agent_home=home, project=project, remembered=remembered)
     serves = remembered is not None and remembered.reachable_from(machine) and remembered.project == project
     if serves or (project is None and not row["has_places"]):
@@ -91,9 +91,19 @@ def _prepared(row: Row, project: ProjectId | None, machine: MachineId) -> tuple[
     if row["project_machine"] not in (None, machine):
         return None, f"its source is a directory of machine {row['project_machine']}."
     lane = LaneId(row["lane_id"])
-    directory = Directory(f"{row['machine_root']}/{project}/{lane}")
+    try:
+        directory = Directory(f"{row['machine_root']}/{project}/{lane}")
+    except ValueError as fault:
+        raise reading("machines", machine, "root", fault) from fault
     name = WorkspaceId(derived_id("ws", lane, project, machine))
     return Workspace(name, WorkspaceKind.WORKTREE, directory, project, machine, f"clew/{lane}"), None
+
+
+def _home(row: Row) -> Workspace:
+    try:
+        return own_home(AgentId(row["agent_id"]), row["home"])
+    except ValueError as fault:
+        raise reading("agents", row["agent_id"], "home", fault) from fault
 
 
 @lru_cache(maxsize=512)

@@ -9,12 +9,14 @@ from clew.kernel import (
     ApprovalId,
     EntrySeq,
     Instant,
+    Outcome,
     Patience,
     PinReason,
     Plan,
     RunEvent,
     RunId,
     RunState,
+    SessionId,
     holds,
 )
 from clew.store.advancing import advance
@@ -23,11 +25,13 @@ from clew.store.database import LostRace
 from clew.store.decisions import keep_decisions
 from clew.store.dialect import insert_in
 from clew.store.hints import hint_run
-from clew.store.pinning import NewSession, pin_session
+from clew.store.naming import derived_id
+from clew.store.pinning import NewSession, pin_session, point
 from clew.store.refusing import Refused, why_refused
 from clew.store.sessions import apply_marks
 from clew.store.statement import Row, Statement
 from clew.store.tables import approvals, events, landings
+from clew.store.texts import keepable
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,10 @@ _answers = Statement(
 def report(connection: Connection, said: Report) -> Reported:
     """One transaction. Safe to repeat: what was taken before is taken for said."""
     row = _advance(connection, said, _events(said))
+    asks = said.asks
     if row is None:
+        # What was asked is on record, or nobody is left to be answered.
+        asks = ()
         refused = why_refused(connection, said.run, said.attempt, _events(said)[0])
         if not holds(refused.run, said.attempt):
             return Reported(False, refused.run.state, words=refused.words)
@@ -163,6 +170,7 @@ def report(connection: Connection, said: Report) -> Reported:
         if row is None:
             raise LostRace("the run changed while its report was being read")
     pinned = _write(connection, said, row)
+    _put_questions(connection, said, asks)
     hint_run(connection, said.run)
     return Reported(
         held=True,
@@ -183,8 +191,9 @@ def _events(said: Report) -> tuple[RunEvent, ...]:
         RunEvent.REOPEN: said.reopens,
         RunEvent.PROMPT: said.told is not None,
         RunEvent.TOOL: said.tool_ran,
-        RunEvent.ASK: bool(said.asks),
+        # What was answered was asked before; what is asked now is open.
         RunEvent.ANSWER: said.answered,
+        RunEvent.ASK: bool(said.asks),
     }
     return tuple(event for event, did in happened.items() if did) or (RunEvent.RENEW,)
 
@@ -206,6 +215,8 @@ def _advance(connection: Connection, said: Report, happened: tuple[RunEvent, ...
 def _was_taken(said: Report, row: Row) -> bool:
     """Whether the run is already where this report would bring it: its answer was lost, and it comes again."""
     state = RunState(row["state"])
+    if said.reopens and (row["tool_ran"] or not row["reopened"] or (said.told is None and row["prompt_sent"])):
+        return False
     if said.told is not None:
         return bool(row["prompt_sent"]) and row["told"] == said.told
     if said.asks:
@@ -220,7 +231,7 @@ def _ended(connection: Connection, said: Report, refused: Refused) -> Reported:
 
 def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
     if said.settled:
-        _keep_settled(connection, said, row["now"])
+        row = _keep_settled(connection, said, row)
     if said.landed is not None and said.landed.refused is not None:
         _refused_landing.count(
             connection,
@@ -230,7 +241,24 @@ def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
             landing=said.landed.landing,
             words=said.landed.refused,
         )
-    pinned = None if said.pin is None else pin_session(connection, row, said.pin)
+    pinned = None if said.pin is None else pin_session(connection, row, said.pin).reason
+    _log.many(
+        connection,
+        (
+            {
+                "run_id": said.run,
+                "attempt": said.attempt,
+                "seq": each.seq,
+                "kind": each.kind,
+                "body": keepable(each.body),
+            }
+            for each in said.events
+        ),
+    )
+    return pinned
+
+
+def _put_questions(connection: Connection, said: Report, asks: tuple[Asked, ...]) -> None:
     _ask.many(
         connection,
         (
@@ -238,28 +266,38 @@ def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
                 "id": ask.id,
                 "run": said.run,
                 "attempt": said.attempt,
-                "question": ask.question,
+                "question": keepable(ask.question),
                 "expires": ask.expires_at,
             }
-            for ask in said.asks
+            for ask in asks
         ),
     )
-    _log.many(
-        connection,
-        (
-            {"run_id": said.run, "attempt": said.attempt, "seq": each.seq, "kind": each.kind, "body": each.body}
-            for each in said.events
-        ),
-    )
-    return pinned
 
 
-def _keep_settled(connection: Connection, said: Report, at: Instant) -> None:
+def _keep_settled(connection: Connection, said: Report, row: Row) -> Row:
+    """The run with the session it is in since its plan was settled."""
     for plan in said.settled:
         apply_marks(connection, plan.marks)
-    keep_decisions(
-        connection, [(plan, said.run, said.attempt, step, at) for step, plan in enumerate(said.settled, start=1)]
-    )
+    steps = enumerate(said.settled, start=1)
+    keep_decisions(connection, [(plan, said.run, said.attempt, step, row["now"]) for step, plan in steps])
+    session = _settled_on(said, row)
+    if session == row["session_id"]:
+        return row
+    point(connection, row, session)
+    # Whether it is pinned: a session that goes on is there already, a new one is not.
+    return {**row, "session_id": session, "pinned": int(said.settled[-1].outcome is Outcome.RESUME)}
+
+
+def _settled_on(said: Report, row: Row) -> SessionId:
+    """The session that goes on, or the name that a new one gets. A run that has pinned one of its own stays in it."""
+    plan, planned = said.settled[-1], SessionId(row["session_id"])
+    earlier = {session.id for read in plan.situation.sources for session in read.sessions}
+    if plan.outcome is Outcome.HOLD or (row["pinned"] and planned not in earlier):
+        return planned
+    if plan.outcome is Outcome.RESUME and plan.session is not None:
+        return plan.session.id
+    # The same name however often it is said: it must not count as the session that was given up.
+    return SessionId(derived_id("ss", said.run, str(said.attempt))) if planned in earlier else planned
 
 
 def _given(connection: Connection, said: Report) -> tuple[AnswerGiven, ...]:

@@ -28,11 +28,13 @@ def read_rhythm(row: Row) -> Rhythm:
     try:
         zone = ZoneInfo(row["zone"])
         settings = json.loads(row["settings"])
-        quiet = settings.get("quiet")
+        quiet, checklist = settings.get("quiet"), settings.get("checklist")
+        if not isinstance(checklist, str | None):
+            raise TypeError(f"a checklist is text, and {checklist!r} is none")
         return Rhythm(
             _next_after(row, zone),
             row["every"] if row["cron"] is None else 1.0,
-            settings.get("checklist"),
+            checklist,
             None if quiet is None else QuietHours(_clock(quiet[0]), _clock(quiet[1]), zone),
             _route(row["route"]),
         )
@@ -42,6 +44,7 @@ def read_rhythm(row: Row) -> Rhythm:
         KeyError,
         IndexError,
         AttributeError,
+        OSError,
         RecursionError,
         CronSimError,
         ZoneInfoNotFoundError,

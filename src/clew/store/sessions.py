@@ -42,11 +42,23 @@ candidates = Statement(
     )
 )
 
-_of_run = Statement(
-    lambda _: _with_facts().where(
-        sessions.c.id == select(runs.c.session_id).where(runs.c.id == bindparam("run")).scalar_subquery()
+
+def _asked() -> Select[tuple[object, ...]]:
+    """The session of a run under its newest record: the lane may have gone back to it since."""
+    asked = sessions.alias("asked")
+    same = ("lane_id", "scope_run", "runtime_id", "native_id")
+    return (
+        _with_facts()
+        .where(
+            asked.c.id == select(runs.c.session_id).where(runs.c.id == bindparam("run")).scalar_subquery(),
+            *(sessions.c[name] == asked.c[name] for name in same),
+        )
+        .order_by(sessions.c.generation.desc())
+        .limit(1)
     )
-)
+
+
+_of_run = Statement(lambda _: _asked())
 
 _by_id = Statement(lambda _: _with_facts().where(sessions.c.id == bindparam("session")))
 

@@ -86,7 +86,7 @@ _pending = Statement(
 
 _lane_runtime = Statement(
     lambda _: (
-        select(func.coalesce(lanes.c.runtime_id, agents.c.runtime_id).label("runtime"))
+        select(lanes.c.runtime_id.label("lanes"), agents.c.runtime_id.label("agents"))
         .select_from(lanes.join(agents, agents.c.id == lanes.c.agent_id))
         .where(lanes.c.id == bindparam("lane"))
     )
@@ -136,19 +136,22 @@ class Usage:
     mode: str | None = None
 
 
-def told(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> None:
-    """Keep with the session how far it has seen and what it has used, once its run has let go of it."""
-    if row["pinned"] and (row["prompt_sent"] or usage.turns):
-        _end_session.count(
-            connection,
-            session=row["session_id"],
-            seen=seen,
-            turns=usage.turns,
-            tokens=usage.tokens,
-            size=usage.size,
-            model=usage.model,
-            mode=usage.mode,
-        )
+def told(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> Row:
+    """Keep with the session how far it has seen and what it has used, once its run has let go of it. The run as it
+    is now: its session may have been pinned while the end of the run was waiting for that very report."""
+    if not (row["prompt_sent"] or usage.turns):
+        return row
+    kept = _end_session.count(
+        connection,
+        session=row["session_id"],
+        seen=seen,
+        turns=usage.turns,
+        tokens=usage.tokens,
+        size=usage.size,
+        model=usage.model,
+        mode=usage.mode,
+    )
+    return {**row, "pinned": kept}
 
 
 def settle(connection: Connection, row: Row, fate: Fate, tries: int = 0) -> None:
@@ -166,15 +169,17 @@ def settle(connection: Connection, row: Row, fate: Fate, tries: int = 0) -> None
 
 
 def queue_pending(connection: Connection, row: Row, tries: int = 0) -> None:
-    """A run for what is pending in the lane, if anything is: where its last run was while it has to go on there."""
+    """A run for what is pending in the lane, if anything is: where somebody put the lane, else where its last run was
+    while it has to go on there, else where its agent is."""
     lane = LaneId(row["lane_id"])
     waiting = _pending.first(connection, lane=lane)
     if waiting is None or not waiting["pending"]:
         return
     runtime = RuntimeId(row["runtime_id"]) if row["runtime_id"] is not None else None
-    if not waiting["began"]:
-        chosen = _lane_runtime.first(connection, lane=lane)
-        runtime = runtime if chosen is None or chosen["runtime"] is None else RuntimeId(chosen["runtime"])
+    chosen = _lane_runtime.first(connection, lane=lane)
+    if chosen is not None:
+        put = chosen["lanes"] if waiting["began"] or chosen["lanes"] is not None else chosen["agents"]
+        runtime = runtime if put is None else RuntimeId(put)
     queue_run(
         connection,
         lane,

@@ -25,7 +25,7 @@ from clew.kernel import (
     gather,
 )
 from clew.store.places import place_facts
-from clew.store.rows import read_capabilities, read_floor, read_mode, read_policy, read_scope
+from clew.store.rows import read_capabilities, read_floor, read_mode, read_policy, read_scope, reading
 from clew.store.sessions import lane_sessions, run_session
 from clew.store.statement import Row
 
@@ -43,20 +43,24 @@ def situation_of(connection: Connection, row: Row, wakes: Sequence[Wake], scope_
             return []
         return lane_sessions(connection, lane, scope_run)
 
-    return Situation(
-        run=run,
-        lane=lane,
-        scope=read_scope(lane, scope_run),
-        here=_here(row),
-        demand=demand,
-        sources=gather(demand, read),
-        head=EntrySeq(row["head"]),
-        place=place_facts(connection, row),
-        policy=read_policy(row["agent_id"], row["policy"]),
-        now=row["now"],
-        floor=read_floor(row),
-        fresh_id=NativeId(str(uuid.uuid4())),
-    )
+    here, sources, place = _here(row), gather(demand, read), place_facts(connection, row)
+    try:
+        return Situation(
+            run=run,
+            lane=lane,
+            scope=read_scope(lane, scope_run),
+            here=here,
+            demand=demand,
+            sources=sources,
+            head=EntrySeq(row["head"]),
+            place=place,
+            policy=read_policy(row["agent_id"], row["policy"]),
+            now=row["now"],
+            floor=read_floor(row),
+            fresh_id=NativeId(str(uuid.uuid4())),
+        )
+    except ValueError as fault:
+        raise reading("wakes", ", ".join(demand.wakes), "entry", fault) from fault
 
 
 def _here(row: Row) -> Here:

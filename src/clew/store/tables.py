@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     Column,
     Float,
@@ -49,6 +50,11 @@ def _maybe(name: str) -> Column[str]:
 
 def _number(name: str, default: int = 0) -> Column[int]:
     return Column(name, Integer, nullable=False, server_default=text(str(default)))
+
+
+def _sum(name: str) -> Column[int]:
+    """A number that grows with use, beyond what 32 bits hold."""
+    return Column(name, BigInteger, nullable=False, server_default=text("0"))
 
 
 def _time(name: str, nullable: bool = True) -> Column[float]:
@@ -327,8 +333,8 @@ sessions = Table(
     _maybe("instructions"),
     _maybe("tools"),
     _number("turns"),
-    _number("tokens"),
-    _number("size"),
+    _sum("tokens"),
+    _sum("size"),
     # The run it came from, or when a person put it under the lane.
     _points_to("run_id", "runs.id", nullable=True),
     _time("adopted_at"),

@@ -27,6 +27,7 @@ from clew.store.clock import now
 from clew.store.faults import Unreadable
 from clew.store.naming import derived_id
 from clew.store.rhythms import Rhythm, read_rhythm
+from clew.store.rows import reading
 from clew.store.statement import POSTGRESQL, Row, Statement
 from clew.store.tables import LIVE, lanes, runs, schedules, wakes
 
@@ -47,7 +48,10 @@ class Ticked:
 
 def _due(dialect: str) -> ClauseElement:
     busy = exists().where(runs.c.lane_id == schedules.c.lane_id, text(f"runs.{LIVE}"))
-    waiting = exists().where(wakes.c.lane_id == schedules.c.lane_id, text("wakes.state = 'pending'"))
+    # A tick that nobody has served yet is no event.
+    waiting = exists().where(
+        wakes.c.lane_id == schedules.c.lane_id, text("wakes.state = 'pending' AND wakes.reason <> 'timer'")
+    )
     statement = (
         select(
             schedules,
@@ -71,7 +75,13 @@ _move_on = Statement(
     lambda _: (
         schedules.update()
         .where(schedules.c.id == bindparam("schedule"))
-        .values(last_due=bindparam("last"), next_due=bindparam("next"), fault=bindparam("fault"))
+        .values(
+            last_due=bindparam("last"),
+            next_due=bindparam("next"),
+            fault=bindparam("fault"),
+            # What never comes again is over.
+            enabled=bindparam("enabled"),
+        )
     )
 )
 
@@ -83,24 +93,30 @@ def tick_due(connection: Connection, most: int = MOST_AT_ONCE) -> tuple[Ticked, 
 
 def _tick(connection: Connection, row: Row) -> Ticked:
     try:
-        rhythm = read_rhythm(row)
+        return _tick_once(connection, row, read_rhythm(row))
     except Unreadable as fault:
         _set(connection, row, row["last_due"], row["now"] + LOOK_AGAIN, str(fault))
         return Ticked(row["id"], None, str(fault))
+
+
+def _tick_once(connection: Connection, row: Row, rhythm: Rhythm) -> Ticked:
     # What was due before it was first looked at is not made up for.
     last = row["last_due"] if row["last_due"] is not None else row["next_due"] - 1e-3
-    ticked = due(rhythm.next_after, last, row["now"])
+    try:
+        ticked = due(rhythm.next_after, last, row["now"])
+        following = rhythm.next_after(row["now"] if ticked is None else ticked.due)
+    except (ValueError, OverflowError) as fault:
+        raise reading("schedules", row["id"], "its rhythm", fault) from fault
     if ticked is None:
-        ticked_at = row["last_due"]
-        _set(connection, row, ticked_at, rhythm.next_after(row["now"]))
+        _set(connection, row, row["last_due"], following)
         return Ticked(row["id"], None, "It was not due after all.")
     decision = tick(_facts(row, rhythm))
     if decision.verdict is TickVerdict.RETRY:
         _set(connection, row, row["last_due"], decision.retry_at)
         return Ticked(row["id"], decision.verdict, decision.words)
     wake = _receipt(connection, row, rhythm, ticked, decision)
-    _set(connection, row, ticked.due, rhythm.next_after(ticked.due))
-    return Ticked(row["id"], decision.verdict, decision.words, wake)
+    _set(connection, row, ticked.due, following)
+    return Ticked(row["id"], decision.verdict, f"{decision.words} {ticked.words}", wake)
 
 
 def _facts(row: Row, rhythm: Rhythm) -> TickFacts:
@@ -130,11 +146,12 @@ def _receipt(connection: Connection, row: Row, rhythm: Rhythm, ticked: Tick, dec
     if decision.verdict is TickVerdict.WAKE:
         return accept_wake(connection, request).wake
     skipped = Accepted(request.id, WakeState.SKIPPED, decision.reason.code, f"{decision.words} {ticked.words}")
-    keep_wake(connection, request, ThreadId(row["thread_id"]), LaneId(row["lane_id"]), skipped, row["now"])
+    keep_wake(connection, request, ThreadId(row["thread_id"]), LaneId(row["lane_id"]), skipped, row["now"], once=True)
     return request.id
 
 
 def _set(
     connection: Connection, row: Row, last: Instant | None, following: Instant | None, fault: str | None = None
 ) -> None:
-    _move_on.count(connection, schedule=row["id"], last=last, next=following, fault=fault)
+    on = int(following is not None)
+    _move_on.count(connection, schedule=row["id"], last=last, next=following, fault=fault, enabled=on)

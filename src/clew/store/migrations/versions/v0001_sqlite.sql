@@ -52,9 +52,9 @@ CREATE TABLE runtimes (
 	max_live INTEGER DEFAULT 4 NOT NULL,
 	seen_at FLOAT,
 	CONSTRAINT pk_runtimes PRIMARY KEY (id),
-	CONSTRAINT uq_runtimes_machine_id_provider_home UNIQUE (machine_id, provider, home),
 	CONSTRAINT fk_runtimes_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id),
-	CONSTRAINT ck_runtimes_max_live CHECK (max_live >= 0)
+	CONSTRAINT ck_runtimes_max_live CHECK (max_live >= 0),
+	CONSTRAINT uq_runtimes_machine_id_provider_home UNIQUE (machine_id, provider, home)
 );
 
 CREATE TABLE agents (
@@ -73,8 +73,8 @@ CREATE TABLE agents (
 	CONSTRAINT pk_agents PRIMARY KEY (id),
 	CONSTRAINT fk_agents_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
 	CONSTRAINT ck_agents_state CHECK ((state = 'active' OR state = 'archived' OR state = 'paused')),
-	CONSTRAINT uq_agents_name UNIQUE (name),
-	CONSTRAINT ck_agents_mode CHECK ((mode = 'read' OR mode = 'ask' OR mode = 'edit' OR mode = 'full'))
+	CONSTRAINT ck_agents_mode CHECK ((mode = 'read' OR mode = 'ask' OR mode = 'edit' OR mode = 'full')),
+	CONSTRAINT uq_agents_name UNIQUE (name)
 );
 
 CREATE TABLE threads (
@@ -103,8 +103,8 @@ CREATE TABLE journal (
 	run_id TEXT,
 	at FLOAT NOT NULL,
 	CONSTRAINT pk_journal PRIMARY KEY (thread_id, seq),
-	CONSTRAINT fk_journal_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
-	CONSTRAINT ck_journal_seq CHECK (seq > 0)
+	CONSTRAINT ck_journal_seq CHECK (seq > 0),
+	CONSTRAINT fk_journal_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id)
 )
  WITHOUT ROWID;
 
@@ -121,10 +121,10 @@ CREATE TABLE lanes (
 	session_native_id TEXT,
 	session_directory TEXT,
 	CONSTRAINT pk_lanes PRIMARY KEY (id),
+	CONSTRAINT fk_lanes_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
 	CONSTRAINT fk_lanes_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
 	CONSTRAINT fk_lanes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
-	CONSTRAINT uq_lanes_agent_id_thread_id UNIQUE (agent_id, thread_id),
-	CONSTRAINT fk_lanes_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
+	CONSTRAINT uq_lanes_agent_id_thread_id UNIQUE (agent_id, thread_id)
 );
 
 CREATE INDEX ix_lanes_thread ON lanes (thread_id);
@@ -162,13 +162,13 @@ CREATE TABLE runs (
 	ended_at FLOAT,
 	session_native_id TEXT,
 	CONSTRAINT pk_runs PRIMARY KEY (id),
-	CONSTRAINT fk_runs_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
-	CONSTRAINT fk_runs_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
-	CONSTRAINT ck_runs_hold CHECK ((hold = '' OR hold = 'another-try' OR hold = 'person' OR hold = 'session-free')),
-	CONSTRAINT ck_runs_ended_has_end CHECK ((state = 'cancelled' OR state = 'failed' OR state = 'lost' OR state = 'succeeded') = (ended_at IS NOT NULL)),
-	CONSTRAINT ck_runs_live_has_lease CHECK ((state = 'claimed' OR state = 'opening' OR state = 'running' OR state = 'stopping' OR state = 'waiting') = (lease_until IS NOT NULL)),
 	CONSTRAINT ck_runs_live_has_places CHECK (NOT (lease_until IS NOT NULL) OR (agent_place IS NOT NULL AND runtime_place IS NOT NULL AND runtime_id IS NOT NULL)),
-	CONSTRAINT fk_runs_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id)
+	CONSTRAINT fk_runs_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
+	CONSTRAINT fk_runs_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
+	CONSTRAINT ck_runs_hold CHECK ((hold = '' OR hold = 'another-try' OR hold = 'person' OR hold = 'session-free')),
+	CONSTRAINT fk_runs_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
+	CONSTRAINT ck_runs_ended_has_end CHECK ((state = 'cancelled' OR state = 'failed' OR state = 'lost' OR state = 'succeeded') = (ended_at IS NOT NULL)),
+	CONSTRAINT ck_runs_live_has_lease CHECK ((state = 'claimed' OR state = 'opening' OR state = 'running' OR state = 'stopping' OR state = 'waiting') = (lease_until IS NOT NULL))
 );
 
 CREATE INDEX ix_runs_held ON runs (queued_at) WHERE state = 'queued' AND hold <> '';
@@ -204,8 +204,8 @@ CREATE TABLE schedules (
 	next_due FLOAT,
 	fault TEXT,
 	CONSTRAINT pk_schedules PRIMARY KEY (id),
-	CONSTRAINT fk_schedules_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
-	CONSTRAINT ck_schedules_has_a_rhythm CHECK (every IS NOT NULL OR cron IS NOT NULL)
+	CONSTRAINT ck_schedules_has_a_rhythm CHECK (every IS NOT NULL OR cron IS NOT NULL),
+	CONSTRAINT fk_schedules_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id)
 );
 
 CREATE INDEX ix_schedules_due ON schedules (next_due) WHERE enabled = 1 AND next_due IS NOT NULL;
@@ -220,9 +220,9 @@ CREATE TABLE workspaces (
 	branch TEXT,
 	created_at FLOAT NOT NULL,
 	CONSTRAINT pk_workspaces PRIMARY KEY (id),
+	CONSTRAINT fk_workspaces_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id),
 	CONSTRAINT fk_workspaces_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
-	CONSTRAINT fk_workspaces_project_id FOREIGN KEY(project_id) REFERENCES projects (id),
-	CONSTRAINT fk_workspaces_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id)
+	CONSTRAINT fk_workspaces_project_id FOREIGN KEY(project_id) REFERENCES projects (id)
 );
 
 CREATE INDEX ix_workspaces_lane ON workspaces (lane_id, created_at);
@@ -317,13 +317,13 @@ CREATE TABLE wakes (
 	words TEXT NOT NULL,
 	ended_at FLOAT,
 	CONSTRAINT pk_wakes PRIMARY KEY (id),
-	CONSTRAINT ck_wakes_state CHECK ((state = 'cancelled' OR state = 'claimed' OR state = 'pending' OR state = 'served' OR state = 'skipped')),
 	CONSTRAINT ck_wakes_has_a_reason CHECK (code <> '' AND words <> ''),
-	CONSTRAINT fk_wakes_run_id FOREIGN KEY(run_id) REFERENCES runs (id),
-	CONSTRAINT ck_wakes_ends_once CHECK ((state = 'cancelled' OR state = 'served' OR state = 'skipped') = (ended_at IS NOT NULL)),
 	CONSTRAINT ck_wakes_carried_by_a_run CHECK (NOT (state = 'claimed' OR state = 'served') OR run_id IS NOT NULL),
+	CONSTRAINT fk_wakes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
 	CONSTRAINT fk_wakes_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
-	CONSTRAINT fk_wakes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id)
+	CONSTRAINT ck_wakes_state CHECK ((state = 'cancelled' OR state = 'claimed' OR state = 'pending' OR state = 'served' OR state = 'skipped')),
+	CONSTRAINT fk_wakes_run_id FOREIGN KEY(run_id) REFERENCES runs (id),
+	CONSTRAINT ck_wakes_ends_once CHECK ((state = 'cancelled' OR state = 'served' OR state = 'skipped') = (ended_at IS NOT NULL))
 );
 
 CREATE INDEX ix_wakes_pending ON wakes (lane_id, accepted_at) WHERE state = 'pending';

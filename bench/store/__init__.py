@@ -1,0 +1,1 @@
+"""How fast the store is, beside the bare database and beside others. `make bench-store` runs it."""

@@ -1,0 +1,90 @@
+"""Clew itself, as a daemon uses it: it waits for hints and claims as many runs as it has workers to spare.
+
+A worker says that the prompt goes out, and finishes; there is no agent in between, as the others' jobs do nothing.
+"""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from bench.store.databases import Ground, Kind
+from bench.store.peers.workload import ARRIVALS, JOBS, WARM_UP, WORKERS, Marks, Result, drive
+from bench.store.scene import ASKS, RUNTIME, accept_one, complete, furnish, new_threads, tell
+from clew.kernel import ThreadId
+from clew.store.claim import Order, claim
+from clew.store.database import Database
+from clew.store.hints import Subscription
+
+LOOK_UP = 1.0
+"""Seconds after which the daemon looks by itself: a hint may be lost."""
+
+MINE = frozenset({f"queue:{RUNTIME}", "*"})
+
+
+def serve(ground: Ground, kind: Kind) -> Result:
+    with ground.fresh(kind) as database:
+        furnish(database)
+        threads = new_threads(database, WARM_UP + JOBS + ARRIVALS)
+        daemon = Daemon(database, {thread: job for job, thread in enumerate(threads)})
+        try:
+            return drive(lambda job: accept_one(database, threads[job]), daemon.marks, daemon.done)
+        finally:
+            daemon.close()
+
+
+class Daemon:
+    """One thread that claims, and workers that serve."""
+
+    def __init__(self, database: Database, jobs: dict[ThreadId, int]) -> None:
+        self.marks = Marks()
+        self._database = database
+        self._jobs = jobs
+        self._ended = 0
+        self._free = WORKERS
+        self._room = threading.Condition()
+        self._closing = False
+        self._workers = ThreadPoolExecutor(WORKERS)
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def done(self) -> int:
+        """Every end is answered after its commit, so what is counted here is durable."""
+        return self._ended
+
+    def close(self) -> None:
+        with self._room:
+            self._closing = True
+            self._room.notify()
+        self._thread.join()
+        self._workers.shutdown()
+
+    def _serve(self) -> None:
+        hints = self._database.subscribe()
+        while not self._closing:
+            with self._room:
+                self._room.wait_for(lambda: self._free or self._closing)
+                asks = replace(ASKS, most=self._free)
+            orders = self._database.write(lambda connection: claim(connection, asks)).result()  # noqa: B023 - awaited
+            for order in orders:
+                self.marks.start(self._jobs[order.thread])
+                with self._room:
+                    self._free -= 1
+                self._workers.submit(self._work, order)
+            if len(orders) < asks.most:
+                self._wait(hints)
+        self._database.unsubscribe(hints)
+
+    def _wait(self, hints: Subscription) -> None:
+        until = time.monotonic() + LOOK_UP
+        while not self._closing and (left := until - time.monotonic()) > 0:
+            if hints.wait(left) & MINE:
+                return
+
+    def _work(self, order: Order) -> None:
+        tell(self._database, order)
+        complete(self._database, order)
+        with self._room:
+            self._ended += 1
+            self._free += 1
+            self._room.notify()

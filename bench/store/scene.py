@@ -1,0 +1,138 @@
+"""What is measured: an agent that can resume, and one wake's way from the door to its end."""
+
+import json
+from collections.abc import Iterable
+from itertools import count
+
+from sqlalchemy import Connection, insert
+
+from clew.kernel import (
+    HUMAN,
+    AgentId,
+    Author,
+    AuthorKind,
+    Capabilities,
+    Cursor,
+    FailureKind,
+    MachineId,
+    NativeId,
+    Outcome,
+    PermissionMode,
+    ProviderName,
+    RunId,
+    ThreadId,
+    WakeId,
+    WakeReason,
+    capabilities_to_record,
+    runtime_id,
+)
+from clew.store.accept import WakeRequest, accept_wake
+from clew.store.claim import ClaimRequest, Order, claim
+from clew.store.database import Database
+from clew.store.finish import Completed, Failed, Finish, finish
+from clew.store.journal import Said
+from clew.store.naming import new_id
+from clew.store.pinning import NewSession
+from clew.store.register import Registration, register_runtime
+from clew.store.report import Landed, Report, report
+from clew.store.tables import agents, threads
+
+ADA = AgentId("ada")
+HOME = f"/srv/{ADA}"
+LAPTOP, PROVIDER = MachineId("laptop"), ProviderName("loom")
+RUNTIME = runtime_id(LAPTOP, PROVIDER, "/srv/home")
+PERSON = Author(AuthorKind.HUMAN, "a person")
+
+PLACES = 64
+"""How many runs may go at once: more than there are callers, so that no limit is measured."""
+
+ABLE = Capabilities(
+    resume=True, reapply_mode=True, modes=frozenset(PermissionMode), missing_signals=frozenset({"gone"})
+)
+ASKS = ClaimRequest("bench", (RUNTIME,))
+
+_numbers = count()
+
+
+def furnish(database: Database) -> None:
+    """A machine, a runtime and an agent."""
+    able = json.dumps(capabilities_to_record(ABLE))
+    laptop = Registration(LAPTOP, "laptop", PROVIDER, "/srv/home", capabilities=able, max_live=PLACES)
+    agent = insert(agents).values(id=ADA, name=ADA, provider=PROVIDER, runtime_id=RUNTIME, home=HOME, max_live=PLACES)
+    database.write(lambda connection: register_runtime(connection, laptop)).result()
+    database.write(lambda connection: connection.execute(agent)).result()
+
+
+def new_threads(database: Database, wanted: int) -> list[ThreadId]:
+    named = [ThreadId(f"bench-{next(_numbers)}") for _ in range(wanted)]
+    rows = [{"id": name, "kind": "issue", "created_at": 0.0} for name in named]
+    database.write(lambda connection: connection.execute(insert(threads), rows)).result()
+    return named
+
+
+def request_in(thread: ThreadId) -> WakeRequest:
+    said = Said(PERSON, "look at this", 3)
+    return WakeRequest(WakeId(new_id("wk")), ADA, WakeReason.COMMENT, HUMAN, thread=thread, said=said)
+
+
+def accept_all(database: Database, places: Iterable[ThreadId]) -> None:
+    """A wake in each of them, in one transaction: what comes before is not what is measured."""
+    requests = [request_in(thread) for thread in places]
+
+    def operation(connection: Connection) -> None:
+        for request in requests:
+            accept_wake(connection, request)
+
+    database.write(operation).result()
+
+
+def accept_one(database: Database, thread: ThreadId) -> None:
+    request = request_in(thread)
+    database.write(lambda connection: accept_wake(connection, request)).result()
+
+
+def claim_one(database: Database) -> Order:
+    while True:
+        # Another caller may hold the very run for a moment.
+        for order in database.write(lambda connection: claim(connection, ASKS)).result():
+            return order
+
+
+def prompts(order: Order) -> Report:
+    """That the prompt goes out: what was opened, how far it tells, and the new session where there is one."""
+    plan = order.plan
+    pin = None
+    if plan.outcome is not Outcome.RESUME:
+        assert plan.workspace is not None
+        native, begins = NativeId(order.session), plan.catch_up.after
+        pin = NewSession(Cursor(1, native), plan.workspace.directory, begins=begins, floor=plan.new_floor, mode="read")
+    told = plan.situation.head
+    return Report(order.run, order.attempt, opens=True, landed=Landed("{}", "resumed"), told=told, pin=pin)
+
+
+def tell(database: Database, order: Order) -> None:
+    said = prompts(order)
+    assert database.write(lambda connection: report(connection, said)).result().may_prompt
+
+
+def complete(database: Database, order: Order) -> None:
+    said = Finish(order.run, order.attempt, Completed("done", 1))
+    assert database.write(lambda connection: finish(connection, said)).result().taken
+
+
+def give_up(database: Database, run: RunId, attempt: int) -> None:
+    said = Finish(run, attempt, Failed(FailureKind.PERMANENT, "it cannot be done"))
+    assert database.write(lambda connection: finish(connection, said)).result().taken
+
+
+def whole_cycle(database: Database) -> None:
+    """Three transactions: claimed, the prompt goes out, finished."""
+    order = claim_one(database)
+    tell(database, order)
+    complete(database, order)
+
+
+def short_cycle(database: Database) -> None:
+    """Two transactions: claimed, and given up."""
+    order = claim_one(database)
+    give_up(database, order.run, order.attempt)

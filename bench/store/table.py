@@ -1,0 +1,59 @@
+"""Tables as they are printed and as docs/performance.md keeps them: the same text."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.store.timing import Spread
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+
+
+@dataclass(slots=True)
+class Table:
+    """What one part measured. `missed` names the rows that do not reach what is asked of them."""
+
+    part: str
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    note: str = ""
+
+    def add(self, *cells: str) -> None:
+        self.rows.append(cells)
+
+    def judge(self, name: str, met: bool, wanted: str) -> str:
+        """The cell that says what is wanted; a row that misses it stands out."""
+        return wanted if met else self.miss(name, wanted, f"{wanted}: missed")
+
+    def miss(self, name: str, wanted: str, cell: str) -> str:
+        self.missed.append(f"{name}: {wanted}")
+        return f"**{cell}**"
+
+    def text(self) -> str:
+        lines = [self.head, *self.rows]
+        widths = [max(len(line[at]) for line in lines) for at in range(len(self.head))]
+        rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+        shown = [_line(line, widths) for line in lines]
+        return "\n".join([shown[0], rule, *shown[1:], *(("", self.note) if self.note else ())])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) + " |"
+
+
+def ratio(value: Spread) -> tuple[str, str]:
+    """The cells of a ratio: its median, and how far its rounds lie apart."""
+    return f"{value.median:.2f}", f"{value.low:.2f} to {value.high:.2f}"
+
+
+def keep(texts: Iterable[tuple[str, str]], page: Path = PAGE) -> None:
+    """Put each part's text between its marks in the page; what stands around them stays as it is."""
+    kept = page.read_text(encoding="utf-8")
+    for part, text in texts:
+        marked = re.compile(f"(<!-- {part} -->\n).*?(<!-- end -->)", re.DOTALL)
+        kept, found = marked.subn(lambda marks, text=text: f"{marks[1]}{text}\n{marks[2]}", kept)  # type: ignore[misc]
+        if found != 1:
+            raise SystemExit(f"{page.name} has no place for {part}: it needs <!-- {part} --> and <!-- end -->.")
+    page.write_text(kept, encoding="utf-8")

@@ -1,0 +1,38 @@
+"""What a command says: results to stdout, warnings and progress to stderr."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+def tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+def warn(line: str) -> None:
+    sys.stderr.write(f"clew: {line}\n")
+
+
+def counted(count: int, what: str) -> str:
+    """A number with its noun: 1 row, 2,000 rows."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar while somebody watches. What it yields is called with how much is done, of how much, and of what."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total, _unit: None
+        return
+    # Rich takes longer to load than most commands take to run.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        bar = shown.add_task(title, total=None)
+
+        def watch(done: int, total: int, unit: str) -> None:
+            shown.update(bar, description=f"{title}: {done:,} of {total:,} {unit}", completed=done, total=total)
+
+        yield watch

@@ -1,0 +1,53 @@
+"""What is known of one ACP agent beyond what it says of itself: data, so that a quirk needs no code."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from clew.kernel import LandingField, PermissionMode
+
+READING = frozenset({"read", "search", "fetch", "think"})
+EDITING = READING | {"edit", "delete", "move"}
+EVERYTHING = EDITING | {"execute", "switch_mode", "other"}
+"""Kinds of tools, as the protocol names them. A tool of no kind counts as `other`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModeRule:
+    """How a mode is expressed. `id` is the agent's own mode to be set; None leaves the one it has.
+
+    What it asks is answered yes for the kinds in `allows`; the rest goes to a person where `asks`, and is denied else.
+    """
+
+    id: str | None = None
+    allows: frozenset[str] = frozenset()
+    asks: bool = False
+
+
+AS_ASKED: Mapping[PermissionMode, ModeRule] = {
+    PermissionMode.READ: ModeRule(allows=READING),
+    PermissionMode.ASK: ModeRule(allows=READING, asks=True),
+    PermissionMode.EDIT: ModeRule(allows=EDITING, asks=True),
+    PermissionMode.FULL: ModeRule(allows=EVERYTHING),
+}
+"""For an agent that asks before everything that is not reading: the answers make the mode."""
+
+UNBOUND: Mapping[PermissionMode, ModeRule] = {PermissionMode.FULL: ModeRule(allows=EVERYTHING)}
+"""For an agent of which nothing is known: it may do without asking whatever it likes, and that is called full."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcpAgent:
+    """`missing` are the error codes by which it says that it has no such session. `list_is_whole` tells that a session
+    which is not on its list is not there; such an agent may answer for an unknown one with success.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    modes: Mapping[PermissionMode, ModeRule] = field(default_factory=lambda: UNBOUND)
+    missing: frozenset[int] = frozenset({-32002})
+    list_is_whole: bool = False
+    fork_into: bool = False
+    reports: frozenset[LandingField] = frozenset({LandingField.NATIVE_ID, LandingField.MODE})
+    id_shape: str = r"[A-Za-z0-9][A-Za-z0-9_.-]{2,127}"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    hint: str = "Install the agent, or name its command line."

@@ -1,0 +1,35 @@
+"""What can go wrong with a program, each with what to do about it."""
+
+from clew.ports.fault import Fault
+
+
+class ProgramFault(Fault):
+    code = "program"
+
+
+class CannotStart(ProgramFault):
+    code = "program:cannot-start"
+
+
+class ProgramEnded(ProgramFault):
+    code = "program:ended"
+
+
+class TooSlow(ProgramFault):
+    code = "program:too-slow"
+
+
+class NotUnderstood(ProgramFault):
+    code = "program:not-understood"
+
+
+class BadArchive(ProgramFault):
+    code = "program:bad-archive"
+
+
+class Refused(ProgramFault):
+    code = "program:refused"
+
+
+class NotAble(ProgramFault):
+    code = "program:not-able"

@@ -1,0 +1,50 @@
+"""The ledger: which marks are out, on disk, so that whoever starts after a crash ends what the crash left behind."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from clew.programs.marking import Mark, Owner, end_marked
+
+
+class Ledger:
+    """One small file for each mark; it is there before the program starts and goes when all it started has ended.
+
+    An entry names who made it. Several providers may share a ledger: what belongs to a process that lives is its own.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def enter(self, mark: Mark, owner: Owner | None = None) -> None:
+        """Ours, unless another owner is named."""
+        entry, beside = self._directory / mark.token, self._directory / f".{mark.token}"
+        file = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        with os.fdopen(file, "w", encoding="ascii") as written:
+            written.write((owner or Owner.ourselves()).written)
+        # Whole or not at all: a reader in between would take an unfinished entry for a dead owner's.
+        beside.rename(entry)
+
+    def leave(self, mark: Mark) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (self._directory / mark.token).unlink()
+
+    def settle(self) -> int:
+        """End what owners that are gone left going; how many processes there were."""
+        left = [Mark(entry.name) for entry in self._directory.iterdir() if not entry.name.startswith(".")]
+        left = [mark for mark in left if not self._owner_lives(mark)]
+        ended = end_marked(left)
+        for mark in left:
+            self.leave(mark)
+        return ended
+
+    def _owner_lives(self, mark: Mark) -> bool:
+        try:
+            owner = Owner.read((self._directory / mark.token).read_text(encoding="ascii"))
+        except FileNotFoundError:
+            # It has just left by itself, so there is nothing to end.
+            return True
+        except (OSError, ValueError):
+            return False
+        return owner.lives

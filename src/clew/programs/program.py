@@ -1,0 +1,158 @@
+"""A program as a process in a group of its own: lines in, lines out, and an end that leaves nothing running."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from clew.programs.faults import CannotStart, ProgramEnded
+from clew.programs.ledger import Ledger
+from clew.programs.marking import end_marked, new_mark
+
+LONGEST_LINE = 256 * 1024 * 1024
+"""Bytes. An agent sends whole files and images in one line."""
+
+_LAST_WORDS = 200
+
+
+class Program:
+    """Made by `start`. `last_words` is the end of what it wrote to its error stream."""
+
+    def __init__(self, process: asyncio.subprocess.Process, mark: "_Marked") -> None:
+        self._process = process
+        self._mark = mark
+        self._errors: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._reading = asyncio.create_task(self._read_errors())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    @property
+    def last_words(self) -> str:
+        return "\n".join(self._errors).strip()
+
+    async def send(self, line: bytes) -> None:
+        stdin = self._process.stdin
+        if stdin is None or stdin.is_closing():
+            raise ProgramEnded(self._ended_words(), "It is started again for the next turn.")
+        try:
+            stdin.write(line + b"\n")
+            await stdin.drain()
+        except (BrokenPipeError, ConnectionResetError) as fault:
+            raise ProgramEnded(self._ended_words(), "It is started again for the next turn.") from fault
+
+    async def send_end(self) -> None:
+        """Close its input: many programs end by that alone."""
+        stdin = self._process.stdin
+        if stdin is not None and not stdin.is_closing():
+            stdin.close()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                await stdin.wait_closed()
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """What it writes, line by line, until it closes its output."""
+        stdout = self._process.stdout
+        assert stdout is not None, "every program is started with its output to us"
+        while line := await stdout.readline():
+            yield line.rstrip(b"\r\n")
+
+    async def wait(self, seconds: float) -> int | None:
+        """Its exit status, or None when it still runs by then."""
+        try:
+            return await asyncio.wait_for(self._process.wait(), seconds)
+        except TimeoutError:
+            return None
+
+    async def parting(self, seconds: float) -> str:
+        """Its last words once it has closed its output: what it wrote to its error stream may still be on the way."""
+        await asyncio.wait([self._reading], timeout=seconds)
+        await self.wait(seconds)
+        return self.last_words
+
+    async def end(self, seconds: float, gently: bool = True) -> None:
+        """End it and all that it started: asked first, then made to. Safe to repeat.
+
+        Who is cancelled meanwhile ends it without asking.
+        """
+        try:
+            if gently and self._process.returncode is None:
+                self._signal(signal.SIGTERM)
+                await self.wait(seconds)
+            self._signal(signal.SIGKILL)
+            await self.wait(seconds)
+            await asyncio.to_thread(end_marked, [self._mark.mark])
+            # A grandchild may hold the pipe open; it has just been ended, so this does not wait for long.
+            await asyncio.wait([self._reading], timeout=seconds)
+        except asyncio.CancelledError:
+            self._signal(signal.SIGKILL)
+            end_marked([self._mark.mark])
+            raise
+        finally:
+            self._reading.cancel()
+            self._mark.leave()
+
+    def _signal(self, number: signal.Signals) -> None:
+        # The group lives on while any of its processes does, so its number cannot have passed to somebody else's.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    async def _read_errors(self) -> None:
+        stderr = self._process.stderr
+        assert stderr is not None, "every program is started with its errors to us"
+        while line := await stderr.readline():
+            self._errors.append(line.decode(errors="replace").rstrip())
+
+    def _ended_words(self) -> str:
+        return f"The program has ended (status {self._process.returncode}): {self.last_words or 'it said nothing'}"
+
+
+class _Marked:
+    def __init__(self, ledger: Ledger | None) -> None:
+        self.mark = new_mark()
+        self._ledger = ledger
+        if ledger is not None:
+            # Before the program is there: a crash in between leaves an entry for nothing, which harms nobody.
+            ledger.enter(self.mark)
+
+    def leave(self) -> None:
+        if self._ledger is not None:
+            self._ledger.leave(self.mark)
+
+
+async def start(
+    command: Sequence[str], directory: Path, environment: Mapping[str, str], ledger: Ledger | None = None
+) -> Program:
+    """Start a program in a directory and a process group of its own. Its environment is what is passed, and no more."""
+    mark = _Marked(ledger)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=directory,
+            env={**environment, **mark.mark.environment},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            limit=LONGEST_LINE,
+        )
+    except asyncio.CancelledError:
+        # Its process has been ended; what that had started by then has not.
+        end_marked([mark.mark])
+        mark.leave()
+        raise
+    except OSError as fault:
+        mark.leave()
+        what = directory if fault.filename == str(directory) else command[0]
+        raise CannotStart(
+            f"{command[0]} cannot be started in {directory}: {fault.strerror} ({what}).",
+            "Check that the program is installed and the directory exists.",
+        ) from fault
+    return Program(process, mark)

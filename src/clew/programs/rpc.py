@@ -1,0 +1,115 @@
+"""Calls over a program's lines: JSON objects with an id are answered, those without are told."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import orjson
+
+from clew.programs.faults import NotUnderstood, ProgramEnded, TooSlow
+from clew.programs.program import Program
+
+Message = Mapping[str, Any]
+
+_PARTING = 1.0
+"""Seconds for the last words of a program that has closed its output."""
+
+
+class CallRefused(Exception):
+    """The program answered a call with an error: its code, its words and what it added."""
+
+    def __init__(self, code: int, words: str, data: Any = None) -> None:
+        super().__init__(words)
+        self.code, self.words, self.data = code, words, data
+
+
+class Peer:
+    """Both sides may call. `told` gets what needs no answer, `asked` what does; neither may block."""
+
+    def __init__(
+        self,
+        program: Program,
+        told: Callable[[str, Message], None],
+        asked: Callable[[int | str, str, Message], None],
+        ended: Callable[[str], None],
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._program = program
+        self._told, self._asked, self._ended = told, asked, ended
+        self._extra = dict(extra or {})
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._last = 0
+        self._reading = asyncio.create_task(self._read())
+
+    async def call(self, method: str, arguments: Message, seconds: float) -> Any:
+        """Ask, and wait for the answer no longer than that."""
+        self._last += 1
+        number = self._last
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            await self._send({"id": number, "method": method, "params": arguments})
+            return await asyncio.wait_for(answer, seconds)
+        except TimeoutError as fault:
+            raise TooSlow(
+                f"{method} was not answered within {seconds:g} s.", "It is tried again; look at the agent's own log."
+            ) from fault
+        finally:
+            del self._waiting[number]
+
+    async def tell(self, method: str, arguments: Message | None = None) -> None:
+        await self._send({"method": method} if arguments is None else {"method": method, "params": arguments})
+
+    async def reply(self, number: int | str, result: Any) -> None:
+        await self._send({"id": number, "result": result})
+
+    async def refuse(self, number: int | str, code: int, words: str) -> None:
+        await self._send({"id": number, "error": {"code": code, "message": words}})
+
+    async def close(self) -> None:
+        self._reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reading
+
+    def _send(self, message: Message) -> Awaitable[None]:
+        return self._program.send(orjson.dumps({**self._extra, **message}))
+
+    async def _read(self) -> None:
+        try:
+            async for line in self._program.lines():
+                self._take(line)
+            await self._program.parting(_PARTING)
+        finally:
+            words = self._program.last_words or "it closed its output"
+            for answer in self._waiting.values():
+                if not answer.done():
+                    answer.set_exception(ProgramEnded(f"The program ended: {words}.", "It is started again."))
+            self._ended(words)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            # Some programs let a line of their log slip in between.
+            return
+        if not isinstance(message, dict):
+            return
+        method, number = message.get("method"), message.get("id")
+        if isinstance(method, str):
+            arguments = message.get("params") or {}
+            if number is None:
+                self._told(method, arguments)
+            else:
+                self._asked(number, method, arguments)
+        elif isinstance(number, int) and (answer := self._waiting.get(number)) is not None and not answer.done():
+            _settle(answer, message)
+
+
+def _settle(answer: asyncio.Future[Any], message: Message) -> None:
+    error = message.get("error")
+    if isinstance(error, dict):
+        answer.set_exception(CallRefused(error.get("code", 0), str(error.get("message", "")), error.get("data")))
+    elif "result" in message:
+        answer.set_result(message["result"])
+    else:
+        answer.set_exception(NotUnderstood("An answer held neither a result nor an error.", "Update the program."))

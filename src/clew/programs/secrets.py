@@ -1,0 +1,68 @@
+"""Secrets: values that must not appear in a log, an event or a message, taken out wherever they might."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+HIDDEN = "[hidden]"
+_SHORTEST = 6
+_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH)", re.IGNORECASE)
+
+
+class Redactor:
+    """Knows the values of an environment whose names say that they are secret."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        # A short value would hide ordinary words; it is no secret worth the name.
+        found = {value for name, value in environment.items() if _NAMES.search(name) and len(value) >= _SHORTEST}
+        self._values = sorted(found, key=len, reverse=True)
+
+    def text(self, text: str) -> str:
+        for value in self._values:
+            text = text.replace(value, HIDDEN)
+        return text
+
+    def value(self, value: Any) -> Any:
+        """The same in everything that JSON can hold."""
+        if not self._values:
+            return value
+        match value:
+            case str():
+                return self.text(value)
+            case list():
+                return [self.value(each) for each in value]
+            case dict():
+                return {key: self.value(each) for key, each in value.items()}
+            case _:
+                return value
+
+    def stream(self) -> "Redaction":
+        return Redaction(self._values)
+
+
+class Redaction:
+    """Text that comes in parts: a part's end is held back while it may be the beginning of a secret."""
+
+    def __init__(self, values: Sequence[str]) -> None:
+        self._values = values
+        self._held = ""
+
+    def take(self, part: str) -> str:
+        """As much of the text so far as can be shown."""
+        text = self._held + part
+        for value in self._values:
+            text = text.replace(value, HIDDEN)
+        longest = max((_begun(text, value) for value in self._values), default=0)
+        shown, self._held = text[: len(text) - longest], text[len(text) - longest :]
+        return shown
+
+    def rest(self) -> str:
+        """What was held back, once nothing more comes."""
+        held, self._held = self._held, ""
+        return held
+
+
+def _begun(text: str, value: str) -> int:
+    """How much of the secret the text ends with."""
+    longest = min(len(text), len(value) - 1)
+    return next((size for size in range(longest, 0, -1) if text.endswith(value[:size])), 0)

@@ -1,0 +1,24 @@
+"""For users' own tests: a real store that lasts as long as a test does."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from clew.store.database import Database
+from clew.store.opening import open_database
+from clew.store.schema import upgrade
+
+__all__ = ["Database", "temporary_store"]
+
+
+@contextmanager
+def temporary_store() -> Iterator[Database]:
+    """An empty database with the current schema, in a file that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="clew-test-") as directory:
+        store = open_database(str(Path(directory) / "clew.db"))
+        try:
+            store.write(upgrade).result()
+            yield store
+        finally:
+            store.close()

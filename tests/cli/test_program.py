@@ -1,0 +1,139 @@
+"""The program itself: its help, its speed, and how it ends."""
+
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from clew import __version__
+from clew.cli.ending import Ending, ending_of
+from clew.cli.program import program
+from clew.ports.fault import Fault
+from tests.cli.kit import PROGRAM, clew, environment, ok
+
+PAGE = Path(__file__).parents[2] / "docs" / "database.md"
+COMMANDS = sorted(name for name in program()["db"] if not name.startswith("-"))
+
+
+def test_the_command_is_installed() -> None:
+    script = Path(sysconfig.get_path("scripts")) / "clew"
+    said = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    assert said.stdout == f"{__version__}\n"
+
+
+def test_help_names_the_commands_and_how_it_ends() -> None:
+    said = ok(clew("--help"))
+    assert re.search(r"\bdb\b", said)
+    assert "exit status" in said
+    assert said == ok(clew())
+
+
+def test_help_of_a_group_names_each_of_its_commands() -> None:
+    said = ok(clew("db", "--help"))
+    assert COMMANDS == ["backup", "check", "restore", "upgrade"]
+    for name in COMMANDS:
+        assert re.search(rf"\b{name}\b", said)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_has_an_example_and_every_option(name: str) -> None:
+    said = ok(clew("db", name, "--help"))
+    assert f"\n clew db {name}" in said
+    for option in ("--database", "CLEW_DATABASE", "clew.db"):
+        assert option in said
+    assert "--no-" not in said
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_docs(name: str) -> None:
+    assert f"clew db {name}" in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("db", "--help"), ("db", "backup", "--help")])
+def test_help_loads_no_store(words: tuple[str, ...]) -> None:
+    assert not loaded(*words) & {"sqlalchemy", "alembic", "psycopg", "clew.wiring", "clew.store", "clew.kernel"}
+
+
+def test_a_command_that_needs_no_terminal_loads_none(tmp_path: Path) -> None:
+    ok(clew("db", "upgrade", "--database", tmp_path / "clew.db"))
+    assert not loaded("db", "check", "--database", str(tmp_path / "clew.db")) & {"rich", "alembic"}
+
+
+def loaded(*words: str) -> set[str]:
+    """Every module that a command imported."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *PROGRAM[1:], *words],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("frobnicate",), "frobnicate"),
+        (("db", "bakcup"), 'Did you mean "backup"'),
+        (("db", "backup"), "FILE"),
+        (("db", "check", "--frob"), "--frob"),
+        (("db", "check", "more"), "more"),
+    ],
+)
+def test_a_command_that_is_not_understood_ends_with_2(words: tuple[str, ...], named: str) -> None:
+    said = clew(*words)
+    assert (said.status, said.out) == (2, "")
+    assert re.fullmatch(r"clew: .+ Try --help\. \[usage\]\n", said.err), said.err
+    assert named in said.err
+
+
+def test_a_reader_who_has_heard_enough_is_no_failure(tmp_path: Path) -> None:
+    typed = [*PROGRAM, "db", "upgrade", "--database", str(tmp_path / "clew.db")]
+    with subprocess.Popen(
+        typed, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.close()
+        assert running.stderr is not None
+        assert running.stderr.read() == ""
+    assert running.returncode == 0
+
+
+class Full(Fault):
+    code = "disk:full"
+
+
+def raising(fault: BaseException) -> Ending:
+    def command() -> None:
+        raise fault
+
+    return ending_of(command)
+
+
+def test_a_fault_is_told_in_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(Full("The disk is full.", "Free some space.")) is Ending.FAILED
+    assert capsys.readouterr().err == "clew: The disk is full. Free some space. [disk:full]\n"
+
+
+def test_what_nobody_expected_is_called_a_bug_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(ZeroDivisionError("division by zero")) is Ending.BUG
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert said.endswith(
+        "clew: This is a bug in Clew: ZeroDivisionError. Please report it with the lines above. [bug]\n"
+    )
+
+
+def test_a_person_may_stop_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(KeyboardInterrupt()) is Ending.STOPPED
+    assert capsys.readouterr().err == "clew: Stopped. [stopped]\n"
+
+
+def test_a_command_says_how_it_ended() -> None:
+    assert ending_of(lambda: Ending.FAILED) is Ending.FAILED
+    assert ending_of(lambda: None) is Ending.DONE

@@ -1,0 +1,125 @@
+"""The verdict: what is left is let run to its end, and then every account must balance."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import Connection, func, select, update
+
+from clew.kernel import RUN_ENDS, WAKE_ENDS, EntrySeq, Patience
+from clew.store.check import check
+from clew.store.claim import ClaimRequest, claim
+from clew.store.database import Database
+from clew.store.expire import expire
+from clew.store.finish import Completed, Finish, finish
+from clew.store.report import Report, report
+from clew.store.snapshot import snapshot
+from clew.store.tables import runs, schedules, wakes
+from tests.store.soak.killer import Killed
+from tests.store.soak.notes import Notes, read_notes
+from tests.store.soak.scene import RETRIES, RUNTIMES
+from tests.store.soak.workers import new_session
+
+AT_ONCE = Patience(lease=0.0, offline_after=0.0, grace=0.0)
+
+
+@dataclass
+class Verdict:
+    database: str
+    killed: Killed
+    answered: int = 0
+    ledger: int = 0
+    wakes: Counter[str] = field(default_factory=Counter)
+    runs: Counter[str] = field(default_factory=Counter)
+    lives: int = 0
+    drained_in: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+    def table(self) -> str:
+        ends = ", ".join(f"{state} {number}" for state, number in sorted(self.runs.items()))
+        rows = {
+            "database": self.database,
+            "servers killed": f"{self.killed.servers}, {self.killed.at_start} of them as they started",
+            "connections killed": str(self.killed.backends),
+            "servers that came up": str(self.lives),
+            "wakes answered for": f"{self.answered}, every one of them there" if self.holds else str(self.answered),
+            "wakes": str(sum(self.wakes.values())),
+            "  served": str(self.wakes["served"]),
+            "  skipped": str(self.wakes["skipped"]),
+            "  cancelled": str(self.wakes["cancelled"]),
+            "served, by the daemons": f"{self.ledger}, none of them twice" if self.holds else str(self.ledger),
+            "runs": f"{sum(self.runs.values())} ({ends})",
+            "seconds": f"{self.killed.seconds:.0f}, and {self.drained_in:.0f} to drain",
+            "check": "clean" if self.holds else "NOT CLEAN",
+        }
+        width = max(map(len, rows))
+        return "\n".join([*(f"  {name:<{width}}  {value}" for name, value in rows.items()), *self.wrong])
+
+    @property
+    def holds(self) -> bool:
+        return not self.wrong
+
+
+def drain(database: Database, noted: Path, patience: float = 60.0) -> None:
+    """A daemon that never fails serves all that is left. Nobody waits: what was put off is due."""
+    ledger = Notes(noted / "served-drain")
+    asked = ClaimRequest("drain", RUNTIMES, 50, AT_ONCE)
+    deadline = time.monotonic() + patience
+    database.write(lambda c: c.execute(update(schedules).values(enabled=0)).rowcount).result(60)
+    while database.read(_open):
+        if time.monotonic() > deadline:
+            return
+        database.write(_make_due).result(60)
+        database.write(lambda connection: expire(connection, 0.0, AT_ONCE, RETRIES)).result(60)
+        for order in database.write(lambda connection: claim(connection, asked)).result(60):
+            opens = Report(order.run, order.attempt, opens=True, told=EntrySeq(order.plan.situation.head))
+            database.write(lambda connection, said=opens: report(connection, said)).result(60)  # type: ignore[misc]
+            done = Finish(order.run, order.attempt, Completed("done", 2), new_session(order))
+            if database.write(lambda connection, said=done: finish(connection, said)).result(60).taken:  # type: ignore[misc]
+                for wake in order.wakes:
+                    ledger.write(wake.id, order.run)
+
+
+def _open(connection: Connection) -> int:
+    open_runs = connection.execute(select(func.count()).where(runs.c.ended_at.is_(None))).scalar_one()
+    return open_runs + connection.execute(select(func.count()).where(wakes.c.ended_at.is_(None))).scalar_one()
+
+
+def _make_due(connection: Connection) -> None:
+    connection.execute(update(runs).where(runs.c.state == "queued").values(not_before=None, hold="", hold_code=None))
+    connection.execute(update(runs).where(runs.c.lease_until.is_not(None)).values(lease_until=1.0))
+    connection.execute(update(wakes).where(wakes.c.state == "pending").values(not_before=None))
+
+
+def judge(database: Database, address: str, noted: Path, name: str, killed: Killed) -> Verdict:
+    verdict = Verdict(name, killed)
+    began = time.monotonic()
+    drain(database, noted)
+    verdict.drained_in = time.monotonic() - began
+    with snapshot(address) as connection:
+        found = {
+            row.id: (row.state, row.run_id)
+            for row in connection.execute(select(wakes.c.id, wakes.c.state, wakes.c.run_id))
+        }
+        verdict.wakes = Counter(state for state, _ in found.values())
+        verdict.runs = Counter(connection.execute(select(runs.c.state)).scalars())
+        verdict.wrong += [f"{each.promise}: {each.words} {each.rows}" for each in check(connection)]
+    answered = {line[0] for line in read_notes(noted, "answered")}
+    verdict.answered = len(answered)
+    verdict.lives = len(read_notes(noted, "ready"))
+    served: dict[str, set[str]] = {}
+    for line in read_notes(noted, "served"):
+        served.setdefault(line[0], set()).add(line[1])
+    verdict.ledger = len(served)
+    verdict.wrong += [f"{wake} was answered for and is gone" for wake in sorted(answered - found.keys())]
+    verdict.wrong += [f"{wake} was served twice: {by}" for wake, by in served.items() if len(by) > 1]
+    for wake, by in served.items():
+        if found.get(wake) != ("served", min(by)):
+            verdict.wrong.append(f"{wake} was served by {min(by)}, and the database says {found.get(wake)}")
+    verdict.wrong += [f"{n} wakes are still {s}" for s, n in verdict.wakes.items() if s not in WAKE_ENDS]
+    verdict.wrong += [f"{n} runs are still {s}" for s, n in verdict.runs.items() if s not in RUN_ENDS]
+    verdict.wrong += [" ".join(line).replace("\\n", "\n") for line in read_notes(noted, "fault")]
+    if not answered or not served:
+        verdict.wrong.append("nothing was done, so nothing is proven")
+    return verdict

@@ -1,0 +1,282 @@
+"""The workers of one server process: producers, daemons, a sweeper, and a person who changes their mind."""
+
+import random
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection, func, select, update
+
+from clew.kernel import (
+    HUMAN,
+    ApprovalId,
+    Cursor,
+    EntrySeq,
+    FailureKind,
+    Freshness,
+    NativeId,
+    Origin,
+    OriginKind,
+    Outcome,
+    RunId,
+    RunOutcome,
+    RunState,
+    WakeId,
+    WakeReason,
+)
+from clew.store.accept import WakeRequest, accept_wake
+from clew.store.cancel import cancel_run, cancel_wake, reassign
+from clew.store.claim import ClaimRequest, Order, claim
+from clew.store.clock import read_clock
+from clew.store.database import Database
+from clew.store.expire import Held, expire, renew, settle_orphans
+from clew.store.faults import KeyConflict
+from clew.store.finish import Completed, End, Failed, Finish, Returned, Stopped, finish
+from clew.store.journal import Said
+from clew.store.naming import new_id
+from clew.store.pinning import NewSession
+from clew.store.report import Asked, Report, RunEventRecord, report
+from clew.store.tables import runs, wakes
+from clew.store.ticks import tick_due
+from tests.store.kit import PERSON
+from tests.store.soak.notes import Notes
+from tests.store.soak.scene import AGENTS, PATIENCE, RETRIES, RUNTIMES, THREADS
+
+Result = TypeVar("Result")
+
+BACKLOG = 60
+"""How many wakes may be open before producers wait."""
+
+ORIGINS = (HUMAN, HUMAN, Origin(OriginKind.OUTSIDE), Origin(OriginKind.AGENT, AGENTS[0], 2))
+
+
+@dataclass
+class Server:
+    """What the workers of a process share. `noted` is the directory of their notes; `name` is this life's alone, while
+    `place` goes on to the server that follows it, and with it the names of its daemons."""
+
+    database: Database
+    noted: Path
+    name: str
+    place: str
+    seed: int
+    closing: threading.Event
+
+    def chance(self, worker: str) -> random.Random:
+        return random.Random(f"{self.seed}/{self.name}/{worker}")
+
+    def write(self, operation: Callable[[Connection], Result]) -> Result:
+        return self.database.write(operation).result(120)
+
+
+def start(server: Server) -> list[threading.Thread]:
+    workers: dict[str, Callable[[Server, str], None]] = {
+        "producer-a": produce,
+        "producer-b": produce,
+        "daemon-a": serve,
+        "daemon-b": serve,
+        "daemon-c": serve,
+        "sweeper": sweep,
+        "person": meddle,
+    }
+    started = [
+        threading.Thread(target=_guarded, args=(server, name, work), name=name, daemon=True)
+        for name, work in workers.items()
+    ]
+    for each in started:
+        each.start()
+    return started
+
+
+def _guarded(server: Server, name: str, work: Callable[[Server, str], None]) -> None:
+    try:
+        work(server, name)
+    except CancelledError:
+        pass
+    except BaseException:  # noqa: BLE001 - whatever it is, the verdict shall know of it
+        said = traceback.format_exc().replace("\n", "\\n")
+        Notes(server.noted / f"fault-{server.name}").write(name, said)
+
+
+# ---------------------------------------------------------------- producers
+
+
+def produce(server: Server, name: str) -> None:
+    """Wakes, each noted once it was answered for; now and then the same one again, as a caller who heard nothing."""
+    chance, answered = server.chance(name), Notes(server.noted / f"answered-{server.name}-{name}", safe=True)
+    asked: list[WakeRequest] = []
+    while not server.closing.wait(chance.uniform(0.0, 0.02)):
+        if server.database.read(_open_wakes) > BACKLOG:
+            server.closing.wait(0.05)
+            continue
+        again = bool(asked) and chance.random() < 0.1
+        request = chance.choice(asked) if again else _some_request(chance)
+        try:
+            accepted = server.write(lambda connection, request=request: accept_wake(connection, request))  # type: ignore[misc]
+        except KeyConflict:
+            continue
+        if again and accepted.wake != request.id and request.dedupe_key is None:
+            raise AssertionError(f"{request.id} became {accepted.wake}")
+        asked = [*asked[-50:], request]
+        answered.write(accepted.wake)
+
+
+def _open_wakes(connection: Connection) -> int:
+    return connection.execute(select(func.count()).where(wakes.c.ended_at.is_(None))).scalar_one()
+
+
+def _some_request(chance: random.Random) -> WakeRequest:
+    key = f"key-{chance.randrange(40)}" if chance.random() < 0.1 else None
+    return WakeRequest(
+        WakeId(new_id("wk")),
+        chance.choice(AGENTS),
+        chance.choice((WakeReason.COMMENT, WakeReason.MENTION, WakeReason.ASSIGNMENT, WakeReason.MANUAL)),
+        chance.choice(ORIGINS),
+        chance.choice((*THREADS, None)),
+        said=Said(PERSON, "look at this", 3) if chance.random() < 0.8 else None,
+        freshness=Freshness.FRESH if chance.random() < 0.1 else Freshness.FOLLOW_POLICY,
+        priority=chance.choice((0, 0, 0, 3)),
+        dedupe_key=key,
+        isolated=chance.random() < 0.1,
+    )
+
+
+# ---------------------------------------------------------------- daemons
+
+
+def serve(server: Server, name: str) -> None:
+    """A daemon: it settles what it had before, then takes what there is and brings it to some end."""
+    chance = server.chance(name)
+    by, ledger = f"{server.place}/{name}", Notes(server.noted / f"served-{server.name}-{name}")
+    if chance.random() < 0.7:
+        server.write(lambda connection: settle_orphans(connection, by, RUNTIMES, policy=RETRIES))
+    while not server.closing.is_set():
+        asked = ClaimRequest(by, RUNTIMES, chance.randint(1, 3), PATIENCE)
+        orders = server.write(lambda connection, asked=asked: claim(connection, asked))  # type: ignore[misc]
+        if not orders:
+            server.closing.wait(chance.uniform(0.0, 0.03))
+        for order in orders:
+            _see_through(server, chance, ledger, order)
+
+
+def _see_through(server: Server, chance: random.Random, ledger: Notes, order: Order) -> None:
+    """One run. A daemon may fall silent at any point, and tell anything twice."""
+    steps = [
+        Report(order.run, order.attempt, opens=True, pin=new_session(order) if chance.random() < 0.5 else None),
+        Report(order.run, order.attempt, told=EntrySeq(order.plan.situation.head), events=(_line(1),)),
+        Report(order.run, order.attempt, tool_ran=True, pin=new_session(order), events=(_line(1), _line(2))),
+        Report(order.run, order.attempt, asks=(Asked(ApprovalId(f"{order.run}-{order.attempt}"), "may I?"),)),
+        Report(order.run, order.attempt, answered=True),
+    ]
+    for said in steps[: chance.choice((2, 2, 3, 3, 5))]:
+        if chance.random() < 0.02:
+            return
+        if not tell(server, said):
+            return
+        if chance.random() < 0.1:
+            tell(server, said)
+        if chance.random() < 0.1:
+            held = (Held(order.run, order.attempt),)
+            server.write(lambda connection: renew(connection, RUNTIMES, held, PATIENCE))  # noqa: B023 - done at once
+        if chance.random() < 0.03:
+            end_it(server, ledger, order, Returned("not now", "hold:later"))
+            return
+    end_it(server, ledger, order, _some_end(chance))
+    if chance.random() < 0.1:
+        end_it(server, ledger, replace(order, attempt=order.attempt - 1), Completed("too late"))
+
+
+def tell(server: Server, said: Report) -> bool:
+    """Whether the daemon still holds the run, and need not stop it."""
+    answer = server.write(lambda connection: report(connection, replace(said, patience=PATIENCE)))
+    return answer.held and answer.stop is None
+
+
+def end_it(server: Server, ledger: Notes, order: Order, end: End, twice: bool = True) -> None:
+    said = Finish(order.run, order.attempt, end, new_session(order), RETRIES)
+    if isinstance(end, Returned):
+        said = replace(said, pin=None)
+    ended = server.write(lambda connection: finish(connection, said))
+    if ended.taken and ended.state is RunState.SUCCEEDED:
+        for wake in order.wakes:
+            ledger.write(wake.id, order.run)
+    if twice and ended.taken and ended.state is RunState.SUCCEEDED:
+        again = server.write(lambda connection: finish(connection, said))
+        if not again.taken or again.state is not ended.state:
+            raise AssertionError(f"told twice, the end of {order.run} was {ended} and then {again}")
+
+
+def new_session(order: Order) -> NewSession | None:
+    """The session a new run is in, the same one however often it is told; one that is resumed is known already."""
+    if order.plan.outcome is Outcome.RESUME:
+        return None
+    workspace = order.plan.workspace
+    assert workspace is not None
+    cursor = Cursor(1, NativeId(f"n-{order.session}"))
+    return NewSession(cursor, workspace.directory, mode=None if order.plan.mode is None else order.plan.mode.value)
+
+
+def _line(seq: int) -> RunEventRecord:
+    return RunEventRecord(seq, "text", "…")
+
+
+def _some_end(chance: random.Random) -> End:
+    ends: tuple[tuple[float, End], ...] = (
+        (0.80, Completed("done" if chance.random() < 0.7 else None, 2)),
+        (0.88, Failed(FailureKind.TRANSIENT, "the provider is away")),
+        (0.91, Failed(FailureKind.USAGE_LIMIT, "enough for now", reset_at=time.time() + 0.2)),
+        (0.93, Failed(FailureKind.CRASHED, "it died", poisons=True)),
+        (0.95, Failed(FailureKind.PERMANENT, "no such model")),
+        (0.98, Stopped("a person stopped it")),
+    )
+    drawn = chance.random()
+    return next((end for limit, end in ends if drawn < limit), Failed(FailureKind.RESUME_REJECTED, "it was refused"))
+
+
+# ---------------------------------------------------------------- the server itself, and a person
+
+
+def sweep(server: Server, name: str) -> None:
+    chance = server.chance(name)
+    since = server.database.read(read_clock)
+    while not server.closing.wait(chance.uniform(0.01, 0.1)):
+        server.write(lambda connection: expire(connection, since, PATIENCE, RETRIES))
+        server.write(tick_due)
+        if chance.random() < 0.2:
+            server.write(time_passes)
+
+
+def time_passes(connection: Connection) -> None:
+    """What was put off for half a minute is due: nobody here has that long."""
+    for table in (runs, wakes):
+        connection.execute(
+            update(table).where(table.c.ended_at.is_(None), table.c.not_before > 2.0).values(not_before=1.0)
+        )
+
+
+def meddle(server: Server, name: str) -> None:
+    """A person who cancels and reassigns."""
+    chance = server.chance(name)
+    while not server.closing.wait(chance.uniform(0.1, 0.6)):
+        some = server.database.read(_open_run_and_wake)
+        drawn = chance.random()
+        if drawn < 0.5 and some[0] is not None:
+            why = chance.choice((RunOutcome.BY_USER, RunOutcome.INTERRUPTED, RunOutcome.INTERRUPTED))
+            server.write(lambda connection: cancel_run(connection, some[0], why))  # noqa: B023 - done at once
+        elif drawn < 0.9 and some[1] is not None:
+            server.write(lambda connection: cancel_wake(connection, some[1]))  # noqa: B023 - done at once
+        elif drawn >= 0.9:
+            old, new = chance.sample(AGENTS, 2)
+            thread = chance.choice(THREADS)
+            server.write(lambda connection: reassign(connection, thread, old, new))  # noqa: B023 - done at once
+
+
+def _open_run_and_wake(connection: Connection) -> tuple[RunId | None, WakeId | None]:
+    any_run = select(runs.c.id).where(runs.c.ended_at.is_(None)).order_by(func.random()).limit(1)
+    any_wake = select(wakes.c.id).where(wakes.c.state == "pending").order_by(func.random()).limit(1)
+    return connection.execute(any_run).scalar(), connection.execute(any_wake).scalar()

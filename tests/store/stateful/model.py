@@ -1,0 +1,331 @@
+"""A server in memory that does only what the kernel says. The store must come to the same, whatever it is told."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import count
+
+from clew.kernel import (
+    LIVE,
+    RUN_ENDS,
+    AgentId,
+    ApprovalId,
+    ApprovalState,
+    EntrySeq,
+    Failure,
+    FailureKind,
+    LaneId,
+    Origin,
+    PinReason,
+    RetryChoice,
+    Run,
+    RunEvent,
+    RunId,
+    RunOutcome,
+    RunRefusal,
+    RunState,
+    RuntimeId,
+    SessionEvent,
+    SessionState,
+    ThreadId,
+    Wake,
+    WakeEvent,
+    WakeId,
+    WakeReason,
+    WakeState,
+    advance_session,
+    advance_wake,
+    apply,
+    lane_id,
+    ready,
+    retry,
+)
+from tests.store.stateful.world import AGENTS, RETRIES, RUNTIMES, TIMED
+
+OWN = "own"
+
+
+class Disallowed(Exception):
+    """The store answered what the model does not allow."""
+
+
+def demand(holds: bool, words: str, *facts: object) -> None:
+    if not holds:
+        raise Disallowed(" ".join((words, *map(repr, facts))))
+
+
+@dataclass
+class AWake:
+    id: WakeId
+    lane: LaneId
+    origin: Origin
+    key: str | None
+    scope: str
+    timer: bool
+    at: float
+    """When it was accepted: the database's word, which orders it among the others."""
+    state: WakeState = WakeState.PENDING
+    run: "ARun | None" = None
+    began: bool = False
+    parked: bool = False
+
+
+@dataclass(repr=False)
+class ARun:
+    order: int
+    lane: LaneId
+    agent: AgentId
+    runtime: RuntimeId
+    id: RunId | None = None
+    """None until the store was seen to name it."""
+    state: RunState = RunState.QUEUED
+    attempt: int = 0
+    prompt_sent: bool = False
+    tool_ran: bool = False
+    reopened: bool = False
+    told: int = 0
+    stop: str | None = None
+    outcome: str | None = None
+    words: str | None = None
+    tries: int = 0
+    hold: str = ""
+    parked: bool = False
+    lapsed: bool = False
+    by: str | None = None
+    session: "ASession | None" = None
+    """What it has pinned, or resumed."""
+    scope: str = ""
+    asked: int = 0
+
+    def __repr__(self) -> str:
+        return f"{self.id} {self.state} #{self.attempt} of {self.agent}"
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+    @property
+    def ended(self) -> bool:
+        return self.state in RUN_ENDS
+
+    def as_kernel(self) -> Run:
+        return Run(
+            RunId(self.id or ""),
+            self.lane,
+            self.state,
+            self.attempt,
+            prompt_sent=self.prompt_sent,
+            tool_ran=self.tool_ran,
+            reopened=self.reopened,
+        )
+
+
+@dataclass
+class ASession:
+    lane: LaneId
+    scope: str
+    generation: int
+    runtime: RuntimeId
+    native: str
+    run: ARun | None
+    state: SessionState = SessionState.HEALTHY
+    superseded: bool = False
+
+
+@dataclass
+class AnApproval:
+    id: ApprovalId
+    run: ARun
+    attempt: int
+    state: ApprovalState = ApprovalState.PENDING
+
+
+@dataclass
+class Model:
+    wakes: dict[WakeId, AWake] = field(default_factory=dict)
+    runs: list[ARun] = field(default_factory=list)
+    sessions: list[ASession] = field(default_factory=list)
+    approvals: dict[ApprovalId, AnApproval] = field(default_factory=dict)
+    entries: dict[ThreadId, int] = field(default_factory=dict)
+    lanes: dict[LaneId, tuple[AgentId, ThreadId]] = field(default_factory=lambda: {lane_id(*TIMED): TIMED})
+    moved: dict[LaneId, RuntimeId] = field(default_factory=dict)
+    paused: set[AgentId] = field(default_factory=set)
+    due: bool = False
+    """Whether the schedule is due."""
+    numbers: "count[int]" = field(default_factory=count)
+
+    # ------------------------------------------------------------ looking
+
+    def run(self, name: str) -> ARun | None:
+        return next((run for run in self.runs if run.id == name), None)
+
+    def open_run(self, lane: LaneId) -> ARun | None:
+        return next((run for run in self.runs if run.lane == lane and not run.ended), None)
+
+    def pending(self, lane: LaneId) -> list[AWake]:
+        return [wake for wake in self.wakes.values() if wake.lane == lane and wake.state is WakeState.PENDING]
+
+    def carried(self, run: ARun) -> list[AWake]:
+        return [wake for wake in self.wakes.values() if wake.run is run and wake.state is WakeState.CLAIMED]
+
+    def runtime_of(self, lane: LaneId) -> RuntimeId:
+        return self.moved.get(lane, AGENTS[self.lanes[lane][0]][0])
+
+    def busy(self, lane: LaneId) -> bool:
+        run = self.open_run(lane)
+        return run is not None and run.live
+
+    def ready(self, lane: LaneId) -> list[AWake]:
+        """What a run of the lane would take now: the due wakes of one scope, that of the first."""
+        kernel = {
+            wake.id: Wake(
+                wake.id, lane, WakeReason.COMMENT, wake.origin, wake.at, not_before=2.0 if wake.parked else None
+            )
+            for wake in self.pending(lane)
+        }
+        due = [self.wakes[wake.id] for wake in ready(kernel.values(), now=1.0)]
+        return [wake for wake in due if wake.scope == due[0].scope]
+
+    def claimable(self, run: ARun, runtime: RuntimeId) -> bool:
+        return (
+            run.state is RunState.QUEUED
+            and run.hold != "person"
+            and not run.parked
+            and run.runtime == runtime
+            and run.agent not in self.paused
+        )
+
+    def has_room(self, run: ARun) -> bool:
+        live = [each for each in self.runs if each.live]
+        of_agent = sum(each.agent == run.agent for each in live)
+        of_runtime = sum(each.runtime == run.runtime for each in live)
+        return of_agent < AGENTS[run.agent][1] and of_runtime < RUNTIMES[run.runtime]
+
+    # ------------------------------------------------------------ changing
+
+    def say(self, thread: ThreadId) -> EntrySeq:
+        self.entries[thread] = self.entries.get(thread, 0) + 1
+        return EntrySeq(self.entries[thread])
+
+    def queue(self, lane: LaneId, runtime: RuntimeId, parked: bool = False, tries: int = 0) -> None:
+        run = self.open_run(lane)
+        if run is None:
+            agent = self.lanes[lane][0]
+            self.runs.append(ARun(next(self.numbers), lane, agent, runtime, parked=parked, tries=tries))
+        elif run.state is RunState.QUEUED:
+            run.parked, run.hold = run.parked and parked, ""
+
+    def advance(
+        self, run: ARun, attempt: int, events: Iterable[RunEvent], outcome: str | None = None, words: str | None = None
+    ) -> RunRefusal | None:
+        """The run after the events, or untouched with the reason."""
+        after = run.as_kernel()
+        for event in events:
+            applied = apply(after, event, attempt, lease_until=1.0)
+            if applied.refused is not None:
+                return applied.refused
+            after = applied.run
+            run.asked += event is RunEvent.ASK
+        run.state = after.state
+        run.prompt_sent, run.tool_ran, run.reopened = after.prompt_sent, after.tool_ran, after.reopened
+        run.outcome = (run.stop or outcome) if run.ended else None
+        run.words = words or run.words
+        run.lapsed = False
+        return None
+
+    def let_go(self, run: ARun, event: WakeEvent, parked: bool = False, tries: int = 0) -> None:
+        """The run's wakes are served, pending again or cancelled; whatever is pending then has a run to come."""
+        for wake in self.carried(run):
+            after = advance_wake(wake.state, event)
+            assert after is not None
+            wake.state = after
+            if event is WakeEvent.RELEASE:
+                wake.run, wake.parked, wake.began = None, parked, wake.began or run.session is not None
+        for approval in self.approvals.values():
+            if approval.run is run and approval.state is ApprovalState.PENDING:
+                approval.state = ApprovalState.STALE
+        if run.ended:
+            self.queue_pending(run, tries)
+
+    def queue_pending(self, run: ARun, tries: int) -> None:
+        waiting = self.pending(run.lane)
+        if waiting:
+            began = run.lane not in self.moved and any(wake.began for wake in waiting)
+            runtime = run.runtime if began else self.runtime_of(run.lane)
+            self.queue(run.lane, runtime, all(wake.parked for wake in waiting), tries)
+
+    def cancel_pending(self, lane: LaneId) -> int:
+        waiting = self.pending(lane)
+        for wake in waiting:
+            wake.state = WakeState.CANCELLED
+        return len(waiting)
+
+    def end_idle(self, lane: LaneId, why: RunOutcome) -> None:
+        """A queued run whose last wake is gone ends too."""
+        run = self.open_run(lane)
+        if run is not None and run.state is RunState.QUEUED and not self.pending(lane):
+            self.advance(run, run.attempt, [RunEvent.CANCEL], why.code, why.fill())
+
+    def lose(self, run: ARun, kind: FailureKind, reset_at: float | None, again: RunOutcome) -> RetryChoice:
+        """What follows a failure, once the run has ended."""
+        failure = Failure(
+            kind,
+            "",
+            run.prompt_sent,
+            run.session is not None,
+            tool_ran=run.tool_ran,
+            reopened=run.reopened,
+            reset_at=reset_at,
+        )
+        choice = retry(failure, run.tries + 1, RETRIES, 0.0, 0.5)
+        outcome = RunOutcome.GAVE_UP if choice.redo is None else again
+        if run.state is not RunState.CANCELLED:
+            run.outcome = outcome.code
+        if choice.redo is None:
+            self.let_go(run, WakeEvent.CANCEL)
+        else:
+            self.let_go(run, WakeEvent.RELEASE, bool(choice.wait), 0 if run.stop else run.tries + 1)
+        return choice
+
+    def lapse(self, run: ARun, event: RunEvent, why: RunOutcome) -> None:
+        """Its daemon is silent or was started anew."""
+        refused = self.advance(run, run.attempt, [event], why.code)
+        demand(refused is None, "it could not be settled", run, refused)
+        if run.state is RunState.LOST:
+            self.lose(run, FailureKind.INTERRUPTED, None, why)
+        else:
+            self.let_go(run, WakeEvent.RELEASE)
+
+    def happens(self, session: ASession | None, event: SessionEvent) -> None:
+        if session is not None:
+            session.state = advance_session(session.state, event) or session.state
+
+    def generations(self, lane: LaneId, scope: str) -> list[ASession]:
+        """Of that lane and scope, the newest first."""
+        own = [session for session in self.sessions if (session.lane, session.scope) == (lane, scope)]
+        return sorted(own, key=lambda session: -session.generation)
+
+    def holder(self, runtime: RuntimeId, native: str) -> ASession | None:
+        found = [s for s in self.sessions if (s.runtime, s.native) == (runtime, native) and not s.superseded]
+        demand(len(found) < 2, "a session has two holders", found)
+        return found[0] if found else None
+
+    def pin(self, run: ARun, native: str) -> PinReason | None:
+        """What a pin makes of the lane's generations; None when another lane has that session."""
+        newest = next(iter(self.generations(run.lane, run.scope)), None)
+        if run.ended and newest is not None and newest.run is not None and newest.run.order > run.order:
+            return PinReason.LATE
+        held = self.holder(run.runtime, native)
+        if held is not None and (held.lane, held.scope) != (run.lane, run.scope):
+            return None
+        if held is not None and held is newest:
+            run.session = held
+            return PinReason.SAME
+        run.session = self.append(run.lane, run.scope, run.runtime, native, run)
+        if held is not None:
+            held.superseded, run.session.state = True, held.state
+        return PinReason.FIRST if run.session.generation == 1 else PinReason.NEW_GENERATION
+
+    def append(self, lane: LaneId, scope: str, runtime: RuntimeId, native: str, run: ARun | None) -> ASession:
+        new = ASession(lane, scope, len(self.generations(lane, scope)) + 1, runtime, native, run)
+        self.sessions.append(new)
+        return new
