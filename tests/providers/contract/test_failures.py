@@ -1,0 +1,114 @@
+"""Failures: each has a code, says whether another try is worth it, and leaves the session as it was."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from clew.kernel import Cursor
+from clew.ports.events import Ending, ErrorCode, Failed
+from clew.ports.provider import Settings
+from tests.providers.contract.stage import Stage, core
+
+# For each status what it may be called, and whether another try is worth it.
+_EXPECTED = {
+    500: ({ErrorCode.MODEL_FAILED, ErrorCode.MODEL_UNREACHABLE}, True),
+    529: ({ErrorCode.MODEL_FAILED, ErrorCode.MODEL_UNREACHABLE}, True),
+    401: ({ErrorCode.NOT_ALLOWED}, False),
+    400: ({ErrorCode.BAD_REQUEST, ErrorCode.MODEL_FAILED}, False),
+}
+
+
+def short(settings: Settings) -> Settings:
+    """Some programs try a dead model for ever; so long is enough."""
+    return replace(settings, deadlines=replace(settings.deadlines, silence=6.0))
+
+
+@core
+@pytest.mark.case("L06")
+@pytest.mark.parametrize("status", _EXPECTED)
+async def test_a_model_that_refuses_is_told_as_that(stage: Stage, status: int) -> None:
+    if stage.rig.model is None:
+        stage.unable("there is no model")
+        return
+    session = await stage.open(provider=stage.anew(change=short))
+    await stage.turn(session, "first")
+    stage.rig.model.fail(status)
+    turned = await stage.turn(session, "second")
+    codes, retryable = _EXPECTED[status]
+    assert turned.done.ending is Ending.FAILED
+    assert turned.failed.code in codes, turned.failed
+    assert turned.failed.retryable is retryable
+    assert turned.failed.words
+    await _goes_on(stage, session.cursor)
+
+
+@pytest.mark.case("L06", "C14")
+@pytest.mark.parametrize("how", ["down", "hang", "cut"])
+async def test_a_model_that_is_not_there_is_told_in_time(stage: Stage, how: str) -> None:
+    if stage.rig.model is None:
+        stage.unable("there is no model")
+        return
+    session = await stage.open(provider=stage.anew(change=short))
+    await stage.turn(session, "first")
+    match how:
+        case "down":
+            stage.rig.model.down()
+        case "hang":
+            stage.rig.model.hang(mute=True)
+        case _:
+            stage.rig.model.cut()
+    began = time.monotonic()
+    turned = await stage.turn(session, "second")
+    assert time.monotonic() - began < 30
+    assert turned.done.ending is Ending.FAILED
+    assert turned.failed.code in {ErrorCode.MODEL_UNREACHABLE, ErrorCode.MODEL_FAILED, ErrorCode.TOO_SLOW}
+    assert turned.failed.retryable
+    stage.rig.model.up()
+    await _goes_on(stage, session.cursor)
+
+
+@pytest.mark.case("L10")
+async def test_a_usage_limit_is_told_with_its_end(stage: Stage) -> None:
+    if stage.rig.model is None:
+        stage.unable("there is no model")
+        return
+    ends = int(time.time()) + 3600
+    session = await stage.open(provider=stage.anew(change=short))
+    await stage.turn(session, "first")
+    stage.rig.model.fail(429, resets_at=ends, retry_after=3600)
+    turned = await stage.turn(session, "second")
+    assert turned.done.ending is Ending.FAILED
+    assert turned.failed.code in {ErrorCode.USAGE_LIMIT, ErrorCode.TOO_SLOW}, turned.failed
+    if stage.rig.tells_reset:
+        assert turned.failed.reset_at is not None
+        assert abs(turned.failed.reset_at - ends) < 60
+    else:
+        assert turned.failed.reset_at is None
+        stage.unable("the program does not say when a usage limit ends")
+
+
+@pytest.mark.case("L13")
+async def test_a_prompt_that_reaches_nobody_is_told_as_failed(stage: Stage) -> None:
+    session = await stage.open()
+    await stage.turn(session, "first")
+    stage.rig.kill("a")
+    turned = await stage.turn(session, "second")
+    if turned.done.ending is Ending.COMPLETED:
+        # It may have been started again for this turn; then it was delivered.
+        assert turned.seen.last == "second"
+        return
+    assert turned.done.ending is Ending.FAILED
+    assert turned.failed.code is ErrorCode.PROGRAM_ENDED
+    assert turned.failed.retryable
+    assert turned.of(Failed)[0].words
+
+
+async def _goes_on(stage: Stage, cursor: Cursor | None) -> None:
+    assert stage.rig.model is not None
+    stage.rig.model.ok()
+    if stage.provider.capabilities.resume:
+        await stage.close_sessions()
+        session = await stage.open(cursor)
+        seen = (await stage.turn(session, "third")).seen
+        assert (seen.first, seen.last) == ("first", "third")

@@ -1,0 +1,155 @@
+"""Starting: what is there, what the agent says it opened, and when its session can be found again."""
+
+import json
+import re
+import uuid
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from clew.kernel import LandingField, NativeId, ProbeKind, choose_mode
+from clew.ports.events import Done, Ending, SessionNamed, ToolFinished, ToolStarted
+from clew.programs.faults import ProgramFault
+from tests.providers.contract.stage import Stage, core
+from tests.providers.rig import SECRET
+
+_FIELDS = {field: field.value.replace("-", "_") for field in LandingField}
+
+
+@core
+@pytest.mark.case("P13")
+async def test_it_says_what_is_there(stage: Stage) -> None:
+    found = await stage.provider.discover()
+    assert found.installed, found.missing
+    assert found.version
+    assert found.program
+    assert (await stage.anew().discover()).home == found.home
+    assert (await stage.other.discover()).home != found.home
+
+
+@pytest.mark.case("P13")
+async def test_a_program_that_is_not_there_is_said_and_nothing_starts(stage: Stage) -> None:
+    gone = stage.anew(change=lambda settings: replace(settings, program=("/nowhere/agent",)))
+    found = await gone.discover()
+    assert not found.installed
+    assert found.missing
+    with pytest.raises(ProgramFault):
+        await stage.open(provider=gone)
+
+
+@core
+@pytest.mark.case("P07", "D10", "C32", "A01")
+async def test_the_agent_says_what_it_opened_before_any_prompt(stage: Stage) -> None:
+    can = stage.provider.capabilities
+    session = await stage.open()
+    landing = session.landing
+    silent = [field for field in can.reports if getattr(landing, _FIELDS[field]) is None]
+    assert not silent, f"it declares that it reports {silent}, and does not"
+    assert landing.directory in (None, stage.directory())
+    assert landing.mode in (None, choose_mode(stage.widest, (), can.modes).mode)
+    assert landing.turns in (None, 0)
+
+
+@core
+@pytest.mark.case("P01", "P02", "P14")
+async def test_the_first_turn_yields_a_cursor_before_it_ends(stage: Stage) -> None:
+    can = stage.provider.capabilities
+    session = await stage.open()
+    durable = session.cursor
+    async for event in session.turn("first"):
+        if isinstance(event, SessionNamed) and event.durable:
+            durable = session.cursor
+            assert durable is not None
+            assert durable.native_id == event.native_id
+        if isinstance(event, Done):
+            assert event.ending is Ending.COMPLETED
+            assert durable is not None, "the turn ended before the session could be found again"
+    assert durable is not None
+    assert session.cursor == durable
+    assert durable.version in can.cursor_versions
+    assert re.fullmatch(can.id_shape or ".+", durable.native_id)
+    assert session.landing.native_id in (None, durable.native_id)
+
+
+@core
+@pytest.mark.case("P14")
+async def test_no_id_is_given_out_that_leads_nowhere(stage: Stage) -> None:
+    session = await stage.open()
+    early = session.cursor
+    await session.close()
+    if early is not None:
+        assert (await stage.anew().probe(early, stage.directory())).kind is ProbeKind.FOUND_HERE
+
+
+@pytest.mark.case("S01")
+async def test_a_chosen_id_is_confirmed_by_the_agent(stage: Stage) -> None:
+    chosen = NativeId(str(uuid.uuid4()))
+    if not stage.provider.capabilities.choose_id:
+        await stage.refused(stage.open(fresh_id=chosen), "the id of a new session cannot be chosen")
+        return
+    session = await stage.open(fresh_id=chosen)
+    await stage.turn(session, "first")
+    assert session.landing.native_id in (None, chosen)
+    assert session.cursor is not None
+    assert session.cursor.native_id == chosen
+
+
+@core
+async def test_a_turn_is_told_in_parts_and_ends_once(stage: Stage) -> None:
+    session = await stage.open()
+    turned = await stage.turn(session, stage.rig.say("the quick brown fox"))
+    assert turned.done.ending is Ending.COMPLETED
+    assert turned.reply == "the quick brown fox"
+    assert "the quick brown fox" in turned.text
+    json.dumps([asdict(event) for event in turned.events])
+
+
+async def test_a_live_session_takes_one_turn_after_another(stage: Stage) -> None:
+    session = await stage.open()
+    for count in (1, 2, 3):
+        seen = (await stage.turn(session, f"prompt {count}")).seen
+        assert (seen.users, seen.first, seen.last) == (count, "prompt 1", f"prompt {count}")
+
+
+async def test_what_a_turn_used_is_told_for_that_turn_alone(stage: Stage) -> None:
+    session = await stage.open()
+    used = [(await stage.turn(session, "the same prompt")).used for _ in range(3)]
+    if None in used:
+        assert set(used) == {None}
+        stage.unable("the program does not say what a turn used")
+        return
+    counts = [each.input + each.cached + each.output for each in used if each is not None]
+    assert min(counts) > 0
+    assert max(counts) < 2 * min(counts), f"the counts are sums over turns: {counts}"
+
+
+async def test_a_tool_is_told_with_its_command_and_output(stage: Stage) -> None:
+    session = await stage.open()
+    turned = await stage.turn(session, stage.rig.run("echo 6*7=$((6*7))"))
+    started, finished = turned.of(ToolStarted), turned.of(ToolFinished)
+    assert [each.id for each in started] == [each.id for each in finished]
+    assert "echo 6*7" in (started[-1].command or "")
+    assert finished[-1].ok
+    assert "6*7=42" in finished[-1].output
+
+
+async def test_instructions_reach_the_agent(stage: Stage) -> None:
+    session = await stage.open(instructions="Always mind the gap-7781.")
+    await stage.turn(session, "first")
+    heard = stage.rig.heard()
+    if heard is None:
+        stage.unable("there is no way to see what the agent was told")
+        return
+    assert "Always mind the gap-7781." in heard
+
+
+@core
+async def test_secrets_stay_out_of_events_and_command_lines(stage: Stage) -> None:
+    (name, value), *_ = SECRET.items()
+    session = await stage.open()
+    lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in stage.rig.processes("a")]
+    assert not any(value.encode() in line for line in lines)
+    turned = await stage.turn(session, stage.rig.run(f"echo begin ${name} end; echo ${name} >&2"))
+    assert value not in json.dumps([asdict(event) for event in turned.events])
+    assert value not in repr(turned.events)
