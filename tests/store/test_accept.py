@@ -21,7 +21,7 @@ from clew.kernel import (
 from clew.store.accept import Accepted, WakeRequest, accept_wake
 from clew.store.clock import now
 from clew.store.database import Database
-from clew.store.faults import KeyConflict, NoSuchAgent, NoSuchThread
+from clew.store.faults import KeyConflict, NoSuchAgent, NoSuchThread, Unreadable
 from clew.store.journal import Said
 from clew.store.naming import new_id
 from clew.store.tables import agents, lanes, runs, threads, wakes
@@ -189,6 +189,21 @@ def test_a_busy_lane_applies_its_policy_and_says_which(
     answer = accept(request())
     assert (answer.state, answer.code, answer.overlap) == (state, code, overlap)
     assert database.read(queued) == []
+
+
+@pytest.mark.case("S11")
+def test_a_lane_whose_policy_cannot_be_read_is_named_and_no_other_is_stopped(
+    accept: Accept, database: Database
+) -> None:
+    accept(request())
+    spoiled, mended = update(lanes).values(overlap="whatever"), update(lanes).values(overlap="queue")
+    database.write(lambda connection: connection.execute(spoiled).rowcount).result(30)
+    with pytest.raises(Unreadable, match=r"of lanes cannot be read \(overlap\)"):
+        accept(request())
+    assert accept(request(agent=BOB)).state is WakeState.PENDING
+    database.write(lambda connection: connection.execute(mended).rowcount).result(30)
+    assert accept(request()).state is WakeState.PENDING
+    assert len(database.read(said_in)) == 3
 
 
 def test_a_person_brings_a_parked_run_forward(accept: Accept, database: Database) -> None:

@@ -1,189 +1,299 @@
-"""Two operations on one lane at the same moment, each with each: no wake is lost, none is served twice, nobody hangs.
+"""Any two operations on one lane: the one stands still before each of its statements, while the other comes past it.
 
-The second begins when the first has done everything but its commit. On PostgreSQL it runs into whatever the first
-has locked, with a view from before; on SQLite it waits for its turn.
+Some order of the two must explain what came of it, and they must not end up waiting for one another. There are too
+many pairs and points for every run: some are drawn, and CLEW_RACES says how many in each scene.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+import os
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, update
+from sqlalchemy import URL, Connection, create_engine, text
+from sqlalchemy.pool import NullPool
 
-from clew.kernel import Answer, ApprovalId, Cursor, Directory, NativeId, Patience, RunOutcome, ThreadId, WakeId
-from clew.store import postgres
-from clew.store.accept import WakeRequest, accept_wake
-from clew.store.adopt import Adoption, adopt_session
-from clew.store.approvals import answer_approval
-from clew.store.cancel import cancel_run, cancel_wake, reassign
-from clew.store.checks.runs import RUNS
-from clew.store.checks.sessions import SESSIONS
-from clew.store.checks.wakes import WAKES
-from clew.store.claim import ClaimRequest, Order, claim
-from clew.store.expire import expire, settle_orphans
-from clew.store.finish import Completed, End, Finish, finish
-from clew.store.moving import move_lane
-from clew.store.pinning import NewSession
-from clew.store.report import Asked, Report, report
-from clew.store.tables import agents, runs, runtimes, threads, wakes
-from tests.store.kit import ADA, BOB, ELSEWHERE, RUNTIME, TRANSIENT, Daemon, overlapping, pin_of, request
+from clew.kernel import (
+    HUMAN,
+    Answer,
+    ApprovalId,
+    EntrySeq,
+    FailureKind,
+    NativeId,
+    RunId,
+    RunOutcome,
+    WakeId,
+    WakeReason,
+)
+from clew.store import postgres as store
+from clew.store import statement
+from clew.store.accept import WakeRequest
+from clew.store.expire import Held
+from clew.store.faults import StoreFault
+from clew.store.finish import Completed, Finish, Returned, Stopped
+from clew.store.journal import Said
+from clew.store.postgres import PostgresDatabase
+from clew.store.report import Asked, Report
+from clew.store.schema import upgrade
+from tests.store.kit import PERSON
+from tests.store.stateful import operations as ops
+from tests.store.stateful.model import ARun
+from tests.store.stateful.trying import Trial
+from tests.store.stateful.world import BOB, DAEMONS, FAR, TIMED
 
-HOLD = 0.05
+DRAWN = int(os.environ.get("CLEW_RACES", "0")) or (300 if os.environ.get("CLEW_THOROUGH") == "1" else 12)
 
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """A lane: its run, and a wake that no run has taken yet."""
-
-    thread: ThreadId
-    order: Order | None
-    waiting: WakeId
-    request: WakeRequest
-
-
-Act = Callable[[Connection, Scene], Any]
-
-
-def _act(act: Act, scene: Scene, connection: Connection) -> Any:
-    return act(connection, scene)
-
-
-def _ordered(scene: Scene) -> Order:
-    assert scene.order is not None
-    return scene.order
+LANE_AGENT, THREAD = TIMED
+ASKED = ApprovalId("ap-1")
+MOST_STATEMENTS = 9
+"""Few operations have more; one that has fewer has ended when the other comes."""
 
 
-def _finish(connection: Connection, scene: Scene, end: End) -> Any:
-    order = _ordered(scene)
-    return finish(connection, Finish(order.run, order.attempt, end))
+# ---------------------------------------------------------------- standing still
 
 
-def _pin(connection: Connection, scene: Scene) -> Any:
-    order = _ordered(scene)
-    pin = pin_of(order.plan, f"n-{scene.thread}-2")
-    return report(connection, Report(order.run, order.attempt, pin=pin, asks=(Asked(_question(scene, 2), "And?"),)))
+class Halt:
+    """Where an operation stands still: before its statement of that number."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.reached, self.may_go_on = threading.Event(), threading.Event()
+        self._statements = 0
+
+    def passes(self) -> None:
+        self._statements += 1
+        if self._statements == self.at:
+            self.reached.set()
+            assert self.may_go_on.wait(60)
 
 
-def _cancel(connection: Connection, scene: Scene, why: RunOutcome) -> Any:
-    run = scene.order.run if scene.order is not None else _run_of(connection, scene)
-    return cancel_run(connection, run, why)
+_here = threading.local()
 
 
-def _run_of(connection: Connection, scene: Scene) -> Any:
-    waiting = wakes.select().where(wakes.c.id == scene.waiting)
-    lane = connection.execute(waiting).one().lane_id
-    found = runs.select().where(runs.c.lane_id == lane).order_by(runs.c.queued_at)
-    return connection.execute(found).first().id  # type: ignore[union-attr]
+class _Driver:
+    """The driver, with a halt before every statement of whoever has one."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+
+    def execute(self, *arguments: Any) -> Any:
+        _pass()
+        return self._raw.execute(*arguments)
+
+    def cursor(self) -> Any:
+        _pass()
+        return self._raw.cursor()
 
 
-def _move(connection: Connection, scene: Scene) -> Any:
-    lane = connection.execute(wakes.select().where(wakes.c.id == scene.waiting)).one().lane_id
-    return move_lane(connection, lane, ELSEWHERE, "its machine is gone")
+def _pass() -> None:
+    halt = getattr(_here, "halt", None)
+    if halt is not None:
+        halt.passes()
 
 
-def _adopt(connection: Connection, scene: Scene) -> Any:
-    session = NewSession(Cursor(1, NativeId(f"n-{scene.thread}-own")), Directory("/srv/ada"))
-    return adopt_session(connection, Adoption(ADA, scene.thread, RUNTIME, session))
+def halting(operation: ops.Operation, halt: Halt) -> Callable[[Connection], Any]:
+    def act(connection: Connection) -> Any:
+        _here.halt = halt
+        try:
+            return operation.act(connection)
+        finally:
+            _here.halt = None
+
+    return act
 
 
-def _question(scene: Scene, number: int = 1) -> ApprovalId:
-    return ApprovalId(f"ap-{scene.thread}-{number}")
+@pytest.fixture
+def deadlocks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the database had to end because two waited for one another. It is run again, but only after a second."""
+    found: list[str] = []
+    lost_race = store._lost_race  # noqa: SLF001 - what is run again is seen nowhere else
+
+    def seen(fault: Exception) -> bool:
+        if "deadlock detected" in str(fault):
+            found.append(str(fault))
+        return lost_race(fault)
+
+    driver = statement._driver  # noqa: SLF001 - a statement has no other door
+    monkeypatch.setattr(store, "_lost_race", seen)
+    monkeypatch.setattr(statement, "_driver", lambda connection: _Driver(driver(connection)))
+    return found
 
 
-ANY_TIME: Mapping[str, Act] = {
-    "accept": lambda connection, scene: accept_wake(connection, scene.request),
-    "claim": lambda connection, _: claim(connection, ClaimRequest("daemon-2", (RUNTIME, ELSEWHERE))),
-    "cancel run": lambda connection, scene: _cancel(connection, scene, RunOutcome.BY_USER),
-    "interrupt": lambda connection, scene: _cancel(connection, scene, RunOutcome.INTERRUPTED),
-    "cancel wake": lambda connection, scene: cancel_wake(connection, scene.waiting),
-    "reassign": lambda connection, scene: reassign(connection, scene.thread, ADA, BOB),
-    "move": _move,
-    "adopt": _adopt,
-}
-WHILE_IT_GOES: Mapping[str, Act] = {
-    "complete": lambda connection, scene: _finish(connection, scene, Completed("done")),
-    "fail": lambda connection, scene: _finish(connection, scene, TRANSIENT),
-    "pin": _pin,
-    "answer": lambda connection, scene: answer_approval(connection, _question(scene), Answer.APPROVE, "a person"),
-    "expire": lambda connection, _: expire(connection, 0.0, Patience(0.0, 0.0, 0.0)),
-    "restart": lambda connection, _: settle_orphans(connection, "daemon-1", [RUNTIME]),
-}
+# ---------------------------------------------------------------- scenes
 
 
-@pytest.fixture(autouse=True)
-def roomy(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    daemon.put(agents, max_live=50)
-    daemon.put(runtimes, max_live=50)
-    # Two that wait for each other would only be slow; here they are to be seen.
-    races = frozenset(postgres._RACES) - {"40P01"}  # noqa: SLF001 - the codes after which an operation is run again
-    monkeypatch.setattr(postgres, "_RACES", races)
+def a_wake(trial: Trial, isolated: bool = False) -> ops.Operation:
+    said = Said(PERSON, "look at this", 3)
+    name = WakeId(trial.name("wk"))
+    return ops.Accept(WakeRequest(name, LANE_AGENT, WakeReason.COMMENT, HUMAN, THREAD, said, isolated=isolated))
 
 
-def queued_scene(daemon: Daemon, name: str) -> Scene:
-    thread = ThreadId(name)
-    daemon.add(threads, id=thread, kind="issue", created_at=0.0)
-    return Scene(thread, None, daemon.say("one", thread=thread).wake, request(thread=thread))
+def queued(trial: Trial) -> None:
+    trial.do(a_wake(trial))
 
 
-def going_scene(daemon: Daemon, name: str) -> Scene:
-    scene = queued_scene(daemon, name)
-    order = daemon.claim_one()
-    asked = (Asked(_question(scene), "May I?"),)
-    assert daemon.prompt(order, f"n-{name}", asks=asked).may_prompt
-    daemon.put(runs, {"id": order.run}, lease_until=1.0)
-    return replace(scene, order=order, waiting=daemon.say("two", thread=scene.thread).wake)
+def claimed(trial: Trial) -> None:
+    trial.do(a_wake(trial))
+    trial.do(ops.Claim("d3", DAEMONS["d3"], 1))
 
 
-def race(daemon: Daemon, first: str, acts: Mapping[str, Act], scene_of: Callable[[Daemon, str], Scene]) -> None:
-    for second, act in acts.items():
-        scene = scene_of(daemon, f"{first}-{second}".replace(" ", "-"))
-        both = overlapping(daemon.database, partial(_act, acts[first], scene), partial(_act, act, scene), HOLD)
-        for each in both:
-            each.result(30)
-        assert daemon.database.read(broken) == [], f"{first}, then {second}"
-        drain(daemon)
-        ended = [row.state for row in daemon.rows(wakes, thread_id=scene.thread)]
-        assert set(ended) <= {"served", "cancelled"}, f"{first}, then {second}"
-        assert [row for row in daemon.rows(runs) if row.ended_at is None] == [], f"{first}, then {second}"
+def claimed_while_more_comes(trial: Trial) -> None:
+    claimed(trial)
+    trial.do(a_wake(trial))
 
 
-def broken(connection: Connection) -> list[str]:
-    """The promises that a race could break; the rest is asked for at the end."""
-    promises = (*WAKES, *RUNS, *SESSIONS)
-    return [f"{promise.name}: {row}" for promise in promises for row in promise.broken(connection)]
+def running(trial: Trial) -> None:
+    claimed(trial)
+    run = the_run(trial)
+    pin = ops.a_session(NativeId("n-1"), LANE_AGENT)
+    trial.do(ops.Say(Report(RunId(run.id or ""), run.attempt, opens=True, told=EntrySeq(1), pin=pin)))
 
 
-def drain(daemon: Daemon) -> None:
-    """Whoever has work finishes it, until there is none."""
-    for _ in range(5):
-        daemon.write(lambda connection: expire(connection, 0.0, Patience(0.0, 0.0, 0.0)))
-        left = daemon.rows(runs, ended_at=None)
-        if not left:
+def running_while_more_comes(trial: Trial) -> None:
+    running(trial)
+    trial.do(a_wake(trial))
+
+
+def waiting_for_an_answer(trial: Trial) -> None:
+    running(trial)
+    run = the_run(trial)
+    trial.do(ops.Say(Report(RunId(run.id or ""), run.attempt, asks=(Asked(ASKED, "may I?"),))))
+
+
+def stopping_while_more_comes(trial: Trial) -> None:
+    running_while_more_comes(trial)
+    trial.do(ops.CancelRun(RunId(the_run(trial).id or ""), RunOutcome.INTERRUPTED))
+
+
+SCENES = (
+    queued,
+    claimed,
+    claimed_while_more_comes,
+    running,
+    running_while_more_comes,
+    waiting_for_an_answer,
+    stopping_while_more_comes,
+)
+
+
+def the_run(trial: Trial) -> ARun:
+    run = trial.model.open_run(next(lane for lane, (agent, _) in trial.model.lanes.items() if agent == LANE_AGENT))
+    assert run is not None
+    return run
+
+
+def operations(trial: Trial) -> dict[str, ops.Operation]:
+    """Everything that could happen to the lane now."""
+    run = the_run(trial)
+    name = RunId(run.id or "")
+    held = (Held(name, run.attempt),)
+    pin = ops.a_session(NativeId("n-2"), LANE_AGENT)
+    could: dict[str, ops.Operation] = {
+        "accept": a_wake(trial),
+        "accept alone": a_wake(trial, isolated=True),
+        "claim": ops.Claim("d2", DAEMONS["d2"], 2),
+        "cancel run": ops.CancelRun(name, RunOutcome.BY_USER),
+        "interrupt run": ops.CancelRun(name, RunOutcome.INTERRUPTED),
+        "reassign": ops.Reassign(THREAD, LANE_AGENT, BOB),
+        "restart": ops.Restart("d3", DAEMONS["d3"]),
+        "renew": ops.Renew((FAR,), held),
+        "tick": ops.TickAll(),
+        "expire": ops.Expire(),
+        "adopt": ops.Adopt(LANE_AGENT, THREAD, FAR, NativeId("n-3")),
+    }
+    for wake in sorted(trial.model.wakes)[-2:]:
+        could[f"cancel {wake}"] = ops.CancelWake(wake)
+    if run.attempt:
+        could |= {
+            "report": ops.Say(Report(name, run.attempt, opens=True)),
+            "prompt": ops.Say(Report(name, run.attempt, told=EntrySeq(1), pin=pin)),
+            "ask": ops.Say(Report(name, run.attempt, asks=(Asked(ApprovalId("ap-2"), "and this?"),))),
+            "complete": ops.End(Finish(name, run.attempt, Completed("done", 1), pin)),
+            "fail": ops.End(Finish(name, run.attempt, ops.failing(FailureKind.TRANSIENT))),
+            "give back": ops.End(Finish(name, run.attempt, Returned("not now", "hold:later"))),
+            "stopped": ops.End(Finish(name, run.attempt, Stopped("enough"))),
+        }
+    if trial.model.approvals:
+        could["answer"] = ops.AnswerIt(ASKED, Answer.APPROVE)
+    return could
+
+
+# ---------------------------------------------------------------- racing
+
+
+@pytest.fixture(scope="module")
+def servers(postgres: URL) -> Iterator[list[PostgresDatabase]]:
+    name = f"clew_{uuid.uuid4().hex}"
+    admin = create_engine(postgres, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    opened = [PostgresDatabase(postgres.set(database=name)) for _ in range(2)]
+    opened[0].write(upgrade).result(60)
+    yield opened
+    for database in opened:
+        database.close()
+    with admin.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _said(answer: "Future[Any]") -> Any:
+    try:
+        return answer.result(60)
+    except StoreFault as fault:
+        return fault.code
+
+
+def race(trial: Trial, first: ops.Operation, second: ops.Operation, at: int) -> None:
+    """The second passes while the first stands still before that statement."""
+    halt = Halt(at)
+    answer = trial.servers[0].write(halting(first, halt))
+    while not halt.reached.wait(0.001) and not answer.done():
+        pass
+    other = trial.servers[1].write(second.act)
+    _until_it_waits(trial, other)
+    halt.may_go_on.set()
+    trial.explain((first, second), (_said(answer), _said(other)))
+
+
+def _until_it_waits(trial: Trial, other: "Future[Any]") -> None:
+    waits = text(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    deadline = time.monotonic() + 2.0
+    while not other.done() and time.monotonic() < deadline:
+        if trial.servers[1].read(lambda connection: connection.execute(waits).scalar_one()):
             return
-        for row in left:
-            if row.lease_until is not None:
-                daemon.write(partial(finish, said=Finish(row.id, row.attempt, TRANSIENT)))
-        daemon.write(come_back)
-        for order in (*daemon.claim(most=5), *replace(daemon, runtime=ELSEWHERE).claim(most=5)):
-            daemon.prompt(order, order.plan.native_id or f"n-{order.run}")
-            daemon.finish(order)
 
 
-def come_back(connection: Connection) -> None:
-    """Every delay is over."""
-    connection.execute(update(runs).where(runs.c.state == "queued").values(not_before=None))
-    connection.execute(update(wakes).where(wakes.c.state == "pending").values(not_before=None))
+def set_up(servers: list[PostgresDatabase], scene: Callable[[Trial], None], names: tuple[str, str]) -> Trial:
+    trial = Trial(servers)
+    scene(trial)
+    if "expire" in names and the_run(trial).live:
+        trial.let_lapse([the_run(trial)])
+    if "tick" in names:
+        trial.make_due()
+    return trial
 
 
-@pytest.mark.case("L03")
-@pytest.mark.parametrize("first", ANY_TIME)
-def test_a_lane_that_waits(daemon: Daemon, first: str) -> None:
-    race(daemon, first, ANY_TIME, queued_scene)
-
-
-@pytest.mark.case("L03")
-@pytest.mark.parametrize("first", [*ANY_TIME, *WHILE_IT_GOES])
-def test_a_lane_that_is_going(daemon: Daemon, first: str) -> None:
-    race(daemon, first, {**ANY_TIME, **WHILE_IT_GOES}, going_scene)
+@pytest.mark.case("L03", "R01", "W07")
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: str(scene.__name__))
+def test_any_two_that_meet_have_an_order(
+    servers: list[PostgresDatabase], deadlocks: list[str], scene: Callable[[Trial], None]
+) -> None:
+    trial = Trial(servers)
+    scene(trial)
+    names = list(operations(trial))
+    chance = random.Random(scene.__name__ if os.environ.get("CI") else None)
+    for _ in range(DRAWN):
+        first, second = chance.choices(names, k=2)
+        at = chance.randint(1, MOST_STATEMENTS)
+        trial = set_up(servers, scene, (first, second))
+        could = operations(trial)
+        race(trial, could[first], could[second], at)
+        trial.check()
+        assert not deadlocks, f"{first}, before its statement {at}, and {second} waited for one another"
+    trial.finish_all()

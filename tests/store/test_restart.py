@@ -95,8 +95,8 @@ def test_hints_arrive_again_after_a_restart(server: OwnPostgres, url: URL, datab
         hints = other.subscribe()
         assert _hinted(database, hints.wait), "hints did not even arrive before"
         server.restart("fast")
-        # What was missed meanwhile counts as anything.
-        assert "*" in hints.wait(20)
+        # What was missed meanwhile counts as anything; hints from before may still come first.
+        assert any("*" in hints.wait(20) for _ in range(3))
         assert _hinted(database, hints.wait)
     finally:
         other.close()

@@ -44,6 +44,9 @@ class Peer:
 
     async def call(self, method: str, arguments: Message, seconds: float) -> Any:
         """Ask, and wait for the answer no longer than that."""
+        if self._reading.done():
+            # Nobody is left to answer, though a pipe may still take the question.
+            raise ProgramEnded(f"The program has ended: {self._said()}.", "It is started again.")
         self._last += 1
         number = self._last
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -80,11 +83,14 @@ class Peer:
                 self._take(line)
             await self._program.parting(_PARTING)
         finally:
-            words = self._program.last_words or "it closed its output"
+            words = self._said()
             for answer in self._waiting.values():
                 if not answer.done():
                     answer.set_exception(ProgramEnded(f"The program ended: {words}.", "It is started again."))
             self._ended(words)
+
+    def _said(self) -> str:
+        return self._program.last_words or "it closed its output"
 
     def _take(self, line: bytes) -> None:
         try:

@@ -37,7 +37,7 @@ from clew.store.places import remember_place
 from clew.store.rows import read_wake
 from clew.store.sessions import apply_marks
 from clew.store.situations import situation_of
-from clew.store.statement import Row
+from clew.store.statement import POSTGRESQL, Row
 
 LOOKS = 20
 """How often one claim goes on past runs that have to wait before it leaves the rest to the next."""
@@ -100,6 +100,8 @@ def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
 
     Safe to repeat: what an unanswered claim took comes back when its lease is over.
     """
+    if asked.most > 1 and connection.dialect.name == POSTGRESQL:
+        sql.one_at_a_time.rows(connection, names=sorted(f"claim:{runtime}" for runtime in asked.runtimes))
     orders: list[Order] = []
     for runtime in asked.runtimes:
         for _ in range(LOOKS):
@@ -132,7 +134,8 @@ def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, 
         if order is not None:
             places.take(run, at)
             taken.append(_Taken(order[0], run, order[1], *at))
-    _write(connection, asked, taken)
+    # By agent, so that two runtimes take the places of the same agents in the same order.
+    _write(connection, asked, sorted(taken, key=lambda each: each.order.agent))
     return [each.order for each in taken], len(groups)
 
 

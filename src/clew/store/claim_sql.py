@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import bindparam, func, literal_column, null, select, text
+from sqlalchemy import ARRAY, CTE, Text, bindparam, func, literal_column, null, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import Carried, WaitsFor
@@ -45,7 +45,9 @@ WAKE_KEYS = (
     "not_before",
     "route",
     "began",
+    "scope",
 )
+_WORKSPACE_KEYS = ("id", "kind", "directory", "project_id", "machine_id", "branch")
 ENTRY_KEYS = (
     "seq",
     "author_kind",
@@ -61,98 +63,110 @@ ENTRY_KEYS = (
 )
 
 
-def _queued(dialect: str) -> ClauseElement:
-    of_agent, of_runtime = runs.alias("of_agent"), runs.alias("of_runtime")
-    agents_live = (of_agent.c.agent_id == runs.c.agent_id, text(f"of_agent.{LIVE}"))
-    runtimes_live = (of_runtime.c.runtime_id == bindparam("runtime"), text(f"of_runtime.{LIVE}"))
-    due = runs.c.not_before.is_(None) | (runs.c.not_before <= now())
+def _picked(dialect: str) -> CTE:
+    """The first runs of the queue that may start, in the order of its index: nothing is asked of the others.
+
+    Which agents are full is asked once. They are passed over here, so that no agent's queue stands before everybody
+    else's.
+    """
+    r, b, c = runs.alias("r"), runs.alias("b"), runs.alias("c")
+    a, o = agents.alias("a"), agents.alias("o")
+    allowed = select(o.c.max_live).where(o.c.id == b.c.agent_id).scalar_subquery()
+    full = select(b.c.agent_id).where(text(f"b.{LIVE}")).group_by(b.c.agent_id).having(func.count() >= allowed)
+    may_work = (a.c.state == literal_column("'active'")) & (a.c.max_live > literal_column("0"))
+    live_here = (
+        select(func.count())
+        .select_from(c)
+        .where(c.c.runtime_id == bindparam("runtime"), text(f"c.{LIVE}"))
+        .scalar_subquery()
+    )
+    most_live = select(runtimes.c.max_live).where(runtimes.c.id == bindparam("runtime")).scalar_subquery()
     picked = (
-        select(
-            runs.c.id.label("run_id"),
-            runs.c.attempt,
-            runs.c.rank,
-            runs.c.lane_id,
-            runs.c.agent_id,
-            runs.c.runtime_id,
-            runtimes.c.provider,
-            runtimes.c.account,
-            runtimes.c.capabilities,
-            runtimes.c.max_live.label("runtime_max_live"),
-            runtimes.c.machine_id,
-            machines.c.root.label("machine_root"),
-            agents.c.model,
-            agents.c.mode,
-            agents.c.instructions,
-            agents.c.tools,
-            agents.c.policy,
-            agents.c.home,
-            agents.c.max_live.label("agent_max_live"),
-            lanes.c.thread_id,
-            lanes.c.floor_generation,
-            lanes.c.floor_entry,
-            lanes.c.floor_kept,
-            threads.c.project_id,
-            threads.c.mode_limit.label("thread_mode_limit"),
-            projects.c.mode_limit.label("project_mode_limit"),
-            projects.c.machine_id.label("project_machine"),
-            *(
-                workspaces.c[name].label(f"workspace_{name}")
-                for name in ("id", "kind", "directory", "project_id", "machine_id", "branch")
-            ),
-            select(listed(dialect, of_agent.c.agent_place)).where(*agents_live).scalar_subquery().label("agent_taken"),
-            select(listed(dialect, of_runtime.c.runtime_place))
-            .where(*runtimes_live)
-            .scalar_subquery()
-            .label("runtime_taken"),
-            now().label("now"),
-        )
-        .select_from(
-            runs.join(runtimes, runtimes.c.id == runs.c.runtime_id)
-            .join(machines, machines.c.id == runtimes.c.machine_id)
-            .join(agents, agents.c.id == runs.c.agent_id)
-            .join(lanes, lanes.c.id == runs.c.lane_id)
-            .join(threads, threads.c.id == lanes.c.thread_id)
-            .outerjoin(projects, projects.c.id == threads.c.project_id)
-            .outerjoin(workspaces, workspaces.c.id == lanes.c.workspace_id)
-        )
+        select(r.c.id.label("run_id"), r.c.attempt, r.c.rank, r.c.lane_id, r.c.agent_id, r.c.runtime_id)
         .where(
-            text("runs.state = 'queued' AND runs.hold <> 'person'"),
-            runs.c.runtime_id == bindparam("runtime"),
-            due,
-            agents.c.state == literal_column("'active'"),
-            # An agent that is full is passed over here, so that its queue does not stand before everybody else's.
-            select(func.count()).select_from(of_agent).where(*agents_live).scalar_subquery() < agents.c.max_live,
-            select(func.count()).select_from(of_runtime).where(*runtimes_live).scalar_subquery() < runtimes.c.max_live,
+            text("r.state = 'queued' AND r.hold <> 'person'"),
+            r.c.runtime_id == bindparam("runtime"),
+            r.c.not_before.is_(None) | (r.c.not_before <= now()),
+            live_here < most_live,
+            r.c.agent_id.not_in(full),
+            select(may_work).where(a.c.id == r.c.agent_id).scalar_subquery(),
         )
-        .order_by(runs.c.rank, runs.c.id)
+        .order_by(r.c.rank, r.c.id)
         .limit(bindparam("most"))
     )
     if dialect == POSTGRESQL:
-        picked = picked.with_for_update(of=runs, skip_locked=True)
-    run = picked.cte("picked")
-    whole, places = journal.alias("whole"), workspaces.alias("places")
-    head = select(func.max(whole.c.seq)).where(whole.c.thread_id == run.c.thread_id).scalar_subquery()
-    has_sessions = select(sessions.c.id).where(sessions.c.lane_id == run.c.lane_id).exists()
-    has_places = select(places.c.id).where(places.c.lane_id == run.c.lane_id).exists()
+        picked = picked.with_for_update(of=r, skip_locked=True)
+    return picked.cte("q")
+
+
+def _queued(dialect: str) -> ClauseElement:
+    q, a, l, t = _picked(dialect), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
+    rt, m, p, ws = runtimes.alias("rt"), machines.alias("m"), projects.alias("p"), workspaces.alias("ws")
+    w, j, whole, places = wakes.alias("w"), journal.alias("j"), journal.alias("k"), workspaces.alias("wt")
+    b, c = runs.alias("b"), runs.alias("c")
+    of_agent = (b.c.agent_id == q.c.agent_id, text(f"b.{LIVE}"))
+    of_runtime = (c.c.runtime_id == bindparam("runtime"), text(f"c.{LIVE}"))
+    head = select(func.max(whole.c.seq)).where(whole.c.thread_id == l.c.thread_id).scalar_subquery()
     return (
         select(
-            run,
+            q,
+            select(listed(dialect, b.c.agent_place)).where(*of_agent).scalar_subquery().label("agent_taken"),
+            select(listed(dialect, c.c.runtime_place)).where(*of_runtime).scalar_subquery().label("runtime_taken"),
+            rt.c.provider,
+            rt.c.account,
+            rt.c.capabilities,
+            rt.c.max_live.label("runtime_max_live"),
+            rt.c.machine_id,
+            m.c.root.label("machine_root"),
+            a.c.model,
+            a.c.mode,
+            a.c.instructions,
+            a.c.tools,
+            a.c.policy,
+            a.c.home,
+            a.c.max_live.label("agent_max_live"),
+            l.c.thread_id,
+            l.c.floor_generation,
+            l.c.floor_entry,
+            l.c.floor_kept,
+            t.c.project_id,
+            t.c.mode_limit.label("thread_mode_limit"),
+            p.c.mode_limit.label("project_mode_limit"),
+            p.c.machine_id.label("project_machine"),
+            *(ws.c[name].label(f"workspace_{name}") for name in _WORKSPACE_KEYS),
+            now().label("now"),
             func.coalesce(head, 0).label("head"),
-            has_sessions.label("has_sessions"),
-            has_places.label("has_places"),
-            *(wakes.c[name].label(f"wake_{name}") for name in (*WAKE_KEYS, "scope")),
-            *(journal.c[name].label(f"entry_{name}") for name in ENTRY_KEYS),
+            select(sessions.c.id).where(sessions.c.lane_id == q.c.lane_id).exists().label("has_sessions"),
+            select(places.c.id).where(places.c.lane_id == q.c.lane_id).exists().label("has_places"),
+            *(w.c[name].label(f"wake_{name}") for name in WAKE_KEYS),
+            *(j.c[name].label(f"entry_{name}") for name in ENTRY_KEYS),
         )
         .select_from(
-            run.outerjoin(wakes, (wakes.c.lane_id == run.c.lane_id) & text("wakes.state = 'pending'")).outerjoin(
-                journal, (journal.c.thread_id == run.c.thread_id) & (journal.c.seq == wakes.c.entry)
-            )
+            q.join(rt, rt.c.id == q.c.runtime_id)
+            .join(m, m.c.id == rt.c.machine_id)
+            .join(a, a.c.id == q.c.agent_id)
+            .join(l, l.c.id == q.c.lane_id)
+            .join(t, t.c.id == l.c.thread_id)
+            .outerjoin(p, p.c.id == t.c.project_id)
+            .outerjoin(ws, ws.c.id == l.c.workspace_id)
+            .outerjoin(w, (w.c.lane_id == q.c.lane_id) & text("w.state = 'pending'"))
+            .outerjoin(j, (j.c.thread_id == l.c.thread_id) & (j.c.seq == w.c.entry))
         )
-        .order_by(run.c.rank, run.c.run_id, wakes.c.accepted_at, wakes.c.id)
+        .order_by(q.c.rank, q.c.run_id, w.c.accepted_at, w.c.id)
     )
 
 
 queued = Statement(_queued)
+
+
+def _one_at_a_time(_: str) -> ClauseElement:
+    name = func.unnest(bindparam("names", type_=ARRAY(Text))).column_valued("name")
+    return select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0)))
+
+
+one_at_a_time = Statement(_one_at_a_time)
+"""PostgreSQL only: whoever takes several runs of a runtime takes them alone. Two who did so at the same moment would
+each hold places that the other wants."""
 
 carry = Statement(
     lambda _: (

@@ -147,11 +147,12 @@ def settle_orphans(
     """A daemon was started anew: what it had going is settled at once, but for the runs it says it still holds."""
     mine = {(each.run, each.attempt) for each in held}
     ended = []
+    # The runtimes before their runs, in the order in which a renewal takes them too.
+    hear(connection, of)
     for row in _of_daemon.rows(connection, by=by, runtimes=list(of)):
         if (row["id"], row["attempt"]) not in mine:
             why = RunOutcome.RESTARTED
             ended.append(_end(connection, row, RunEvent.RESTART, why, why.fill(), policy or RetryPolicy()))
-    hear(connection, of)
     return tuple(each for each in ended if each is not None)
 
 

@@ -33,6 +33,7 @@ from clew.kernel import (
 from clew.kernel import RuleReason as Why
 from clew.store import claim_sql
 from clew.store.advancing import advance
+from clew.store.database import LostRace
 from clew.store.journal import Said, append
 from clew.store.pinning import NewSession, pin_session
 from clew.store.refusing import why_refused
@@ -162,6 +163,8 @@ def _why(end: End) -> str:
 
 def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished:
     refused = why_refused(connection, said.run, said.attempt, event)
+    if refused.reason is None:
+        raise LostRace("the run changed while its end was being told, and can end that way now")
     repeated = refused.run.attempt == said.attempt and _was_taken(said.end, refused.row)
     return Finished(repeated, refused.run.state, refused.row["words"] or "" if repeated else refused.words)
 

@@ -1,6 +1,7 @@
 """Hints: that something changed, told soon and at most once in a while. Never the truth: readers also look by
 themselves now and then, so a hint that is lost costs time and nothing else."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -11,16 +12,17 @@ from sqlalchemy import Connection
 from clew.kernel import RunId, RuntimeId, ThreadId
 
 PACE = 0.05
-"""Seconds between two hints of one server: what changes meanwhile is told together."""
+"""Seconds between two hints of one kind from one server: what changes meanwhile is told together."""
 
 Topics = frozenset[str]
 
 _KEPT = "clew-hints"
+_QUEUE = "queue:"
 
 
 def hint_queue(connection: Connection, runtime: RuntimeId | None) -> None:
     """A run waits for that runtime."""
-    _hint(connection, f"queue:{runtime or ''}")
+    _hint(connection, f"{_QUEUE}{runtime or ''}")
 
 
 def hint_thread(connection: Connection, thread: ThreadId) -> None:
@@ -86,12 +88,16 @@ class Board:
 
 
 class Pacer:
-    """Passes hints on, the first at once and all that come within the pace of it together."""
+    """Passes hints on: of each kind the first at once, and what comes within the pace of it together.
+
+    Kinds do not wait for one another: that there is work must not wait because a page was just told of something.
+    """
 
     def __init__(self, send: Callable[[Topics], None], pace: float = PACE) -> None:
         self._send = send
         self._pace = pace
         self._waiting: set[str] = set()
+        self._told_at: dict[str, float] = {}
         self._bell = threading.Condition()
         self._open = True
         self._thread = threading.Thread(target=self._serve, name="clew-hints", daemon=True)
@@ -110,13 +116,32 @@ class Pacer:
         self._thread.join()
 
     def _serve(self) -> None:
-        while True:
-            with self._bell:
-                self._bell.wait_for(lambda: self._waiting or not self._open)
-                topics, self._waiting = frozenset(self._waiting), set()
-                going = self._open
-            if topics:
-                self._send(topics)
-            if not going:
-                return
-            time.sleep(self._pace)
+        while topics := self._next():
+            self._send(topics)
+
+    def _next(self) -> Topics:
+        """What may be told, as soon as something may; nothing when it is time to stop and all was told."""
+        with self._bell:
+            while not (due := self._due()) and (self._open or self._waiting):
+                self._bell.wait(self._until_due())
+            return due
+
+    def _due(self) -> Topics:
+        now = time.monotonic()
+        due = frozenset(topic for topic in self._waiting if now - self._told(topic) >= self._pace)
+        self._waiting -= due
+        self._told_at.update((_kind(topic), now) for topic in due)
+        return due
+
+    def _until_due(self) -> float | None:
+        """Seconds until the next topic may be told; None when none waits."""
+        if not self._waiting:
+            return None
+        return max(0.0, min(map(self._told, self._waiting)) + self._pace - time.monotonic())
+
+    def _told(self, topic: str) -> float:
+        return self._told_at.get(_kind(topic), -math.inf)
+
+
+def _kind(topic: str) -> str:
+    return topic.partition(":")[0] if topic.startswith(_QUEUE) else ""

@@ -1,8 +1,10 @@
 """Sessions as candidates: the newest generations of one lane and scope, by one index."""
 
 from collections.abc import Sequence
+from functools import cache
 
-from sqlalchemy import Connection, Select, and_, bindparam, select, text
+from sqlalchemy import Connection, Select, and_, bindparam, case, or_, select, text
+from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     CANDIDATES,
@@ -10,6 +12,7 @@ from clew.kernel import (
     Mark,
     RunId,
     Session,
+    SessionEvent,
     SessionId,
     SessionState,
     advance_session,
@@ -62,13 +65,22 @@ _of_run = Statement(lambda _: _asked())
 
 _by_id = Statement(lambda _: _with_facts().where(sessions.c.id == bindparam("session")))
 
-_set_state = Statement(
-    lambda _: (
-        sessions.update()
-        .where(sessions.c.id == bindparam("session"), sessions.c.state == bindparam("before"))
-        .values(state=bindparam("after"))
-    )
-)
+
+@cache
+def _on(event: SessionEvent) -> Statement:
+    """The kernel's table of sessions for one event, as one statement."""
+    moves = [(before, advance_session(before, event)) for before in SessionState]
+    changes = [(before, after) for before, after in moves if after is not None and after is not before]
+
+    def build(_: str) -> ClauseElement:
+        state = sessions.c.state
+        return (
+            sessions.update()
+            .where(sessions.c.id == bindparam("session"), or_(*(state == before.value for before, _ in changes)))
+            .values(state=case(*((state == before.value, after.value) for before, after in changes), else_=state))
+        )
+
+    return Statement(build)
 
 
 def lane_sessions(connection: Connection, lane: LaneId, scope_run: str = "") -> Sequence[Session]:
@@ -89,7 +101,4 @@ def session_by_id(connection: Connection, session: SessionId) -> Session | None:
 def apply_marks(connection: Connection, marks: Sequence[Mark]) -> None:
     """What a decision implies for a session's state; what cannot happen to it any more changes nothing."""
     for mark in marks:
-        for before in SessionState:
-            after = advance_session(before, mark.event)
-            if after is not None and after is not before:
-                _set_state.count(connection, session=mark.session, before=before.value, after=after.value)
+        _on(mark.event).count(connection, session=mark.session)

@@ -60,8 +60,12 @@ class Statement:
         batch = [{**text.fixed, **_given(dialect, values)} for values in each]
         if not batch:
             return 0
-        cursor = _driver(connection).cursor()
-        cursor.executemany(text.sql, batch)
+        if len(batch) == 1:
+            # psycopg opens a pipeline for several, which one alone does not need.
+            cursor = _driver(connection).execute(text.sql, batch[0])
+        else:
+            cursor = _driver(connection).cursor()
+            cursor.executemany(text.sql, batch)
         changed: int = cursor.rowcount
         return changed
 

@@ -16,6 +16,9 @@ from sqlalchemy import URL, Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
+BYTES = 32
+"""How long a note of a wake is, or nearly so."""
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -38,30 +41,45 @@ class Maker:
     address: str
     seed: int
     made: int = 0
-    alive: dict[int, str] = field(default_factory=dict)
+    alive: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """The name and the place of each server that was not killed yet."""
 
     def start(self, place: str = "only") -> int:
         """A server with a name of its own, in the place of the one before it."""
         self.made += 1
+        name = f"s{self.made:04d}"
         where = {"address": self.address, "noted": str(self.noted), "place": place}
-        wanted = {**where, "name": f"s{self.made:04d}", "seed": self.seed}
+        wanted = {**where, "name": name, "seed": self.seed}
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(wanted) + "\n")
         self.process.stdin.flush()
         pid = int(self.process.stdout.readline())
-        self.alive[pid] = place
+        self.alive[pid] = name, place
         return pid
 
     def kill(self, pid: int) -> str:
         """Nobody is told, nothing is flushed. The place that is free now."""
-        place = self.alive.pop(pid)
+        _, place = self.alive.pop(pid)
         os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + 30
         while _is_there(pid):
             assert time.monotonic() < deadline, f"process {pid} outlived its end"
             time.sleep(0.001)
         return place
+
+    def answered(self) -> int:
+        """How much the servers that are there have answered for so far, in bytes of their notes."""
+        names = [name for name, _ in self.alive.values()]
+        return sum(path.stat().st_size for name in names for path in self.noted.glob(f"answered-{name}-*"))
+
+    def let_work(self, chance: random.Random) -> None:
+        """Until some more is answered for, however slow the machine is, and then some moment longer."""
+        enough = self.answered() + chance.randint(0, 20) * BYTES
+        deadline = time.monotonic() + 3.0
+        while self.answered() < enough and time.monotonic() < deadline:
+            time.sleep(0.003)
+        time.sleep(chance.uniform(0.0, 0.03))
 
 
 def _is_there(pid: int) -> bool:
@@ -104,7 +122,10 @@ def kill_one_server(maker: Maker, kills: int, seconds: float, chance: random.Ran
     while done.servers < kills and time.monotonic() - began < seconds:
         pid = maker.start()
         at_start = done.servers < 4 or chance.random() < 0.15
-        time.sleep(chance.uniform(0.0, 0.08) if at_start else chance.uniform(0.1, 0.9))
+        if at_start:
+            time.sleep(chance.uniform(0.0, 0.08))
+        else:
+            maker.let_work(chance)
         maker.kill(pid)
         done.servers += 1
         done.at_start += at_start
@@ -119,7 +140,7 @@ def kill_among_servers(maker: Maker, url: URL, kills: int, seconds: float, chanc
     for place in ("first", "second", "third"):
         maker.start(place)
     while done.servers < kills and time.monotonic() - began < seconds:
-        time.sleep(chance.uniform(0.05, 1.2))
+        maker.let_work(chance)
         at_start = done.servers < 3 or chance.random() < 0.15
         pid = list(maker.alive)[-1] if at_start else chance.choice(list(maker.alive))
         maker.start(maker.kill(pid))

@@ -2,7 +2,7 @@
 
 import json
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 
 from clew.kernel import (
     AgentId,
@@ -37,7 +37,7 @@ def prepare(connection: Connection) -> None:
     """The schema and the furniture, as every server finds or makes them when it starts."""
     if read_version(connection).schema < PROGRAM:
         upgrade(connection)
-    put = [(machines, {"id": "laptop", "name": "laptop"})]
+    put: list[tuple[Table, dict[str, object]]] = [(machines, {"id": "laptop", "name": "laptop"})]
     able = json.dumps(capabilities_to_record(ABLE))
     for number, runtime in enumerate(RUNTIMES):
         home = {"machine_id": "laptop", "provider": "loom", "home": f"/srv/{number}", "capabilities": able}

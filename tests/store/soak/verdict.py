@@ -1,5 +1,6 @@
 """The verdict: what is left is let run to its end, and then every account must balance."""
 
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,14 +13,14 @@ from clew.store.check import check
 from clew.store.claim import ClaimRequest, claim
 from clew.store.database import Database
 from clew.store.expire import expire
-from clew.store.finish import Completed, Finish, finish
-from clew.store.report import Report, report
+from clew.store.finish import Completed
+from clew.store.report import Report
 from clew.store.snapshot import snapshot
 from clew.store.tables import runs, schedules, wakes
 from tests.store.soak.killer import Killed
 from tests.store.soak.notes import Notes, read_notes
 from tests.store.soak.scene import RETRIES, RUNTIMES
-from tests.store.soak.workers import new_session
+from tests.store.soak.workers import Server, end_it, tell
 
 AT_ONCE = Patience(lease=0.0, offline_after=0.0, grace=0.0)
 
@@ -63,22 +64,20 @@ class Verdict:
 
 def drain(database: Database, noted: Path, patience: float = 60.0) -> None:
     """A daemon that never fails serves all that is left. Nobody waits: what was put off is due."""
+    server = Server(database, noted, "drain", "drain", 0, threading.Event())
     ledger = Notes(noted / "served-drain")
-    asked = ClaimRequest("drain", RUNTIMES, 50, AT_ONCE)
     deadline = time.monotonic() + patience
-    database.write(lambda c: c.execute(update(schedules).values(enabled=0)).rowcount).result(60)
-    while database.read(_open):
-        if time.monotonic() > deadline:
-            return
-        database.write(_make_due).result(60)
-        database.write(lambda connection: expire(connection, 0.0, AT_ONCE, RETRIES)).result(60)
-        for order in database.write(lambda connection: claim(connection, asked)).result(60):
-            opens = Report(order.run, order.attempt, opens=True, told=EntrySeq(order.plan.situation.head))
-            database.write(lambda connection, said=opens: report(connection, said)).result(60)  # type: ignore[misc]
-            done = Finish(order.run, order.attempt, Completed("done", 2), new_session(order))
-            if database.write(lambda connection, said=done: finish(connection, said)).result(60).taken:  # type: ignore[misc]
-                for wake in order.wakes:
-                    ledger.write(wake.id, order.run)
+    server.write(_switch_off)
+    while database.read(_open) and time.monotonic() < deadline:
+        server.write(_make_due)
+        server.write(expire, 0.0, AT_ONCE, RETRIES)
+        for order in server.write(claim, ClaimRequest("drain", RUNTIMES, 50, AT_ONCE)):
+            tell(server, Report(order.run, order.attempt, opens=True, told=EntrySeq(order.plan.situation.head)))
+            end_it(server, ledger, order, Completed("done", 2))
+
+
+def _switch_off(connection: Connection) -> None:
+    connection.execute(update(schedules).values(enabled=0))
 
 
 def _open(connection: Connection) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, func, select, update
 
@@ -70,8 +70,8 @@ class Server:
     def chance(self, worker: str) -> random.Random:
         return random.Random(f"{self.seed}/{self.name}/{worker}")
 
-    def write(self, operation: Callable[[Connection], Result]) -> Result:
-        return self.database.write(operation).result(120)
+    def write(self, operation: Callable[..., Result], *arguments: Any) -> Result:
+        return self.database.write(lambda connection: operation(connection, *arguments)).result(120)
 
 
 def start(server: Server) -> list[threading.Thread]:
@@ -117,7 +117,7 @@ def produce(server: Server, name: str) -> None:
         again = bool(asked) and chance.random() < 0.1
         request = chance.choice(asked) if again else _some_request(chance)
         try:
-            accepted = server.write(lambda connection, request=request: accept_wake(connection, request))  # type: ignore[misc]
+            accepted = server.write(accept_wake, request)
         except KeyConflict:
             continue
         if again and accepted.wake != request.id and request.dedupe_key is None:
@@ -154,10 +154,10 @@ def serve(server: Server, name: str) -> None:
     chance = server.chance(name)
     by, ledger = f"{server.place}/{name}", Notes(server.noted / f"served-{server.name}-{name}")
     if chance.random() < 0.7:
-        server.write(lambda connection: settle_orphans(connection, by, RUNTIMES, policy=RETRIES))
+        server.write(settle_orphans, by, RUNTIMES, (), RETRIES)
     while not server.closing.is_set():
         asked = ClaimRequest(by, RUNTIMES, chance.randint(1, 3), PATIENCE)
-        orders = server.write(lambda connection, asked=asked: claim(connection, asked))  # type: ignore[misc]
+        orders = server.write(claim, asked)
         if not orders:
             server.closing.wait(chance.uniform(0.0, 0.03))
         for order in orders:
@@ -182,7 +182,7 @@ def _see_through(server: Server, chance: random.Random, ledger: Notes, order: Or
             tell(server, said)
         if chance.random() < 0.1:
             held = (Held(order.run, order.attempt),)
-            server.write(lambda connection: renew(connection, RUNTIMES, held, PATIENCE))  # noqa: B023 - done at once
+            server.write(renew, RUNTIMES, held, PATIENCE)
         if chance.random() < 0.03:
             end_it(server, ledger, order, Returned("not now", "hold:later"))
             return
@@ -193,7 +193,7 @@ def _see_through(server: Server, chance: random.Random, ledger: Notes, order: Or
 
 def tell(server: Server, said: Report) -> bool:
     """Whether the daemon still holds the run, and need not stop it."""
-    answer = server.write(lambda connection: report(connection, replace(said, patience=PATIENCE)))
+    answer = server.write(report, replace(said, patience=PATIENCE))
     return answer.held and answer.stop is None
 
 
@@ -201,12 +201,12 @@ def end_it(server: Server, ledger: Notes, order: Order, end: End, twice: bool = 
     said = Finish(order.run, order.attempt, end, new_session(order), RETRIES)
     if isinstance(end, Returned):
         said = replace(said, pin=None)
-    ended = server.write(lambda connection: finish(connection, said))
+    ended = server.write(finish, said)
     if ended.taken and ended.state is RunState.SUCCEEDED:
         for wake in order.wakes:
             ledger.write(wake.id, order.run)
     if twice and ended.taken and ended.state is RunState.SUCCEEDED:
-        again = server.write(lambda connection: finish(connection, said))
+        again = server.write(finish, said)
         if not again.taken or again.state is not ended.state:
             raise AssertionError(f"told twice, the end of {order.run} was {ended} and then {again}")
 
@@ -245,7 +245,7 @@ def sweep(server: Server, name: str) -> None:
     chance = server.chance(name)
     since = server.database.read(read_clock)
     while not server.closing.wait(chance.uniform(0.01, 0.1)):
-        server.write(lambda connection: expire(connection, since, PATIENCE, RETRIES))
+        server.write(expire, since, PATIENCE, RETRIES)
         server.write(tick_due)
         if chance.random() < 0.2:
             server.write(time_passes)
@@ -263,17 +263,17 @@ def meddle(server: Server, name: str) -> None:
     """A person who cancels and reassigns."""
     chance = server.chance(name)
     while not server.closing.wait(chance.uniform(0.1, 0.6)):
-        some = server.database.read(_open_run_and_wake)
+        run, wake = server.database.read(_open_run_and_wake)
         drawn = chance.random()
-        if drawn < 0.5 and some[0] is not None:
+        if drawn < 0.5 and run is not None:
             why = chance.choice((RunOutcome.BY_USER, RunOutcome.INTERRUPTED, RunOutcome.INTERRUPTED))
-            server.write(lambda connection: cancel_run(connection, some[0], why))  # noqa: B023 - done at once
-        elif drawn < 0.9 and some[1] is not None:
-            server.write(lambda connection: cancel_wake(connection, some[1]))  # noqa: B023 - done at once
+            server.write(cancel_run, run, why)
+        elif drawn < 0.9 and wake is not None:
+            server.write(cancel_wake, wake)
         elif drawn >= 0.9:
             old, new = chance.sample(AGENTS, 2)
             thread = chance.choice(THREADS)
-            server.write(lambda connection: reassign(connection, thread, old, new))  # noqa: B023 - done at once
+            server.write(reassign, thread, old, new)
 
 
 def _open_run_and_wake(connection: Connection) -> tuple[RunId | None, WakeId | None]:

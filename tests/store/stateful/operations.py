@@ -89,7 +89,7 @@ class Accept:
         return accept_wake(connection, self.request, NO_FLOOD)
 
     def allow(self, model: Model, told: Told) -> None:
-        answer, seen, alone = told.answer, told.seen, told.alone
+        answer, alone = told.answer, told.alone
         asked = self.request
         thread = thread_for(asked.agent, asked.thread)
         before = next(
@@ -121,13 +121,13 @@ class Accept:
         if alone:
             demand(answer.entry == entry, "the entry has another place", answer, entry)
             demand(answer.code == receipt.reason.code, "another reason", answer, receipt)
-        put_wake(model, asked, lane, receipt.state, seen)
+        put_wake(model, asked, lane, receipt.state, told)
 
 
 def put_wake(
-    model: Model, asked: WakeRequest, lane: LaneId, state: WakeState, seen: Observed, parked: bool = False
+    model: Model, asked: WakeRequest, lane: LaneId, state: WakeState, told: Told, parked: bool = False
 ) -> None:
-    row = seen.wakes.get(asked.id)
+    row = told.seen.wakes.get(asked.id)
     demand(row is not None, "an accepted wake is not there", asked.id)
     assert row is not None
     scope = OWN if asked.isolated else ""
@@ -135,7 +135,13 @@ def put_wake(
     wake = AWake(asked.id, lane, asked.origin, asked.dedupe_key, scope, timer, row["accepted_at"], state, parked=parked)
     model.wakes[asked.id] = wake
     if state is WakeState.PENDING:
-        model.queue(lane, model.runtime_of(lane), parked)
+        model.queue(lane, _runtime_for(model, lane, told), parked)
+
+
+def _runtime_for(model: Model, lane: LaneId, told: Told) -> RuntimeId:
+    """Where the lane is; a wake that comes as the lane is being moved may still be queued where it was."""
+    found = [row["runtime_id"] for row in told.seen.runs.values() if row["lane_id"] == lane and not row["ended_at"]]
+    return model.runtime_of(lane) if told.alone or not found else RuntimeId(found[0])
 
 
 @dataclass(frozen=True)
@@ -534,7 +540,7 @@ class TickAll:
             parked = in_future(seen, seen.wakes[asked.id]) and state is WakeState.PENDING
             started = sum(run.agent == TIMED[0] and run.attempt > 0 for run in model.runs)
             demand(not (parked and alone) or started >= Admission().flood_limit, "it was put off for nothing", started)
-        put_wake(model, asked, lane, state, seen, parked)
+        put_wake(model, asked, lane, state, told, parked)
 
 
 @dataclass(frozen=True)

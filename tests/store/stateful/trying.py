@@ -32,6 +32,8 @@ class Trial:
         self.servers = servers
         self.model = Model()
         self.done: list[ops.Operation] = []
+        self.last: ops.Operation | None = None
+        """What was done last, if it was done alone."""
         self.served: dict[str, str] = {}
         self.names = itertools.count(1)
         self.failed = False
@@ -90,6 +92,7 @@ class Trial:
         still(self.seen, after)
         self.seen = after
         self.done += operations
+        self.last = operations[0] if len(operations) == 1 else None
         self.failed = False
 
     # ------------------------------------------------------------ what the world does by itself
@@ -113,8 +116,10 @@ class Trial:
         """Whatever was put off is due."""
         for table in (wakes, runs):
             self.set(update(table).where(table.c.not_before > 2.0).values(not_before=1.0))
-        for waiting in (*self.model.wakes.values(), *self.model.runs):
-            waiting.parked = False
+        for wake in self.model.wakes.values():
+            wake.parked = False
+        for run in self.model.runs:
+            run.parked = False
 
     def pause_or_go_on(self, agent: Any) -> None:
         self.model.paused ^= {agent}

@@ -47,6 +47,7 @@ class AcpAgent:
     missing: frozenset[int] = frozenset({-32002})
     list_is_whole: bool = False
     fork_into: bool = False
+    change_model: bool = False
     reports: frozenset[LandingField] = frozenset({LandingField.NATIVE_ID, LandingField.MODE})
     id_shape: str = r"[A-Za-z0-9][A-Za-z0-9_.-]{2,127}"
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -1,23 +1,39 @@
 """A connection to an agent: its process, calls in both directions, and what it said of itself when they met."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
+from clew import __version__
 from clew.ports.provider import Deadlines
-from clew.programs.acp.agent import AcpAgent
-from clew.programs.faults import CannotStart, NotUnderstood, ProgramEnded
+from clew.programs.faults import CannotStart, NotUnderstood, ProgramEnded, ProgramFault, Refused
 from clew.programs.ledger import Ledger
 from clew.programs.program import Program, start
 from clew.programs.rpc import CallRefused, Message, Peer
 from clew.programs.secrets import Redactor
 
 PROTOCOL = 1
-NO_METHOD = -32601
+_NO_METHOD = -32601
+_OURSELVES = {
+    "protocolVersion": PROTOCOL,
+    "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+    "clientInfo": {"name": "clew", "title": "Clew", "version": __version__},
+}
+_FLUSH = 1.0
+"""Seconds for an agent to put its store in order once its input is closed."""
 
-Told = Callable[[str, Message], None]
-Asked = Callable[[int | str, str, Message], None]
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How an agent is started. `environment` is all it gets."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    deadlines: Deadlines
+    ledger: Ledger | None
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,46 +55,133 @@ class Abilities:
         return cls(
             version=str(told.get("version") or f"protocol {answer.get('protocolVersion')}"),
             load=can.get("loadSession") is True,
-            **{name: sessions.get(name) is not None for name in ("resume", "fork", "list", "delete")},
+            resume=sessions.get("resume") is not None,
+            fork=sessions.get("fork") is not None,
+            list=sessions.get("list") is not None,
+            delete=sessions.get("delete") is not None,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How an agent is started. `environment` is all it gets."""
+class Listener(Protocol):
+    """Who hears what the agent says. Nothing here may block."""
 
-    agent: AcpAgent
-    command: Sequence[str]
-    environment: Mapping[str, str]
-    deadlines: Deadlines
-    ledger: Ledger | None
+    def told(self, method: str, said: Message) -> None: ...
 
-    @property
-    def redactor(self) -> Redactor:
-        return Redactor(self.environment)
+    def asked(self, number: int | str, method: str, said: Message) -> None: ...
+
+    def ended(self, words: str) -> None: ...
 
 
 class Connection:
-    """Made by `connect`. `listen` says who hears what the agent says; before that nobody does."""
+    """Made by `connect`. Before somebody listens, what the agent tells is dropped and what it asks is refused."""
 
     def __init__(self, program: Program, launch: Launch) -> None:
-        self.program = program
         self.abilities = Abilities()
-        self._launch = launch
-        self._told: Told = lambda _method, _said: None
-        self._asked: Asked | None = None
-        self._ended: Callable[[str], None] = lambda _words: None
-        self.peer = Peer(
-            program,
-            lambda method, said: self._told(method, said),
-            self._on_asked,
-            self._on_ended,
-            {"jsonrpc": "2.0"},
-        )
-        self._refusals: set[Any] = set()
-        self.words: str | None = None
+        self.redactor = Redactor(launch.environment)
+        self._program, self._deadlines = program, launch.deadlines
+        self._listener: Listener | None = None
+        self._last_words: str | None = None
+        self._peer = Peer(program, self._told, self._asked, self._ended, {"jsonrpc": "2.0"})
+        self._sending: set[asyncio.Task[None]] = set()
 
-    def listen(self, told: Told, asked: Asked, ended: Callable[[str], None]) -> None:
-        self._told, self._asked, self._ended = told, asked, ended
-        if self.words is not None:
-            ended(self.words)
+    def listen(self, listener: Listener) -> None:
+        self._listener = listener
+        if self._last_words is not None:
+            listener.ended(self._last_words)
+
+    @property
+    def lives(self) -> bool:
+        return self._last_words is None
+
+    async def call(self, method: str, arguments: Message, seconds: float | None = None) -> Mapping[str, Any]:
+        """The answer, which is an object; `CallRefused` where the agent answers with an error."""
+        answer = await self._peer.call(method, arguments, self._deadlines.answer if seconds is None else seconds)
+        if answer is None:
+            return {}
+        if not isinstance(answer, Mapping):
+            raise NotUnderstood(f"The answer to {method} is no object.", "Update the agent.")
+        return answer
+
+    async def must(self, method: str, arguments: Message, seconds: float | None = None) -> Mapping[str, Any]:
+        """The answer; an error is a fault that tells the agent's words."""
+        try:
+            return await self.call(method, arguments, seconds)
+        except CallRefused as refusal:
+            raise refused(method, refusal, self.redactor) from refusal
+
+    async def tell(self, method: str, arguments: Message) -> None:
+        await self._peer.tell(method, arguments)
+
+    def reply(self, number: int | str, result: Message) -> None:
+        self._send(self._peer.reply(number, result))
+
+    def refuse(self, number: int | str, method: str) -> None:
+        self._send(self._peer.refuse(number, _NO_METHOD, f"Clew does not offer {method}."))
+
+    async def end(self) -> None:
+        """End the agent and all it started; it gets a moment to put its store in order."""
+        try:
+            if self.lives:
+                await self._program.send_end()
+                await self._program.wait(min(_FLUSH, self._deadlines.close))
+        finally:
+            await self._program.end(self._deadlines.close)
+            await self._peer.close()
+
+    def _send(self, sending: Any) -> None:
+        async def send() -> None:
+            try:
+                await sending
+            except ProgramFault:
+                # It has ended, and whoever listens is told so.
+                return
+
+        task = asyncio.create_task(send())
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    def _told(self, method: str, said: Message) -> None:
+        if self._listener is not None:
+            self._listener.told(method, said)
+
+    def _asked(self, number: int | str, method: str, said: Message) -> None:
+        if self._listener is None:
+            self.refuse(number, method)
+        else:
+            self._listener.asked(number, method, said)
+
+    def _ended(self, words: str) -> None:
+        self._last_words = self.redactor.text(words)
+        if self._listener is not None:
+            self._listener.ended(self._last_words)
+
+
+async def connect(launch: Launch, directory: Path) -> Connection:
+    """Start the agent and meet it. Whatever goes wrong, nothing of it is left."""
+    try:
+        program = await start(launch.command, directory, launch.environment, launch.ledger)
+    except CannotStart as fault:
+        raise CannotStart(fault.words, f"{fault.remedy} {launch.hint}") from fault
+    connection = Connection(program, launch)
+    try:
+        answer = await connection.must("initialize", _OURSELVES, launch.deadlines.start)
+        if answer.get("protocolVersion") != PROTOCOL:
+            raise NotUnderstood(
+                f"The agent speaks version {answer.get('protocolVersion')} of the protocol, Clew version {PROTOCOL}.",
+                "Use versions of both that fit.",
+            )
+    except ProgramEnded as fault:
+        await connection.end()
+        words = f"{launch.command[0]} ended at once: {connection.redactor.text(fault.words)}"
+        raise CannotStart(words, launch.hint) from fault
+    except BaseException:
+        await connection.end()
+        raise
+    connection.abilities = Abilities.of(answer)
+    return connection
+
+
+def refused(method: str, refusal: CallRefused, redactor: Redactor) -> Refused:
+    details = refusal.data.get("details") if isinstance(refusal.data, Mapping) else None
+    words = redactor.text(f"{refusal.words} ({details})" if details else refusal.words)
+    return Refused(f"The agent refused {method}: {words} [{refusal.code}].", "Look at the agent's own log.")

@@ -1,0 +1,168 @@
+"""Opening a session as told, and undoing what was made when that comes to nothing."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clew.kernel import Cursor, Landing, NativeId, PermissionMode, choose_mode
+from clew.ports.provider import Deadlines, OpenSpec
+from clew.programs.acp.agent import AcpAgent
+from clew.programs.acp.choices import Choice, Matter, choice
+from clew.programs.acp.connection import Connection, refused
+from clew.programs.acp.listing import Listed, find
+from clew.programs.acp.session import Opened
+from clew.programs.faults import NotAble, NotUnderstood, ProgramFault, Refused
+from clew.programs.rpc import CallRefused
+
+_NO_METHOD = -32601
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """One session on one connection. `mode` has been chosen among those that the agent can express."""
+
+    connection: Connection
+    agent: AcpAgent
+    spec: OpenSpec
+    mode: PermissionMode
+    deadlines: Deadlines
+
+    async def open(self) -> Opened:
+        cursor = self.spec.cursor
+        if cursor is not None and not self.spec.fork:
+            return await self._opened(cursor.native_id, await self._resumed(cursor), fresh=False)
+        id_, answer = await self._made(cursor)
+        try:
+            return await self._opened(id_, answer, fresh=cursor is None)
+        except BaseException:
+            await self._delete(id_)
+            raise
+
+    # ---------------------------------------------------------------- one of three ways
+
+    async def _resumed(self, cursor: Cursor) -> Mapping[str, Any]:
+        can, id_ = self.connection.abilities, cursor.native_id
+        if not (can.resume or can.load):
+            raise NotAble("The agent cannot resume a session.", "Start a new one.")
+        known = await self._known(id_)
+        if known is None and can.list and self.agent.list_is_whole:
+            raise Refused(f"The agent has no session {id_}.", "Start a new one.")
+        if known is not None and known.directory not in (None, self.spec.directory):
+            raise Refused(
+                f"Session {id_} belongs to {known.directory}, not to {self.spec.directory}.",
+                "Fork it, or open it there.",
+            )
+        if can.resume:
+            try:
+                return await self._call("session/resume", sessionId=id_)
+            except CallRefused as refusal:
+                if refusal.code != _NO_METHOD or not can.load:
+                    raise refused("session/resume", refusal, self.connection.redactor) from refusal
+        # Nobody listens yet, so the history that it plays back now is not told again.
+        return await self._must("session/load", sessionId=id_)
+
+    async def _made(self, origin: Cursor | None) -> tuple[NativeId, Mapping[str, Any]]:
+        """A new session, or a fork; what is called off while the agent makes it is undone once it is known."""
+        making = asyncio.create_task(self._must("session/new") if origin is None else self._forked(origin))
+        try:
+            answer = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            with contextlib.suppress(ProgramFault, TimeoutError):
+                await self._delete(_id_of(await asyncio.wait_for(making, self.deadlines.close)))
+            raise
+        id_ = _id_of(answer)
+        if origin is not None and id_ == origin.native_id:
+            raise Refused(f"The agent opened {id_} itself instead of a fork.", "Resume it, or start a new one.")
+        return id_, answer
+
+    async def _forked(self, origin: Cursor) -> Mapping[str, Any]:
+        if not self.connection.abilities.fork:
+            raise NotAble("The agent cannot fork a session.", "Resume it, or start a new one.")
+        known = await self._known(origin.native_id)
+        if not self.agent.fork_into and known is not None and known.directory not in (None, self.spec.directory):
+            raise NotAble(
+                f"The agent forks a session only in its own directory, {known.directory}.", "Start a new one instead."
+            )
+        return await self._must("session/fork", sessionId=origin.native_id)
+
+    # ---------------------------------------------------------------- then for all
+
+    async def _opened(self, id_: NativeId, answer: Mapping[str, Any], fresh: bool) -> Opened:
+        modes = await self._with_mode(id_, choice(Matter.MODE, answer))
+        models = await self._with_model(id_, choice(Matter.MODEL, answer))
+        known = await self._known(id_)
+        resumed = self.spec.cursor is not None and not self.spec.fork
+        landing = Landing(
+            native_id=id_,
+            directory=None if known is None else known.directory,
+            mode=self.mode,
+            model=models.current,
+            turns=None if known is None else known.turns,
+        )
+        return Opened(
+            id_,
+            self.spec.directory,
+            landing,
+            self.mode,
+            modes,
+            models,
+            durable=known is not None or resumed,
+            fresh=fresh,
+        )
+
+    async def _with_mode(self, id_: NativeId, modes: Choice) -> Choice:
+        wanted = self.agent.modes[self.mode].id
+        if wanted is None or modes.current == wanted:
+            return modes
+        chosen = await modes.choose(self.connection, id_, wanted)
+        if chosen.current != wanted:
+            raise Refused(f"The agent has the mode {chosen.current} instead of {wanted}.", "Look at its settings.")
+        return chosen
+
+    async def _with_model(self, id_: NativeId, models: Choice) -> Choice:
+        wanted = self.spec.model
+        if wanted is None or models.current == wanted:
+            return models
+        if not models.offered:
+            raise NotAble("The agent offers no choice of models.", "Choose the model in the agent's own settings.")
+        return await models.choose(self.connection, id_, wanted)
+
+    async def _known(self, id_: NativeId) -> Listed | None:
+        if not self.connection.abilities.list:
+            return None
+        return await find(self.connection, id_, self.spec.directory)
+
+    async def _delete(self, id_: NativeId) -> None:
+        """Only ever of a session that was made here, and only when its opening came to nothing."""
+        if self.connection.abilities.delete and self.connection.lives:
+            with contextlib.suppress(ProgramFault, CallRefused):
+                await self.connection.call("session/delete", {"sessionId": id_}, self.deadlines.close)
+
+    async def _call(self, method: str, **arguments: str) -> Mapping[str, Any]:
+        cwd = self.spec.directory.real or self.spec.directory.path
+        return await self.connection.call(method, {"cwd": cwd, "mcpServers": [], **arguments}, self.deadlines.start)
+
+    async def _must(self, method: str, **arguments: str) -> Mapping[str, Any]:
+        try:
+            return await self._call(method, **arguments)
+        except CallRefused as refusal:
+            raise refused(method, refusal, self.connection.redactor) from refusal
+
+
+def expressible(agent: AcpAgent, wanted: PermissionMode) -> PermissionMode:
+    mode = choose_mode(wanted, (), frozenset(agent.modes)).mode
+    if mode is None:
+        raise NotAble(
+            f"{agent.name} can express neither {wanted} nor anything stricter.",
+            f"It can be run as {', '.join(map(str, sorted(agent.modes)))}.",
+        )
+    return mode
+
+
+def _id_of(answer: Mapping[str, Any]) -> NativeId:
+    id_ = answer.get("sessionId")
+    if not isinstance(id_, str) or not id_:
+        raise NotUnderstood("The agent opened a session and did not name it.", "Update the agent.")
+    return NativeId(id_)

@@ -1,0 +1,182 @@
+"""A provider of one ACP agent in one home. Each open session has a process of its own."""
+
+import asyncio
+import re
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from clew.kernel import Capabilities, Cursor, Directory, LandingField, NativeId, Probe, ProbeKind, ProviderName
+from clew.ports.fault import Fault
+from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
+from clew.programs.acp.agent import AcpAgent
+from clew.programs.acp.connection import Abilities, Connection, Launch, connect
+from clew.programs.acp.listing import CURSOR_VERSION, listed
+from clew.programs.acp.opening import Opening, expressible
+from clew.programs.acp.probing import NOT_LISTED, probe, signals
+from clew.programs.acp.session import AcpSession
+from clew.programs.environment import environment_for
+from clew.programs.faults import CannotStart, NotAble, Refused
+from clew.programs.ledger import Ledger
+
+
+class AcpProvider:
+    """What the agent can do is known once it has been met: `discover` does that, and so does every opening."""
+
+    def __init__(self, name: str, agent: AcpAgent, settings: Settings, home: str) -> None:
+        self._name = ProviderName(name)
+        self._agent, self._settings, self._home = agent, settings, home
+        self._abilities = Abilities()
+        self._sessions: set[AcpSession] = set()
+        self._connections: set[Connection] = set()
+        self._held: set[NativeId] = set()
+        self._ledger: Ledger | None = None
+        self._closed = False
+
+    @property
+    def name(self) -> ProviderName:
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        can, agent = self._abilities, self._agent
+        by_list = frozenset() if can.list else {NOT_LISTED}
+        return Capabilities(
+            resume=can.resume or can.load,
+            fork=can.fork,
+            fork_into=can.fork and agent.fork_into,
+            reapply_mode=True,
+            change_model=agent.change_model,
+            modes=frozenset(agent.modes),
+            cursor_versions=frozenset({CURSOR_VERSION}),
+            id_shape=agent.id_shape,
+            missing_signals=signals(agent) - by_list,
+            reports=agent.reports if can.list else agent.reports - {LandingField.DIRECTORY, LandingField.TURNS},
+        )
+
+    async def discover(self) -> Discovery:
+        try:
+            async with self._met(_neutral()) as connection:
+                version = connection.abilities.version
+        except Fault as fault:
+            return Discovery(installed=False, home=self._home, missing=str(fault))
+        return Discovery(installed=True, home=self._home, version=version, program=self._command)
+
+    async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
+        self._check(cursor)
+        if cursor.native_id in self._held:
+            return Probe(ProbeKind.BUSY, holder="an open session of this provider", detail="it is open")
+        try:
+            async with self._met(Path(directory.path)) as connection:
+                return await probe(connection, self._agent, cursor, directory)
+        except Fault as fault:
+            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+
+    async def open(self, spec: OpenSpec) -> LiveSession:
+        if spec.fresh_id is not None:
+            raise NotAble("The agent chooses the ids of its sessions itself.", "Take the id that it says.")
+        if spec.cursor is not None:
+            self._check(spec.cursor)
+        mode = expressible(self._agent, spec.mode)
+        resumed = spec.cursor.native_id if spec.cursor is not None and not spec.fork else None
+        with self._holding(resumed):
+            connection = await self._connect(Path(spec.directory.path), spec)
+            try:
+                opening = Opening(connection, self._agent, spec, mode, self._settings.deadlines)
+                opened = await opening.open()
+            except BaseException:
+                await self._end(connection)
+                raise
+        self._held.add(opened.id)
+        session = AcpSession(
+            connection, self._agent, opened, self._settings.deadlines, spec.instructions, lambda: self._release(session)
+        )
+        self._sessions.add(session)
+        return session
+
+    async def sessions(self) -> Sequence[FoundSession]:
+        async with self._met(_neutral()) as connection:
+            if not connection.abilities.list:
+                raise NotAble("The agent cannot list its sessions.", "Open a session by its id.")
+            found = [each.found async for each in listed(connection)]
+        return sorted(found, key=lambda each: each.updated_at or 0.0, reverse=True)
+
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:  # noqa: ARG002
+        raise NotAble("The protocol has no way to take a session out of an agent.", "It stays on this machine.")
+
+    async def restore(self, archive: Path, directory: Directory) -> Cursor:  # noqa: ARG002
+        raise NotAble("The protocol has no way to put a session into an agent.", "Start a new one.")
+
+    async def close(self) -> None:
+        self._closed = True
+        await asyncio.gather(*(session.close() for session in list(self._sessions)))
+        await asyncio.gather(*(self._end(connection) for connection in list(self._connections)))
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _command(self) -> tuple[str, ...]:
+        return self._settings.program or self._agent.command
+
+    def _check(self, cursor: Cursor) -> None:
+        """What is no id of this provider reaches no program."""
+        if cursor.version != CURSOR_VERSION or re.fullmatch(self._agent.id_shape, cursor.native_id) is None:
+            raise Refused(f"{cursor.native_id[:80]!r} is no session id of {self._name}.", "Start a new session.")
+
+    @contextmanager
+    def _holding(self, id_: NativeId | None) -> Iterator[None]:
+        """While a session is being opened, nobody else opens it."""
+        if id_ is None:
+            yield
+            return
+        if id_ in self._held:
+            raise Refused(f"Session {id_} is open already.", "Wait until it is closed, or fork it.")
+        self._held.add(id_)
+        try:
+            yield
+        except BaseException:
+            self._held.discard(id_)
+            raise
+
+    def _release(self, session: AcpSession) -> None:
+        self._sessions.discard(session)
+        self._held.discard(session.id)
+
+    @asynccontextmanager
+    async def _met(self, directory: Path) -> AsyncIterator[Connection]:
+        connection = await self._connect(directory)
+        try:
+            yield connection
+        finally:
+            await self._end(connection)
+
+    async def _connect(self, directory: Path, spec: OpenSpec | None = None) -> Connection:
+        if self._closed:
+            raise Refused("The provider is closed.", "Make a new one.")
+        if not self._command:
+            raise CannotStart(f"It is not known how {self._name} is started.", self._agent.hint)
+        settings, own = self._settings, {} if spec is None else spec.environment
+        environment = environment_for(self._agent.environment, settings.home, settings.environment, own)
+        ledger = await self._settled()
+        launch = Launch(self._command, environment, settings.deadlines, ledger, self._agent.hint)
+        connection = await connect(launch, directory)
+        self._connections.add(connection)
+        self._abilities = connection.abilities
+        return connection
+
+    async def _end(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        await connection.end()
+
+    async def _settled(self) -> Ledger | None:
+        """The ledger; with its first use ends what a crash has left."""
+        if self._ledger is None and self._settings.state is not None:
+            self._ledger = Ledger(self._settings.state / "ledger")
+            await asyncio.to_thread(self._ledger.settle)
+        return self._ledger
+
+
+def _neutral() -> Path:
+    """A directory that belongs to no project."""
+    return Path(tempfile.gettempdir())

@@ -1,0 +1,194 @@
+"""An open session of an ACP agent: one process, one conversation, one turn at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clew.kernel import Answer, ApprovalId, Cursor, Directory, Landing, NativeId, PermissionMode, choose_mode
+from clew.ports.events import Event
+from clew.ports.provider import Deadlines
+from clew.programs.acp.agent import AcpAgent
+from clew.programs.acp.asking import CANCELLED, Question, Questions, by_rule, outcome
+from clew.programs.acp.choices import Choice
+from clew.programs.acp.connection import Connection
+from clew.programs.acp.listing import CURSOR_VERSION, find
+from clew.programs.acp.turn import Turn
+from clew.programs.faults import NotAble, Refused
+from clew.programs.rpc import Message
+
+
+@dataclass(slots=True)
+class Opened:
+    """A session as it was opened. `durable` tells that another process could find it by now."""
+
+    id: NativeId
+    directory: Directory
+    landing: Landing
+    mode: PermissionMode
+    modes: Choice
+    models: Choice
+    durable: bool
+    fresh: bool
+
+
+class AcpSession:
+    def __init__(
+        self,
+        connection: Connection,
+        agent: AcpAgent,
+        opened: Opened,
+        deadlines: Deadlines,
+        instructions: str | None,
+        released: Callable[[], None],
+    ) -> None:
+        self._connection, self._agent, self._opened, self._deadlines = connection, agent, opened, deadlines
+        self._instructions = instructions
+        self._released = released
+        self._questions = Questions(connection, opened.id)
+        self._turn: Turn | None = None
+        self._busy = False
+        self._wanted_mode = opened.mode
+        # The program tells the sum over all turns; of an earlier session it is not known where it stands.
+        self._cost: float | None = 0.0 if opened.fresh else None
+        self._closing: asyncio.Task[None] | None = None
+        connection.listen(self)
+
+    @property
+    def id(self) -> NativeId:
+        return self._opened.id
+
+    @property
+    def landing(self) -> Landing:
+        return self._opened.landing
+
+    @property
+    def cursor(self) -> Cursor | None:
+        return Cursor(CURSOR_VERSION, self._opened.id) if self._opened.durable else None
+
+    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+        if self._closing is not None:
+            raise Refused("The session is closed.", "Open it again.")
+        if self._busy:
+            raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
+        self._busy = True
+        try:
+            await self._apply_mode()
+            turn = self._turn = self._new_turn()
+            async for event in turn.events(self._blocks(prompt), self._cost):
+                yield event
+        finally:
+            await self.interrupt()
+            if self._turn is not None and self._turn.cost is not None:
+                self._cost = self._turn.cost
+            self._questions.drop()
+            self._turn, self._busy = None, False
+
+    async def interrupt(self) -> None:
+        turn = self._turn
+        if turn is None or turn.over.is_set():
+            return
+        turn.interrupted = True
+        await turn.stop()
+
+    async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002 - no words here
+        return self._questions.answer(approval, given)
+
+    async def set_mode(self, mode: PermissionMode) -> PermissionMode:
+        expressed = choose_mode(mode, (), frozenset(self._agent.modes)).mode
+        if expressed is None:
+            raise NotAble(f"Neither {mode} nor anything stricter can be expressed here.", "Choose a wider mode.")
+        self._wanted_mode = expressed
+        if not self._busy:
+            await self._apply_mode()
+        return expressed
+
+    async def set_model(self, model: str) -> None:
+        if not self._opened.models.offered:
+            raise NotAble("The agent offers no choice of models.", "Choose the model in the agent's own settings.")
+        self._opened.models = await self._opened.models.choose(self._connection, self._opened.id, model)
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    # ---------------------------------------------------------------- what the agent says
+
+    def told(self, method: str, said: Message) -> None:
+        update = said.get("update")
+        # What is said outside of a turn is history played back, or about another session than this.
+        if method != "session/update" or said.get("sessionId") != self._opened.id or not isinstance(update, Mapping):
+            return
+        if self._turn is not None:
+            self._turn.take(update)
+
+    def asked(self, number: int | str, method: str, said: Message) -> None:
+        if method != "session/request_permission":
+            self._connection.refuse(number, method)
+            return
+        turn, call = self._turn, said.get("toolCall")
+        if (
+            turn is None
+            or turn.interrupted
+            or said.get("sessionId") != self._opened.id
+            or not isinstance(call, Mapping)
+        ):
+            self._connection.reply(number, CANCELLED)
+            return
+        options = tuple(each for each in said.get("options") or () if isinstance(each, Mapping))
+        question, tool = Question(number, options), turn.question(call)
+        given = by_rule(turn.rule, tool.kind)
+        if given is None:
+            turn.ask(self._questions.ask(question), tool, said)
+        else:
+            self._connection.reply(number, outcome(question, given))
+
+    def ended(self, words: str) -> None:  # noqa: ARG002 - the turn that is going tells them
+        self._questions.forget()
+
+    # ---------------------------------------------------------------- inside
+
+    def _new_turn(self) -> Turn:
+        return Turn(
+            self._connection,
+            self._opened.id,
+            self._agent.modes[self._opened.mode],
+            self._questions,
+            self._deadlines,
+            self._opened.durable,
+            self._found,
+        )
+
+    async def _apply_mode(self) -> None:
+        """Before a prompt, and only then: the mode of a turn does not change while it is going."""
+        mode, rule = self._wanted_mode, self._agent.modes[self._wanted_mode]
+        if rule.id is not None and self._opened.modes.current != rule.id:
+            self._opened.modes = await self._opened.modes.choose(self._connection, self._opened.id, rule.id)
+            if self._opened.modes.current != rule.id:
+                raise Refused(f"The agent did not take the mode {rule.id}.", "Nothing was sent; look at its settings.")
+        self._opened.mode = mode
+
+    async def _found(self) -> bool:
+        """Whether another process could find this session."""
+        if self._connection.abilities.list:
+            listed = await find(self._connection, self._opened.id, self._opened.directory)
+            self._opened.durable = listed is not None
+        elif self._turn is not None and self._turn.answered:
+            self._opened.durable = self._connection.abilities.load or self._connection.abilities.resume
+        return self._opened.durable
+
+    def _blocks(self, prompt: str) -> list[dict[str, Any]]:
+        """The protocol has no place for instructions, so they go before the first prompt of every opening."""
+        told, self._instructions = self._instructions, None
+        texts = [prompt] if told is None else [told, prompt]
+        return [{"type": "text", "text": text} for text in texts]
+
+    async def _close(self) -> None:
+        if self._turn is not None:
+            self._turn.interrupted = True
+        self._questions.forget()
+        try:
+            await self._connection.end()
+        finally:
+            self._released()

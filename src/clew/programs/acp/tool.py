@@ -1,0 +1,67 @@
+"""A tool's call, as its messages add up: a later one holds only what is new."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Tool:
+    id: str
+    said: dict[str, Any] = field(default_factory=dict)
+    started: bool = False
+    finished: bool = False
+
+    def merge(self, said: Mapping[str, Any]) -> None:
+        self.said.update({key: value for key, value in said.items() if value not in (None, "", [], {})})
+
+    @property
+    def kind(self) -> str:
+        return str(self.said.get("kind") or "other")
+
+    @property
+    def name(self) -> str:
+        return str(self.said.get("title") or self.kind)
+
+    @property
+    def known(self) -> bool:
+        """Whether it is told what the tool shall do; some name a tool before they know."""
+        return bool(self.said.get("rawInput")) or self.said.get("status") == "in_progress" or self.ended
+
+    @property
+    def ended(self) -> bool:
+        return self.said.get("status") in ("completed", "failed")
+
+    @property
+    def ok(self) -> bool:
+        return self.said.get("status") == "completed"
+
+    @property
+    def command(self) -> str | None:
+        given = self.said.get("rawInput")
+        command = given.get("command") if isinstance(given, Mapping) else None
+        if isinstance(command, list):
+            return " ".join(map(str, command))
+        if isinstance(command, str):
+            return command
+        return self.name if self.kind == "execute" else None
+
+    @property
+    def file(self) -> str | None:
+        places = self.said.get("locations") or ()
+        return next((str(place["path"]) for place in places if isinstance(place, Mapping) and "path" in place), None)
+
+    @property
+    def output(self) -> str:
+        parts = [part for part in self.said.get("content") or () if isinstance(part, Mapping)]
+        text = "\n".join(filter(None, (text_of(part.get("content")) for part in parts)))
+        raw = self.said.get("rawOutput")
+        if isinstance(raw, Mapping):
+            raw = next((raw[name] for name in ("formatted_output", "output", "stdout") if name in raw), "")
+        return text or (raw if isinstance(raw, str) else "")
+
+
+def text_of(content: object) -> str:
+    """The text of a content block; what is no text has none."""
+    text = content.get("text") if isinstance(content, Mapping) else None
+    return text if isinstance(text, str) else ""

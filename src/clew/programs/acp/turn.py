@@ -1,0 +1,178 @@
+"""A turn from its prompt to its end, as a stream of events."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from clew.kernel import ApprovalId, NativeId
+from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, Failed, SessionNamed, Used
+from clew.ports.provider import Deadlines
+from clew.programs.acp.agent import ModeRule
+from clew.programs.acp.asking import Questions
+from clew.programs.acp.connection import Connection
+from clew.programs.acp.errors import failure
+from clew.programs.acp.telling import Telling
+from clew.programs.acp.tool import Tool
+from clew.programs.faults import NotUnderstood, ProgramEnded, ProgramFault
+from clew.programs.rpc import CallRefused
+
+_NO_LIMIT = 365 * 86_400.0
+"""Seconds. A turn takes as long as it takes; it is silence that has a limit."""
+
+_STOPPED: Mapping[str, str] = {
+    "max_tokens": "The model stopped at the most it may say at once.",
+    "max_turn_requests": "The agent stopped at the most it may ask its model in one turn.",
+    "refusal": "The model refuses to go on.",
+}
+
+
+class Turn:
+    """`found` tells whether the session can be found again by now, and is asked until it can."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        session: NativeId,
+        rule: ModeRule,
+        questions: Questions,
+        deadlines: Deadlines,
+        durable: bool,
+        found: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self.rule = rule
+        self.over = asyncio.Event()
+        self.interrupted = False
+        self.answered = False
+        self.cost: float | None = None
+        self._connection, self._session, self._deadlines = connection, session, deadlines
+        self._questions = questions
+        self._durable, self._found = durable, found
+        self._looking: asyncio.Task[None] | None = None
+        self._telling = Telling(connection.redactor)
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._too_slow: Failed | None = None
+        self._going: asyncio.Task[None] | None = None
+
+    async def events(self, prompt: list[dict[str, Any]], cost_before: float | None) -> AsyncIterator[Event]:
+        self._put([SessionNamed(self._session, self._durable)])
+        self._going = asyncio.create_task(self._go(prompt, cost_before))
+        while True:
+            event = await self._next()
+            yield event
+            if isinstance(event, Done):
+                return
+
+    def take(self, update: Mapping[str, Any]) -> None:
+        if self.over.is_set():
+            return
+        if update.get("sessionUpdate") == "usage_update":
+            cost = update.get("cost")
+            amount = cost.get("amount") if isinstance(cost, Mapping) else None
+            self.cost = amount if isinstance(amount, int | float) else self.cost
+        told = list(self._telling.take(update))
+        self._put(told)
+        if told and not self._durable and self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+
+    def question(self, said: Mapping[str, Any]) -> Tool:
+        tool, events = self._telling.question(said)
+        self._put(events)
+        return tool
+
+    def ask(self, id_: ApprovalId, tool: Tool, said: Mapping[str, Any]) -> None:
+        clean = self._connection.redactor.value
+        name, command, file = clean([tool.name, tool.command, tool.file])
+        self._put([ApprovalAsked(id_, tool.kind, name, command, file, raw=clean(dict(said)))])
+
+    # ---------------------------------------------------------------- to its end
+
+    async def _go(self, prompt: list[dict[str, Any]], cost_before: float | None) -> None:
+        failed: Failed | None = None
+        ending, usage = Ending.COMPLETED, None
+        try:
+            if not self._connection.lives:
+                raise ProgramEnded("The agent has ended.", "It is started again for the next turn.")
+            answer = await self._connection.call(
+                "session/prompt", {"sessionId": self._session, "prompt": prompt}, _NO_LIMIT
+            )
+            self.answered = True
+            ending, failed = _ending(answer)
+            usage = answer.get("usage")
+        except CallRefused as refusal:
+            failed = failure(refusal, self._connection.redactor)
+        except NotUnderstood as fault:
+            failed = Failed(ErrorCode.UNKNOWN, fault.words, retryable=False)
+        except ProgramFault as fault:
+            failed = Failed(ErrorCode.PROGRAM_ENDED, self._connection.redactor.text(fault.words), retryable=True)
+        self._put(self._telling.whole())
+        await self._settle_name()
+        self._put(self._used(usage, cost_before))
+        failed = self._too_slow or failed
+        if self.interrupted and not (ending is Ending.COMPLETED and failed is None):
+            ending, failed = Ending.INTERRUPTED, None
+        if failed is not None:
+            ending = Ending.FAILED
+            self._put([failed])
+        self._put([Done(ending, self._telling.reply)])
+        self.over.set()
+
+    async def _next(self) -> Event:
+        while True:
+            try:
+                return await asyncio.wait_for(self._events.get(), self._deadlines.silence)
+            except TimeoutError:
+                if not self._questions and self._too_slow is None:
+                    await self._give_up()
+
+    async def _give_up(self) -> None:
+        words = f"The agent said nothing for {self._deadlines.silence:g} s."
+        self._too_slow = Failed(ErrorCode.TOO_SLOW, words, retryable=True)
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Ask the agent to stop; when it does not in time, it is ended."""
+        try:
+            await self._connection.tell("session/cancel", {"sessionId": self._session})
+            # Afterwards, so that the agent takes no answer for a reason to go on.
+            self._questions.drop()
+            await asyncio.wait_for(self.over.wait(), self._deadlines.close)
+        except (TimeoutError, ProgramFault):
+            await self._connection.end()
+
+    async def _look(self) -> None:
+        try:
+            self._durable = await self._found()
+        except (ProgramFault, CallRefused):
+            return
+        if self._durable:
+            self._put([SessionNamed(self._session, durable=True)])
+
+    async def _settle_name(self) -> None:
+        if self._looking is not None:
+            await self._looking
+        if not self._durable and self._connection.lives:
+            await self._look()
+
+    def _used(self, usage: object, cost_before: float | None) -> Iterable[Event]:
+        cost = self.cost - cost_before if self.cost is not None and cost_before is not None else None
+        if isinstance(usage, Mapping):
+            said, answered, cached = (
+                int(usage.get(name) or 0) for name in ("inputTokens", "outputTokens", "cachedReadTokens")
+            )
+            yield Used(said, answered, cached, cost, raw=dict(usage))
+        elif cost is not None:
+            yield Used(cost=cost)
+
+    def _put(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._events.put_nowait(event)
+
+
+def _ending(answer: Mapping[str, Any]) -> tuple[Ending, Failed | None]:
+    reason = answer.get("stopReason")
+    if reason == "cancelled":
+        return Ending.INTERRUPTED, None
+    if reason == "end_turn":
+        return Ending.COMPLETED, None
+    words = _STOPPED.get(str(reason), f"The agent ended the turn for a reason that is not known here: {reason}.")
+    return Ending.FAILED, Failed(ErrorCode.MODEL_FAILED, words, retryable=False, raw=dict(answer))
