@@ -9,13 +9,16 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test check bench bench-store soak agents examples enumerate mutants lock format clean
+.PHONY: help test test-agents check bench bench-store soak agents examples enumerate mutants lock format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-test: $(VENV)/ready ## Run every test and show the slowest (ARGS="-k name" narrows it)
-	@$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=5 $(ARGS)
+test: $(VENV)/ready ## Run every test but the agents' and show the slowest (ARGS="-k name" narrows it)
+	@$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=5 --ignore=tests/providers $(ARGS)
+
+test-agents: $(VENV)/ready ## Run the tests that drive the real agents (installs them where npm is)
+	@$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=5 tests/providers $(ARGS)
 
 # All of them run, so that one report hides no other.
 check: $(VENV)/ready ## Layers, lint, formatting, types, docs

@@ -71,6 +71,10 @@ class Rig(ABC):
     """Seconds that one test may take."""
     other_model: ClassVar[str | None] = None
     """A model beside the usual one, where there is more than one."""
+    tells_tools: ClassVar[bool] = True
+    """Whether the program says which tools it uses."""
+    tells_failures: ClassVar[bool] = True
+    """Whether the program passes on why its model failed, in a structured way."""
     tells_reset: ClassVar[bool] = False
     """Whether the program passes on when a usage limit ends."""
 
@@ -146,6 +150,13 @@ class Rig(ABC):
     def processes(self, home: str) -> list[int]:
         """Every process that a provider started for that home, by its environment, whoever is its parent by now."""
         return [pid for pid, lines in _environments() if _belongs(lines, str(self.root / home))]
+
+    def command_lines(self, home: str) -> list[bytes]:
+        found = []
+        for pid in self.processes(home):
+            with suppress(OSError):
+                found.append(Path(f"/proc/{pid}/cmdline").read_bytes())
+        return found
 
     def staying(self, home: str) -> set[int]:
         """The processes in the groups of the programs that a provider of this test run started for that home."""

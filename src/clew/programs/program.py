@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clew.programs.faults import CannotStart, ProgramEnded
 from clew.programs.ledger import Ledger
-from clew.programs.marking import end_marked, new_mark
+from clew.programs.marking import end_marked, marked, new_mark
 
 LONGEST_LINE = 256 * 1024 * 1024
 """Bytes. An agent sends whole files and images in one line."""
@@ -38,6 +38,16 @@ class Program:
     @property
     def last_words(self) -> str:
         return "\n".join(self._errors).strip()
+
+    def family(self) -> frozenset[int]:
+        """The processes that carry its mark: itself, and all that it has started and that still run."""
+        return frozenset(marked(self._mark.mark))
+
+    def end_family(self, but: frozenset[int]) -> None:
+        """End what carries its mark, but for those."""
+        for pid in self.family() - but:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
     async def send(self, line: bytes) -> None:
         stdin = self._process.stdin

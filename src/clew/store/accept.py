@@ -33,13 +33,17 @@ from clew.kernel import (
 )
 from clew.store.clock import now
 from clew.store.dialect import insert, insert_in
-from clew.store.faults import KeyConflict, NoSuchAgent, NoSuchThread
+from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.hints import hint_thread
 from clew.store.journal import Said, append
 from clew.store.queueing import queue_run
 from clew.store.rows import reading
 from clew.store.statement import Row, Statement
 from clew.store.tables import LIVE, agents, lanes, runs, runtimes, threads, wakes
+from clew.store.texts import keepable
+
+MOST_PRIORITY = 1000
+"""Steps of priority, up or down; each weighs as much as five minutes of waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ def _facts_of(keyed: bool) -> ClauseElement:
     )
 
 
-_EARLIER = ("id", "thread_id", "state", "code", "words", "entry", "not_before")
+_EARLIER = ("id", "lane_id", "thread_id", "state", "code", "words", "entry", "not_before")
 _facts = Statement(lambda _: _facts_of(keyed=False))
 _facts_by_key = Statement(lambda _: _facts_of(keyed=True))
 
@@ -153,14 +157,17 @@ _keep_once = Statement(
 
 def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionPolicy | None = None) -> Accepted:
     """One transaction: the entry, the wake, and a queued run if the lane has none. Safe to repeat."""
+    _refuse_odd_text(request)
     thread = thread_for(request.agent, request.thread)
     lane = lane_id(request.agent, thread)
     facts = _read_facts(connection, request, thread, lane)
     if facts["wake_id"] is not None:
-        return _earlier(facts, thread)
+        return _earlier(facts, thread, lane)
     if facts["lane"] is None:
         _make_lane(connection, request, thread, lane, facts)
-    admission = admit(_at_the_door(connection, request, facts), policy or AdmissionPolicy(overlap=_overlap(facts)))
+    policy = policy or AdmissionPolicy(overlap=_overlap(facts))
+    since = facts["now"] - policy.flood_window
+    admission = admit(_at_the_door(connection, request, facts, since), policy)
     receipt = on_admission(request.id, admission, facts["now"])
     if receipt.state is WakeState.PENDING:
         # The lane's run before its journal, in the order in which the end of a run takes them too.
@@ -210,6 +217,17 @@ def keep_wake(
     )
 
 
+def _refuse_odd_text(request: WakeRequest) -> None:
+    """Names and addresses are compared, so they are not mended as a text is: what cannot be kept is refused."""
+    route = request.route
+    names = (request.id, request.dedupe_key, request.resume_run, None if route is None else route.address)
+    for name in names:
+        if name is not None and keepable(name) != name:
+            raise BadText(f"{name!r} holds a character that cannot be kept.", "Leave it out.")
+    if abs(request.priority) > MOST_PRIORITY:
+        raise BadText(f"A priority of {request.priority} is out of reach.", f"Stay within {MOST_PRIORITY}.")
+
+
 def _read_facts(connection: Connection, request: WakeRequest, thread: ThreadId, lane: LaneId) -> Row:
     """All that the door needs to know, in one read: the agent, its lane, and whether it was asked before."""
     known = {"agent": request.agent, "lane": lane, "thread": thread, "wake": request.id}
@@ -222,8 +240,10 @@ def _read_facts(connection: Connection, request: WakeRequest, thread: ThreadId, 
     return row
 
 
-def _earlier(facts: Row, thread: ThreadId) -> Accepted:
+def _earlier(facts: Row, thread: ThreadId, lane: LaneId) -> Accepted:
     found = dedupe((WakeId(facts["wake_id"]), ThreadId(facts["wake_thread_id"])), thread)
+    if found.sameness is Sameness.SAME and facts["wake_lane_id"] != lane:
+        raise KeyConflict("This key was used for another agent's wake.", "Name each request anew.")
     if found.sameness is Sameness.CONFLICT and found.reason is not None:
         raise KeyConflict(found.reason.fill(), "Leave the key out, or name each request anew.")
     return Accepted(
@@ -246,23 +266,23 @@ def _overlap(facts: Row) -> Overlap:
         raise reading("lanes", facts["lane"], "overlap", fault) from fault
 
 
-def _at_the_door(connection: Connection, request: WakeRequest, facts: Row) -> Request:
+def _at_the_door(connection: Connection, request: WakeRequest, facts: Row, since: Instant) -> Request:
     return Request(
         agent=request.agent,
         reason=request.reason,
         origin=request.origin,
         now=facts["now"],
         agent_state=AgentState(facts["agent_state"]),
-        starts=_recent_starts(connection, request, facts["now"]),
+        starts=_recent_starts(connection, request, since),
         lane_busy=bool(facts["busy"]),
     )
 
 
-def _recent_starts(connection: Connection, request: WakeRequest, at: Instant) -> tuple[Instant, ...]:
+def _recent_starts(connection: Connection, request: WakeRequest, since: Instant) -> tuple[Instant, ...]:
     # A person is never deferred, so nobody needs to count for one.
     if request.origin.kind is OriginKind.HUMAN or request.reason is WakeReason.MANUAL:
         return ()
-    rows = _starts.rows(connection, agent=request.agent, since=at - AdmissionPolicy().flood_window)
+    rows = _starts.rows(connection, agent=request.agent, since=since)
     return tuple(row["started_at"] for row in rows)
 
 

@@ -12,11 +12,13 @@ _HOW = "Give a path, sqlite:///path or postgresql://user@host/name."
 
 def read_address(address: str) -> Path | URL:
     """The file of a SQLite database, or the address of a PostgreSQL one."""
+    if address == ":memory:" or not address:
+        raise BadAddress(f"{address!r} would forget everything when it is closed.", _HOW)
     if "://" not in address:
         return Path(address)
     try:
         url = make_url(address)
-    except ArgumentError as fault:
+    except (ArgumentError, ValueError) as fault:
         raise BadAddress(f"{address!r} is no database address: {fault}.", _HOW) from fault
     match url.get_backend_name():
         case "sqlite" if url.database:

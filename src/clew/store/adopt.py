@@ -12,7 +12,7 @@ from clew.store.hints import hint_thread
 from clew.store.naming import new_id
 from clew.store.pinning import NewSession, append_session, held_by_another, holder_of, session_facts
 from clew.store.statement import Statement
-from clew.store.tables import agents, lanes, runtimes, threads
+from clew.store.tables import UNKNOWN_RUNTIME, agents, lanes, runtimes, threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ _runtime = Statement(lambda _: select(runtimes.c.provider).where(runtimes.c.id =
 def adopt_session(connection: Connection, adoption: Adoption) -> Adopted:
     """One transaction: the lane, and the session as its newest generation. One that another lane has stays there."""
     runtime = _runtime.first(connection, runtime=adoption.runtime)
-    if runtime is None:
+    if runtime is None or adoption.runtime == UNKNOWN_RUNTIME:
         raise NoSuchRuntime(f"There is no runtime {adoption.runtime}.", "Start its daemon once, so that it registers.")
     if _agent.first(connection, agent=adoption.agent) is None:
         raise NoSuchAgent(f"There is no agent {adoption.agent}.", "Name one that exists.")

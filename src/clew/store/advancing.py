@@ -20,9 +20,9 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import LIVE, RUN_ENDS, RUN_TABLE, RunEvent, RunState
 from clew.store.clock import now
-from clew.store.dialect import greater
+from clew.store.dialect import greater, lesser
 from clew.store.statement import Row, Statement
-from clew.store.tables import agents, lanes, runs, runtimes, sessions
+from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions
 
 _NOT_NEEDED = frozenset(
     {"landing", "claim", "rank", "not_before", "claimed_by", "agent_place", "runtime_place", "hold", "hold_code"}
@@ -117,13 +117,26 @@ def _update(dialect: str, events: Events) -> ClauseElement:
                 (ends, func.coalesce(runs.c.stop_code, bindparam("outcome", type_=runs.c.outcome.type))), else_=null()
             ),
             words=case((runs.c.stop_code.is_not(None), runs.c.words), else_=_unless_none(runs.c.words)),
-            **{name: _unless_none(runs.c[name]) for name in ("landing", "claim", "told")},
+            **{name: _unless_none(runs.c[name]) for name in ("landing", "claim")},
+            **({"told": _at_most_all(dialect)} if RunEvent.PROMPT in events else {}),
             **_flags(events),
         )
     )
     if RunEvent.REOPEN in events:
         statement = statement.where(runs.c.tool_ran == _number(0), runs.c.reopened == _number(0))
     return statement.returning(*RUN_COLUMNS)
+
+
+def _at_most_all(dialect: str) -> ColumnElement[Any]:
+    """How far the run told: nobody was told more than the journal holds."""
+    lane = lanes.alias("of_lane")
+    all_of_it = (
+        select(func.coalesce(func.max(journal.c.seq), 0))
+        .join(lane, lane.c.thread_id == journal.c.thread_id)
+        .where(lane.c.id == runs.c.lane_id)
+        .scalar_subquery()
+    )
+    return lesser(dialect, bindparam("told", type_=runs.c.told.type), all_of_it)
 
 
 def _unless_none(column: Column[Any]) -> ColumnElement[Any]:

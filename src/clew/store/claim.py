@@ -28,7 +28,7 @@ from clew.kernel import (
 )
 from clew.store import claim_sql as sql
 from clew.store.database import LostRace
-from clew.store.decisions import HELD, keep_decisions
+from clew.store.decisions import HELD, decision_record, keep_decisions, keep_records
 from clew.store.faults import Unreadable
 from clew.store.hints import hint_run, hint_thread
 from clew.store.journal import Entry, entries_between, read_entry
@@ -38,6 +38,7 @@ from clew.store.rows import read_wake
 from clew.store.sessions import apply_marks
 from clew.store.situations import situation_of
 from clew.store.statement import POSTGRESQL, Row
+from clew.store.texts import keepable
 
 LOOKS = 20
 """How often one claim goes on past runs that have to wait before it leaves the rest to the next."""
@@ -58,7 +59,7 @@ class Order:
     """Everything a daemon needs to serve a run; it asks nothing back.
 
     `attempt` is the fence that every report must carry. `session` is the id of the session to continue, or the one
-    that the new one gets. `entries` are those the session is to be told, in order.
+    that the new one gets. `entries` are those the session is to be told, in order. Its log goes on after `logged`.
     """
 
     run: RunId
@@ -73,6 +74,7 @@ class Order:
     wakes: tuple[Wake, ...]
     entries: tuple[Entry, ...]
     route: RouteKey | None = None
+    logged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class _Taken:
     order: Order
     row: Row
     carried: _Load
+    record: str
     agent_place: int
     runtime_place: int
 
@@ -128,12 +131,17 @@ def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, 
             continue
         try:
             order = _decide(connection, asked, group)
+            record = "" if order is None else decision_record(order[0].plan)
         except Unreadable as fault:
             _hold(connection, run, WaitsFor.PERSON, fault.code, str(fault))
             continue
+        except (ValueError, TypeError, KeyError, RecursionError) as fault:
+            # One run that cannot be decided must not stand before all others.
+            _hold(connection, run, WaitsFor.PERSON, Unreadable.code, f"It cannot be decided: {keepable(repr(fault))}")
+            continue
         if order is not None:
             places.take(run, at)
-            taken.append(_Taken(order[0], run, order[1], *at))
+            taken.append(_Taken(order[0], run, order[1], record, *at))
     # By agent, so that two runtimes take the places of the same agents in the same order.
     _write(connection, asked, sorted(taken, key=lambda each: each.order.agent))
     return [each.order for each in taken], len(groups)
@@ -204,6 +212,7 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
         wakes=carried.wakes,
         entries=_to_tell(connection, ThreadId(row["thread_id"]), plan, carried.entries),
         route=plan.situation.demand.route,
+        logged=row["logged"],
     )
     return order, carried
 
@@ -270,8 +279,9 @@ def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken])
             for each in taken
         ],
     )
-    keep_decisions(
-        connection, [(each.order.plan, each.order.run, each.order.attempt, 0, each.row["now"]) for each in taken]
+    keep_records(
+        connection,
+        [(each.order.plan, each.record, each.order.run, each.order.attempt, 0, each.row["now"]) for each in taken],
     )
     for each in taken:
         hint_thread(connection, each.order.thread)

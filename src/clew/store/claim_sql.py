@@ -12,6 +12,7 @@ from clew.store.statement import POSTGRESQL, Statement
 from clew.store.tables import (
     LIVE,
     agents,
+    events,
     journal,
     lanes,
     machines,
@@ -107,6 +108,7 @@ def _queued(dialect: str) -> ClauseElement:
     of_agent = (b.c.agent_id == q.c.agent_id, text(f"b.{LIVE}"))
     of_runtime = (c.c.runtime_id == bindparam("runtime"), text(f"c.{LIVE}"))
     head = select(func.max(whole.c.seq)).where(whole.c.thread_id == l.c.thread_id).scalar_subquery()
+    logged = select(func.max(events.c.seq)).where(events.c.run_id == q.c.run_id).scalar_subquery()
     return (
         select(
             q,
@@ -136,6 +138,7 @@ def _queued(dialect: str) -> ClauseElement:
             *(ws.c[name].label(f"workspace_{name}") for name in _WORKSPACE_KEYS),
             now().label("now"),
             func.coalesce(head, 0).label("head"),
+            func.coalesce(logged, 0).label("logged"),
             select(sessions.c.id).where(sessions.c.lane_id == q.c.lane_id).exists().label("has_sessions"),
             select(places.c.id).where(places.c.lane_id == q.c.lane_id).exists().label("has_places"),
             *(w.c[name].label(f"wake_{name}") for name in WAKE_KEYS),

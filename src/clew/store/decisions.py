@@ -17,6 +17,9 @@ HELD = -1
 Decided = tuple[Plan, RunId, int, int, Instant]
 """A plan with its run, the attempt, the step within it (0 is the claim's own) and when."""
 
+Recorded = tuple[Plan, str, RunId, int, int, Instant]
+"""The same with its record after the plan."""
+
 
 def _keep(dialect: str) -> ClauseElement:
     names = ("run_id", "attempt", "step", "outcome", "code", "record", "at")
@@ -37,6 +40,14 @@ _of_run = Statement(
 
 
 def keep_decisions(connection: Connection, decided: Sequence[Decided]) -> None:
+    keep_records(
+        connection,
+        [(plan, decision_record(plan), run, attempt, step, at) for plan, run, attempt, step, at in decided],
+    )
+
+
+def keep_records(connection: Connection, decided: Sequence[Recorded]) -> None:
+    """The same for decisions whose records were written before."""
     _keep_decision.many(
         connection,
         (
@@ -46,15 +57,15 @@ def keep_decisions(connection: Connection, decided: Sequence[Decided]) -> None:
                 "step": step,
                 "outcome": plan.outcome.value,
                 "code": plan.reason.code,
-                "record": _record(plan),
+                "record": record,
                 "at": at,
             }
-            for plan, run, attempt, step, at in decided
+            for plan, record, run, attempt, step, at in decided
         ),
     )
 
 
-def _record(plan: Plan) -> str:
+def decision_record(plan: Plan) -> str:
     """What `clew.kernel.replay` reads, as `decision_to_record` would have it, but written in one go."""
     whole = {"version": RECORD_VERSION, "situation": plan.situation, "plan": plan_to_record(plan)}
     return orjson.dumps(whole, default=_plain).decode()

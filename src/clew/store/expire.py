@@ -1,5 +1,6 @@
 """Leases: renewed while a daemon speaks of its runs, and settled when it no longer does."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ from sqlalchemy import Connection, bindparam, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
+    Failure,
     FailureKind,
     Heard,
     Instant,
@@ -17,9 +19,12 @@ from clew.kernel import (
     RunOutcome,
     RunState,
     RuntimeId,
+    WaitsFor,
     WakeEvent,
+    retry,
     standing,
 )
+from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.clock import now
 from clew.store.finish import failure_of, lose
@@ -156,6 +161,20 @@ def settle_orphans(
     return tuple(each for each in ended if each is not None)
 
 
+def _wait_longer(connection: Connection, row: Row, words: str, policy: RetryPolicy) -> None:
+    """One that is lost again and again before its prompt waits longer each time, and in the end for a person."""
+    choice = retry(Failure(FailureKind.TRANSIENT, words), row["attempt"], policy, row["now"], random.random())
+    if choice.redo is None:
+        waits, until = WaitsFor.PERSON, None
+    else:
+        # Once is a restart, not a fault of the run.
+        waits, until = WaitsFor.ANOTHER_TRY, choice.at if row["attempt"] > 1 else None
+    if until is not None or waits is WaitsFor.PERSON:
+        claim_sql.hold.count(
+            connection, run=row["id"], hold=waits.value, code=choice.reason.code, words=choice.words, until=until
+        )
+
+
 def _end(
     connection: Connection, due: Row, event: RunEvent, why: RunOutcome, words: str, policy: RetryPolicy
 ) -> Expired | None:
@@ -170,4 +189,6 @@ def _end(
     else:
         # Before the prompt nothing was done that could be done twice: the run itself goes back to the queue.
         settle(connection, row, Fate(WakeEvent.RELEASE, why.code, words))
+        if state is RunState.QUEUED:
+            _wait_longer(connection, row, words, policy)
     return Expired(RunId(row["id"]), state, words)

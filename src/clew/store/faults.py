@@ -35,6 +35,14 @@ class Unreachable(StoreFault):
     code = "store:unreachable"
 
 
+class Busy(StoreFault):
+    code = "store:busy"
+
+
+class BadText(StoreFault):
+    code = "store:bad-text"
+
+
 class Closed(StoreFault):
     code = "store:closed"
 

@@ -14,6 +14,7 @@ from clew.kernel import (
     Failure,
     FailureKind,
     Instant,
+    LaneId,
     Mark,
     RetryChoice,
     RetryPolicy,
@@ -34,11 +35,12 @@ from clew.kernel import RuleReason as Why
 from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.database import LostRace
+from clew.store.faults import SessionHeld
 from clew.store.journal import Said, append
 from clew.store.pinning import NewSession, pin_session
 from clew.store.refusing import why_refused
 from clew.store.sessions import apply_marks
-from clew.store.settling import Fate, Usage, settle, told
+from clew.store.settling import Fate, Usage, pending_in, settle, told
 from clew.store.statement import Row, Statement
 from clew.store.tables import runs
 from clew.store.texts import keepable
@@ -133,7 +135,11 @@ def finish(connection: Connection, said: Finish) -> Finished:
     if row is None:
         return _too_late(connection, said, event)
     if said.pin is not None:
-        row = {**row, "session_id": pin_session(connection, row, said.pin).session, "pinned": 1}
+        try:
+            row = {**row, "session_id": pin_session(connection, row, said.pin).session, "pinned": 1}
+        except SessionHeld as fault:
+            # The session is another lane's and stays there; the run has ended all the same.
+            row = {**row, "words": f"{row['words']} {fault.words}"}
     match said.end:
         case Completed():
             return _completed(connection, row, said.end)
@@ -176,8 +182,11 @@ def _was_taken(end: End, row: Row) -> bool:
             return RunState(row["state"]) is RunState.QUEUED
         case Failed():
             return row["outcome"] in (RunOutcome.GAVE_UP.code, RunOutcome.RETRYING.code)
-        case Completed() | Stopped():
-            return bool(row["outcome"] == _plain_outcome(end).code)
+        case Stopped():
+            # A run that was told to stop ends for the reason it was told.
+            return row["outcome"] in (row["stop_code"], RunOutcome.STOPPED.code)
+        case Completed():
+            return bool(row["outcome"] == RunOutcome.ANSWERED.code)
 
 
 def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
@@ -233,12 +242,12 @@ def failure_of(row: Row, kind: FailureKind, why: str, reset_at: Instant | None =
 
 def _returned(connection: Connection, row: Row, end: Returned) -> Finished:
     words = RunOutcome.RETURNED.fill(why=_why(end))
+    # What came meanwhile has not been looked at: it does not wait for a person because of what was.
+    waits = WaitsFor.ANOTHER_TRY if pending_in(connection, LaneId(row["lane_id"])) else end.waits_for
     settle(connection, row, Fate(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
     if RunState(row["state"]) is RunState.QUEUED:
-        until = None if end.waits_for is WaitsFor.PERSON else row["now"] + claim_sql.HELD_FOR[end.waits_for]
-        claim_sql.hold.count(
-            connection, run=row["id"], hold=end.waits_for.value, code=end.code, words=_why(end), until=until
-        )
+        until = None if waits is WaitsFor.PERSON else row["now"] + claim_sql.HELD_FOR[waits]
+        claim_sql.hold.count(connection, run=row["id"], hold=waits.value, code=end.code, words=_why(end), until=until)
     return Finished(True, RunState(row["state"]), words)
 
 

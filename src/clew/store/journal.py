@@ -18,11 +18,15 @@ from clew.kernel import (
     ThreadId,
 )
 from clew.store.clock import now
+from clew.store.database import LostRace
 from clew.store.dialect import insert_in
 from clew.store.rows import reading
 from clew.store.statement import Row, Statement
 from clew.store.tables import journal
 from clew.store.texts import keepable
+
+MOST_RACES = 1000
+"""How often the next place is tried for; somebody gets one each time."""
 
 MOST_ENTRIES = 500
 """How many entries are read at once: the newest ones. Who wants earlier ones asks for the page before."""
@@ -57,7 +61,7 @@ class Entry:
 
 _COLUMNS = ("thread_id", "seq", "author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair")
 
-# The next place is taken by inserting it: whoever loses the race for it meets the primary key, and runs again.
+# The next place is taken by inserting it. Whoever loses the race for it waits for the winner, and takes the next.
 _append = Statement(
     lambda dialect: (
         insert_in(dialect, journal)
@@ -71,6 +75,7 @@ _append = Statement(
                 now(),
             ).where(journal.c.thread_id == bindparam("thread_id")),
         )
+        .on_conflict_do_nothing(index_elements=[journal.c.thread_id, journal.c.seq])
         .returning(journal.c.seq)
     )
 )
@@ -90,21 +95,25 @@ _between = Statement(
 
 
 def append(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq:
-    row = _append.first(
-        connection,
-        thread_id=thread,
-        author_kind=said.author.kind.value,
-        author_name=keepable(said.author.name),
-        agent_id=said.author.agent,
-        provider=said.provider,
-        account=said.account,
-        body=keepable(said.body),
-        size=said.size,
-        pair=said.pair,
-        run_id=said.run,
-    )
-    assert row is not None, "an insert of one row returns one row"
-    return EntrySeq(row["seq"])
+    for _ in range(MOST_RACES):
+        row = _append.first(connection, thread_id=thread, **_columns(said))
+        if row is not None:
+            return EntrySeq(row["seq"])
+    raise LostRace(f"others write to thread {thread} without a pause")
+
+
+def _columns(said: Said) -> dict[str, object]:
+    return {
+        "author_kind": said.author.kind.value,
+        "author_name": keepable(said.author.name),
+        "agent_id": said.author.agent,
+        "provider": said.provider,
+        "account": said.account,
+        "body": keepable(said.body),
+        "size": said.size,
+        "pair": said.pair,
+        "run_id": said.run,
+    }
 
 
 def entries_between(

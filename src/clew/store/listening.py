@@ -46,7 +46,7 @@ class Listener:
     def _serve(self) -> None:
         while not self._closing.is_set():
             try:
-                with psycopg.connect(self._address, autocommit=True) as connection:
+                with psycopg.connect(self._address, autocommit=True, connect_timeout=10) as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
                     self._put(ANYTHING)
                     self._listen(connection)

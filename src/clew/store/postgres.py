@@ -1,5 +1,6 @@
 """PostgreSQL: many servers on one database. A restart of it is waited out, a lost race is run again."""
 
+import random
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -9,7 +10,7 @@ from sqlalchemy import URL, Connection, create_engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from clew.store.database import LostRace, Operation
-from clew.store.faults import Closed, Unreachable
+from clew.store.faults import Busy, Closed, Unreachable
 from clew.store.hints import Board, Pacer, Subscription, take_hints
 from clew.store.listening import Listener, notify
 
@@ -21,7 +22,8 @@ PATIENCE = 30.0
 
 # A race that was lost for a lock or a key: the same operation, run again, sees what the winner wrote.
 _RACES = {"40001", "40P01", "23505"}
-_TRIES = 20
+_TRIES = 50
+_CONNECT = 10
 # A statement is planned once for each connection, because planning took longer than the work; and by its index even
 # before the database has counted its rows.
 _OPTIONS = "-c plan_cache_mode=force_generic_plan -c enable_bitmapscan=off -c enable_seqscan=off"
@@ -32,7 +34,9 @@ class PostgresDatabase:
     def __init__(self, url: URL, patience: float = PATIENCE) -> None:
         self._where = url.render_as_string(hide_password=True)
         self._patience = patience
-        self._engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=0, connect_args={"options": _OPTIONS})
+        self._engine = create_engine(
+            url, pool_size=CONNECTIONS, max_overflow=0, connect_args={"options": _OPTIONS, "connect_timeout": _CONNECT}
+        )
         try:
             with self._engine.connect():
                 pass
@@ -72,8 +76,12 @@ class PostgresDatabase:
             try:
                 return self._once(operation)
             except (DBAPIError, psycopg.Error, LostRace) as fault:
-                if _lost_race(fault) and tries < _TRIES:
-                    time.sleep(0.002 * tries)
+                if _lost_race(fault):
+                    if tries == _TRIES:
+                        raise Busy(
+                            f"{tries} others were faster each time: {_driver_fault(fault)}", "Try again."
+                        ) from fault
+                    time.sleep(random.uniform(0.0, 0.002 * tries))
                 elif not _is_away(fault):
                     raise
                 elif time.monotonic() >= deadline:

@@ -1,6 +1,6 @@
 """The queue: at most one run waits for a lane, and it comes as early as the earliest of what it is for."""
 
-from sqlalchemy import Connection, bindparam, case, literal_column, null, text
+from sqlalchemy import Connection, bindparam, case, func, literal_column, null, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AgentId, Aging, Instant, LaneId, QueuedRun, RunId, RuntimeId, rank
@@ -8,7 +8,7 @@ from clew.store.dialect import insert_in, lesser
 from clew.store.hints import hint_queue
 from clew.store.naming import new_id
 from clew.store.statement import Statement
-from clew.store.tables import NOT_ENDED, runs
+from clew.store.tables import NOT_ENDED, lanes, runs
 
 
 def _upsert(dialect: str) -> ClauseElement:
@@ -23,6 +23,14 @@ def _upsert(dialect: str) -> ClauseElement:
             "not_before": case(
                 (no_delay, null()), else_=lesser(dialect, runs.c.not_before, queued.excluded.not_before)
             ),
+            # Where somebody has put the lane since, or where there is a runtime by now.
+            "runtime_id": func.coalesce(
+                select(lanes.c.runtime_id).where(lanes.c.id == bindparam("lane_id")).scalar_subquery(),
+                runs.c.runtime_id,
+                queued.excluded.runtime_id,
+            ),
+            # What was not tried yet has all its tries before it.
+            "tries": lesser(dialect, runs.c.tries, queued.excluded.tries),
             # Something new has come: what held the run before is looked at again.
             "hold": literal_column("''"),
             "hold_code": null(),

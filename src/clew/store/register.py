@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, select, text
 
 from clew.kernel import AccountId, MachineId, ProviderName, RuntimeId, runtime_id
 from clew.store.clock import now
 from clew.store.dialect import insert
-from clew.store.tables import machines, runtimes
+from clew.store.hints import hint_queue
+from clew.store.statement import Statement
+from clew.store.tables import agents, machines, runs, runtimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +23,35 @@ class Registration:
     account: AccountId | None = None
     capabilities: str = "{}"
     max_live: int = 4
+    # Below which directory the machine makes workspaces.
+    root: str | None = None
+
+
+_take_strays = Statement(
+    lambda _: (
+        runs.update()
+        .where(
+            text("runs.state = 'queued'"),
+            runs.c.runtime_id.is_(None),
+            runs.c.agent_id.in_(
+                select(agents.c.id).where(agents.c.provider == bindparam("provider"), agents.c.runtime_id.is_(None))
+            ),
+        )
+        .values(runtime_id=bindparam("runtime"))
+    )
+)
 
 
 def register_runtime(connection: Connection, registration: Registration) -> RuntimeId:
     """Put or renew it, and note that it was seen. Its sessions are found again by its id. Safe to repeat."""
     runtime = runtime_id(registration.machine, registration.provider, registration.home)
     machine = insert(connection, machines).values(
-        id=registration.machine, name=registration.machine_name, seen_at=now()
+        id=registration.machine, name=registration.machine_name, root=registration.root, seen_at=now()
     )
     connection.execute(
         machine.on_conflict_do_update(
-            index_elements=[machines.c.id], set_={"name": registration.machine_name, "seen_at": now()}
+            index_elements=[machines.c.id],
+            set_={"name": registration.machine_name, "root": registration.root, "seen_at": now()},
         )
     )
     said = {
@@ -48,4 +68,8 @@ def register_runtime(connection: Connection, registration: Registration) -> Runt
         **said,
     )
     connection.execute(row.on_conflict_do_update(index_elements=[runtimes.c.id], set_=said))
+    # What waited for any runtime of this provider has found one.
+    taken = _take_strays.count(connection, runtime=runtime, provider=registration.provider)
+    if taken:
+        hint_queue(connection, runtime)
     return runtime

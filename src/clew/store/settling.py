@@ -168,6 +168,12 @@ def settle(connection: Connection, row: Row, fate: Fate, tries: int = 0) -> None
     hint_run(connection, RunId(row["id"]))
 
 
+def pending_in(connection: Connection, lane: LaneId) -> int:
+    """How many wakes of the lane wait for a run."""
+    waiting = _pending.first(connection, lane=lane)
+    return 0 if waiting is None else waiting["pending"] or 0
+
+
 def queue_pending(connection: Connection, row: Row, tries: int = 0) -> None:
     """A run for what is pending in the lane, if anything is: where somebody put the lane, else where its last run was
     while it has to go on there, else where its agent is."""

@@ -64,6 +64,7 @@ def situation_of(connection: Connection, row: Row, wakes: Sequence[Wake], scope_
 
 
 def _here(row: Row) -> Here:
+    limits = (row["thread_mode_limit"], row["project_mode_limit"])
     return Here(
         machine=MachineId(row["machine_id"]),
         runtime=RuntimeId(row["runtime_id"]),
@@ -72,7 +73,7 @@ def _here(row: Row) -> Here:
         account=row["account"],
         model=row["model"],
         mode=read_mode(row["mode"]) or PermissionMode.READ,
-        mode_limits=tuple(map(_limit, filter(None, (row["thread_mode_limit"], row["project_mode_limit"])))),
+        mode_limits=tuple(_limit(each) for each in limits if each is not None),
         instructions=_digest(row["instructions"]),
         tools=_digest(row["tools"]),
     )

@@ -1,11 +1,12 @@
 """SQLite: one file, one server, one writer; readers see the last commit and wait for nobody."""
 
+import os
 import sqlite3
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import create_engine, event
+from sqlalchemy import URL, create_engine, event
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import QueuePool
 
@@ -27,12 +28,14 @@ class SqliteDatabase:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._holder = Holder(path)
+            # Before SQLite makes it: what agents say is nobody else's to read.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as fault:
             raise Unreachable(
                 f"{path} cannot be opened: {fault.strerror}.", "Choose a directory you may write to."
             ) from fault
         self._engine = create_engine(
-            f"sqlite:///{path}",
+            URL.create("sqlite", database=str(path)),
             isolation_level="AUTOCOMMIT",
             poolclass=QueuePool,
             pool_size=READERS + 1,

@@ -1,5 +1,6 @@
 """The writer: one thread owns the only writing connection of a SQLite file, and commits what waits together."""
 
+import contextlib
 import queue
 import sqlite3
 import threading
@@ -104,8 +105,10 @@ class Writer:
             answers = [(job, *_in_savepoint(connection, raw, job.operation, topics)) for job in wanted]
             raw.execute("COMMIT")
         except BaseException as fault:  # noqa: BLE001 - whatever it is, the callers must hear of it
-            if raw.in_transaction:
-                raw.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):
+                # A broken disk may refuse even this; the next BEGIN says so then.
+                if raw.in_transaction:
+                    raw.execute("ROLLBACK")
             take_hints(connection)
             # Nothing of this transaction was kept, so nobody may be told otherwise.
             said = self._explain(fault) if isinstance(fault, Exception) else fault

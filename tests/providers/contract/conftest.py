@@ -20,8 +20,11 @@ def troupe(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     kind: type[Rig] = request.param
     agents = request.getfixturevalue("agents") if kind.real else None
     troupe = Troupe(kind(tmp_path_factory.mktemp(kind.name.replace(":", "-")), agents))
-    yield troupe
-    troupe.close()
+    try:
+        troupe.begin()
+        yield troupe
+    finally:
+        troupe.close()
 
 
 @pytest.fixture
@@ -39,7 +42,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """A contract test is a coroutine, and the loop of its rig runs it."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    stage: Stage = pyfuncitem.funcargs["stage"]
+    stage = pyfuncitem.funcargs["stage"]
+    assert isinstance(stage, Stage)
     names = inspect.signature(pyfuncitem.obj).parameters
     stage.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True

@@ -1,6 +1,7 @@
-"""The stage of one test: a provider that is warm, sessions that are closed afterwards, and turns followed to their end."""
+"""The stage of one test: warm providers, sessions that are closed afterwards, and turns followed to their end."""
 
 import asyncio
+import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from clew.kernel import Answer, Cursor, Directory, NativeId, PermissionMode
 from clew.ports.events import ApprovalAsked, Done, Ending, Event, Failed, SessionNamed, Text, Used
 from clew.ports.provider import LiveSession, OpenSpec, Provider, Settings
 from clew.programs.faults import NotAble
+from tests.providers.loopback.server import Model
 from tests.providers.rig import SECRET, Rig, Seen
 
 T = TypeVar("T")
@@ -77,6 +79,10 @@ class Troupe:
         if home not in self._providers:
             self._providers[home] = self.rig.make(self.settings(home, f"warm-{home}"))
         return self._providers[home]
+
+    def begin(self) -> None:
+        """Meet the program, as Clew does before it reads what a provider declares."""
+        self.runner.run(self.at("a").discover())
 
     def settings(self, home: str, state: str) -> Settings:
         settings = self.rig.settings(home)
@@ -188,9 +194,12 @@ class Stage:
         session = await self.open(**how)
         turned = await self.turn(session, prompt)
         assert turned.done.ending is Ending.COMPLETED, turned.events
-        assert session.cursor is not None, "a session that has had a turn can be found again"
+        cursor = session.cursor
         await session.close()
-        return session.cursor, turned
+        if cursor is None:
+            assert not self.provider.capabilities.resume, "a session that has had a turn can be found again"
+            cursor = Cursor(1, NativeId(str(uuid.uuid4())))
+        return cursor, turned
 
     async def refused(self, attempt: Awaitable[object], what: str) -> None:
         """What a provider declares that it cannot do is refused as that."""
@@ -221,6 +230,17 @@ class Stage:
             await provider.close()
         left = self.left("a") | self.left("b")
         assert not left, f"processes were left behind: {left}"
+
+
+def faults(model: Model) -> dict[str, Callable[[], None]]:
+    """What may be wrong with a model, by name."""
+    return {
+        "500": lambda: model.fail(500),
+        "401": lambda: model.fail(401),
+        "hang": lambda: model.hang(mute=True),
+        "cut": model.cut,
+        "down": model.down,
+    }
 
 
 async def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:

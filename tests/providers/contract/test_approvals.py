@@ -13,7 +13,7 @@ from tests.providers.contract.stage import Stage, Turned, core
 ASK = PermissionMode.ASK
 
 
-async def asked(stage: Stage, session: LiveSession, prompt: str) -> tuple[ApprovalAsked, AsyncIterator[Event]]:
+async def asked(session: LiveSession, prompt: str) -> tuple[ApprovalAsked, AsyncIterator[Event]]:
     """Follow a turn up to its question."""
     events = session.turn(prompt)
     async for event in events:
@@ -42,7 +42,7 @@ async def test_what_is_asked_is_done_only_when_approved(stage: Stage, given: Ans
         return
     session = await stage.open(mode=ASK)
     ran = stage.file("ran")
-    question, events = await asked(stage, session, stage.rig.asking(f"touch {ran}"))
+    question, events = await asked(session, stage.rig.asking(f"touch {ran}"))
     assert "touch" in (question.command or question.words)
     assert not ran.exists()
     assert await session.answer(question.id, given)
@@ -57,7 +57,7 @@ async def test_an_answer_counts_once(stage: Stage) -> None:
         return
     session = await stage.open(mode=ASK)
     ran = stage.file("ran")
-    question, events = await asked(stage, session, stage.rig.asking(f"touch {ran}"))
+    question, events = await asked(session, stage.rig.asking(f"touch {ran}"))
     assert not await session.answer(ApprovalId("another"), Answer.APPROVE)
     assert await session.answer(question.id, Answer.DENY)
     assert not await session.answer(question.id, Answer.APPROVE)
@@ -73,7 +73,7 @@ async def test_an_answer_to_a_session_that_is_gone_approves_nothing(stage: Stage
         return
     session = await stage.open(mode=ASK)
     ran = stage.file("ran")
-    question, events = await asked(stage, session, stage.rig.asking(f"touch {ran}"))
+    question, events = await asked(session, stage.rig.asking(f"touch {ran}"))
     following = asyncio.create_task(rest(events))
     if how == "closed":
         await session.close()
@@ -91,7 +91,7 @@ async def test_an_interrupt_takes_the_question_back(stage: Stage) -> None:
         return
     session = await stage.open(mode=ASK)
     ran = stage.file("ran")
-    question, events = await asked(stage, session, stage.rig.asking(f"touch {ran}"))
+    question, events = await asked(session, stage.rig.asking(f"touch {ran}"))
     following = asyncio.create_task(rest(events))
     await session.interrupt()
     assert (await following).done.ending is Ending.INTERRUPTED

@@ -9,7 +9,7 @@ import pytest
 from clew.kernel import Cursor, Directory, LandingField, ProbeKind
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession
-from tests.providers.contract.stage import Stage, core
+from tests.providers.contract.stage import Stage
 
 
 async def works_in(stage: Stage, session: LiveSession) -> Directory:
@@ -27,7 +27,6 @@ def symlink(stage: Stage) -> Directory:
     return Directory(str(link), os.path.realpath(link))
 
 
-@core
 @pytest.mark.case("D10")
 async def test_a_session_works_in_its_directory(stage: Stage) -> None:
     session = await stage.open()
@@ -63,7 +62,6 @@ async def test_another_spelling_is_the_same_directory(stage: Stage) -> None:
         assert (await stage.provider.probe(cursor, spelled)).kind is ProbeKind.FOUND_HERE
 
 
-@core
 @pytest.mark.case("C16")
 async def test_a_session_of_another_directory_is_said_to_be_there(stage: Stage) -> None:
     can = stage.provider.capabilities
@@ -79,7 +77,6 @@ async def test_a_session_of_another_directory_is_said_to_be_there(stage: Stage) 
         assert probe.directory == stage.directory()
 
 
-@core
 @pytest.mark.case("C16", "C17", "D10")
 async def test_a_fork_takes_the_history_into_another_directory(stage: Stage) -> None:
     cursor, _ = await stage.begun("first")

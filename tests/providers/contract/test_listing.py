@@ -3,10 +3,9 @@
 import pytest
 
 from clew.programs.faults import NotAble
-from tests.providers.contract.stage import Stage, core
+from tests.providers.contract.stage import Stage
 
 
-@core
 @pytest.mark.case("S09", "S12", "S13")
 async def test_every_session_of_the_home_is_listed_once(stage: Stage) -> None:
     one, _ = await stage.begun("one")

@@ -7,12 +7,11 @@ import pytest
 from clew.kernel import Answer, LandingField, PermissionMode, choose_mode
 from clew.ports.events import ApprovalAsked, Ending, Text
 from clew.programs.faults import NotAble
-from tests.providers.contract.stage import Stage, core
+from tests.providers.contract.stage import Stage
 
 READ, ASK, EDIT, FULL = PermissionMode
 
 
-@core
 @pytest.mark.case("A01", "A02")
 @pytest.mark.parametrize("mode", PermissionMode, ids=str)
 async def test_a_mode_is_the_one_asked_or_the_next_stricter(stage: Stage, mode: PermissionMode) -> None:
@@ -30,7 +29,6 @@ async def test_a_mode_is_the_one_asked_or_the_next_stricter(stage: Stage, mode: 
         stage.unable(f"{mode} cannot be expressed; it becomes {expected}")
 
 
-@core
 @pytest.mark.case("A01")
 async def test_read_changes_nothing(stage: Stage) -> None:
     if READ not in stage.provider.capabilities.modes:
@@ -57,7 +55,6 @@ async def test_edit_writes_files_without_asking(stage: Stage) -> None:
     assert not turned.of(ApprovalAsked)
 
 
-@core
 @pytest.mark.case("A01")
 async def test_full_asks_nothing(stage: Stage) -> None:
     if FULL not in stage.provider.capabilities.modes:
@@ -65,12 +62,11 @@ async def test_full_asks_nothing(stage: Stage) -> None:
         return
     session = await stage.open(mode=FULL)
     ran = stage.file("ran")
-    turned = await stage.turn(session, stage.rig.asking(f"touch {ran}"))
+    turned = await stage.turn(session, stage.rig.run(f"touch {ran}"))
     assert ran.exists()
     assert not turned.of(ApprovalAsked)
 
 
-@core
 @pytest.mark.case("P03")
 async def test_a_session_that_may_do_all_is_reopened_as_told(stage: Stage) -> None:
     can = stage.provider.capabilities

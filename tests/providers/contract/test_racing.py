@@ -7,10 +7,9 @@ import pytest
 from clew.kernel import Cursor, ProbeKind
 from clew.ports.events import Ending
 from clew.ports.fault import Fault
-from tests.providers.contract.stage import Stage, core, eventually
+from tests.providers.contract.stage import Stage, eventually
 
 
-@core
 @pytest.mark.case("P05", "S13")
 async def test_two_starts_at_once_make_two_sessions(stage: Stage) -> None:
     one, two = await asyncio.gather(stage.open(), stage.open())
@@ -22,7 +21,6 @@ async def test_two_starts_at_once_make_two_sessions(stage: Stage) -> None:
     assert one.cursor.native_id != two.cursor.native_id
 
 
-@core
 @pytest.mark.case("P05", "C29")
 async def test_an_open_session_is_not_opened_a_second_time(stage: Stage) -> None:
     cursor, _ = await stage.begun("first")
@@ -80,7 +78,6 @@ async def test_a_session_whose_reopening_is_called_off_stays(stage: Stage) -> No
     assert (await stage.turn(session, "second")).seen.users == 2
 
 
-@core
 @pytest.mark.case("L05", "P06")
 async def test_a_close_ends_the_turn_that_is_going(stage: Stage) -> None:
     session = await stage.open()
@@ -91,7 +88,6 @@ async def test_a_close_ends_the_turn_that_is_going(stage: Stage) -> None:
     assert (await turn).done.ending in (Ending.INTERRUPTED, Ending.FAILED)
 
 
-@core
 async def test_the_end_of_a_provider_is_the_end_of_its_sessions(stage: Stage) -> None:
     provider, before = stage.anew("b"), set(stage.rig.processes("b"))
     session = await stage.open(provider=provider)
@@ -111,4 +107,3 @@ async def _time_of_a_start(stage: Stage) -> float:
     took = loop.time() - began
     await session.close()
     return took
-

@@ -23,7 +23,6 @@ async def test_a_session_goes_on_where_it_was(stage: Stage) -> None:
     assert all(event.native_id == cursor.native_id for event in named(turned))
 
 
-@core
 @pytest.mark.case("C34", "P07")
 async def test_a_session_is_found_again_after_a_restart(stage: Stage) -> None:
     cursor, _ = await stage.begun("first")

@@ -4,7 +4,6 @@ import json
 import re
 import uuid
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,6 @@ from tests.providers.rig import SECRET
 _FIELDS = {field: field.value.replace("-", "_") for field in LandingField}
 
 
-@core
 @pytest.mark.case("P13")
 async def test_it_says_what_is_there(stage: Stage) -> None:
     found = await stage.provider.discover()
@@ -64,15 +62,16 @@ async def test_the_first_turn_yields_a_cursor_before_it_ends(stage: Stage) -> No
             assert durable.native_id == event.native_id
         if isinstance(event, Done):
             assert event.ending is Ending.COMPLETED
-            assert durable is not None, "the turn ended before the session could be found again"
-    assert durable is not None
+            assert durable is not None or not can.resume, "the turn ended before the session could be found again"
+    if durable is None:
+        stage.unable("sessions cannot be resumed")
+        return
     assert session.cursor == durable
     assert durable.version in can.cursor_versions
     assert re.fullmatch(can.id_shape or ".+", durable.native_id)
     assert session.landing.native_id in (None, durable.native_id)
 
 
-@core
 @pytest.mark.case("P14")
 async def test_no_id_is_given_out_that_leads_nowhere(stage: Stage) -> None:
     session = await stage.open()
@@ -95,7 +94,6 @@ async def test_a_chosen_id_is_confirmed_by_the_agent(stage: Stage) -> None:
     assert session.cursor.native_id == chosen
 
 
-@core
 async def test_a_turn_is_told_in_parts_and_ends_once(stage: Stage) -> None:
     session = await stage.open()
     turned = await stage.turn(session, stage.rig.say("the quick brown fox"))
@@ -128,6 +126,10 @@ async def test_a_tool_is_told_with_its_command_and_output(stage: Stage) -> None:
     session = await stage.open()
     turned = await stage.turn(session, stage.rig.run("echo 6*7=$((6*7))"))
     started, finished = turned.of(ToolStarted), turned.of(ToolFinished)
+    if not stage.rig.tells_tools:
+        assert not started
+        stage.unable("the program does not say which tools it uses")
+        return
     assert [each.id for each in started] == [each.id for each in finished]
     assert "echo 6*7" in (started[-1].command or "")
     assert finished[-1].ok
@@ -144,12 +146,10 @@ async def test_instructions_reach_the_agent(stage: Stage) -> None:
     assert "Always mind the gap-7781." in heard
 
 
-@core
 async def test_secrets_stay_out_of_events_and_command_lines(stage: Stage) -> None:
     (name, value), *_ = SECRET.items()
     session = await stage.open()
-    lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in stage.rig.processes("a")]
-    assert not any(value.encode() in line for line in lines)
+    assert not any(value.encode() in line for line in stage.rig.command_lines("a"))
     turned = await stage.turn(session, stage.rig.run(f"echo begin ${name} end; echo ${name} >&2"))
     assert value not in json.dumps([asdict(event) for event in turned.events])
     assert value not in repr(turned.events)

@@ -118,6 +118,12 @@ class Connection:
     def refuse(self, number: int | str, method: str) -> None:
         self._send(self._peer.refuse(number, _NO_METHOD, f"Clew does not offer {method}."))
 
+    def family(self) -> frozenset[int]:
+        return self._program.family()
+
+    def end_family(self, but: frozenset[int]) -> None:
+        self._program.end_family(but)
+
     async def end(self) -> None:
         """End the agent and all it started; it gets a moment to put its store in order."""
         try:

@@ -48,6 +48,8 @@ class AcpSession:
         self._questions = Questions(connection, opened.id)
         self._turn: Turn | None = None
         self._busy = False
+        # What ran before the turn; anything else has been started in it.
+        self._before: frozenset[int] = frozenset()
         self._wanted_mode = opened.mode
         # The program tells the sum over all turns; of an earlier session it is not known where it stands.
         self._cost: float | None = 0.0 if opened.fresh else None
@@ -74,6 +76,7 @@ class AcpSession:
         self._busy = True
         try:
             await self._apply_mode()
+            self._before = self._connection.family() if self._agent.leaves_tools else frozenset()
             turn = self._turn = self._new_turn()
             async for event in turn.events(self._blocks(prompt), self._cost):
                 yield event
@@ -90,6 +93,8 @@ class AcpSession:
             return
         turn.interrupted = True
         await turn.stop()
+        if self._agent.leaves_tools:
+            self._connection.end_family(but=self._before)
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002 - no words here
         return self._questions.answer(approval, given)

@@ -19,6 +19,9 @@ from clew.programs.rpc import CallRefused
 _NO_LIMIT = 365 * 86_400.0
 """Seconds. A turn takes as long as it takes; it is silence that has a limit."""
 
+_LATE = (0.0, 0.05, 0.1, 0.2, 0.4)
+"""Seconds between looks for a session that was not yet found."""
+
 _STOPPED: Mapping[str, str] = {
     "max_tokens": "The model stopped at the most it may say at once.",
     "max_turn_requests": "The agent stopped at the most it may ask its model in one turn.",
@@ -150,7 +153,11 @@ class Turn:
     async def _settle_name(self) -> None:
         if self._looking is not None:
             await self._looking
-        if not self._durable and self._connection.lives:
+        # Some write what was said a moment after they said it.
+        for pause in _LATE:
+            if self._durable or not self._connection.lives:
+                return
+            await asyncio.sleep(pause)
             await self._look()
 
     def _used(self, usage: object, cost_before: float | None) -> Iterable[Event]:

@@ -1,0 +1,70 @@
+"""Which agent is meant: a preset, and what the user says of it beyond that.
+
+agent       the name of a preset: opencode, claude, codex, gemini or qwen
+missing     error codes by which it says that it has no such session, as in "-32002,-32001"
+list        "whole" when a session that is not on its list is not there
+asks        "yes" when it asks before everything that is not reading; then all four modes can be expressed
+mode.read, mode.ask, mode.edit, mode.full
+            its own mode for each of ours; a mode that is not named is not offered then
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from clew.kernel import PermissionMode
+from clew.ports.provider import Settings
+from clew.programs.acp.agent import AS_ASKED, EVERYTHING, AcpAgent, ModeRule
+from clew.programs.faults import Refused
+from clew.providers.acp.presets import PRESETS
+
+_KNOWN = frozenset({"agent", "missing", "list", "asks"}) | {f"mode.{mode}" for mode in PermissionMode}
+
+
+def agent_of(settings: Settings) -> AcpAgent:
+    options = settings.options
+    unknown = sorted(set(options) - _KNOWN)
+    if unknown:
+        raise Refused(f"An ACP agent has no option {', '.join(unknown)}.", f"It has {', '.join(sorted(_KNOWN))}.")
+    name = options.get("agent")
+    if name is not None and name not in PRESETS:
+        raise Refused(f"There is no preset {name}.", f"There are {', '.join(sorted(PRESETS))}; or name a command line.")
+    if name is None and not settings.program:
+        raise Refused("It is not said which agent is meant.", "Name a preset (agent), or its command line (program).")
+    agent = PRESETS[name] if name is not None else AcpAgent(Path(settings.program[0]).name, settings.program)
+    return _as_told(agent, options)
+
+
+def _as_told(agent: AcpAgent, options: Mapping[str, str]) -> AcpAgent:
+    if "missing" in options:
+        try:
+            agent = replace(agent, missing=frozenset(int(code) for code in options["missing"].split(",") if code))
+        except ValueError as fault:
+            raise Refused(f"{options['missing']!r} are no error codes.", 'Write them as in "-32002,-32001".') from fault
+    if "list" in options:
+        agent = replace(agent, list_is_whole=options["list"] == "whole")
+    if options.get("asks") == "yes":
+        agent = replace(agent, modes=AS_ASKED)
+    named = {mode: options[f"mode.{mode}"] for mode in PermissionMode if f"mode.{mode}" in options}
+    if named:
+        agent = replace(agent, modes={mode: _rule(mode, id_) for mode, id_ in named.items()})
+    return agent
+
+
+def _rule(mode: PermissionMode, id_: str) -> ModeRule:
+    """Its own mode decides what it asks; what it asks then is answered as our mode demands."""
+    match mode:
+        case PermissionMode.READ:
+            return ModeRule(id_)
+        case PermissionMode.ASK | PermissionMode.EDIT:
+            return ModeRule(id_, asks=True)
+        case PermissionMode.FULL:
+            return ModeRule(id_, EVERYTHING)
+
+
+def home_of(settings: Settings) -> str:
+    """The variables that locate its store; without any it is the user's own home."""
+    where = settings.home or {"HOME": os.environ.get("HOME", "/")}
+    agent = settings.options.get("agent") or " ".join(settings.program)
+    return " ".join([agent, *(f"{name}={os.path.realpath(value)}" for name, value in sorted(where.items()))])

@@ -1,0 +1,78 @@
+"""What is known of the agents that many use, by experiment. An agent that is not here is named by its command line."""
+
+from collections.abc import Mapping
+
+from clew.kernel import LandingField, PermissionMode
+from clew.programs.acp.agent import AS_ASKED, EDITING, EVERYTHING, READING, AcpAgent, ModeRule
+
+READ, ASK, EDIT, FULL = PermissionMode
+
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_ALWAYS_THERE = frozenset({LandingField.NATIVE_ID, LandingField.MODE, LandingField.DIRECTORY})
+
+
+def _asking(mode: str) -> Mapping[PermissionMode, ModeRule]:
+    """An agent that in this mode of its own asks before everything that is not reading."""
+    return {
+        READ: ModeRule(mode, READING),
+        ASK: ModeRule(mode, READING, asks=True),
+        EDIT: ModeRule(mode, EDITING, asks=True),
+        FULL: ModeRule(mode, EVERYTHING),
+    }
+
+
+PRESETS: Mapping[str, AcpAgent] = {
+    "opencode": AcpAgent(
+        name="opencode",
+        command=("opencode", "acp"),
+        # It asks nothing unless told to; with this it asks, and the answers make the mode.
+        environment={"OPENCODE_PERMISSION": '{"edit":"ask","bash":"ask","webfetch":"ask","task":"ask"}'},
+        modes=AS_ASKED,
+        # An unknown session gets -32603, which everything else gets, too.
+        missing=frozenset(),
+        list_is_whole=True,
+        change_model=True,
+        reports=_ALWAYS_THERE,
+        id_shape=r"ses_[0-9A-Za-z]{20,40}",
+        hint="Install it with npm: opencode-ai.",
+    ),
+    "claude": AcpAgent(
+        name="claude",
+        command=("claude-code-acp",),
+        modes=_asking("default"),
+        missing=frozenset(),
+        list_is_whole=True,
+        change_model=True,
+        id_shape=_UUID,
+        hint="Install it with npm: @zed-industries/claude-code-acp.",
+    ),
+    "codex": AcpAgent(
+        name="codex",
+        command=("codex-acp",),
+        # Its sandbox keeps the first two from writing; what it asks is to leave the sandbox.
+        modes={
+            READ: ModeRule("read-only"),
+            ASK: ModeRule("read-only", asks=True),
+            EDIT: ModeRule("auto", EDITING, asks=True),
+            FULL: ModeRule("full-access", EVERYTHING),
+        },
+        change_model=True,
+        leaves_tools=True,
+        id_shape=_UUID,
+        hint="Install it with npm: @zed-industries/codex-acp.",
+    ),
+    "gemini": AcpAgent(
+        name="gemini",
+        command=("gemini", "--acp"),
+        modes=_asking("default"),
+        hint="Install it with npm: @google/gemini-cli.",
+    ),
+    "qwen": AcpAgent(
+        name="qwen",
+        command=("qwen", "--acp"),
+        modes=_asking("default"),
+        # It answers for an unknown session with success and an empty history.
+        list_is_whole=True,
+        hint="Install it with npm: @qwen-code/qwen-code.",
+    ),
+}

@@ -1,0 +1,105 @@
+"""Carrying a session: out of a home into one file, and into another home, whole or not at all."""
+
+import contextlib
+import re
+from pathlib import Path
+
+from clew.kernel import Cursor, Directory, NativeId
+from clew.ports.provider import ArchiveFile
+from clew.programs.archive import pack, unpack
+from clew.programs.faults import BadArchive, Refused
+from clew.providers.claude import beside, holding
+from clew.providers.claude.faults import Busy, NoSuchSession
+from clew.providers.claude.holding import Hold
+from clew.providers.claude.home import ID, Home
+from clew.providers.claude.store import find
+from clew.providers.claude.transcript import damage, lines_of, prompt_in, summary_of
+from clew.providers.claude.way import CURSOR_VERSION
+
+PROVIDER = "claude"
+FORMAT = "claude-jsonl-1"
+
+
+def archive(home: Home, native_id: NativeId, directory: Directory, into: Path) -> ArchiveFile:
+    """Its lines up to the last whole one. What lies beside is read first: a line may name it, and never the reverse."""
+    stored = find(home, native_id, directory)
+    if stored is None:
+        raise NoSuchSession(f"Claude Code has no session {native_id} in {home.root}.", "There is nothing to archive.")
+    files = beside.files_of(home, stored.path)
+    whole, end, _ = stored.path.read_bytes().rpartition(b"\n")
+    data = whole + end
+    if (why := damage(data, native_id)) is not None:
+        raise BadArchive(f"The transcript of {native_id} is damaged: {why}.", "Go on with it here, or begin afresh.")
+    turns = _turns(data)
+    digest = pack(into, PROVIDER, FORMAT, native_id, {f"{native_id}.jsonl": data, **files}, {"turns": turns})
+    return ArchiveFile(into, FORMAT, native_id, digest, turns)
+
+
+def restore(home: Home, archive_: Path, directory: Directory) -> Cursor:
+    """All is checked before anything is written, and the transcript comes last: until then there is no session."""
+    contents, files = unpack(archive_, PROVIDER, frozenset({FORMAT}))
+    native_id = contents.native_id
+    data = _checked(archive_, native_id, files)
+    project = home.project(directory)
+    target = project / f"{native_id}.jsonl"
+    with contextlib.ExitStack() as held:
+        copies = home.copies(native_id)
+        aside = [copy for copy in copies if not summary_of(copy).talks]
+        for copy in copies:
+            held.callback(_held(home, copy).release)
+            if copy not in aside:
+                _must_be_continued(copy, data)
+        for copy in aside:
+            copy.replace(_free(copy))
+        beside.put(home, project, native_id, files)
+        beside.write(target, data)
+        for copy in copies:
+            if copy not in (target, *aside):
+                # The same session, as far as it had come, bound to the directory it had before.
+                copy.unlink()
+    return Cursor(CURSOR_VERSION, NativeId(native_id))
+
+
+def _checked(archive_: Path, native_id: str, files: dict[str, bytes]) -> bytes:
+    """The transcript, taken out of the files; those that are left belong beside it."""
+    data = files.pop(f"{native_id}.jsonl", None)
+    strange = [name for name in files if not beside.belongs(name, native_id)]
+    if re.fullmatch(ID, native_id) is None:
+        why: str | None = f"{native_id!r} is no id of a session"
+    elif data is None:
+        why = "it holds no transcript"
+    elif strange:
+        why = f"{strange[0]!r} does not belong to the session"
+    else:
+        why = damage(data, native_id)
+    if data is None or why is not None:
+        raise BadArchive(f"{archive_.name} is not a session whole: {why}.", "Nothing was changed; use another copy.")
+    return data
+
+
+def _held(home: Home, copy: Path) -> Hold:
+    try:
+        return holding.take(home, copy)
+    except Busy as busy:
+        raise Refused(f"It cannot be restored over: {busy.words}", "Close the session first.") from busy
+
+
+def _must_be_continued(copy: Path, data: bytes) -> None:
+    """What is there must be in the archive too, but for notes that the program makes when it ends."""
+    there, carried = copy.read_bytes().splitlines(keepends=True), data.splitlines(keepends=True)
+    pairs = zip(there, carried, strict=False)
+    shared = next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(there), len(carried)))
+    if any(line is not None and "uuid" in line for line in lines_of(b"".join(there[shared:]))):
+        raise Refused(
+            f"Session {copy.stem} has gone on in {copy.parent} by itself; the archive does not have all of it.",
+            "Go on with that one, or move it out of the way first.",
+        )
+
+
+def _free(copy: Path) -> Path:
+    """A name beside a damaged transcript under which the program does not look."""
+    return next(free for number in range(1, 1000) if not (free := copy.with_suffix(f".jsonl.aside-{number}")).exists())
+
+
+def _turns(data: bytes) -> int:
+    return len({line["uuid"] for line in lines_of(data) if line is not None and prompt_in(line) is not None})

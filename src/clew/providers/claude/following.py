@@ -1,0 +1,155 @@
+"""Following a turn: what is heard of Claude Code, one after the other, and what is done about it."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from clew.kernel import PermissionMode
+from clew.ports.events import ErrorCode, Event
+from clew.programs.faults import ProgramEnded, ProgramFault
+from clew.providers.claude import transcript
+from clew.providers.claude.failing import code_of
+from clew.providers.claude.opened import Opened
+from clew.providers.claude.spending import Spent
+from clew.providers.claude.turn import Answered, Asked, Ended, Heard, Silent, Told, Turn, Written
+from clew.providers.claude.wire import Message
+
+_READ_ONLY = "This session may read and change nothing; do not try another way."
+
+
+class Following:
+    def __init__(self, opened: Opened, turn: Turn) -> None:
+        self._opened, self._turn = opened, turn
+
+    async def send(self) -> list[Event]:
+        """Hand the prompt over. What keeps it from going out ends the turn."""
+        opened, turn = self._opened, self._turn
+        try:
+            await opened.apply_mode()
+            await opened.wire.prompt(turn.text, turn.id)
+        except ProgramEnded as fault:
+            return list(turn.cut(ErrorCode.PROGRAM_ENDED, opened.redactor.text(fault.words)))
+        except ProgramFault as fault:
+            return list(turn.cut(ErrorCode.UNKNOWN, opened.redactor.text(fault.words)))
+        return []
+
+    async def watch(self) -> None:
+        """Notice when the prompt is in the transcript."""
+        opened, turn = self._opened, self._turn
+        while opened.transcript is None or not transcript.holds(opened.transcript, turn.id):
+            await asyncio.sleep(0.03)
+        turn.inbox.put_nowait(Written())
+
+    async def events(self) -> list[Event]:
+        """The events that come of what is heard next."""
+        opened, turn = self._opened, self._turn
+        match await self._next():
+            case Told(message):
+                return await self._told(message)
+            case Asked(number, request):
+                return await self._asked(number, request)
+            case Written():
+                return [named] if (named := await opened.made_durable()) is not None else []
+            case Ended(words):
+                said = opened.redactor.text(words) or "it said nothing"
+                return list(turn.cut(ErrorCode.PROGRAM_ENDED, f"Claude Code ended in the middle of the turn: {said}"))
+            case Silent():
+                return await self._silent()
+            case Answered(number):
+                opened.asking.forget(number)
+                return []
+
+    async def _next(self) -> Heard:
+        """Who waits for a person waits as long as that takes; for all else there is a limit."""
+        opened, turn = self._opened, self._turn
+        seconds = opened.deadlines.answer if turn.ending else opened.deadlines.silence
+        try:
+            async with asyncio.timeout(None if opened.asking else seconds):
+                while True:
+                    heard = await turn.inbox.get()
+                    if not isinstance(heard, Told) or heard.shows_life:
+                        return heard
+                    turn.tried = heard.message if heard.tries_again else turn.tried
+        except TimeoutError:
+            return Silent()
+
+    # ---------------------------------------------------------------- what it tells
+
+    async def _told(self, message: Message) -> list[Event]:
+        opened, turn = self._opened, self._turn
+        if message.get("isReplay") and message.get("uuid") == turn.id:
+            turn.accepted = True
+        if message.get("type") == "system" and "permissionMode" in message and not turn.ending:
+            wrong = opened.wrong(message.get("session_id"), message.get("cwd"), message["permissionMode"])
+            if wrong is not None:
+                await self._stop(ErrorCode.UNKNOWN, wrong)
+        if message.get("type") == "result":
+            return await self._result(message)
+        return list(turn.telling.take(message)) if turn.accepted else []
+
+    async def _result(self, result: Message) -> list[Event]:
+        opened, turn = self._opened, self._turn
+        if not turn.accepted and not turn.ending:
+            # The end of a turn that it had begun by itself; what that used is told with this one.
+            return []
+        events: list[Event] = []
+        if not turn.blocked and opened.cursor is None and await opened.written(turn.id):
+            events += filter(None, [await opened.made_durable()])
+        if turn.telling.last is not None and not turn.ending:
+            await opened.written(turn.telling.last)
+        used, opened.spent = Spent.told(result, opened.spent)
+        return [*events, *turn.end(opened.redactor.value(dict(result)), used)]
+
+    async def _silent(self) -> list[Event]:
+        opened, turn = self._opened, self._turn
+        if not turn.ending:
+            await self._stop(*self._why_silent())
+            return []
+        # It does not even stop when told to.
+        await opened.program.end(opened.deadlines.close, gently=False)
+        return list(turn.cut(ErrorCode.TOO_SLOW, "Claude Code did not stop when told to, and was ended."))
+
+    def _why_silent(self) -> tuple[ErrorCode, str]:
+        seconds, tried = self._opened.deadlines.silence, self._turn.tried
+        if tried is None:
+            return ErrorCode.TOO_SLOW, f"Nothing was heard of the model for {seconds:g} s."
+        status, kind = tried.get("error_status"), tried.get("error")
+        code = code_of(status, str(kind), ErrorCode.MODEL_UNREACHABLE)
+        return code, f"The model failed for {seconds:g} s, however often it was tried ({status or kind})."
+
+    async def _stop(self, code: ErrorCode, words: str) -> None:
+        self._turn.stopped = (code, words)
+        with contextlib.suppress(ProgramFault):
+            await self._opened.wire.request("interrupt", self._opened.deadlines.answer)
+
+    # ---------------------------------------------------------------- what it asks
+
+    async def _asked(self, number: str, request: Message) -> list[Event]:
+        wire = self._opened.wire
+        with contextlib.suppress(ProgramEnded):
+            match request.get("subtype"):
+                case "hook_callback":
+                    await self._gate(number, request.get("input") or {})
+                case "can_use_tool" if self._opened.mode is PermissionMode.READ or self._turn.ending:
+                    await wire.reply(number, {"behavior": "deny", "message": _READ_ONLY})
+                case "can_use_tool":
+                    return list(self._opened.asking.ask(number, request))
+                case other:
+                    await wire.refuse(number, f"Clew does not answer {other}.")
+        return []
+
+    async def _gate(self, number: str, at: Message) -> None:
+        """It holds a prompt back until we agree; what we refuse here reaches no model and no history."""
+        opened, turn = self._opened, self._turn
+        wrong = opened.wrong(at.get("session_id"), at.get("cwd"), at.get("permission_mode"))
+        if at.get("prompt") == turn.text:
+            turn.accepted = True
+            if opened.transcript is None:
+                opened.transcript = Path(str(at.get("transcript_path")))
+            if wrong is not None and not turn.ending:
+                turn.stopped = (ErrorCode.UNKNOWN, f"{wrong} The prompt was not sent on.")
+            turn.blocked = turn.ending
+        if wrong is None and not turn.ending:
+            await opened.wire.reply(number, {})
+            return
+        await opened.wire.reply(number, {"decision": "block", "reason": wrong or "The turn was interrupted."})

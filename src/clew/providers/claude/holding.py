@@ -1,0 +1,107 @@
+"""Who has a session: the program itself locks nothing, so its transcript is locked by whoever of us has it open.
+
+The lock is the system's own on the file that is there anyway: nothing is added to the home, and it goes with its
+holder. Other people's `claude` is found by the note that every running one leaves in the home.
+"""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+import orjson
+
+from clew.programs.marking import Owner
+from clew.providers.claude.faults import Busy
+from clew.providers.claude.home import Home
+
+_PATIENCE = 0.3
+"""Seconds. Who only looks whether a session is held has the lock for an instant."""
+
+
+class Hold:
+    """A session that is ours until `release`."""
+
+    def __init__(self, file: int) -> None:
+        self._file: int | None = file
+
+    def release(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+
+def take(home: Home, transcript: Path) -> Hold:
+    """Hold a session that nobody has, or say who does. Blocks for a moment."""
+    hold = lock(transcript)
+    if (holder := running(home, transcript.stem)) is not None:
+        hold.release()
+        raise _busy(transcript, holder)
+    return hold
+
+
+def lock(transcript: Path) -> Hold:
+    """Hold a session against all others of us. Blocks for a moment."""
+    deadline = time.monotonic() + _PATIENCE
+    while (hold := _locked(transcript, fcntl.LOCK_EX)) is None:
+        if time.monotonic() > deadline:
+            raise _busy(transcript, "another program")
+        time.sleep(0.02)
+    return hold
+
+
+def holder(home: Home, transcript: Path) -> str | None:
+    """Who has a session, and None when nobody does."""
+    hold = _locked(transcript, fcntl.LOCK_SH)
+    if hold is not None:
+        hold.release()
+    return running(home, transcript.stem) or ("another program" if hold is None else None)
+
+
+def running(home: Home, native_id: str) -> str | None:
+    """The `claude` that runs with this session, by its own note."""
+    for note in sorted(home.root.glob("sessions/*.json")):
+        entry = read_note(note)
+        if entry.get("sessionId") == native_id and (owner := _owner(entry)) is not None and owner.lives:
+            return f"claude, process {owner.pid}"
+    return None
+
+
+def read_note(path: Path) -> dict[str, object]:
+    """What a running `claude` says of itself; empty while it says nothing."""
+    try:
+        entry = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return entry if isinstance(entry, dict) else {}
+
+
+def _busy(transcript: Path, holder: str) -> Busy:
+    return Busy(f"Session {transcript.stem} is open in {holder}.", "Close it there, or wait until it is.")
+
+
+def _owner(entry: dict[str, object]) -> Owner | None:
+    # The note of a killed one stays behind, and its number passes to others.
+    try:
+        return Owner.read(f"{entry['pid']} {entry.get('procStart', 0)}")
+    except (KeyError, ValueError):
+        return None
+
+
+def _locked(path: Path, how: int) -> Hold | None:
+    """None when somebody else has it."""
+    while True:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+            # A restore puts a new file in its place; a lock on the old one holds nothing.
+            same = os.path.samestat(os.fstat(file), path.stat())
+        except BlockingIOError:
+            os.close(file)
+            return None
+        except OSError:
+            os.close(file)
+            raise
+        if same:
+            return Hold(file)
+        os.close(file)

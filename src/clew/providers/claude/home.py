@@ -1,0 +1,122 @@
+"""Claude Code's home: where it keeps its sessions, under which names, and whose account it has."""
+
+import hashlib
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from clew.kernel import AccountId, Directory
+
+ID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+"""A session's id: a lower-case UUID. Another name in its place is a title to the program, and may open anything."""
+
+_LONGEST_NAME = 200
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """`root` is its configuration directory; `own` the file in which it notes who is logged in."""
+
+    root: Path
+    own: Path
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "Home":
+        home = Path(environment.get("HOME") or Path.home())
+        configured = environment.get("CLAUDE_CONFIG_DIR")
+        if configured:
+            return cls(Path(configured), Path(configured) / ".claude.json")
+        return cls(home / ".claude", home / ".claude.json")
+
+    @property
+    def text(self) -> str:
+        return str(self.root.resolve())
+
+    @property
+    def projects(self) -> Path:
+        return self.root / "projects"
+
+    def project(self, directory: Directory) -> Path:
+        """Where it keeps the sessions that were begun in a directory."""
+        return self.projects / project_name(real(directory))
+
+    def tasks(self, native_id: str) -> Path:
+        return self.root / "tasks" / native_id
+
+    def copies(self, native_id: str) -> list[Path]:
+        """The transcripts of that session: one, unless somebody copied it. Names are not derived but looked for."""
+        return sorted(self.projects.glob(f"*/{native_id}.jsonl"))
+
+    def transcripts(self) -> Iterator[Path]:
+        return self.projects.glob("*/*.jsonl")
+
+
+def real(directory: Directory) -> str:
+    """The program asks the system where it is, and so knows every directory by its real path."""
+    return str(Path(directory.place).resolve())
+
+
+def project_name(path: str) -> str:
+    """As the program names it: all but ASCII letters and digits become dashes; what is too long is cut and hashed."""
+    text = unicodedata.normalize("NFC", path).encode("utf-16-le")
+    units = [int.from_bytes(text[at : at + 2], "little") for at in range(0, len(text), 2)]
+    name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
+    if len(name) <= _LONGEST_NAME:
+        return name
+    mixed = 0
+    for unit in units:
+        mixed = (mixed * 31 + unit) & 0xFFFFFFFF
+    return f"{name[:_LONGEST_NAME]}-{_base36(min(mixed, (1 << 32) - mixed))}"
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
+
+
+# ---------------------------------------------------------------- accounts
+
+_SECRETS = {
+    "ANTHROPIC_API_KEY": "api-key",
+    "ANTHROPIC_AUTH_TOKEN": "token",
+    "CLAUDE_CODE_OAUTH_TOKEN": "token",
+}
+"""What it authenticates with when it is in its environment, in that order, before any login."""
+
+
+def account_of(home: Home, environment: Mapping[str, str]) -> AccountId | None:
+    """Whom the program will act as: by a secret it is given, or by its login."""
+    for name in _SECRETS:
+        if environment.get(name):
+            return _by_secret(name, environment)
+    try:
+        login = orjson.loads(home.own.read_bytes()).get("oauthAccount")
+        email = login.get("emailAddress")
+    except (OSError, orjson.JSONDecodeError, AttributeError):
+        return None
+    return AccountId(email) if isinstance(email, str) and email else None
+
+
+def account_said(said: Any, environment: Mapping[str, str]) -> AccountId | None:
+    """Whom the program itself says it acts as; None where it names no account that can be told from another."""
+    if not isinstance(said, dict):
+        return None
+    if email := said.get("email"):
+        return AccountId(str(email))
+    for source in (said.get("apiKeySource"), said.get("tokenSource")):
+        if source in _SECRETS and environment.get(str(source)):
+            return _by_secret(str(source), environment)
+    return None
+
+
+def _by_secret(name: str, environment: Mapping[str, str]) -> AccountId:
+    # Enough to tell two keys apart, and nothing by which one could be found.
+    return AccountId(f"{_SECRETS[name]}:{hashlib.sha256(environment[name].encode()).hexdigest()[:8]}")

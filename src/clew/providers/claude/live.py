@@ -1,0 +1,197 @@
+"""An open session of Claude Code, as the port has it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, choose_mode
+from clew.ports.events import ErrorCode, Event
+from clew.programs.faults import NotAble, ProgramEnded, ProgramFault, Refused
+from clew.providers.claude.following import Following
+from clew.providers.claude.opened import Opened
+from clew.providers.claude.turn import Answered, Asked, Ended, Told, Turn, literal
+from clew.providers.claude.wire import Message
+
+Again = Callable[["Live", Opened, str], Awaitable[Opened]]
+"""Starts the program of an opened session anew, with another model."""
+
+_NOBODY = "Nobody is there to ask: no turn of the user's is going."
+_GRACE = 2.0
+"""Seconds in which a program that is told of its end writes what it still has."""
+
+
+class Live:
+    """Listens to its wire; between turns that is to nobody's use, but it must be answered."""
+
+    def __init__(self, expressible: frozenset[PermissionMode], again: "Again", gone: Callable[["Live"], None]) -> None:
+        self._expressible, self._again, self._gone = expressible, again, gone
+        self._opened_as: Opened | None = None
+        self._turn: Turn | None = None
+        self._ended: str | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._answering: set[asyncio.Task[None]] = set()
+        self._given_up: set[str] = set()
+        # Turns that it wants to begin by itself: they wait until somebody follows.
+        self._waiting: list[Asked] = []
+
+    def landed(self, opened: Opened) -> None:
+        self._opened_as = opened
+
+    @property
+    def _opened(self) -> Opened:
+        assert self._opened_as is not None, "it is handed out only once it has landed"
+        return self._opened_as
+
+    @property
+    def landing(self) -> Landing:
+        return self._opened.landing
+
+    @property
+    def cursor(self) -> Cursor | None:
+        return self._opened.cursor
+
+    # ---------------------------------------------------------------- turns
+
+    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+        if self._closing is not None:
+            raise Refused("The session is closed.", "Open it again.")
+        if self._turn is not None:
+            raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
+        turn = self._turn = Turn(literal(prompt), self._opened.telling())
+        self._given_up.discard(turn.text)
+        while self._waiting:
+            self._hear(self._waiting.pop(0))
+        following = Following(self._opened, turn)
+        watching: asyncio.Task[None] | None = None
+        try:
+            yield self._opened.named
+            for event in await self._sent(following, turn):
+                yield event
+            if self.cursor is None:
+                watching = asyncio.create_task(following.watch())
+            while not turn.over:
+                for event in await following.events():
+                    yield event
+        finally:
+            self._opened.asking.forget_all()
+            if watching is not None:
+                watching.cancel()
+            if not turn.over:
+                # Who followed it has gone, and it does not go on without anybody.
+                self._given_up.add(turn.text)
+                await self.interrupt()
+            self._turn = None
+
+    async def _sent(self, following: Following, turn: Turn) -> list[Event]:
+        if self._ended is not None:
+            said = self._opened.redactor.text(self._ended) or "it said nothing"
+            return list(turn.cut(ErrorCode.PROGRAM_ENDED, f"Claude Code has ended: {said}"))
+        return await following.send()
+
+    async def interrupt(self) -> None:
+        turn = self._turn
+        if turn is None or turn.ending or self._ended is not None:
+            return
+        # From now on the gate lets nothing through; what is past it is told to stop.
+        turn.interrupted = True
+        self._opened.asking.forget_all()
+        with contextlib.suppress(ProgramFault):
+            await self._opened.wire.request("interrupt", self._opened.deadlines.answer)
+
+    async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
+        asked, reply = self._opened.asking.answer(approval, given, words)
+        if reply is not None:
+            try:
+                await self._opened.wire.reply(*reply)
+            except ProgramEnded:
+                return False
+            self._hear(Answered(reply[0]))
+        return asked
+
+    # ---------------------------------------------------------------- what is changed
+
+    async def set_mode(self, mode: PermissionMode) -> PermissionMode:
+        chosen = choose_mode(mode, (), self._expressible).mode
+        if chosen is None:
+            raise NotAble(f"Claude Code cannot express {mode}.", "Choose another mode.")
+        # Set first: when it cannot be applied now, no turn goes out before it is.
+        self._opened.next_mode = chosen
+        if self._turn is None:
+            await self._opened.apply_mode()
+        return chosen
+
+    async def set_model(self, model: str) -> None:
+        """Started again: a model that is changed as it runs leaves three messages of its own in the history."""
+        if self._closing is not None or self._turn is not None:
+            raise Refused("The session is closed, or a turn of it is going.", "Wait for the turn's end.")
+        await self._leave()
+        await self._opened.program.end(self._opened.deadlines.close)
+        await self._opened.wire.close()
+        self._opened_as = await self._again(self, self._opened, model)
+        self._ended = None
+        self._waiting.clear()
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        opened, turn = self._opened, self._turn
+        opened.asking.forget_all()
+        try:
+            if turn is not None:
+                turn.interrupted = True
+            else:
+                await self._leave()
+            await opened.end()
+        finally:
+            self._gone(self)
+
+    async def _leave(self) -> None:
+        """Tell it of its end, so that it writes what it still has."""
+        if self._ended is None:
+            await self._opened.program.send_end()
+            await self._opened.program.wait(min(_GRACE, self._opened.deadlines.close))
+
+    # ---------------------------------------------------------------- the listener of its wire
+
+    def told(self, message: Message) -> None:
+        if not self._hear(Told(message)) and message.get("type") == "result" and self._opened_as is not None:
+            self._opened_as.count(message)
+
+    def asked(self, number: str, request: Message) -> None:
+        if not self._hear(Asked(number, request)) and self._opened_as is not None:
+            answering = asyncio.create_task(self._answer_alone(number, request))
+            self._answering.add(answering)
+            answering.add_done_callback(self._answering.discard)
+
+    async def _answer_alone(self, number: str, request: Message) -> None:
+        wire = self._opened.wire
+        with contextlib.suppress(ProgramEnded):
+            match request.get("subtype"):
+                case "hook_callback" if (request.get("input") or {}).get("prompt") in self._given_up:
+                    await wire.reply(number, {"decision": "block", "reason": _NOBODY})
+                case "hook_callback":
+                    self._waiting.append(Asked(number, request))
+                case "can_use_tool":
+                    await wire.reply(number, {"behavior": "deny", "message": _NOBODY})
+                case other:
+                    await wire.refuse(number, f"Clew does not answer {other}.")
+
+    def taken_back(self, number: str) -> None:
+        if self._opened_as is not None:
+            self._opened_as.asking.forget(number)
+        # Once more in its order: the question itself may not have been looked at yet.
+        self._hear(Answered(number))
+
+    def ended(self, words: str) -> None:
+        self._ended = words
+        if self._opened_as is not None:
+            self._opened_as.asking.forget_all()
+        self._hear(Ended(words))
+
+    def _hear(self, heard: Told | Asked | Answered | Ended) -> bool:
+        if self._turn is not None:
+            self._turn.inbox.put_nowait(heard)
+        return self._turn is not None

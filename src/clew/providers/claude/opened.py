@@ -1,0 +1,91 @@
+"""An opened session: what is known of it, from its landing to its end."""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clew.kernel import Cursor, Landing, NativeId, PermissionMode
+from clew.ports.events import SessionNamed
+from clew.ports.provider import Deadlines
+from clew.programs.program import Program
+from clew.programs.secrets import Redactor
+from clew.providers.claude import holding, modes, transcript
+from clew.providers.claude.asking import Asking
+from clew.providers.claude.home import Home, real
+from clew.providers.claude.spending import Spent
+from clew.providers.claude.telling import Telling
+from clew.providers.claude.way import CURSOR_VERSION, Way
+from clew.providers.claude.wire import Message, Wire
+
+_WRITING = 5.0
+"""Seconds. The program writes its transcript a little after it has told the same."""
+
+
+@dataclass
+class Opened:
+    """`mode` is in force; `next_mode` is what the next turn gets."""
+
+    program: Program
+    wire: Wire
+    home: Home
+    redactor: Redactor
+    deadlines: Deadlines
+    landing: Landing
+    native_id: NativeId
+    mode: PermissionMode
+    next_mode: PermissionMode
+    asking: Asking
+    way: Way
+    cursor: Cursor | None = None
+    transcript: Path | None = None
+    spent: Spent = field(default_factory=Spent)
+
+    @property
+    def named(self) -> SessionNamed:
+        return SessionNamed(self.native_id, self.cursor is not None)
+
+    def telling(self) -> Telling:
+        return Telling(self.redactor, self.home.tasks(self.native_id))
+
+    async def apply_mode(self) -> None:
+        if self.next_mode is not self.mode:
+            await modes.apply(self.wire, self.next_mode, self.deadlines.answer)
+            self.mode = self.next_mode
+
+    def count(self, result: Message) -> None:
+        _, self.spent = Spent.told(result, self.spent)
+
+    def wrong(self, native_id: object, place: object, word: object) -> str | None:
+        """In what the program is not where it said it was, by what it says now."""
+        landing, mode = self.landing, modes.meant(word)
+        if native_id != self.native_id:
+            return f"Claude Code is in session {native_id}, not in {self.native_id}."
+        if place is not None and landing.directory is not None and str(place) != real(landing.directory):
+            return f"Claude Code works in {place}, not in {landing.directory}."
+        if mode is None or mode > self.mode:
+            return f"Claude Code has the mode {word}, which is more than {self.mode}."
+        return None
+
+    async def written(self, uuid: str) -> bool:
+        """Wait until that line is in the transcript, for as long as that usually takes."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WRITING):
+                while self.transcript is None or not transcript.holds(self.transcript, uuid):
+                    await asyncio.sleep(0.02)
+                return True
+        return False
+
+    async def made_durable(self) -> SessionNamed | None:
+        """From now on another process could find the session; none of ours may take it."""
+        if self.cursor is not None or self.transcript is None:
+            return None
+        self.way.hold = await asyncio.to_thread(holding.lock, self.transcript)
+        self.cursor, self.way.placed = Cursor(CURSOR_VERSION, self.native_id), None
+        return self.named
+
+    async def end(self) -> None:
+        """End the process with all it started, and let go of the session."""
+        await self.program.end(self.deadlines.close)
+        await self.wire.close()
+        await asyncio.to_thread(self.way.give_up)

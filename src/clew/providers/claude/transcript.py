@@ -1,0 +1,106 @@
+"""A transcript: the file of lines in which Claude Code keeps a session. Nothing here changes one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from clew.providers.claude.home import project_name
+
+_TAIL = 4 * 1024 * 1024
+# What the program itself puts into a user's mouth.
+_ITS_OWN = ("<command-name>", "<local-command", "<bash-", "[Request interrupted by user")
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+_TITLE_LENGTH = 80
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a transcript tells. `talks` when it has something that the program would resume."""
+
+    turns: int
+    directory: str | None
+    title: str
+    talks: bool
+
+
+def lines_of(data: bytes) -> Iterator[Line | None]:
+    """Each line, None where it is not one. A last line without its end is not there yet."""
+    whole, _, _ = data.rpartition(b"\n")
+    for text in whole.split(b"\n") if whole else ():
+        try:
+            line = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            line = None
+        yield line if isinstance(line, dict) else None
+
+
+def summary_of(path: Path) -> Summary:
+    """A project's name is cut from a path and does not lead back; a line that names a path with that name does."""
+    prompts: dict[str, str] = {}
+    titles: dict[str, str] = {}
+    first = bound = None
+    talks = False
+    names: dict[str, bool] = {}
+    for line in filter(None, lines_of(path.read_bytes())):
+        kind, place = line.get("type"), line.get("cwd")
+        if isinstance(place, str):
+            first = first or place
+            if names.setdefault(place, project_name(place) == path.parent.name):
+                bound = place
+        if kind in _TITLES and isinstance(line.get(_TITLES[kind]), str):
+            titles[kind] = line[_TITLES[kind]]
+        talks = talks or (kind in ("user", "assistant") and isinstance(line.get("uuid"), str))
+        if (prompt := prompt_in(line)) is not None:
+            # A compaction may write earlier lines once more.
+            prompts[line["uuid"]] = prompt
+    title = next((titles[kind] for kind in _TITLES if kind in titles), None) or next(iter(prompts.values()), "")
+    return Summary(len(prompts), bound or first, " ".join(title.split())[:_TITLE_LENGTH], talks)
+
+
+def prompt_in(line: Line) -> str | None:
+    """What was asked, when the line is a prompt; None when the program, a tool or a side thread speaks."""
+    if line.get("type") != "user" or not isinstance(line.get("uuid"), str):
+        return None
+    if any(line.get(sign) for sign in ("isMeta", "isSidechain", "isCompactSummary", "toolUseResult")):
+        return None
+    origin = line.get("origin")
+    if isinstance(origin, dict) and origin.get("kind") != "human":
+        return None
+    content = line.get("message", {}).get("content")
+    if isinstance(content, list):
+        if any(block.get("type") == "tool_result" for block in content):
+            return None
+        content = "\n".join(str(block.get("text", "")) for block in content)
+    if not isinstance(content, str) or content.startswith(_ITS_OWN):
+        return None
+    return content
+
+
+def holds(path: Path, uuid: str) -> bool:
+    """Whether the line of that uuid has been written, whole."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            whole, _, _ = file.read().rpartition(b"\n")
+    except OSError:
+        return False
+    return f'"uuid":"{uuid}"'.encode() in whole
+
+
+def damage(data: bytes, native_id: str) -> str | None:
+    """Why these bytes are not that session whole, and None when they are. The program itself would not notice."""
+    if not data.endswith(b"\n"):
+        return "its last line is cut off"
+    talks = False
+    for number, line in enumerate(lines_of(data), 1):
+        if line is None:
+            return f"line {number} is no line of a transcript"
+        if line.get("sessionId", native_id) != native_id:
+            return f"line {number} belongs to session {line['sessionId']}"
+        talks = talks or line.get("type") in ("user", "assistant")
+    return None if talks else "nothing was said in it"

@@ -1,0 +1,88 @@
+"""The way into a session: what is asked for, looked up in the home before any program starts."""
+
+import asyncio
+import re
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.kernel import Cursor, NativeId
+from clew.ports.provider import OpenSpec
+from clew.programs.faults import NotAble, Refused
+from clew.providers.claude import beside, holding
+from clew.providers.claude.faults import NoSuchSession
+from clew.providers.claude.holding import Hold
+from clew.providers.claude.home import ID, Home
+from clew.providers.claude.store import find
+
+CURSOR_VERSION = 1
+
+
+@dataclass
+class Way:
+    """A new session without `source`, a fork with `source` and no `hold`; with both, a session that goes on.
+
+    `placed` are the copies that a fork begins with, until it is a session of its own.
+    """
+
+    native_id: NativeId
+    source: Path | None = None
+    turns: int = 0
+    hold: Hold | None = None
+    placed: beside.Placed | None = None
+
+    def give_up(self) -> None:
+        """Give back what was taken, and take away what was made for nothing."""
+        if self.hold is not None:
+            self.hold.release()
+        if self.placed is not None:
+            self.placed.remove()
+
+
+async def look_up(home: Home, spec: OpenSpec) -> Way:
+    """In a thread, which a cancellation does not end: what it took by then is given back."""
+    looking = asyncio.ensure_future(asyncio.to_thread(_way, home, spec))
+    try:
+        return await asyncio.shield(looking)
+    except asyncio.CancelledError:
+        looking.add_done_callback(_given_back)
+        raise
+
+
+def _given_back(looking: "asyncio.Future[Way]") -> None:
+    if not looking.cancelled() and looking.exception() is None:
+        looking.result().give_up()
+
+
+def _way(home: Home, spec: OpenSpec) -> Way:
+    fresh = NativeId(spec.fresh_id or str(uuid.uuid4()))
+    if re.fullmatch(ID, fresh) is None:
+        raise Refused(f"{fresh[:80]!r} is no id for a session of Claude Code.", "Use a lower-case UUID.")
+    if home.copies(fresh):
+        raise Refused(f"There is a session {fresh} in {home.root} already.", "Choose another id.")
+    if spec.cursor is None:
+        if spec.fork:
+            raise Refused("A fork needs a session that it is made from.", "Name one, or begin afresh.")
+        return Way(fresh)
+    native_id = readable(spec.cursor)
+    stored = find(home, native_id, spec.directory)
+    if stored is None:
+        raise NoSuchSession(f"Claude Code has no session {native_id} in {home.root}.", "Begin afresh.")
+    if spec.fork:
+        placed = beside.copy_for(home, stored.path, home.project(spec.directory), fresh)
+        return Way(fresh, stored.path, stored.summary.turns, placed=placed)
+    if not stored.here:
+        raise NotAble(
+            f"Session {native_id} belongs to {stored.directory}; it cannot go on in {spec.directory}.",
+            "Fork it into that directory.",
+        )
+    return Way(native_id, stored.path, stored.summary.turns, holding.take(home, stored.path))
+
+
+def readable(cursor: Cursor) -> NativeId:
+    """Its id. What is none never reaches the program, which would take it for a title."""
+    if cursor.version != CURSOR_VERSION:
+        raise Refused(f"A cursor of version {cursor.version} cannot be read.", "Use a newer Clew, or begin afresh.")
+    if re.fullmatch(ID, cursor.native_id) is None:
+        raise Refused(f"{cursor.native_id[:80]!r} is no id of a session of Claude Code.", "Begin afresh.")
+    return cursor.native_id

@@ -1,0 +1,154 @@
+"""Histories: what the lines of a rollout hold, and the check that none is missing.
+
+A line has an ordinal, one more than the line before. A torn line, left by a program that was killed while it wrote, is
+followed by a whole one with the same ordinal; so a line that cannot be read harms nobody while no ordinal is missing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+_TURN = b'"type":"task_started"'
+_PLACES = (b'"type":"turn_context"', b'"type":"thread_settings_applied"')
+_PROMPTS = (b'"type":"UserMessage"', b'"type":"user_message"')
+_TITLE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The history before: another segment, up to that byte and ordinal. None where the whole of it counts."""
+
+    segment: str
+    ordinal: int | None
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line."""
+
+    thread: str
+    directory: str | None
+    base: Base | None
+    version: str
+    side: bool
+    ordinal: int | None
+
+
+class Broken(Exception):
+    """A history that is not whole, and why."""
+
+
+def head_of(line: bytes) -> Head:
+    """Of a sub-agent's thread `side` is true: it belongs to another's conversation."""
+    first = _line(line)
+    payload = first.get("payload") if first is not None else None
+    if first is None or first.get("type") != "session_meta" or not isinstance(payload, dict):
+        raise Broken("its first line does not say whose history it is")
+    source = payload.get("source")
+    side = bool(payload.get("parent_thread_id")) or (isinstance(source, dict) and "subagent" in source)
+    cwd = payload.get("cwd")
+    return Head(
+        thread=str(payload.get("id")),
+        directory=cwd if isinstance(cwd, str) and cwd.startswith("/") else None,
+        base=_base(payload),
+        version=str(payload.get("cli_version", "")),
+        side=side or payload.get("thread_source") == "subagent",
+        ordinal=_ordinal(first),
+    )
+
+
+def _base(payload: dict[str, Any]) -> Base | None:
+    base, forked = payload.get("history_base"), payload.get("forked_from_ordinal_exclusive")
+    if isinstance(base, dict):
+        return Base(str(base.get("thread_id")), base.get("end_ordinal_exclusive"), base.get("end_byte_offset"))
+    if isinstance(forked, int):
+        return Base(str(payload.get("forked_from_id")), forked, None)
+    return None
+
+
+def check(data: bytes, thread: str) -> Head:
+    """Raise `Broken` unless every line is there, from the first to the last."""
+    if not data.endswith(b"\n"):
+        raise Broken("its last line is cut" if data else "it is empty")
+    head = head_of(data[: data.index(b"\n")])
+    if head.thread != thread:
+        raise Broken(f"it is the history of {head.thread}, not of {thread}")
+    if head.ordinal is None:
+        if any(line is None for line in _lines(data)):
+            raise Broken("a line cannot be read")
+        return head
+    begins = head.base.ordinal if head.base is not None else 0
+    if head.ordinal != begins:
+        raise Broken(f"it begins with line {head.ordinal}, not with {begins}")
+    for expected, line in enumerate((line for line in _lines(data) if line is not None), head.ordinal):
+        if _ordinal(line) != expected:
+            raise Broken(f"line {expected} is missing")
+    return head
+
+
+def whole_lines(data: bytes) -> bytes:
+    """Without a last line that is still being written."""
+    return data[: data.rfind(b"\n") + 1]
+
+
+def turns_in(data: bytes) -> int:
+    # In a text the quotes would be escaped, so this is found in no prompt.
+    return data.count(_TURN)
+
+
+def weighs(data: bytes) -> bool:
+    """Whether anything was said or done in these lines. A change of settings alone is no part of a conversation."""
+    return any(line and b'"type":"thread_settings_applied"' not in line for line in data.split(b"\n"))
+
+
+def place_in(data: bytes) -> str | None:
+    """The directory that the thread worked in last."""
+    at = max(data.rfind(mark) for mark in _PLACES)
+    if at < 0:
+        return None
+    payload = (_line(_around(data, at)) or {}).get("payload", {})
+    found = payload.get("thread_settings", payload).get("cwd")
+    return found if isinstance(found, str) and found.startswith("/") else None
+
+
+def title_in(data: bytes) -> str:
+    """The first prompt, cut to a line."""
+    found = [at for mark in _PROMPTS if (at := data.find(mark)) >= 0]
+    if not found:
+        return ""
+    payload = (_line(_around(data, min(found))) or {}).get("payload", {})
+    return " ".join(_text(payload).split())[:_TITLE]
+
+
+def _text(payload: dict[str, Any]) -> str:
+    if isinstance(payload.get("message"), str):
+        return str(payload["message"])
+    content = payload.get("item", {}).get("content", [])
+    return " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+
+
+def _around(data: bytes, at: int) -> bytes:
+    end = data.find(b"\n", at)
+    return data[data.rfind(b"\n", 0, at) + 1 : end if end >= 0 else len(data)]
+
+
+def _lines(data: bytes) -> Iterator[dict[str, Any] | None]:
+    for line in data.split(b"\n"):
+        if line:
+            yield _line(line)
+
+
+def _line(line: bytes) -> dict[str, Any] | None:
+    try:
+        read = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _ordinal(line: dict[str, Any]) -> int | None:
+    ordinal = line.get("ordinal")
+    return ordinal if isinstance(ordinal, int) else None

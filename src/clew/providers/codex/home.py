@@ -1,0 +1,119 @@
+"""A home of Codex: where it is, whose account it uses, and what its own settings say."""
+
+import hashlib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from clew.kernel import AccountId, Directory
+
+_KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
+# A rule that names no decision allows.
+_RULE = re.compile(r"prefix_rule\s*\((?P<body>[^)]*)\)", re.DOTALL)
+_STRICT = re.compile(r"decision\s*=\s*[\"'](prompt|forbidden)[\"']")
+
+
+def directory_at(path: str) -> Directory:
+    return Directory(path, os.path.realpath(path))
+
+
+@dataclass(frozen=True)
+class Home:
+    """Found by the environment that the program gets."""
+
+    environment: Mapping[str, str]
+
+    @cached_property
+    def root(self) -> Path:
+        named = self.environment.get("CODEX_HOME")
+        place = Path(named) if named else Path(self.environment.get("HOME", "~")).expanduser() / ".codex"
+        return Path(os.path.realpath(place))
+
+    @property
+    def account(self) -> AccountId | None:
+        """Who pays, as far as the home tells. A key is known by its digest."""
+        config = self._config
+        provider = _table(_table(config, "model_providers"), str(config.get("model_provider", "openai")))
+        named = provider.get("env_key")
+        if isinstance(named, str):
+            return self._key_in_environment((named,))
+        kept = self._login
+        tokens = _table(kept, "tokens")
+        if tokens.get("account_id"):
+            return AccountId(str(tokens["account_id"]))
+        if kept.get("OPENAI_API_KEY"):
+            return _by_digest(str(kept["OPENAI_API_KEY"]))
+        return self._key_in_environment(_KEYS)
+
+    @property
+    def lists_models(self) -> bool:
+        """The program lists the models of its maker, whichever provider the home has chosen."""
+        return bool(self._config.get("model_provider", "openai") == "openai")
+
+    @property
+    def workspace(self) -> dict[str, Any]:
+        """What this home adds to the sandbox of a workspace."""
+        kept = _table(self._config, "sandbox_workspace_write")
+        return {
+            "writableRoots": list(kept.get("writable_roots", [])),
+            "networkAccess": bool(kept.get("network_access", False)),
+            "excludeTmpdirEnvVar": bool(kept.get("exclude_tmpdir_env_var", False)),
+            "excludeSlashTmp": bool(kept.get("exclude_slash_tmp", False)),
+        }
+
+    def standing_rules(self, directory: str) -> Path | None:
+        """A file of rules that let commands out of the sandbox in every mode, without asking, if there is one."""
+        return next((file for file in self._rules(directory) if _allows(file)), None)
+
+    def _rules(self, directory: str) -> Iterator[Path]:
+        yield from sorted((self.root / "rules").glob("*.rules"))
+        here = Path(os.path.realpath(directory))
+        places = [here, *here.parents]
+        if any(self._trusted(place) for place in places):
+            for place in places:
+                yield from sorted((place / ".codex" / "rules").glob("*.rules"))
+
+    def _trusted(self, place: Path) -> bool:
+        return _table(_table(self._config, "projects"), str(place)).get("trust_level") == "trusted"
+
+    @property
+    def _config(self) -> dict[str, Any]:
+        try:
+            return tomllib.loads((self.root / "config.toml").read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+
+    @property
+    def _login(self) -> dict[str, Any]:
+        try:
+            kept = json.loads((self.root / "auth.json").read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return kept if isinstance(kept, dict) else {}
+
+    def _key_in_environment(self, names: tuple[str, ...]) -> AccountId | None:
+        found = next((self.environment[name] for name in names if self.environment.get(name)), None)
+        return None if found is None else _by_digest(found)
+
+
+def _by_digest(key: str) -> AccountId:
+    return AccountId("api-key:" + hashlib.sha256(key.encode()).hexdigest()[:8])
+
+
+def _table(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = of.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _allows(file: Path) -> bool:
+    try:
+        text = file.read_text("utf-8", errors="replace")
+    except OSError:
+        return False
+    return any(_STRICT.search(rule["body"]) is None for rule in _RULE.finditer(text))

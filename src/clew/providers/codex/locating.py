@@ -1,0 +1,54 @@
+"""Where the program is: the native one, for a wrapper that is killed leaves it running with the session's lock."""
+
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.programs.faults import CannotStart
+
+_SCRIPT = b"#!"
+_MACHINES = {"x86_64": ("x64", "x86_64"), "amd64": ("x64", "x86_64"), "aarch64": ("arm64", "aarch64")}
+_MACHINES["arm64"] = _MACHINES["aarch64"]
+_REMEDY = "Install it with `npm install -g @openai/codex`, or name the program in the settings."
+
+
+def program(given: tuple[str, ...]) -> tuple[str, ...]:
+    """The command line of the native program; looked for when none is given. A wrapper of unknown make stays itself."""
+    if not given:
+        found = shutil.which("codex")
+        if found is None:
+            raise CannotStart("The program codex is not on the search path.", _REMEDY)
+        given = (found,)
+    whole = shutil.which(given[0])
+    if whole is None:
+        raise CannotStart(f"There is no program {given[0]}.", _REMEDY)
+    script = _script((whole, *given[1:]))
+    native = _native_beside(script) if script is not None else None
+    return (str(native),) if native is not None else (whole, *given[1:])
+
+
+def _script(command: tuple[str, ...]) -> Path | None:
+    """The wrapper's script: the program itself, or what node is told to run."""
+    file = Path(command[0])
+    if len(command) == 1:
+        with file.open("rb") as head:
+            return file.resolve() if head.read(2) == _SCRIPT else None
+    wrapped = Path(command[1])
+    return wrapped.resolve() if len(command) == 2 and wrapped.name.startswith("codex") and wrapped.is_file() else None
+
+
+def _native_beside(script: Path) -> Path | None:
+    return next((file for file in _candidates(script) if file.is_file()), None)
+
+
+def _candidates(script: Path) -> Iterator[Path]:
+    name, triple = _MACHINES.get(platform.machine().lower(), ("", ""))
+    system = "darwin" if sys.platform == "darwin" else "linux"
+    package = script.parent.parent
+    for home in (package / "node_modules" / "@openai", package.parent):
+        for vendor in sorted(home.glob(f"codex-{system}-{name}/vendor/{triple}-*")):
+            yield vendor / "bin" / "codex"
+    for vendor in sorted(package.glob(f"vendor/{triple}-*{system}*")):
+        yield vendor / "bin" / "codex"

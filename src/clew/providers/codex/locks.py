@@ -1,0 +1,62 @@
+"""Writer locks: Codex holds one for each thread that it has loaded, and Clew takes the same before it puts a file."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from clew.providers.codex.faults import SessionBusy
+
+_DIRECTORY = "thread-writer-locks"
+_ALL = ".coordination.lock"
+
+
+def is_loaded(root: Path, thread: str) -> bool:
+    """Whether some process has the thread loaded. One that was killed holds no lock, though its file is there."""
+    try:
+        file = os.open(root / _DIRECTORY / f"{thread}.lock", os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        # Shared, so that two who only look do not stand in each other's way.
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+@contextlib.contextmanager
+def held(root: Path, threads: Iterable[str]) -> Iterator[None]:
+    """Hold these threads, so that no program loads one meanwhile."""
+    directory = root / _DIRECTORY
+    directory.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        for thread in sorted(set(threads)):
+            with _coordinated(directory):
+                file = os.open(directory / f"{thread}.lock", os.O_RDWR | os.O_CREAT, 0o644)
+            stack.callback(os.close, file)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as fault:
+                raise SessionBusy(f"Session {thread} is open in another program.", "Close it there first.") from fault
+            stack.callback(_forget, directory, thread)
+        yield
+
+
+def _forget(directory: Path, thread: str) -> None:
+    with _coordinated(directory), contextlib.suppress(OSError):
+        (directory / f"{thread}.lock").unlink()
+
+
+@contextlib.contextmanager
+def _coordinated(directory: Path) -> Iterator[None]:
+    """Files of this directory come and go under one lock; it is held for moments only."""
+    file = os.open(directory / _ALL, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)

@@ -1,0 +1,164 @@
+"""Codex as a provider: every open session has a process of its own; looking takes one for a moment."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from clew.kernel import Capabilities, Cursor, Directory, LandingField, PermissionMode, Probe, ProbeKind, ProviderName
+from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
+from clew.programs.environment import environment_for
+from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
+from clew.programs.ledger import Ledger
+from clew.programs.rpc import CallRefused
+from clew.providers.codex import archiving, discovering, locating, placing, probing
+from clew.providers.codex.home import Home
+from clew.providers.codex.names import CURSOR_VERSION, ID_SHAPE, cursor_of, id_of
+from clew.providers.codex.opening import bind, opened
+from clew.providers.codex.server import AppServer, Launch, started
+from clew.providers.codex.session import CodexSession
+from clew.providers.codex.store import Index
+
+NAME = ProviderName("codex")
+
+CAPABILITIES = Capabilities(
+    resume=True,
+    resume_elsewhere=True,
+    fork=True,
+    fork_into=True,
+    archive=True,
+    restore_keeps_id=True,
+    choose_id=False,
+    reapply_mode=True,
+    change_model=True,
+    modes=frozenset(PermissionMode),
+    cursor_versions=frozenset({CURSOR_VERSION}),
+    archive_formats=frozenset({archiving.FORMAT}),
+    id_shape=ID_SHAPE,
+    missing_signals=frozenset({probing.NO_ROLLOUT}),
+    rejection_signals=frozenset({probing.DAMAGED, probing.MALFORMED}),
+    reports=frozenset(LandingField) - {LandingField.ACCOUNT},
+)
+
+
+class CodexProvider:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._environment = environment_for(settings.home, settings.environment)
+        self._home = Home(self._environment)
+        self._ledger = Ledger(settings.state / "ledger") if settings.state is not None else None
+        if self._ledger is not None:
+            self._ledger.settle()
+        self._sessions: set[CodexSession] = set()
+        # The first start in a new home makes its databases; a second one at the same time would fail.
+        self._first = asyncio.Lock()
+        self._made_ready = False
+
+    @property
+    def name(self) -> ProviderName:
+        return NAME
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
+    async def discover(self) -> Discovery:
+        found = Discovery(installed=False, home=str(self._home.root))
+        try:
+            launch = self._launch(self._environment)
+            version = await discovering.version(launch)
+        except ProgramFault as fault:
+            return replace(found, missing=str(fault))
+        models: tuple[str, ...] = ()
+        if self._home.root.is_dir() and self._home.lists_models:
+            with contextlib.suppress(ProgramFault, CallRefused):
+                async with self._for_a_moment() as server:
+                    models = await discovering.models(server)
+        return Discovery(True, found.home, version, launch.command, self._home.account, models)
+
+    async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
+        try:
+            id_ = id_of(cursor)
+        except Refused as fault:
+            return Probe(ProbeKind.REJECTED, signal=probing.MALFORMED, detail=fault.words)
+        if not self._home.root.is_dir():
+            return Probe(ProbeKind.UNREACHABLE, detail=f"The home {self._home.root} is not there.")
+        try:
+            async with self._for_a_moment() as server:
+                return await probing.probe(server, self._home, id_, directory)
+        except ProgramFault as fault:
+            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+
+    async def open(self, spec: OpenSpec) -> LiveSession:
+        if spec.cursor is not None:
+            id_of(spec.cursor)
+        if spec.fresh_id is not None:
+            raise NotAble("Codex names its sessions itself.", "Open it without an id; it says which it took.")
+        self._home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        server = await self._started(Path(spec.directory.path), {**self._environment, **spec.environment})
+        try:
+            session = CodexSession(server, await opened(server, spec, self._home), self._home, self._sessions.discard)
+        except CallRefused as fault:
+            await server.close()
+            words = server.redactor.text(fault.words)
+            raise Refused(f"Codex does not open the session: {words}", "Look at what it says.") from fault
+        except BaseException:
+            await asyncio.shield(server.close())
+            raise
+        self._sessions.add(session)
+        return session
+
+    async def sessions(self) -> Sequence[FoundSession]:
+        return await asyncio.to_thread(lambda: Index(self._home.root).sessions())
+
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:  # noqa: ARG002 - one store
+        return await asyncio.to_thread(archiving.archive, self._home.root, id_of(cursor), into)
+
+    async def restore(self, archive: Path, directory: Directory) -> Cursor:
+        copy = await asyncio.to_thread(archiving.read, archive)
+        place = Path(directory.real or directory.path)
+        _must_be_there(place)
+        placed = await asyncio.to_thread(placing.place, self._home.root, copy)
+        try:
+            server = await self._started(place, self._environment)
+            try:
+                await bind(server, self._home, placed.threads, str(place))
+            finally:
+                await asyncio.shield(server.close())
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(placed.take_back))
+            raise
+        await asyncio.to_thread(placed.keep)
+        return cursor_of(copy.thread)
+
+    async def close(self) -> None:
+        await asyncio.gather(*(session.close() for session in tuple(self._sessions)))
+
+    # ---------------------------------------------------------------- processes
+
+    def _launch(self, environment: dict[str, str]) -> Launch:
+        return Launch(locating.program(self._settings.program), environment, self._settings.deadlines, self._ledger)
+
+    async def _started(self, directory: Path, environment: dict[str, str]) -> AppServer:
+        launch = self._launch(environment)
+        _must_be_there(directory)
+        if self._made_ready:
+            return await started(launch, directory)
+        async with self._first:
+            server = await started(launch, directory)
+            self._made_ready = True
+            return server
+
+    @contextlib.asynccontextmanager
+    async def _for_a_moment(self) -> AsyncIterator[AppServer]:
+        server = await self._started(self._home.root, self._environment)
+        try:
+            yield server
+        finally:
+            await asyncio.shield(server.close())
+
+
+def _must_be_there(directory: Path) -> None:
+    if not directory.is_dir():
+        raise CannotStart(f"There is no directory {directory}.", "Make it, or name another.")

@@ -1,0 +1,250 @@
+"""An open session: one thread in an app-server of its own."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode
+from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
+from clew.programs.faults import ProgramEnded, ProgramFault, Refused, TooSlow
+from clew.programs.rpc import CallRefused
+from clew.providers.codex import items
+from clew.providers.codex.asking import Questions
+from clew.providers.codex.home import Home
+from clew.providers.codex.names import cursor_of
+from clew.providers.codex.opening import Opened, may_be_kept
+from clew.providers.codex.server import AppServer, Json
+from clew.providers.codex.settling import Settings
+from clew.providers.codex.turn import Gone, Told, Turn
+from clew.providers.codex.usage import Meter
+
+_OPEN_AGAIN = "Open the session again."
+
+
+class CodexSession:
+    def __init__(self, server: AppServer, opened: Opened, home: Home, closed: Callable[["CodexSession"], None]) -> None:
+        self._server, self._opened, self._home = server, opened, home
+        self._settings = Settings(server, opened.id, opened.policy, opened.model)
+        self._on_disk = False
+        self._questions = Questions(f"{opened.id}/{id(self):x}")
+        self._meter = Meter()
+        self._turn: Turn | None = None
+        self._limits: Json = {}
+        self._closing: asyncio.Task[None] | None = None
+        self._closed = closed
+        server.listen(self)
+
+    @property
+    def landing(self) -> Landing:
+        return self._opened.landing
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """A thread without a turn is in no file, and no other process could find it."""
+        path = self._opened.path
+        if not self._on_disk and path is not None:
+            with contextlib.suppress(OSError):
+                self._on_disk = path.stat().st_size > 0
+        return cursor_of(self._opened.id) if self._on_disk else None
+
+    # ---------------------------------------------------------------- a turn
+
+    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+        self._must_be_open()
+        if self._turn is not None and not self._turn.over.is_set():
+            raise Refused("A turn of this session is going on.", "Wait for its end, or interrupt it.")
+        turn = self._turn = Turn(self._opened.id, self._meter, self._server.redactor)
+        try:
+            async for event in self._follow(turn, prompt):
+                yield event
+        finally:
+            try:
+                if not turn.over.is_set():
+                    await self._stop(turn)
+            finally:
+                if self._turn is turn:
+                    self._questions.drop()
+                    self._turn = None
+
+    async def _follow(self, turn: Turn, prompt: str) -> AsyncIterator[Event]:
+        fault = await self._begin(turn, prompt)
+        if fault is not None:
+            yield fault
+            yield Done(Ending.FAILED)
+            return
+        named = False
+        while True:
+            if not named and self.cursor is not None:
+                named = True
+                yield SessionNamed(NativeId(self._opened.id), durable=True)
+            # While a person is asked, silence is theirs.
+            heard = await turn.next(None if self._questions else self._server.deadlines.silence)
+            match heard:
+                case None:
+                    yield await self._gave_up(turn)
+                    yield Done(Ending.FAILED)
+                    return
+                case Gone() if turn.interrupted or self._closing is not None:
+                    yield Done(Ending.INTERRUPTED)
+                    return
+                case Gone(words):
+                    said = self._hidden(f"Codex ended in the turn: {words or 'it said nothing'}.")
+                    yield Failed(ErrorCode.PROGRAM_ENDED, said, retryable=True)
+                    yield Done(Ending.FAILED)
+                    return
+                case Told():
+                    for event in turn.events(heard, self._limits):
+                        yield event
+                        if isinstance(event, Done):
+                            return
+                case _:
+                    yield heard
+
+    async def _begin(self, turn: Turn, prompt: str) -> Failed | None:
+        """Hand the prompt over; what went wrong, if it did."""
+        asked = {
+            "threadId": self._opened.id,
+            "input": [{"type": "text", "text": prompt}],
+            "model": self._settings.model,
+            **self._settings.policy.for_turn(),
+        }
+        if self._opened.instructions is not None:
+            settings = {"model": self._settings.model, **self._opened.instructions}
+            asked["collaborationMode"] = {"mode": "default", "settings": settings}
+        try:
+            answer = await self._server.call("turn/start", asked)
+            turn.begin(str(answer["turn"]["id"]))
+        except ProgramEnded as fault:
+            turn.over.set()
+            return Failed(ErrorCode.PROGRAM_ENDED, self._hidden(fault.words), retryable=True)
+        except CallRefused as fault:
+            turn.over.set()
+            return Failed(ErrorCode.BAD_REQUEST, self._hidden(fault.words), retryable=False)
+        except (TooSlow, KeyError, TypeError) as fault:
+            # Whether the prompt was taken is not known; without its process it cannot go on unseen.
+            await self._server.close()
+            return Failed(ErrorCode.TOO_SLOW, f"Codex did not take the prompt: {fault}", retryable=False)
+        return None
+
+    async def _gave_up(self, turn: Turn) -> Failed:
+        code = ErrorCode.MODEL_UNREACHABLE if turn.retrying else ErrorCode.TOO_SLOW
+        told = "it tries again and again to reach its model" if turn.retrying else "nothing came"
+        words = f"Nothing moved for {self._server.deadlines.silence:g} s ({told}), so the turn was ended."
+        await self._stop(turn)
+        return Failed(code, words, retryable=True)
+
+    # ---------------------------------------------------------------- its end
+
+    async def interrupt(self) -> None:
+        turn = self._turn
+        if turn is not None and not turn.over.is_set():
+            turn.interrupted = True
+            await self._stop(turn)
+
+    async def _stop(self, turn: Turn) -> None:
+        """End the turn; where Codex does not, end Codex."""
+        try:
+            async with asyncio.timeout(self._server.deadlines.close):
+                await self._ask_to_stop(turn)
+        except (ProgramFault, TimeoutError):
+            await self._server.close()
+
+    async def _ask_to_stop(self, turn: Turn) -> None:
+        await turn.begun.wait()
+        if not turn.over.is_set():
+            with contextlib.suppress(CallRefused):
+                # It refuses when the turn has just ended by itself.
+                await self._server.call("turn/interrupt", {"threadId": self._opened.id, "turnId": turn.id})
+            await turn.over.wait()
+        await self._end_commands(turn)
+
+    async def _end_commands(self, turn: Turn) -> None:
+        """An interrupted turn leaves its command running behind it."""
+        if not turn.running or not self._server.lives:
+            return
+        thread = {"threadId": self._opened.id}
+        with contextlib.suppress(CallRefused, ProgramEnded):
+            going = (await self._server.call("thread/backgroundTerminals/list", thread)).get("data") or ()
+            for each in going:
+                if each.get("itemId") in turn.running:
+                    asked = {**thread, "processId": each.get("processId")}
+                    await self._server.call("thread/backgroundTerminals/terminate", asked)
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        self._questions.drop()
+        turn = self._turn
+        try:
+            if turn is not None and self._server.lives:
+                # Asked first, it writes down that the turn was interrupted.
+                with contextlib.suppress(ProgramFault, TimeoutError):
+                    async with asyncio.timeout(self._server.deadlines.close / 4):
+                        await self._ask_to_stop(turn)
+        finally:
+            await self._server.close()
+            self._closed(self)
+
+    # ---------------------------------------------------------------- what it asks, and what it is told
+
+    async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
+        if self._closing is not None or not self._server.lives:
+            return False
+        found = self._questions.answer(approval, given, words)
+        if found is None:
+            return False
+        if self._turn is not None:
+            self._turn.moved()
+        number, reply = found
+        return reply is None or await self._server.reply(number, reply)
+
+    async def set_mode(self, mode: PermissionMode) -> PermissionMode:
+        self._must_be_open()
+        may_be_kept(self._home, mode, str(self.landing.directory))
+        return await self._settings.set_mode(mode, self._home.workspace)
+
+    async def set_model(self, model: str) -> None:
+        self._must_be_open()
+        await self._settings.set_model(model)
+
+    # ---------------------------------------------------------------- what comes in
+
+    def told(self, method: str, arguments: Json) -> None:
+        match method:
+            case "account/rateLimits/updated":
+                self._limits = arguments.get("rateLimits") or {}
+            case "thread/settings/updated":
+                self._settings.said(arguments)
+            case "serverRequest/resolved":
+                self._questions.resolved(arguments.get("requestId"))
+            case _:
+                pass
+        if self._turn is not None:
+            self._turn.take(method, arguments)
+
+    def asked(self, number: int | str, method: str, arguments: Json) -> bool:
+        """A sub-agent asks as well; it is this session's, and its turn waits for the answer."""
+        turn = self._turn
+        if turn is None or self._closing is not None:
+            return False
+        hidden = self._server.redactor.value(arguments)
+        file = items.files(turn.running.get(str(arguments.get("itemId")), {}))
+        events = self._questions.ask(number, method, hidden, file, {"method": method, "params": hidden})
+        for event in events or ():
+            turn.tell(event)
+        return events is not None
+
+    def ended(self, words: str) -> None:
+        self._questions.drop()
+        if self._turn is not None:
+            self._turn.gone(words)
+
+    def _must_be_open(self) -> None:
+        if self._closing is not None:
+            raise Refused("The session is closed.", _OPEN_AGAIN)
+
+    def _hidden(self, words: str) -> str:
+        return self._server.redactor.text(words)

@@ -1,0 +1,117 @@
+"""The store of a home, read as files: which threads are there, where, and on what their histories rest.
+
+Nothing here asks the program, and nothing is changed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.ports.provider import FoundSession
+from clew.programs.faults import NotAble, Refused
+from clew.providers.codex.history import (
+    Broken,
+    Head,
+    head_of,
+    place_in,
+    title_in,
+    turns_in,
+    whole_lines,
+)
+from clew.providers.codex.home import directory_at
+from clew.providers.codex.names import Rollout, cursor_of, rollout_at
+
+_PLACES = ("sessions", "archived_sessions")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a lineage, as far as the thread rests on it."""
+
+    rollout: Rollout
+    data: bytes
+
+
+class Index:
+    """The rollouts of a home at one moment."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        found = (path for place in _PLACES for path in (root / place).rglob("rollout-*.jsonl*"))
+        self._segments: dict[str, Rollout] = {}
+        self._threads: dict[str, list[Rollout]] = {}
+        for path in sorted(found, reverse=True):
+            rollout = rollout_at(path)
+            # What is in use goes before what was set away; its place sorts behind and so is seen first.
+            if rollout is not None and rollout.segment not in self._segments:
+                self._segments[rollout.segment] = rollout
+                self._threads.setdefault(rollout.thread, []).append(rollout)
+
+    def of_thread(self, thread: str) -> list[Rollout]:
+        return self._threads.get(thread, [])
+
+    def segment(self, segment: str) -> Rollout | None:
+        return self._segments.get(segment)
+
+    def current(self, thread: str) -> Rollout | None:
+        """The file that the thread goes on in: the latest segment, for their ids count time."""
+        return max(self.of_thread(thread), key=lambda rollout: rollout.segment, default=None)
+
+    def lineage(self, rollout: Rollout) -> list[Part]:
+        """The file and all it rests on, the oldest first. Raises when one of them is not there."""
+        parts = [Part(rollout, whole_lines(_read(rollout)))]
+        while (base := _head(parts[0]).base) is not None:
+            beneath = self.segment(base.segment)
+            if beneath is None or any(part.rollout == beneath for part in parts):
+                raise Refused(
+                    f"Session {rollout.thread} rests on {base.segment}, which is not in {self.root}.",
+                    "Bring that file back; without it the history is not whole.",
+                )
+            parts.insert(0, Part(beneath, whole_lines(_read(beneath)[: base.end])))
+        return parts
+
+    def sessions(self) -> Sequence[FoundSession]:
+        """Every thread but those of sub-agents and those set away, newest first."""
+        found = [session for thread in self._threads for session in self._session(thread)]
+        return sorted(found, key=lambda each: (each.updated_at or 0.0, each.cursor.native_id), reverse=True)
+
+    def _session(self, thread: str) -> Iterator[FoundSession]:
+        current = self.current(thread)
+        if current is None or current.set_away:
+            return
+        try:
+            changed = current.path.stat().st_mtime
+            parts = self.lineage(current)
+            head = _head(parts[-1])
+        except (OSError, Refused, NotAble):
+            # One that cannot be read is no reason to show none.
+            return
+        if head.side:
+            return
+        place = place_in(parts[-1].data) or head.directory
+        yield FoundSession(
+            cursor=cursor_of(thread),
+            directory=None if place is None else directory_at(place),
+            title=next((title for part in parts if (title := title_in(part.data))), ""),
+            updated_at=changed,
+            turns=turns_of(parts),
+        )
+
+
+def turns_of(parts: Sequence[Part]) -> int:
+    return sum(turns_in(part.data) for part in parts)
+
+
+def _read(rollout: Rollout) -> bytes:
+    if rollout.packed:
+        raise NotAble(
+            f"{rollout.path.name} is compressed, and Clew does not read that.", "Open the session in Codex once."
+        )
+    return rollout.path.read_bytes()
+
+
+def _head(part: Part) -> Head:
+    try:
+        return head_of(part.data.partition(b"\n")[0])
+    except Broken as fault:
+        raise Refused(f"{part.rollout.path} is damaged: {fault}.", "Restore the session from its archive.") from fault

@@ -1,0 +1,147 @@
+"""One turn: what Codex tells of it while it goes on, translated in order."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clew.ports.events import Done, Ending, Event, PlanChanged, Text
+from clew.programs.secrets import Redactor
+from clew.providers.codex import items
+from clew.providers.codex.failures import failed
+from clew.providers.codex.usage import Meter
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    method: str
+    arguments: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The program has ended."""
+
+    words: str
+
+
+Heard = Told | Gone | Event
+
+
+class Turn:
+    """`begun` is set once it has an id, `over` when the program says that it has ended; both when the program is gone.
+    `retrying` tells that the model cannot be reached; `running` are the tools that have begun and not ended."""
+
+    def __init__(self, thread: str, meter: Meter, redactor: Redactor) -> None:
+        self.over = asyncio.Event()
+        self.begun = asyncio.Event()
+        self.id: str | None = None
+        self.running: dict[str, Json] = {}
+        self.retrying = False
+        self.interrupted = False
+        self._thread, self._meter, self._redactor = thread, meter, redactor
+        self._heard: asyncio.Queue[Heard] = asyncio.Queue()
+        self._retried = False
+        self._reply = ""
+        meter.next_turn()
+        self.moved()
+
+    # ---------------------------------------------------------------- as it comes in
+
+    def take(self, method: str, arguments: Json) -> None:
+        """Nothing is lost while nobody reads; what cannot wait is noted at once."""
+        if method == "error":
+            self.retrying = bool(arguments.get("willRetry"))
+        elif method.startswith(("item/", "turn/")):
+            # Also a sub-agent's: the turn waits for it.
+            self.moved()
+            self.retrying = False
+        if arguments.get("threadId") == self._thread:
+            self._note(method, arguments)
+        self._heard.put_nowait(Told(method, arguments))
+
+    def begin(self, id_: str) -> None:
+        self.id = id_
+        self.begun.set()
+
+    def moved(self) -> None:
+        """Silence is counted from here on."""
+        self._progress = asyncio.get_running_loop().time()
+
+    def tell(self, event: Event) -> None:
+        self.moved()
+        self._heard.put_nowait(event)
+
+    def gone(self, words: str) -> None:
+        self.over.set()
+        self.begun.set()
+        self._heard.put_nowait(Gone(words))
+
+    async def next(self, silence: float | None) -> Heard | None:
+        """What came next; None when nothing has moved for that long."""
+        while True:
+            left = None if silence is None else self._progress + silence - asyncio.get_running_loop().time()
+            if left is not None and left <= 0 and self._heard.empty():
+                return None
+            try:
+                return await asyncio.wait_for(self._heard.get(), left)
+            except TimeoutError:
+                continue
+
+    def _note(self, method: str, arguments: Json) -> None:
+        item, turn = arguments.get("item"), arguments.get("turn")
+        if method == "turn/started" and self.id is None and isinstance(turn, Mapping):
+            self.begin(str(turn.get("id")))
+        elif method == "item/started" and isinstance(item, Mapping):
+            self.running[str(item.get("id"))] = item
+        elif method == "item/completed" and isinstance(item, Mapping):
+            self.running.pop(str(item.get("id")), None)
+        elif method == "turn/completed" and self._is_this(arguments):
+            self.over.set()
+
+    def _is_this(self, arguments: Json) -> bool:
+        turn = arguments.get("turn")
+        told = turn.get("id") if isinstance(turn, Mapping) else arguments.get("turnId")
+        return told == self.id
+
+    # ---------------------------------------------------------------- as it is told on
+
+    def events(self, told: Told, limits: Json) -> Iterator[Event]:
+        """Only what this turn of this thread says: side threads and earlier turns have none of it."""
+        if told.arguments.get("threadId") != self._thread or not self._is_this(told.arguments):
+            return
+        arguments = self._redactor.value(told.arguments)
+        raw = {"method": told.method, "params": arguments}
+        match told.method:
+            case "item/agentMessage/delta":
+                yield Text(str(arguments.get("delta", "")), final=False, raw=raw)
+            case "item/started":
+                yield from items.begun(arguments.get("item") or {}, raw)
+            case "item/completed":
+                item = arguments.get("item") or {}
+                if item.get("type") == "agentMessage":
+                    self._reply = str(item.get("text", ""))
+                yield from items.ended(item, raw)
+            case "turn/plan/updated":
+                steps = arguments.get("plan") or ()
+                yield PlanChanged(tuple((str(step.get("step")), str(step.get("status"))) for step in steps), raw=raw)
+            case "thread/tokenUsage/updated":
+                yield self._meter.used(arguments.get("tokenUsage") or {}, raw)
+            case "error":
+                self._retried = self._retried or bool(arguments.get("willRetry"))
+            case "turn/completed":
+                yield from self._end(arguments.get("turn") or {}, limits, raw)
+            case _:
+                pass
+
+    def _end(self, turn: Json, limits: Json, raw: Json) -> Iterator[Event]:
+        match turn.get("status"):
+            case "completed":
+                yield Done(Ending.COMPLETED, self._reply, raw=raw)
+            case "interrupted":
+                yield Done(Ending.INTERRUPTED, self._reply, raw=raw)
+            case _:
+                yield failed(turn.get("error") or {}, self._retried, limits, raw)
+                yield Done(Ending.FAILED, self._reply, raw=raw)

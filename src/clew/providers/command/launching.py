@@ -1,0 +1,71 @@
+"""Starting the program: its environment, its ledger, and what it must not say aloud."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from clew.ports.provider import Settings
+from clew.programs.environment import environment_for
+from clew.programs.faults import TooSlow
+from clew.programs.ledger import Ledger
+from clew.programs.program import Program, start
+from clew.programs.secrets import Redactor
+from clew.providers.command.recipe import Arguments, Recipe
+
+
+class Settled:
+    """The ledger; with its first use ends what a crash has left."""
+
+    def __init__(self, state: Path | None) -> None:
+        self._state = state
+        self._ledger: Ledger | None = None
+
+    async def ledger(self) -> Ledger | None:
+        if self._ledger is None and self._state is not None:
+            self._ledger = Ledger(self._state / "ledger")
+            await asyncio.to_thread(self._ledger.settle)
+        return self._ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    settings: Settings
+    recipe: Recipe
+    settled: Settled
+    own: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def with_environment(self, own: Mapping[str, str]) -> "Launcher":
+        return replace(self, own=own)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return environment_for(self.settings.home, self.settings.environment, self.own)
+
+    @property
+    def redactor(self) -> Redactor:
+        return Redactor(self.environment)
+
+    async def launch(self, arguments: Arguments, directory: Path) -> Program:
+        command = (*self.settings.program, *arguments)
+        return await start(command, directory, self.environment, await self.settled.ledger())
+
+    async def run(self, arguments: Arguments, directory: Path) -> tuple[int, str]:
+        """To its end: its status, and its first line or else its last words."""
+        program = await self.launch(arguments, directory)
+        seconds = self.settings.deadlines.answer
+        try:
+            await program.send_end()
+            async with asyncio.timeout(seconds):
+                lines = [line async for line in program.lines()]
+                words = await program.parting(seconds)
+        except TimeoutError as fault:
+            raise TooSlow(f"The program did not answer within {seconds:g} s.", "It is tried again.") from fault
+        finally:
+            await program.end(self.settings.deadlines.close)
+        status = program.returncode
+        return -1 if status is None else status, self.redactor.text(_first(lines) or words)
+
+
+def _first(lines: list[bytes]) -> str:
+    return next((text for line in lines if (text := line.decode(errors="replace").strip())), "")

@@ -1,0 +1,160 @@
+"""The provider of commands."""
+
+import asyncio
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from clew.kernel import (
+    Capabilities,
+    Cursor,
+    Directory,
+    NativeId,
+    PermissionMode,
+    Probe,
+    ProbeKind,
+    ProviderName,
+    choose_mode,
+)
+from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
+from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
+from clew.providers.command.asking import Asker, signal
+from clew.providers.command.launching import Launcher, Settled
+from clew.providers.command.recipe import Recipe, home_of
+from clew.providers.command.session import CURSOR_VERSION, CommandSession
+
+
+class CommandProvider:
+    def __init__(self, settings: Settings, recipe: Recipe) -> None:
+        self._settings, self._recipe = settings, recipe
+        self._launcher = Launcher(settings, recipe, Settled(settings.state))
+        self._sessions: set[CommandSession] = set()
+        self._opening: set[NativeId] = set()
+
+    @property
+    def name(self) -> ProviderName:
+        return ProviderName("command")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """It says nothing of itself before its first turn, so nothing is reported of a new session."""
+        recipe = self._recipe
+        return Capabilities(
+            resume=recipe.resume is not None,
+            # Every turn is a process of its own, in the directory it is given.
+            resume_elsewhere=recipe.resume is not None,
+            choose_id=recipe.chooses_id,
+            reapply_mode=True,
+            change_model=recipe.model is not None,
+            modes=frozenset(recipe.modes),
+            cursor_versions=frozenset({CURSOR_VERSION}),
+            id_shape=recipe.shape,
+            missing_signals=frozenset(map(signal, recipe.missing)),
+            reports=frozenset(),
+        )
+
+    async def discover(self) -> Discovery:
+        program, home = self._settings.program, home_of(self._settings)
+        if shutil.which(program[0]) is None:
+            return Discovery(installed=False, home=home, missing=f"{program[0]} is not here: install it, or say where.")
+        return Discovery(installed=True, home=home, version=await self._version(), program=program)
+
+    async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
+        self._check(cursor)
+        if self._is_open(cursor.native_id):
+            return Probe(ProbeKind.BUSY, holder="an open session of this provider", detail="it is open")
+        return await Asker(self._launcher).ask(cursor.native_id, Path(directory.path))
+
+    async def open(self, spec: OpenSpec) -> LiveSession:
+        mode = self._mode(spec.mode)
+        self._able(spec)
+        directory = Path(spec.directory.path)
+        if not directory.is_dir():
+            raise CannotStart(f"{directory} is no directory.", "Make it first.")
+        if shutil.which(self._settings.program[0]) is None:
+            raise CannotStart(f"{self._settings.program[0]} is not here.", "Install it, or say where it is.")
+        id_ = await self._resumed(spec.cursor, directory) if spec.cursor is not None else self._chosen(spec)
+        session = CommandSession(
+            self._launcher.with_environment(spec.environment),
+            directory,
+            mode,
+            id_,
+            spec.cursor is not None,
+            spec.model,
+            spec.instructions,
+            self._sessions.discard,
+        )
+        self._sessions.add(session)
+        return session
+
+    async def sessions(self) -> Sequence[FoundSession]:
+        raise NotAble("Nothing is known of a command's sessions.", "Open a session by its id.")
+
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:  # noqa: ARG002
+        raise NotAble("Nothing is known of where a command keeps its sessions.", "They stay on this machine.")
+
+    async def restore(self, archive: Path, directory: Directory) -> Cursor:  # noqa: ARG002
+        raise NotAble("Nothing is known of where a command keeps its sessions.", "Start a new one.")
+
+    async def close(self) -> None:
+        await asyncio.gather(*(session.close() for session in list(self._sessions)))
+
+    # ---------------------------------------------------------------- inside
+
+    def _check(self, cursor: Cursor) -> None:
+        """What is no id of this program never becomes an argument of it."""
+        if cursor.version != CURSOR_VERSION or re.fullmatch(self._recipe.shape, cursor.native_id) is None:
+            raise Refused(f"{cursor.native_id[:80]!r} is no session id of this command.", "Start a new session.")
+
+    def _mode(self, wanted: PermissionMode) -> PermissionMode:
+        mode = choose_mode(wanted, (), frozenset(self._recipe.modes)).mode
+        if mode is None:
+            raise NotAble(
+                f"It is not said how the program keeps to {wanted}.", f"Say it with the option mode.{wanted}."
+            )
+        return mode
+
+    def _able(self, spec: OpenSpec) -> None:
+        if spec.fork:
+            raise NotAble("A command cannot fork a session.", "Start a new one.")
+        if spec.fresh_id is not None and not self._recipe.chooses_id:
+            raise NotAble("It is not said how the program takes an id.", "Put {session} into the option `start`.")
+        if spec.model is not None and self._recipe.model is None:
+            raise NotAble("It is not said how the program's model is chosen.", "Say it with the option `model`.")
+        if spec.cursor is not None and self._recipe.resume is None:
+            raise NotAble("It is not said how the program goes on with a session.", "Say it with the option `resume`.")
+
+    def _chosen(self, spec: OpenSpec) -> NativeId | None:
+        if not self._recipe.chooses_id:
+            return None
+        return spec.fresh_id or NativeId(str(uuid.uuid4()))
+
+    async def _resumed(self, cursor: Cursor, directory: Path) -> NativeId:
+        self._check(cursor)
+        id_ = cursor.native_id
+        if self._is_open(id_):
+            raise Refused(f"Session {id_} is open already.", "Wait until it is closed.")
+        self._opening.add(id_)
+        try:
+            answer = await Asker(self._launcher).ask(id_, directory)
+            if answer.kind is not ProbeKind.FOUND_HERE:
+                raise Refused(f"Session {id_} was not found: {answer.detail}.", "Start a new one.")
+        finally:
+            self._opening.discard(id_)
+        return id_
+
+    def _is_open(self, id_: NativeId) -> bool:
+        return id_ in self._opening or any(session.id == id_ for session in self._sessions)
+
+    async def _version(self) -> str:
+        """A program is not run for that unless it is said how: another argument might set it to work."""
+        if self._recipe.version is None:
+            return "unknown"
+        try:
+            _, words = await self._launcher.run(self._recipe.version, Path(tempfile.gettempdir()))
+        except ProgramFault:
+            return "unknown"
+        return words or "unknown"

@@ -1,0 +1,114 @@
+"""How a program is used, as its user declares it. Nothing is known of a program that was not said here:
+
+start       arguments of a turn in a new session; {prompt} and {session} stand for both. Without {prompt} it is
+            written to the program's input, and with {session} the program takes an id that Clew has chosen
+resume      arguments of a turn in a session that is there; needs `probe`, and `session` or {session} in `start`
+session     a pattern with one group that finds the session's id in a line of the output
+probe       arguments that end with status 0 when {session} is there, and with one of `missing` when it is not
+missing     those statuses, as in "44,45"
+model       arguments that choose {model}
+version     arguments that make it tell its version
+id          the shape of a session's id, as a pattern
+mode.read, mode.ask, mode.edit, mode.full
+            arguments by which it keeps to that mode; without any it can do what it likes, and that is full
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from clew.kernel import PermissionMode
+from clew.ports.provider import Settings
+from clew.programs.faults import Refused
+
+PROMPT, SESSION, MODEL = "{prompt}", "{session}", "{model}"
+_KNOWN = ("start", "resume", "session", "probe", "missing", "model", "version", "id")
+_MODES = {f"mode.{mode}": mode for mode in PermissionMode}
+_SHAPE = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}"
+
+Arguments = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    start: Arguments = ()
+    resume: Arguments | None = None
+    session: re.Pattern[str] | None = None
+    probe: Arguments | None = None
+    missing: frozenset[int] = frozenset()
+    model: Arguments | None = None
+    version: Arguments | None = None
+    shape: str = _SHAPE
+    modes: Mapping[PermissionMode, Arguments] = field(default_factory=lambda: {PermissionMode.FULL: ()})
+
+    @property
+    def chooses_id(self) -> bool:
+        return any(SESSION in word for word in self.start)
+
+
+def recipe_of(settings: Settings) -> Recipe:
+    options = settings.options
+    unknown = sorted(set(options) - {*_KNOWN, *_MODES})
+    if unknown:
+        raise Refused(f"A command has no option {', '.join(unknown)}.", f"It has {', '.join((*_KNOWN, *_MODES))}.")
+    if not settings.program:
+        raise Refused("It is not said which program is meant.", "Name its command line (program).")
+    modes = {mode: _words(options[name]) for name, mode in _MODES.items() if name in options}
+    recipe = Recipe(
+        start=_words(options.get("start", "")),
+        resume=_words(options["resume"]) if "resume" in options else None,
+        session=_pattern(options["session"], groups=1) if "session" in options else None,
+        probe=_words(options["probe"]) if "probe" in options else None,
+        missing=_statuses(options.get("missing", "")),
+        model=_words(options["model"]) if "model" in options else None,
+        version=_words(options["version"]) if "version" in options else None,
+        shape=_pattern(options.get("id", _SHAPE), groups=None).pattern,
+        modes=modes or {PermissionMode.FULL: ()},
+    )
+    if recipe.resume is not None and (recipe.probe is None or not (recipe.session or recipe.chooses_id)):
+        raise Refused(
+            "A session cannot be resumed that cannot be named and found again.",
+            "Say `probe`, and either `session` or {session} in `start`.",
+        )
+    return recipe
+
+
+def home_of(settings: Settings) -> str:
+    """The same program with the same variables is the same home."""
+    where = settings.home or {"HOME": os.environ.get("HOME", "/")}
+    return " ".join(
+        [*settings.program, *(f"{name}={os.path.realpath(value)}" for name, value in sorted(where.items()))]
+    )
+
+
+def filled(arguments: Arguments, values: Mapping[str, str]) -> Arguments:
+    """Each word stays one word, whatever stands in it."""
+    for name, value in values.items():
+        arguments = tuple(word.replace(name, value) for word in arguments)
+    return arguments
+
+
+def _words(text: str) -> Arguments:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as fault:
+        raise Refused(f"These are no arguments: {text!r} ({fault}).", "Write them as in a shell.") from fault
+
+
+def _pattern(text: str, groups: int | None) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(text)
+    except re.error as fault:
+        raise Refused(f"{text!r} is no pattern: {fault}.", "Write a regular expression.") from fault
+    if groups is not None and pattern.groups != groups:
+        raise Refused(f"{text!r} has {pattern.groups} groups.", "Mark the session's id as its one group.")
+    return pattern
+
+
+def _statuses(text: str) -> frozenset[int]:
+    try:
+        return frozenset(int(status) for status in text.split(",") if status.strip())
+    except ValueError as fault:
+        raise Refused(f"{text!r} are no exit statuses.", 'Write them as in "44,45".') from fault

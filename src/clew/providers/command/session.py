@@ -1,0 +1,133 @@
+"""A conversation with a command: a process for each turn, and between turns nothing runs."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, ProbeKind, choose_mode
+from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
+from clew.programs.faults import CannotStart, NotAble, Refused
+from clew.providers.command.asking import Asker
+from clew.providers.command.launching import Launcher
+from clew.providers.command.recipe import MODEL, PROMPT, SESSION, Arguments, Recipe, filled, with_options
+from clew.providers.command.turn import Turn
+
+CURSOR_VERSION = 1
+
+
+class CommandSession:
+    def __init__(
+        self,
+        launcher: Launcher,
+        directory: Path,
+        mode: PermissionMode,
+        native_id: NativeId | None,
+        resumed: bool,
+        model: str | None,
+        instructions: str | None,
+        released: Callable[["CommandSession"], None],
+    ) -> None:
+        self._launcher, self._directory = launcher, directory
+        self._mode, self._model, self._instructions = mode, model, instructions
+        self._id = native_id
+        self._begun = self._durable = resumed
+        self._released = released
+        self._turn: Turn | None = None
+        self._busy = self._closed = False
+        self._landing = Landing(native_id=native_id if resumed else None)
+
+    @property
+    def id(self) -> NativeId | None:
+        return self._id
+
+    @property
+    def landing(self) -> Landing:
+        return self._landing
+
+    @property
+    def cursor(self) -> Cursor | None:
+        return Cursor(CURSOR_VERSION, self._id) if self._id is not None and self._durable else None
+
+    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+        if self._closed:
+            raise Refused("The session is closed.", "Open it again.")
+        if self._busy:
+            raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
+        self._busy = True
+        try:
+            if self._begun and (self._recipe.resume is None or self._id is None):
+                # Without a way to go on, a second turn would be a new conversation under the old name.
+                raise NotAble("The program cannot go on with a session.", "Open a new one for each turn.")
+            async for event in self._followed(self._told(prompt)):
+                if isinstance(event, SessionNamed):
+                    self._id, self._durable = event.native_id, event.durable and self._recipe.resume is not None
+                yield event
+        finally:
+            if self._turn is not None:
+                await self._turn.stop()
+            self._turn, self._busy = None, False
+
+    async def interrupt(self) -> None:
+        if self._turn is not None:
+            await self._turn.stop()
+
+    async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002 - asks nothing
+        return False
+
+    async def set_mode(self, mode: PermissionMode) -> PermissionMode:
+        chosen = choose_mode(mode, (), frozenset(self._recipe.modes)).mode
+        if chosen is None:
+            raise NotAble(f"Neither {mode} nor anything stricter can be expressed here.", "Choose a wider mode.")
+        self._mode = chosen
+        return chosen
+
+    async def set_model(self, model: str) -> None:
+        if self._recipe.model is None:
+            raise NotAble("It is not said how the program's model is chosen.", "Say it with the option `model`.")
+        self._model = model
+
+    async def close(self) -> None:
+        self._closed = True
+        await self.interrupt()
+        self._released(self)
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _recipe(self) -> Recipe:
+        return self._launcher.recipe
+
+    async def _followed(self, prompt: str) -> AsyncIterator[Event]:
+        template = self._recipe.start if not self._begun else self._recipe.resume or ()
+        by_argument = any(PROMPT in word for word in template)
+        try:
+            program = await self._launcher.launch(self._arguments(template, prompt), self._directory)
+        except CannotStart as fault:
+            yield Failed(ErrorCode.PROGRAM_ENDED, fault.words, retryable=True)
+            yield Done(Ending.FAILED)
+            return
+        turn = self._turn = Turn(
+            program,
+            self._launcher.redactor,
+            self._launcher.settings.deadlines,
+            self._recipe.session,
+            self._id,
+            self._found,
+        )
+        self._begun = True
+        async for event in turn.events(None if by_argument else prompt, self._durable):
+            yield event
+
+    def _arguments(self, template: Arguments, prompt: str) -> Arguments:
+        model = self._recipe.model if self._model is not None else None
+        options = (*self._recipe.modes[self._mode], *filled(model or (), {MODEL: self._model or ""}))
+        # The prompt last, so that nothing in it is taken for a place to fill.
+        return filled(with_options(template, options), {SESSION: self._id or "", PROMPT: prompt})
+
+    def _told(self, prompt: str) -> str:
+        told, self._instructions = self._instructions, None
+        return prompt if told is None else f"{told}\n\n{prompt}"
+
+    async def _found(self, id_: NativeId) -> bool:
+        if self._recipe.resume is None:
+            return False
+        return (await Asker(self._launcher).ask(id_, self._directory)).kind is ProbeKind.FOUND_HERE

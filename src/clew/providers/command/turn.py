@@ -1,0 +1,130 @@
+"""One turn: the program is started, given its prompt, and followed line by line to its end."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+from clew.kernel import NativeId
+from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text
+from clew.ports.provider import Deadlines
+from clew.programs.faults import ProgramFault
+from clew.programs.program import Program
+from clew.programs.secrets import Redactor
+
+
+class Turn:
+    """`named` is called with the id that the program says; `found` tells whether it can be found by now."""
+
+    def __init__(
+        self,
+        program: Program,
+        redactor: Redactor,
+        deadlines: Deadlines,
+        pattern: re.Pattern[str] | None,
+        known: NativeId | None,
+        found: Callable[[NativeId], Awaitable[bool]],
+    ) -> None:
+        self._program, self._redactor, self._deadlines = program, redactor, deadlines
+        self._pattern, self._found = pattern, found
+        self._named = known
+        self._looking: asyncio.Task[Any] | None = None
+        self._durable = False
+        self._said: list[str] = []
+        self.interrupted = False
+
+    async def events(self, prompt: str | None, durable: bool) -> AsyncIterator[Event]:
+        self._durable = durable
+        failed: Failed | None = None
+        try:
+            if self._named is not None:
+                yield SessionNamed(self._named, durable)
+            async for event in self._follow(prompt):
+                yield event
+        except TimeoutError:
+            words = f"The program said nothing for {self._deadlines.silence:g} s."
+            failed = Failed(ErrorCode.TOO_SLOW, words, retryable=True)
+        except ProgramFault as fault:
+            failed = Failed(ErrorCode.PROGRAM_ENDED, self._redactor.text(fault.words), retryable=True)
+        finally:
+            words = self._program.last_words
+            await self._program.end(self._deadlines.close)
+        async for event in self._settled():
+            yield event
+        reply = "".join(self._said).strip()
+        if reply:
+            yield Text(reply)
+        for last in self._ending(failed or self._failure(words), reply):
+            yield last
+
+    async def _follow(self, prompt: str | None) -> AsyncIterator[Event]:
+        if prompt is not None:
+            await self._program.send(prompt.encode())
+        await self._program.send_end()
+        lines = self._program.lines()
+        while True:
+            try:
+                line = await asyncio.wait_for(anext(lines), self._deadlines.silence)
+            except StopAsyncIteration:
+                await self._program.parting(self._deadlines.close)
+                return
+            for event in self._on_line(line.decode(errors="replace")):
+                yield event
+            async for event in self._sighted(wait=False):
+                yield event
+
+    def _on_line(self, line: str) -> Iterator[Event]:
+        found = self._pattern.search(line) if self._pattern is not None and self._named is None else None
+        if found is not None and found[1]:
+            self._named = NativeId(found[1])
+            yield SessionNamed(self._named, durable=False)
+            self._looking = asyncio.create_task(self._look(self._named))
+        if found is not None and found[0] == line.strip():
+            # A line that holds nothing else is meant for whoever started the program.
+            return
+        shown = self._redactor.text(line) + "\n"
+        self._said.append(shown)
+        yield Text(shown, final=False)
+
+    async def _look(self, id_: NativeId) -> bool:
+        return await self._found(id_)
+
+    async def _sighted(self, wait: bool) -> AsyncIterator[Event]:
+        looking = self._looking
+        if looking is None or self._durable or self._named is None or not (wait or looking.done()):
+            return
+        self._durable, self._looking = await looking, None
+        if self._durable:
+            yield SessionNamed(self._named, durable=True)
+
+    async def _settled(self) -> AsyncIterator[Event]:
+        """Before the turn is said to have ended it is known whether its session can be found again."""
+        async for event in self._sighted(wait=True):
+            yield event
+        if not self._durable and self._named is not None:
+            self._looking = asyncio.create_task(self._look(self._named))
+            async for event in self._sighted(wait=True):
+                yield event
+
+    def _failure(self, words: str) -> Failed | None:
+        status = self._program.returncode
+        if status == 0:
+            return None
+        said = self._redactor.text(words) or "it said nothing"
+        if status is None or status < 0:
+            return Failed(ErrorCode.PROGRAM_ENDED, f"The program was ended from outside: {said}.", retryable=True)
+        # An exit status is the program's own matter: whether another try is worth it, nobody can tell.
+        return Failed(ErrorCode.UNKNOWN, f"The program ended with status {status}: {said}.", retryable=False)
+
+    def _ending(self, failed: Failed | None, reply: str) -> Iterator[Event]:
+        if self.interrupted:
+            yield Done(Ending.INTERRUPTED, reply)
+        elif failed is not None:
+            yield failed
+            yield Done(Ending.FAILED, reply)
+        else:
+            yield Done(Ending.COMPLETED, reply)
+
+    async def stop(self) -> None:
+        self.interrupted = True
+        await self._program.end(self._deadlines.close)

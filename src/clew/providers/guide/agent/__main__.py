@@ -1,0 +1,9 @@
+"""Start the guide on standard input and output."""
+
+import asyncio
+
+from clew.providers.guide.agent.desk import Desk
+from clew.providers.guide.home import home_of
+
+if __name__ == "__main__":
+    asyncio.run(Desk(home_of()).serve())

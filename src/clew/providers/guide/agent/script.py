@@ -1,0 +1,85 @@
+"""What a prompt tells the guide to do. Each of these stands on a line of its own:
+
+    RUN: <command>          run it in a shell
+    WRITE: <path> <text>    write a file
+    SAY: <text>             answer with this
+    THINK: <text>           think this first
+    PLAN: <step>; <step>    show these steps
+    SLOW: <seconds>         take that long to answer
+    HANG                    begin to answer, then never go on
+    CUT                     begin to answer, then end as in a crash
+    FAIL: <status> [<when>] fail as a model would with that status of HTTP; <when> is the second a usage limit ends
+
+Any other prompt is answered with a few friendly words.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+_LINE = re.compile(r"^(?P<word>RUN|WRITE|SAY|THINK|PLAN|SLOW|FAIL):[ \t]*(?P<rest>.*?)[ \t]*$", re.MULTILINE)
+_ALONE = re.compile(r"^(?P<word>HANG|CUT)[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Step:
+    """`file` is set where a file is written, and `text` is a command otherwise."""
+
+    text: str
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class Script:
+    steps: tuple[Step, ...] = ()
+    say: str | None = None
+    think: str = ""
+    plan: tuple[str, ...] = ()
+    seconds: float = 0.0
+    fail: tuple[int, ...] = ()
+    ends: str = ""
+
+
+def follow(prompt: str) -> Script:
+    lines = [(found["word"], found["rest"]) for found in _LINE.finditer(prompt)]
+    told, alone = dict(lines), _ALONE.search(prompt)
+    return Script(
+        steps=tuple(_step(word, rest) for word, rest in lines if word in ("RUN", "WRITE")),
+        say=told.get("SAY"),
+        think=told.get("THINK", ""),
+        plan=tuple(step.strip() for step in told.get("PLAN", "").split(";") if step.strip()),
+        seconds=_number(told.get("SLOW", "")),
+        fail=tuple(int(word) for word in told.get("FAIL", "").split() if word.isdigit()),
+        ends=alone["word"] if alone else "",
+    )
+
+
+def answer(prompts: list[str], directory: str, mode: str, outputs: list[str]) -> str:
+    """A friendly word, and the line that proves which history the guide has before it."""
+    first, last = (json.dumps(text[:60], ensure_ascii=False) for text in (prompts[0], prompts[-1]))
+    saw = f"SAW users={len(prompts)} first={first} last={last}"
+    if outputs:
+        return f"TOOL SAID: {outputs[-1].strip()[-600:]}\n{saw}"
+    return (
+        "I am the guide: I follow a script, so Clew can be tried without an account.\n"
+        f"I work in {directory}, in the mode {mode}; this is prompt {len(prompts)} of our conversation.\n"
+        "Tell me `RUN: ls`, `WRITE: notes.txt hello`, `THINK: why`, `SLOW: 5` or `SAY: done`, each on its own line.\n"
+        f"{saw}"
+    )
+
+
+def pieces(text: str, count: int = 10) -> list[str]:
+    size = max(1, -(-len(text) // count))
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def _step(word: str, rest: str) -> Step:
+    first, _, after = rest.partition(" ")
+    return Step(rest) if word == "RUN" else Step(after, first)
+
+
+def _number(text: str) -> float:
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,109 @@
+"""One turn of the guide: what it is told, one thing after the other, and then the answer."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable
+
+from clew.providers.guide.agent.script import Script, Step, answer, follow, pieces
+from clew.providers.guide.agent.tools import do, verdict
+from clew.providers.guide.agent.wire import INTERNAL, CallError, Json, Wire
+from clew.providers.guide.memory import Session
+
+_OPTIONS = [
+    {"optionId": "allow", "name": "Allow", "kind": "allow_once"},
+    {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+]
+
+
+class Playing:
+    """`said` is the answer so far."""
+
+    def __init__(self, wire: Wire, session: Session, mode: str) -> None:
+        self._wire, self._session, self._mode = wire, session, mode
+        self.said = ""
+
+    async def play(self, prompt: str) -> None:
+        script = follow(prompt)
+        if script.think:
+            self._update("agent_thought_chunk", content=_text(script.think))
+        if script.plan:
+            entries = [{"content": step, "priority": "medium", "status": "pending"} for step in script.plan]
+            self._update("plan", entries=entries)
+        if script.fail:
+            raise CallError(INTERNAL, f"The model failed with {script.fail[0]}.", _fault(script.fail))
+        outputs = [await self._tool(step) for step in script.steps]
+        if script.ends:
+            await self._break_off(script.ends)
+        prompts = [turn.prompt for turn in self._session.turns]
+        await self._say(script, script.say or answer(prompts, self._session.directory, self._mode, outputs))
+
+    async def _say(self, script: Script, text: str) -> None:
+        parts = pieces(text)
+        for part in parts:
+            self._chunk(part)
+            await asyncio.sleep(script.seconds / len(parts))
+
+    async def _break_off(self, how: str) -> None:
+        self._chunk("Beginning")
+        if how == "CUT":
+            os._exit(1)
+        await asyncio.Event().wait()
+
+    async def _tool(self, step: Step) -> str:
+        call = self._call(step)
+        self._update("tool_call", **call, status="pending")
+        id_, allowed = call["toolCallId"], verdict(self._mode, step, self._session.directory)
+        if allowed is None:
+            allowed = await self._asked(call)
+        if allowed:
+            self._update("tool_call_update", toolCallId=id_, status="in_progress")
+            ok, output = await do(step, self._session.directory)
+        else:
+            ok, output = False, f"This was not allowed in the mode {self._mode}."
+        content = [{"type": "content", "content": _text(output)}]
+        self._update("tool_call_update", toolCallId=id_, status="completed" if ok else "failed", content=content)
+        return output
+
+    def _call(self, step: Step) -> Json:
+        id_ = f"call_{secrets.token_hex(8)}"
+        if step.file is None:
+            return {"toolCallId": id_, "title": step.text, "kind": "execute", "rawInput": {"command": step.text}}
+        places = [{"path": os.path.join(self._session.directory, step.file)}]  # noqa: PTH118 - as text, for the wire
+        given = {"file": step.file, "text": step.text}
+        return {
+            "toolCallId": id_,
+            "title": f"Write {step.file}",
+            "kind": "edit",
+            "locations": places,
+            "rawInput": given,
+        }
+
+    async def _asked(self, call: Json) -> bool:
+        said = {"sessionId": self._session.id, "toolCall": call, "options": _OPTIONS}
+        outcome = (await self._wire.ask("session/request_permission", said)).get("outcome") or {}
+        return outcome.get("outcome") == "selected" and outcome.get("optionId") == "allow"
+
+    def _chunk(self, text: str) -> None:
+        self.said += text
+        self._update("agent_message_chunk", content=_text(text))
+
+    def _update(self, kind: str, /, **said: object) -> None:
+        self._wire.tell("session/update", {"sessionId": self._session.id, "update": {"sessionUpdate": kind, **said}})
+
+
+def played_back(session: Session, tell: Callable[[Json], None]) -> None:
+    """The history of a session, as it is told to who loads it."""
+    for turn in session.turns:
+        for kind, text in (("user_message_chunk", turn.prompt), ("agent_message_chunk", turn.reply)):
+            if text:
+                tell({"sessionId": session.id, "update": {"sessionUpdate": kind, "content": _text(text)}})
+
+
+def _fault(numbers: tuple[int, ...]) -> Json:
+    status, *when = numbers
+    return {"status": status, **({"resetAt": when[0]} if when else {})}
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}

@@ -1,0 +1,86 @@
+"""JSON-RPC 2.0 over lines: calls in both directions, each answered once."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+Json = dict[str, Any]
+
+INVALID = -32602
+NO_METHOD = -32601
+INTERNAL = -32603
+NOT_FOUND = -32002
+
+
+class CallError(Exception):
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+
+
+class Wire:
+    """`handle` answers a call; `hear` takes what needs no answer."""
+
+    def __init__(self, handle: Callable[[str, Json], Awaitable[Json]], hear: Callable[[str, Json], None]) -> None:
+        self._handle, self._hear = handle, hear
+        self._waiting: dict[int, asyncio.Future[Json]] = {}
+        self._last = 0
+        self._going: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Until the other side closes."""
+        # By a thread, as not every input can be waited for: a file cannot.
+        while line := await asyncio.to_thread(sys.stdin.buffer.readline):
+            self._take(line)
+        for task in self._going:
+            task.cancel()
+        await asyncio.gather(*self._going, return_exceptions=True)
+
+    def tell(self, method: str, said: Json) -> None:
+        _send({"method": method, "params": said})
+
+    async def ask(self, method: str, said: Json) -> Json:
+        self._last += 1
+        number = self._last
+        answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        _send({"id": number, "method": method, "params": said})
+        try:
+            return await answer
+        finally:
+            del self._waiting[number]
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            _send({"id": None, "error": {"code": -32700, "message": "This is no JSON."}})
+            return
+        method, number, said = message.get("method"), message.get("id"), message.get("params") or {}
+        if method is None:
+            answer = self._waiting.get(number)
+            if answer is not None and not answer.done():
+                answer.set_result(message.get("result") or {})
+        elif number is None:
+            self._hear(method, said)
+        else:
+            task = asyncio.create_task(self._answer(number, method, said))
+            self._going.add(task)
+            task.add_done_callback(self._going.discard)
+
+    async def _answer(self, number: object, method: str, said: Json) -> None:
+        try:
+            _send({"id": number, "result": await self._handle(method, said)})
+        except CallError as fault:
+            _send({"id": number, "error": fault.error})
+        except (KeyError, TypeError, ValueError) as fault:
+            _send({"id": number, "error": {"code": INVALID, "message": f"{method} was not understood: {fault!r}"}})
+
+
+def _send(message: Json) -> None:
+    line = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode() + b"\n"
+    while line:
+        line = line[os.write(1, line) :]

@@ -1,0 +1,139 @@
+"""The guide's memory: one JSON file for each session, always whole, and one process at a time that writes it."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+VERSION = 1
+SHAPE = r"guide_[0-9a-f]{24}"
+
+
+class Missing(Exception):
+    """There is no such session."""
+
+
+class Damaged(Exception):
+    """There is one, and it cannot be read."""
+
+
+class Busy(Exception):
+    """Another process has it open."""
+
+
+@dataclass
+class Turn:
+    """`ending` stays empty while the turn is going, and after a crash."""
+
+    prompt: str
+    told: str = ""
+    reply: str = ""
+    ending: str = ""
+
+
+@dataclass
+class Session:
+    id: str
+    directory: str
+    created: float
+    updated: float
+    turns: list[Turn] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return self.turns[0].prompt.partition("\n")[0][:60] if self.turns else ""
+
+
+def write(session: Session) -> bytes:
+    return json.dumps({"version": VERSION, **asdict(session)}, indent=1, ensure_ascii=False).encode()
+
+
+def read(data: bytes) -> Session:
+    """The session that these bytes are, or `Damaged`."""
+    try:
+        stored: dict[str, Any] = json.loads(data)
+        if stored.pop("version") != VERSION or re.fullmatch(SHAPE, stored["id"]) is None:
+            raise Damaged("it is of another version, or has no id of this agent")
+        turns = [Turn(**turn) for turn in stored.pop("turns")]
+        return Session(**stored, turns=turns)
+    except (ValueError, TypeError, KeyError, AttributeError) as fault:
+        raise Damaged(str(fault)) from fault
+
+
+class Memory:
+    def __init__(self, home: Path) -> None:
+        self._sessions = home / "sessions"
+        self._locks: dict[str, int] = {}
+
+    def path(self, id_: str) -> Path:
+        if re.fullmatch(SHAPE, id_) is None:
+            raise Missing(id_)
+        return self._sessions / f"{id_}.json"
+
+    def create(self, directory: str, turns: list[Turn]) -> Session:
+        now = time.time()
+        session = Session(f"guide_{secrets.token_hex(12)}", directory, now, now, turns)
+        self.hold(session.id)
+        self.save(session)
+        return session
+
+    def load(self, id_: str) -> Session:
+        try:
+            session = read(self.path(id_).read_bytes())
+        except FileNotFoundError as fault:
+            raise Missing(id_) from fault
+        if session.id != id_:
+            raise Damaged(f"the file of {id_} holds {session.id}")
+        return session
+
+    def save(self, session: Session) -> None:
+        """Whole or not at all, and on the disk before anybody hears of it."""
+        self._sessions.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self.path(session.id)
+        beside = path.with_suffix(f".{os.getpid()}.part")
+        with beside.open("wb") as file:
+            file.write(write(session))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+
+    def all(self) -> list[Session]:
+        """Newest first; what cannot be read is passed over."""
+        found = []
+        for path in self._sessions.glob("*.json"):
+            with contextlib.suppress(Damaged, OSError):
+                found.append(read(path.read_bytes()))
+        return sorted(found, key=lambda session: session.updated, reverse=True)
+
+    def delete(self, id_: str) -> None:
+        self.path(id_).unlink(missing_ok=True)
+        self.release(id_)
+        self._lock(id_).unlink(missing_ok=True)
+
+    def hold(self, id_: str) -> None:
+        """Keep others from writing it until it is released, or this process ends."""
+        if id_ in self._locks:
+            return
+        lock = self._lock(id_)
+        lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as fault:
+            os.close(file)
+            raise Busy(id_) from fault
+        self._locks[id_] = file
+
+    def release(self, id_: str) -> None:
+        file = self._locks.pop(id_, None)
+        if file is not None:
+            os.close(file)
+
+    def _lock(self, id_: str) -> Path:
+        return self.path(id_).parent.parent / "locks" / id_

@@ -1,0 +1,236 @@
+"""Carrying sessions of the real program: into other directories and other homes, and back."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.kernel import Cursor, Directory, ProbeKind
+from clew.ports.events import Ending
+from clew.ports.provider import OpenSpec, Provider
+from clew.programs.archive import contents_of, join, pack, unpack
+from clew.programs.faults import BadArchive, Refused
+from tests.providers.agents import Agents
+from tests.providers.claude.kit import ASK, EDIT, FULL, READ, Place, begun, call, run, turn
+from tests.providers.loopback.server import Model
+
+FORMATS = frozenset({"claude-jsonl-1"})
+
+
+@pytest.fixture
+def place(tmp_path: Path, model: Model, agents: Agents) -> Place:
+    return Place.at(tmp_path / "a", model, agents)
+
+
+@pytest.fixture
+def other(tmp_path: Path, model: Model, agents: Agents) -> Place:
+    return Place.at(tmp_path / "b", model, agents)
+
+
+def history(model: Model, *places: Place) -> list[Any]:
+    """What the model was sent last, block by block, but for where homes and directories are."""
+    text = json.dumps(model.work[-1].body["messages"])
+    for each in places:
+        text = text.replace(str(each.root), "PLACE")
+    blocks: list[Any] = []
+    for message in json.loads(text):
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        # Where the cache is cut depends on the requests before.
+        blocks += [(message["role"], {k: v for k, v in part.items() if k != "cache_control"}) for part in parts]
+    return blocks
+
+
+async def cmp(provider: Provider, model: Model, spec: OpenSpec, *places: Place) -> list[Any]:
+    session = await provider.open(spec)
+    assert (await turn(session, "compare")).done.ending is Ending.COMPLETED
+    await session.close()
+    return history(model, *places)
+
+
+@pytest.mark.case("T01", "T03", "T06", "A01")
+def test_a_session_goes_to_another_home_and_comes_back(
+    place: Place, other: Place, model: Model, tmp_path: Path
+) -> None:
+    # A directory whose name the program cuts and hashes.
+    far = other.work("/".join(("far" * 15,) * 5))
+    out, more, back = (tmp_path / name for name in ("out.zip", "more.zip", "back.zip"))
+
+    async def away() -> tuple[Cursor, list[Any]]:
+        async with place.provider() as provider:
+            cursor = await begun(
+                provider,
+                place.work(),
+                "first\nTHINK: let me see",
+                "RUN: seq 1 20000",
+                f"WRITE: {place.work().path}/file text",
+                call("Agent", description="d", prompt="RUN: pwd", subagent_type="general-purpose"),
+                call("TaskCreate", subject="one step", description="d"),
+                mode=FULL,
+            )
+            there = await cmp(provider, model, OpenSpec(place.work(), ASK, cursor, fork=True), place, other)
+            made = await provider.archive(cursor, place.work(), out)
+            assert (made.turns, made.native_id) == (5, cursor.native_id)
+            names = {item.name.removeprefix(cursor.native_id).split("/")[0] for item in contents_of(out).items}
+            assert names == {".jsonl", "", "tasks"}, "the side thread, the long output or the list is not in"
+            return cursor, there
+
+    cursor, there = run(away())
+    place.root.rename(tmp_path / "gone")
+
+    async def abroad() -> None:
+        async with other.provider() as provider:
+            assert await provider.restore(out, far) == cursor
+            assert (await provider.probe(cursor, far)).kind is ProbeKind.FOUND_HERE
+            here = await cmp(provider, model, OpenSpec(far, ASK, cursor), place, other)
+            differ = [(one, two) for one, two in zip(there, here, strict=True) if one != two]
+            assert not differ, differ
+            print(f"{len(here)} blocks are the same")
+            # What the archive was allowed is not in force; and its list of tasks came along.
+            session = await provider.open(OpenSpec(far, READ, cursor))
+            assert session.landing.mode is READ
+            assert session.landing.turns == 6
+            await turn(session, f"RUN: touch {far.path}/forbidden")
+            assert not (Path(far.path) / "forbidden").exists()
+            assert "one step" in (await turn(session, call("TaskList"))).reply
+            await session.close()
+            # Only what was added, joined with what there was.
+            await provider.archive(cursor, far, tmp_path / "whole.zip")
+            contents, files = unpack(tmp_path / "whole.zip", "claude", FORMATS)
+            pack(more, "claude", contents.format, cursor.native_id, files, contents.facts, since=contents_of(out))
+            join(out, more, back)
+            assert more.stat().st_size < back.stat().st_size
+
+    run(abroad())
+    (tmp_path / "gone").rename(place.root)
+    other.root.rename(tmp_path / "other-gone")
+
+    async def home() -> None:
+        async with place.provider() as provider:
+            assert await provider.restore(back, place.work()) == cursor
+            session = await provider.open(OpenSpec(place.work(), EDIT, cursor))
+            assert session.landing.turns == 8
+            seen = (await turn(session, "RUN: touch at-home")).seen
+            assert (seen.users, seen.first[:5]) == (9, "first")
+            assert (Path(place.work().path) / "at-home").exists()
+
+    run(home())
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def _cut(files: dict[str, bytes], transcript: str) -> None:
+    files[transcript] = files[transcript][:-20]
+
+
+def _garbled(files: dict[str, bytes], transcript: str) -> None:
+    lines = files[transcript].split(b"\n")
+    lines[2] = lines[2][: len(lines[2]) // 2]
+    files[transcript] = b"\n".join(lines)
+
+
+def _foreign(files: dict[str, bytes], transcript: str) -> None:
+    files[transcript] = files[transcript].replace(transcript[:8].encode(), b"00000000")
+
+
+def _beside(files: dict[str, bytes], _: str) -> None:
+    files["settings.json"] = b'{"permissions": {"defaultMode": "bypassPermissions"}}'
+
+
+def _without(files: dict[str, bytes], transcript: str) -> None:
+    del files[transcript]
+
+
+def tree(root: Path) -> dict[str, str]:
+    files = (path for path in sorted(root.rglob("*")) if path.is_file())
+    return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.case("T02", "T08")
+def test_what_is_damaged_foreign_diverged_or_loaded_changes_nothing(place: Place, other: Place, tmp_path: Path) -> None:
+    out, spoilt = tmp_path / "out.zip", tmp_path / "spoilt.zip"
+    spoilers: tuple[Callable[[dict[str, bytes], str], None], ...] = (_cut, _garbled, _foreign, _beside, _without)
+
+    async def scene() -> None:
+        async with place.provider() as provider, other.provider() as abroad:
+            cursor = await begun(provider, place.work(), "first")
+            await provider.archive(cursor, place.work(), out)
+            before = tree(other.config)
+            for spoil in spoilers:
+                contents, files = unpack(out, "claude", FORMATS)
+                spoil(files, f"{cursor.native_id}.jsonl")
+                # Digests and list are right: what is wrong was so when it was packed.
+                pack(spoilt, "claude", contents.format, cursor.native_id, files, contents.facts)
+                with pytest.raises(BadArchive):
+                    await abroad.restore(spoilt, other.work())
+                assert tree(other.config) == before, spoil.__name__
+
+            live = await provider.open(OpenSpec(place.work(), EDIT, cursor))
+            with pytest.raises(Refused):
+                await provider.restore(out, place.work())
+            assert (await turn(live, "second")).seen.users == 2
+            await live.close()
+            before = tree(place.config)
+            with pytest.raises(Refused):
+                await provider.restore(out, place.work("moved"))
+            assert tree(place.config) == before
+
+            # One that says nothing any more is set aside, not deleted.
+            transcript = place.transcript(cursor)
+            transcript.write_bytes(b"\0\0\0")
+            assert (await provider.probe(cursor, place.work())).signal == "transcript-empty"
+            await provider.restore(out, place.work())
+            assert transcript.with_suffix(".jsonl.aside-1").read_bytes() == b"\0\0\0"
+            assert [each.turns for each in await provider.sessions()] == [1]
+
+    run(scene())
+
+
+@pytest.mark.case("C16", "P06")
+def test_a_fork_takes_along_what_lies_beside_and_leaves_nothing_when_called_off(place: Place) -> None:
+    elsewhere = place.work("elsewhere")
+
+    def copies(cursor: Cursor) -> list[Path]:
+        return [path for path in place.config.glob("*/*-*-*-*-*") if path.name != cursor.native_id]
+
+    async def scene() -> None:
+        async with place.provider() as provider:
+            step = call("TaskCreate", subject="one step", description="d")
+            cursor = await begun(provider, place.work(), step, "second")
+            spec = OpenSpec(elsewhere, EDIT, cursor, fork=True)
+            opening = asyncio.create_task(provider.open(spec))
+            await asyncio.sleep(0.3)
+            opening.cancel()
+            with suppress(asyncio.CancelledError):
+                await (await opening).close()
+            opening = asyncio.create_task(provider.open(spec))
+            await asyncio.sleep(0.2)
+            await provider.close()
+            with pytest.raises(Refused):
+                await opening
+            assert not place.left()
+            unused = await provider.open(spec)
+            assert unused.cursor is None
+            await unused.close()
+            assert not [path for path in copies(cursor) if path.parent.name == "tasks"]
+            assert [found.cursor for found in await provider.sessions()] == [cursor]
+
+            fork = await provider.open(spec)
+            assert (fork.landing.directory, fork.landing.turns) == (elsewhere, 2)
+            assert "one step" in (await turn(fork, call("TaskList"))).reply
+            assert (await turn(fork, "RUN: pwd")).reply.startswith(f"TOOL SAID: {elsewhere.path}")
+            await fork.close()
+            assert fork.cursor is not None
+            found = await provider.probe(fork.cursor, elsewhere)
+            assert found.kind is ProbeKind.FOUND_HERE
+            listed = {each.cursor.native_id: each for each in await provider.sessions()}
+            assert listed[fork.cursor.native_id].directory == Directory(elsewhere.path)
+            assert (listed[fork.cursor.native_id].turns, listed[cursor.native_id].turns) == (4, 2)
+
+    run(scene())

@@ -1,0 +1,108 @@
+"""What is there: the native program behind a wrapper, the home, and whose account it uses."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clew.ports.provider import Settings
+from clew.programs.faults import CannotStart
+from clew.providers.codex import locating
+from clew.providers.codex.home import Home
+from tests.providers.agents import Agents
+from tests.providers.codex.kit import Lab
+
+
+@pytest.mark.case("L12")
+@pytest.mark.parametrize("how", ["linked", "by node", "native"])
+def test_the_program_behind_the_wrapper_is_found(agents: Agents, tmp_path: Path, how: str) -> None:
+    native = agents.codex.command[0]
+    (packages,) = (place for place in Path(native).parents if place.name == "node_modules")
+    wrapper = packages / "@openai" / "codex" / "bin" / "codex.js"
+    link = tmp_path / "codex"
+    link.symlink_to(wrapper)
+    given = {"linked": (str(link),), "by node": ("node", str(link)), "native": (native,)}[how]
+    if how == "linked":
+        assert os.access(wrapper, os.X_OK)
+    assert locating.program(given) == (native,)
+
+
+def test_a_wrapper_of_unknown_make_stays_itself(tmp_path: Path) -> None:
+    wrapper = tmp_path / "codex"
+    wrapper.write_text("#!/bin/sh\nexec true\n")
+    wrapper.chmod(0o755)
+    assert locating.program((str(wrapper),)) == (str(wrapper),)
+
+
+def test_no_program_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for given in ((), ("codex",), ("/nowhere/codex",)):
+        with pytest.raises(CannotStart, match="npm install"):
+            locating.program(given)
+
+
+@pytest.mark.case("R06")
+def test_what_is_there_is_told(lab: Lab) -> None:
+    async def scene() -> None:
+        found = await lab.provider().discover()
+        assert (found.installed, found.version) == (True, lab.rig.agents.codex.version)
+        assert found.home == str(lab.root())
+        assert found.account is not None
+        assert found.account.startswith("api-key:")
+        assert "dummy" not in found.account
+        assert found.models == (), "this home has a provider of its own"
+
+        def another(settings: Settings) -> Settings:
+            return replace(settings, program=("/bin/true",))
+
+        found = await lab.provider(change=another).discover()
+        assert not found.installed
+        assert "is not Codex" in found.missing
+
+    lab.play(scene())
+
+
+def test_the_models_of_its_maker_are_listed(lab: Lab) -> None:
+    async def scene() -> None:
+        root, provider = lab.root(), lab.provider()
+        (root / "config.toml").write_text("")
+        (root / "auth.json").write_text(json.dumps({"OPENAI_API_KEY": "sk-none"}))
+        found = await provider.discover()
+        assert any(model.startswith("gpt-") for model in found.models)
+
+    lab.play(scene())
+
+
+@pytest.mark.case("C23")
+@pytest.mark.parametrize(
+    ("config", "login", "environment", "account"),
+    [
+        ("", {"tokens": {"account_id": "acc-1"}, "OPENAI_API_KEY": None}, {}, "acc-1"),
+        ("", {"OPENAI_API_KEY": "one"}, {"OPENAI_API_KEY": "two"}, "api-key:7692c3ad"),
+        ("", None, {"OPENAI_API_KEY": "two"}, "api-key:3fc4ccfe"),
+        ("", None, {}, None),
+        ("not toml at all [", {}, {}, None),
+        ('model_provider = "own"\n[model_providers.own]\nenv_key = "OWN"', {}, {"OWN": "one"}, "api-key:7692c3ad"),
+        ('model_provider = "own"\n[model_providers.own]\nenv_key = "OWN"', {"OPENAI_API_KEY": "one"}, {}, None),
+    ],
+)
+def test_an_account_is_known_by_what_the_home_keeps(
+    tmp_path: Path, config: str, login: object, environment: dict[str, str], account: str | None
+) -> None:
+    (tmp_path / "config.toml").write_text(config)
+    if login is not None:
+        (tmp_path / "auth.json").write_text(json.dumps(login))
+    assert Home({"CODEX_HOME": str(tmp_path), **environment}).account == account
+
+
+def test_the_same_home_has_one_name_however_it_is_spelled(tmp_path: Path) -> None:
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / ".codex")
+    spelled = (
+        {"HOME": str(tmp_path)},
+        {"CODEX_HOME": f"{tmp_path}/x/../.codex/"},
+        {"CODEX_HOME": str(tmp_path / "link")},
+    )
+    assert len({Home(environment).root for environment in spelled}) == 1

@@ -1,0 +1,116 @@
+"""Probing: every refusal of Codex has one code, so what counts is seen on disk beside what it says."""
+
+import asyncio
+
+import pytest
+
+from clew.kernel import Cursor, NativeId, ProbeKind
+from clew.providers.codex.faults import SessionArchived, SessionBusy, SessionMissing
+from clew.providers.codex.probing import DAMAGED, MALFORMED, NO_ROLLOUT
+from tests.providers.codex.kit import Lab
+
+UNKNOWN = Cursor(1, NativeId("01a1e1d6-05fc-78b2-b1de-8f0bdb91b141"))
+
+
+@pytest.mark.case("C13", "P11")
+def test_a_session_is_missing_when_no_file_holds_it(lab: Lab) -> None:
+    async def scene() -> None:
+        provider = lab.provider()
+        cursor = await lab.begun(provider)
+        probe = await provider.probe(UNKNOWN, lab.directory())
+        assert (probe.kind, probe.signal) == (ProbeKind.MISSING, NO_ROLLOUT)
+        with pytest.raises(SessionMissing):
+            await lab.open(provider, UNKNOWN)
+        with pytest.raises(SessionMissing):
+            await lab.open(provider, UNKNOWN, fork=True)
+        # Its database still knows the thread; only the file can tell that it is gone.
+        (path,) = lab.rollouts()
+        path.unlink()
+        assert (await lab.raw("thread/read", {"threadId": cursor.native_id}))["thread"]["id"] == cursor.native_id
+        assert (await provider.probe(cursor, lab.directory())).kind is ProbeKind.MISSING
+
+    lab.play(scene())
+
+
+@pytest.mark.case("C12", "S04")
+@pytest.mark.parametrize("id_", ["not-a-uuid", "../../../etc/passwd", UNKNOWN.native_id.upper(), ""])
+def test_a_malformed_id_is_rejected_and_starts_nothing(lab: Lab, id_: str) -> None:
+    async def scene() -> None:
+        probe = await lab.provider().probe(Cursor(1, NativeId(id_)), lab.directory())
+        assert (probe.kind, probe.signal) == (ProbeKind.REJECTED, MALFORMED)
+        assert not (lab.root() / "state_5.sqlite").exists()
+
+    lab.play(scene())
+
+
+@pytest.mark.case("C14")
+def test_an_archived_session_is_neither_missing_nor_opened(lab: Lab) -> None:
+    async def scene() -> None:
+        provider = lab.provider()
+        cursor = await lab.begun(provider)
+        await lab.raw("thread/archive", {"threadId": cursor.native_id})
+        probe = await provider.probe(cursor, lab.directory())
+        assert probe.kind is ProbeKind.UNREACHABLE
+        assert "codex unarchive" in probe.detail
+        with pytest.raises(SessionArchived):
+            await lab.open(provider, cursor)
+        assert await provider.sessions() == []
+        await lab.raw("thread/unarchive", {"threadId": cursor.native_id})
+        assert (await provider.probe(cursor, lab.directory())).kind is ProbeKind.FOUND_HERE
+
+    lab.play(scene())
+
+
+@pytest.mark.case("C29", "P05")
+def test_a_session_that_another_program_has_is_busy_and_can_be_forked(lab: Lab) -> None:
+    async def scene() -> None:
+        provider = lab.provider()
+        cursor = await lab.begun(provider, "first")
+        end = await lab.holding(cursor)
+        try:
+            assert (await provider.probe(cursor, lab.directory())).kind is ProbeKind.BUSY
+            with pytest.raises(SessionBusy):
+                await lab.open(provider, cursor)
+            assert (await lab.goes_on(provider, cursor, "aside", fork=True)).seen.users == 2
+        finally:
+            await end()
+        assert (await provider.probe(cursor, lab.directory())).kind is ProbeKind.FOUND_HERE
+
+    lab.play(scene())
+
+
+@pytest.mark.case("C14")
+@pytest.mark.parametrize("spoiled", ["garbage first", "empty"])
+def test_a_file_that_codex_does_not_read_is_rejected_not_missing(lab: Lab, spoiled: str) -> None:
+    async def scene() -> None:
+        provider = lab.provider()
+        cursor = await lab.begun(provider)
+        (path,) = lab.rollouts()
+        path.write_bytes(b"" if spoiled == "empty" else b"garbage\n" + path.read_bytes())
+        # Without what its database remembers, the program must read the file.
+        for database in lab.root().glob("*.sqlite*"):
+            database.unlink()
+        probe = await provider.probe(cursor, lab.directory())
+        assert (probe.kind, probe.signal) == (ProbeKind.REJECTED, DAMAGED)
+
+    lab.play(scene())
+
+
+@pytest.mark.case("C14")
+def test_a_home_that_is_not_there_is_not_asked(lab: Lab) -> None:
+    async def scene() -> None:
+        provider = lab.provider()
+        lab.root().rename(lab.root().with_name("unmounted"))
+        assert (await provider.probe(UNKNOWN, lab.directory())).kind is ProbeKind.UNREACHABLE
+        assert not lab.root("a").with_name(".codex").joinpath("sessions").exists()
+
+    lab.play(scene())
+
+
+def test_two_first_starts_in_a_new_home_both_succeed(lab: Lab) -> None:
+    async def scene() -> None:
+        one, two = lab.provider(), lab.provider()
+        await asyncio.gather(lab.begun(one, "one"), lab.begun(two, "two"), lab.begun(one, "three"))
+        assert {found.title for found in await one.sessions()} == {"one", "two", "three"}
+
+    lab.play(scene())
