@@ -1,4 +1,4 @@
-"""A short soak: servers are killed at random moments of their work, and nothing is lost. `make soak` is the long one."""
+"""A short soak: servers are killed at random moments of their work, and nothing is lost. `make soak` is a long one."""
 
 import pytest
 

@@ -103,7 +103,9 @@ async def test_what_a_crash_left_is_ended_by_the_next_provider(stage: Stage, tmp
         provider = stage.anew(change=kept)
         session = await stage.open(provider=provider)
         assert left.wait(5) < 0
-        assert any((tmp_path / "ledger").iterdir()), "a program that runs is in the ledger"
+        turn = asyncio.create_task(stage.turn(session, stage.rig.slow(1.0)))
+        assert await eventually(lambda: any((tmp_path / "ledger").iterdir())), "a program that runs is in the ledger"
+        await turn
         await session.close()
         await provider.close()
         assert not any((tmp_path / "ledger").iterdir()), "a program that has ended is still in the ledger"

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,7 +61,9 @@ class Maker:
     def kill(self, pid: int) -> str:
         """Nobody is told, nothing is flushed. The place that is free now."""
         _, place = self.alive.pop(pid)
-        os.kill(pid, signal.SIGKILL)
+        # One that fell by itself has left a note of why, which the verdict reads.
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + 30
         while _is_there(pid):
             assert time.monotonic() < deadline, f"process {pid} outlived its end"

@@ -9,12 +9,15 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any
 
 import alembic.command  # noqa: F401 - loaded once, before the first fork
 
+from clew.store.database import Database
+from clew.store.faults import Unreachable
 from clew.store.opening import open_database
 from tests.store.soak.notes import Notes
 from tests.store.soak.scene import prepare
@@ -38,7 +41,7 @@ def _become(wanted: dict[str, Any], alive: int) -> None:
     threading.Thread(target=_end_with_maker, args=(alive,), daemon=True).start()
     noted, name = Path(wanted["noted"]), wanted["name"]
     try:
-        database = open_database(wanted["address"])
+        database = _opened(wanted["address"])
         database.write(prepare).result(60)
         Notes(noted / f"ready-{name}").write(name)
         server = Server(database, noted, name, wanted["place"], wanted["seed"], threading.Event())
@@ -47,6 +50,17 @@ def _become(wanted: dict[str, Any], alive: int) -> None:
     except BaseException:  # noqa: BLE001 - whatever it is, the verdict shall know of it
         Notes(noted / f"fault-{name}").write("start", traceback.format_exc().replace("\n", "\\n"))
     os._exit(1)
+
+
+def _opened(address: str) -> Database:
+    """Opening does not wait for a database that is away, as one whose first connection is killed seems to be: whoever
+    starts servers starts them again."""
+    for _ in range(20):
+        try:
+            return open_database(address)
+        except Unreachable:
+            time.sleep(0.05)
+    return open_database(address)
 
 
 def _end_with_maker(alive: int) -> None:

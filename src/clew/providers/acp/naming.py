@@ -1,11 +1,13 @@
-"""Which agent is meant: a preset, and what the user says of it beyond that.
+"""Which agent is meant: a preset, and what the user says of it beyond that:
 
-agent       the name of a preset: opencode, claude, codex, gemini or qwen
-missing     error codes by which it says that it has no such session, as in "-32002,-32001"
-list        "whole" when a session that is not on its list is not there
-asks        "yes" when it asks before everything that is not reading; then all four modes can be expressed
-mode.read, mode.ask, mode.edit, mode.full
-            its own mode for each of ours; a mode that is not named is not offered then
+    agent       the name of a preset: opencode, claude, codex, gemini or qwen
+    missing     error codes by which it says that it has no such session, as in "-32002,-32001"
+    list        "whole" when a session that is not on its list is not there
+    asks        "yes" when it asks before everything that is not reading; then all four modes can be expressed
+    mode.read, mode.ask, mode.edit, mode.full
+                its own mode for each of ours; a mode that is not named is not offered then
+
+Without a preset its command line is the program of the settings.
 """
 
 import os

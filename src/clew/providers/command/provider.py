@@ -71,6 +71,7 @@ class CommandProvider:
     async def open(self, spec: OpenSpec) -> LiveSession:
         mode = self._mode(spec.mode)
         self._able(spec)
+        await self._launcher.settled.ledger()
         directory = Path(spec.directory.path)
         if not directory.is_dir():
             raise CannotStart(f"{directory} is no directory.", "Make it first.")

@@ -1,16 +1,19 @@
-"""How a program is used, as its user declares it. Nothing is known of a program that was not said here:
+"""How a program is used, as its user declares it:
 
-start       arguments of a turn in a new session; {prompt} and {session} stand for both. Without {prompt} it is
-            written to the program's input, and with {session} the program takes an id that Clew has chosen
-resume      arguments of a turn in a session that is there; needs `probe`, and `session` or {session} in `start`
-session     a pattern with one group that finds the session's id in a line of the output
-probe       arguments that end with status 0 when {session} is there, and with one of `missing` when it is not
-missing     those statuses, as in "44,45"
-model       arguments that choose {model}
-version     arguments that make it tell its version
-id          the shape of a session's id, as a pattern
-mode.read, mode.ask, mode.edit, mode.full
-            arguments by which it keeps to that mode; without any it can do what it likes, and that is full
+    start       arguments of a turn in a new session; {prompt} and {session} stand for both. Without {prompt} it is
+                written to the program's input, and with {session} the program takes an id that Clew has chosen.
+                The arguments for mode and model go where the word {options} stands, or else to the end
+    resume      arguments of a turn in a session that is there; needs `probe`, and `session` or {session} in `start`
+    session     a pattern with one group that finds the session's id in a line of the output
+    probe       arguments that end with status 0 when {session} is there, and with one of `missing` when it is not
+    missing     those statuses, as in "44,45"
+    model       arguments that choose {model}
+    version     arguments that make it tell its version
+    id          the shape of a session's id, as a pattern
+    mode.read, mode.ask, mode.edit, mode.full
+                arguments by which it keeps to that mode; without any it can do what it likes, and that is full
+
+Nothing is known of a program that was not said here.
 """
 
 import os
@@ -23,7 +26,7 @@ from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
 from clew.programs.faults import Refused
 
-PROMPT, SESSION, MODEL = "{prompt}", "{session}", "{model}"
+PROMPT, SESSION, MODEL, OPTIONS = "{prompt}", "{session}", "{model}", "{options}"
 _KNOWN = ("start", "resume", "session", "probe", "missing", "model", "version", "id")
 _MODES = {f"mode.{mode}": mode for mode in PermissionMode}
 _SHAPE = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}"
@@ -88,6 +91,13 @@ def filled(arguments: Arguments, values: Mapping[str, str]) -> Arguments:
     for name, value in values.items():
         arguments = tuple(word.replace(name, value) for word in arguments)
     return arguments
+
+
+def with_options(template: Arguments, options: Arguments) -> Arguments:
+    if OPTIONS not in template:
+        return (*template, *options)
+    at = template.index(OPTIONS)
+    return (*template[:at], *options, *template[at + 1 :])
 
 
 def _words(text: str) -> Arguments:

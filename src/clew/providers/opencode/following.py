@@ -23,8 +23,9 @@ class Retry:
 class Following:
     """Only the session's own words count. Of the sessions of its subagents, what they ask and use."""
 
-    def __init__(self, id_: str, redactor: Redactor, asking: Asking) -> None:
-        self._id, self._redactor, self._asking = id_, redactor, asking
+    def __init__(self, id_: str, redactor: Redactor, asking: Asking, known: set[str]) -> None:
+        """`known` are the messages of earlier turns; what comes late of those is not this turn's. It grows."""
+        self._id, self._redactor, self._asking, self._known = id_, redactor, asking, known
         self._family = {id_}
         self._said: dict[str, dict[str, str]] = {}
         self._completed: dict[str, bool] = {}
@@ -89,7 +90,9 @@ class Following:
             case "message.part.delta":
                 yield from self._delta(about)
             case "todo.updated":
-                steps = ((str(each.get("content", "")), str(each.get("status", ""))) for each in about.get("todos") or ())
+                steps = (
+                    (str(each.get("content", "")), str(each.get("status", ""))) for each in about.get("todos") or ()
+                )
                 shown = self._redactor.text
                 yield PlanChanged(tuple((shown(step), state) for step, state in steps), raw=self._raw(about))
             case _:
@@ -119,17 +122,19 @@ class Following:
     def _status(self, status: Json) -> None:
         match status.get("type"):
             case "busy":
-                self.begun, self.idle = True, False
+                self.idle = False
             case "retry":
-                self.begun = True
                 self.retry = Retry(str(status.get("message", "")), float(status.get("next", 0)) / 1000)
             case "idle":
                 self.idle = self.begun
 
     def _message(self, info: Json) -> None:
-        self.begun = True
-        if info.get("role") == "assistant":
-            id_ = str(info["id"])
+        id_ = str(info.get("id", ""))
+        if info.get("role") == "user":
+            self.begun = self.begun or id_ not in self._known
+            self._known.add(id_)
+        elif id_ in self._said or id_ not in self._known:
+            self._known.add(id_)
             self._said.setdefault(id_, {})
             self._completed[id_] = "completed" in (info.get("time") or {}) or bool(info.get("error"))
             self.error = self.error or info.get("error")
@@ -180,7 +185,9 @@ class Following:
         if id_ not in self._tools:
             self._tools[id_] = False
             command, file = given.get("command"), given.get("filePath") or given.get("path")
-            yield ToolStarted(id_, str(part.get("tool", "")), self._shown(command), self._shown(file), raw=self._raw(part))
+            yield ToolStarted(
+                id_, str(part.get("tool", "")), self._shown(command), self._shown(file), raw=self._raw(part)
+            )
         if status in _ENDED and not self._tools[id_]:
             self._tools[id_] = True
             output = state.get("output") if status == "completed" else state.get("error")

@@ -37,6 +37,7 @@ class Server:
         self._listeners: set[Listener] = set()
         self._over: str | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._clearing: asyncio.Task[None] | None = None
 
     @property
     def alive(self) -> bool:
@@ -54,10 +55,12 @@ class Server:
         self._listeners.discard(listener)
 
     async def end(self) -> None:
-        self._is_over("It was ended.")
+        self._is_over("It was ended.", by_us=True)
         for task in self._tasks:
             task.cancel()
         try:
+            if self._clearing is not None:
+                await asyncio.wait([self._clearing])
             await self._program.end(self._launch.deadlines.close)
         finally:
             shutil.rmtree(self.sessions, ignore_errors=True)
@@ -101,9 +104,13 @@ class Server:
         await self._program.wait(1.0)
         self._is_over(words)
 
-    def _is_over(self, words: str) -> None:
+    def _is_over(self, words: str, by_us: bool = False) -> None:
         if self._over is None:
             self._over = words
+            if not by_us:
+                # A server that was killed leaves its tools running.
+                ending = self._program.end(self._launch.deadlines.close, gently=False)
+                self._clearing = asyncio.create_task(ending)
             for listener in tuple(self._listeners):
                 listener.ended(words)
 
@@ -186,7 +193,6 @@ class Shared:
             await self._end()
 
     async def _end(self) -> None:
-        """With all that it started: a server that was killed leaves its tools running."""
         if self._server is not None:
             await self._server.end()
             self._server = None

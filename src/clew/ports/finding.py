@@ -1,0 +1,76 @@
+"""Finding providers: by entry point, so that anyone adds one with a package of their own and nothing else."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+
+from clew.ports.fault import Fault
+from clew.ports.provider import Provider, Settings
+
+GROUP = "clew.providers"
+
+Make = Callable[[Settings], Provider]
+
+
+class BrokenProvider(Fault):
+    code = "provider:broken"
+
+
+class UnknownProvider(Fault):
+    code = "provider:unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    """What was found. One that is broken is named with its fault and stops no other."""
+
+    makers: Mapping[str, Make]
+    broken: Mapping[str, BrokenProvider]
+
+    def make(self, name: str, settings: Settings) -> Provider:
+        if name in self.broken:
+            raise self.broken[name]
+        if name not in self.makers:
+            raise UnknownProvider(
+                f"There is no provider {name}.", f"There are {', '.join(sorted(self.makers)) or 'none'}."
+            )
+        return self.makers[name](settings)
+
+
+def find_providers() -> Providers:
+    """Every provider that is installed. What a provider needs is imported when it is found, so call this once."""
+    makers: dict[str, Make] = {}
+    broken: dict[str, BrokenProvider] = {}
+    for point in sorted(entry_points(group=GROUP), key=_rank):
+        if point.name in makers:
+            broken[f"{point.name} of {_package(point)}"] = BrokenProvider(
+                f"Two packages offer a provider {point.name}; that of {_package(point)} is not used.",
+                "Remove one of them.",
+            )
+            continue
+        try:
+            found = point.load()
+        except Exception as fault:  # noqa: BLE001 - whatever a stranger's package does when it is imported
+            broken[point.name] = _broken(point, f"{type(fault).__name__}: {fault}")
+            continue
+        if callable(found):
+            makers[point.name] = found
+        else:
+            broken[point.name] = _broken(point, f"{point.value} is no function")
+    return Providers(makers, broken)
+
+
+def _rank(point: EntryPoint) -> tuple[str, bool, str]:
+    """Of two with one name Clew's own counts, whatever order they were installed in."""
+    package = _package(point)
+    return point.name, package != "clew", package
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else "an unknown package"
+
+
+def _broken(point: EntryPoint, why: str) -> BrokenProvider:
+    return BrokenProvider(
+        f"The provider {point.name} of {_package(point)} cannot be used: {why}.", "Install it again, or remove it."
+    )
