@@ -177,11 +177,9 @@ def test_an_id_that_another_thread_holds_is_refused_and_stays_there(daemon: Daem
     # Nothing of that report was kept, and the run goes on without it.
     assert daemon.run(other.run).state == "claimed"
     assert daemon.prompt(other, "n-2").may_prompt
-    # An end cannot be refused: the run has ended, its words say so, and the session stays where it is.
-    ended = daemon.finish(other, pin=pin_of(other.plan, "n-1"))
-    assert ended.taken
-    assert "Session n-1 belongs to thread issue-7" in ended.words
-    assert [row.lane_id for row in daemon.rows(sessions) if row.native_id == "n-1"] == [order.lane]
+    with pytest.raises(SessionHeld):
+        daemon.finish(other, pin=pin_of(other.plan, "n-1"))
+    assert daemon.finish(other).taken
 
 
 @pytest.mark.case("S03")

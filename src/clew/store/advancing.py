@@ -136,7 +136,8 @@ def _at_most_all(dialect: str) -> ColumnElement[Any]:
         .where(lane.c.id == runs.c.lane_id)
         .scalar_subquery()
     )
-    return lesser(dialect, bindparam("told", type_=runs.c.told.type), all_of_it)
+    told = bindparam("told", type_=runs.c.told.type)
+    return case((told.is_(None), runs.c.told), else_=lesser(dialect, told, all_of_it))
 
 
 def _unless_none(column: Column[Any]) -> ColumnElement[Any]:

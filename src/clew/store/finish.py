@@ -35,7 +35,6 @@ from clew.kernel import RuleReason as Why
 from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.database import LostRace
-from clew.store.faults import SessionHeld
 from clew.store.journal import Said, append
 from clew.store.pinning import NewSession, pin_session
 from clew.store.refusing import why_refused
@@ -95,7 +94,8 @@ _EVENTS: Mapping[type, RunEvent] = {
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """How a run ended. A session that was not pinned before is pinned with it."""
+    """How a run ended. A session that was not pinned before is pinned with it; one that another lane holds is refused
+    with the whole report, which then comes again without it."""
 
     run: RunId
     attempt: int
@@ -135,11 +135,7 @@ def finish(connection: Connection, said: Finish) -> Finished:
     if row is None:
         return _too_late(connection, said, event)
     if said.pin is not None:
-        try:
-            row = {**row, "session_id": pin_session(connection, row, said.pin).session, "pinned": 1}
-        except SessionHeld as fault:
-            # The session is another lane's and stays there; the run has ended all the same.
-            row = {**row, "words": f"{row['words']} {fault.words}"}
+        row = {**row, "session_id": pin_session(connection, row, said.pin).session, "pinned": 1}
     match said.end:
         case Completed():
             return _completed(connection, row, said.end)
@@ -184,7 +180,7 @@ def _was_taken(end: End, row: Row) -> bool:
             return row["outcome"] in (RunOutcome.GAVE_UP.code, RunOutcome.RETRYING.code)
         case Stopped():
             # A run that was told to stop ends for the reason it was told.
-            return row["outcome"] in (row["stop_code"], RunOutcome.STOPPED.code)
+            return row["ended_at"] is not None and row["outcome"] in (row["stop_code"], RunOutcome.STOPPED.code)
         case Completed():
             return bool(row["outcome"] == RunOutcome.ANSWERED.code)
 

@@ -27,6 +27,7 @@ from clew.kernel import (
     SessionEvent,
     SessionState,
     ThreadId,
+    WaitsFor,
     Wake,
     WakeEvent,
     WakeId,
@@ -213,6 +214,7 @@ class Model:
             self.runs.append(ARun(next(self.numbers), lane, agent, runtime, parked=parked, tries=tries))
         elif run.state is RunState.QUEUED:
             run.parked, run.hold = run.parked and parked, ""
+            run.runtime, run.tries = self.moved.get(lane, run.runtime), min(run.tries, tries)
 
     def advance(
         self, run: ARun, attempt: int, events: Iterable[RunEvent], outcome: str | None = None, words: str | None = None
@@ -294,6 +296,10 @@ class Model:
             self.lose(run, FailureKind.INTERRUPTED, None, why)
         else:
             self.let_go(run, WakeEvent.RELEASE)
+        if run.state is RunState.QUEUED and run.attempt >= RETRIES.max_tries:
+            run.hold = WaitsFor.PERSON.value
+        elif run.state is RunState.QUEUED and run.attempt > 1:
+            run.hold, run.parked = WaitsFor.ANOTHER_TRY.value, True
 
     def happens(self, session: ASession | None, event: SessionEvent) -> None:
         if session is not None:

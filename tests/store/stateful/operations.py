@@ -31,6 +31,7 @@ from clew.kernel import (
     ThreadId,
     TickFacts,
     TickVerdict,
+    WaitsFor,
     WakeEvent,
     WakeId,
     WakeReason,
@@ -100,8 +101,9 @@ class Accept:
             ),
             None,
         )
-        if before is not None and model.lanes[before.lane][1] != thread:
-            demand(answer == "store:key-conflict", "a key of another thread was taken", answer)
+        lane = lane_id(asked.agent, thread)
+        if before is not None and before.lane != lane:
+            demand(answer == "store:key-conflict", "a key of another lane was taken", answer)
             return
         demand(isinstance(answer, Accepted), "it was not accepted", answer)
         if before is not None:
@@ -110,7 +112,6 @@ class Accept:
             return
         demand(not answer.repeated, "a new request was taken for an old one", answer)
         state = AgentState.PAUSED if asked.agent in model.paused else AgentState.ACTIVE
-        lane = lane_id(asked.agent, thread)
         busy = model.busy(lane)
         at_door = Request(asked.agent, asked.reason, asked.origin, 0.0, state, lane_busy=busy)
         admission = admit(at_door, NO_FLOOD)
@@ -318,11 +319,7 @@ class End:
         run = model.run(said.run)
         assert run is not None
         event, outcome = _ENDS[type(end)]
-        trial = replace(run)
-        refused = model.advance(trial, said.attempt, [event])
-        if refused is None and said.pin is not None and pin_is_refused(model, trial, said.pin.cursor.native_id):
-            demand(answer == HELD_ELSEWHERE, "a session of another lane was taken", answer)
-            return
+        refused = model.advance(replace(run), said.attempt, [event])
         demand(not isinstance(answer, str), "the end was not taken", answer)
         if refused is not None:
             demand(answer.state is run.state, "it was told another state", answer, run)
@@ -334,6 +331,7 @@ class End:
         model.advance(run, said.attempt, [event], outcome.code, outcome.fill(why=why))
         demand(answer.taken and answer.state is run.state, "another end", answer, run)
         if said.pin is not None:
+            # A session that another lane has stays there; the run has ended all the same.
             model.pin(run, said.pin.cursor.native_id)
         self._follow(model, run, answer, alone)
 
@@ -363,10 +361,10 @@ class End:
                 redo = answer.retry is not None and answer.retry.redo is choice.redo
                 demand(redo, "another choice", answer, choice)
             case Returned() as end:
+                waits = WaitsFor.ANOTHER_TRY if model.pending(run.lane) else end.waits_for
                 model.let_go(run, WakeEvent.RELEASE)
                 if run.state is RunState.QUEUED:
-                    run.hold, run.parked = end.waits_for.value, end.waits_for.value != "person"
-                    run.words = end.why
+                    run.hold, run.parked = waits.value, waits is not WaitsFor.PERSON
             case Stopped():
                 model.let_go(run, WakeEvent.CANCEL)
 
