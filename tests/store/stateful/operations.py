@@ -319,7 +319,11 @@ class End:
         run = model.run(said.run)
         assert run is not None
         event, outcome = _ENDS[type(end)]
-        refused = model.advance(replace(run), said.attempt, [event])
+        trial = replace(run)
+        refused = model.advance(trial, said.attempt, [event])
+        if refused is None and said.pin is not None and pin_is_refused(model, trial, said.pin.cursor.native_id):
+            demand(answer == HELD_ELSEWHERE, "a session of another lane was taken", answer)
+            return
         demand(not isinstance(answer, str), "the end was not taken", answer)
         if refused is not None:
             demand(answer.state is run.state, "it was told another state", answer, run)
@@ -331,7 +335,6 @@ class End:
         model.advance(run, said.attempt, [event], outcome.code, outcome.fill(why=why))
         demand(answer.taken and answer.state is run.state, "another end", answer, run)
         if said.pin is not None:
-            # A session that another lane has stays there; the run has ended all the same.
             model.pin(run, said.pin.cursor.native_id)
         self._follow(model, run, answer, alone)
 
