@@ -79,13 +79,16 @@ def pack(
         parts[name] = data[start:]
     contents = Contents(provider, format_, native_id, tuple(items), facts)
     beside = into.with_name(into.name + ".part")
-    with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-        archive.writestr(_LIST, json.dumps(_to_json(contents), sort_keys=True))
-        for name, data in parts.items():
-            archive.writestr(name, data)
-    with beside.open("rb") as written:
-        os.fsync(written.fileno())
-    beside.replace(into)
+    try:
+        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+            archive.writestr(_LIST, json.dumps(_to_json(contents), sort_keys=True))
+            for name, data in parts.items():
+                archive.writestr(name, data)
+        with beside.open("rb") as written:
+            os.fsync(written.fileno())
+        beside.replace(into)
+    finally:
+        beside.unlink(missing_ok=True)
     return file_digest(into)
 
 

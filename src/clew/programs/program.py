@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -75,11 +76,15 @@ class Program:
             yield line.rstrip(b"\r\n")
 
     async def wait(self, seconds: float) -> int | None:
-        """Its exit status, or None when it still runs by then."""
-        try:
-            return await asyncio.wait_for(self._process.wait(), seconds)
-        except TimeoutError:
-            return None
+        """Its exit status, or None when it still runs by then.
+
+        Looked at, not waited for: the library waits for its pipes, too, and what it left running may hold those.
+        """
+        deadline, pause = time.monotonic() + seconds, 0.001
+        while self._process.returncode is None and time.monotonic() < deadline:
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 0.05)
+        return self._process.returncode
 
     async def parting(self, seconds: float) -> str:
         """Its last words once it has closed its output: what it wrote to its error stream may still be on the way."""
@@ -97,8 +102,8 @@ class Program:
                 self._signal(signal.SIGTERM)
                 await self.wait(seconds)
             self._signal(signal.SIGKILL)
-            await self.wait(seconds)
             await asyncio.to_thread(end_marked, [self._mark.mark])
+            await self.wait(seconds)
             # A grandchild may hold the pipe open; it has just been ended, so this does not wait for long.
             await asyncio.wait([self._reading], timeout=seconds)
         except asyncio.CancelledError:
@@ -140,10 +145,13 @@ class _Marked:
 async def start(
     command: Sequence[str], directory: Path, environment: Mapping[str, str], ledger: Ledger | None = None
 ) -> Program:
-    """Start a program in a directory and a process group of its own. Its environment is what is passed, and no more."""
+    """Start a program in a directory and a process group of its own. Its environment is what is passed, and no more.
+
+    Called off meanwhile, it comes back when what was started has ended.
+    """
     mark = _Marked(ledger)
-    try:
-        process = await asyncio.create_subprocess_exec(
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(
             *command,
             cwd=directory,
             env={**environment, **mark.mark.environment},
@@ -153,10 +161,13 @@ async def start(
             start_new_session=True,
             limit=LONGEST_LINE,
         )
+    )
+    try:
+        # Shielded: the library waits for ever when it is called off before all pipes are there.
+        process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # Its process has been ended; what that had started by then has not.
-        end_marked([mark.mark])
-        mark.leave()
+        starting.add_done_callback(lambda done: _undo(done, mark))
+        await asyncio.wait([starting])
         raise
     except OSError as fault:
         mark.leave()
@@ -166,3 +177,10 @@ async def start(
             "Check that the program is installed and the directory exists.",
         ) from fault
     return Program(process, mark)
+
+
+def _undo(starting: "asyncio.Task[asyncio.subprocess.Process]", mark: _Marked) -> None:
+    """End at once what nobody waits for any more."""
+    if not starting.cancelled() and starting.exception() is None:
+        end_marked([mark.mark])
+    mark.leave()

@@ -27,7 +27,7 @@ def place(tmp_path: Path, model: Model, agents: Agents) -> Place:
     return Place.at(tmp_path / "a", model, agents)
 
 
-@pytest.mark.case("S13", "W12")
+@pytest.mark.case("S13")
 def test_what_the_agent_begins_by_itself_waits_for_a_turn_and_is_not_taken_for_it(place: Place, model: Model) -> None:
     async def scene() -> None:
         async with place.provider() as provider:
@@ -42,6 +42,14 @@ def test_what_the_agent_begins_by_itself_waits_for_a_turn_and_is_not_taken_for_i
             # The slash is the user's text, and no command of the program.
             assert turned.seen.last == "/mine: what now?"
             assert len([event for event in turned.of(Text) if event.final]) == 1
+
+            # What it wanted to begin when it was allowed more is not begun when it is allowed less.
+            await turn(session, in_background)
+            await asyncio.sleep(1.0)
+            assert await session.set_mode(READ) is READ
+            turned = await turn(session, "RUN: touch later")
+            assert (turned.done.ending, turned.seen.last) == (Ending.COMPLETED, "RUN: touch later")
+            assert not list(Path(place.work().path).iterdir())
 
     run(scene())
 

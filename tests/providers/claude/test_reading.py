@@ -63,7 +63,8 @@ def test_only_what_a_person_asked_counts_as_a_turn(tmp_path: Path) -> None:
     )
     summary = summary_of(path)
     assert (summary.turns, summary.directory, summary.title, summary.talks) == (2, "/w/a", "first", True)
-    path.write_bytes(path.read_bytes() + json.dumps(line("ai-title", aiTitle="A  title")).encode() + b"\n")
+    title = json.dumps(line("ai-title", aiTitle="A  title"), separators=(",", ":"))
+    path.write_bytes(path.read_bytes() + title.encode() + b"\n")
     assert summary_of(path).title == "A title"
 
 

@@ -11,6 +11,7 @@ from tests.providers.rig import SECRET, Rig
 class ClaudeRig(Rig):
     name = "claude"
     real = True
+    brief = True
     other_model = "loopback-2"
 
     def settings(self, home: str) -> Settings:

@@ -152,8 +152,7 @@ class AcpProvider:
             await self._end(connection)
 
     async def _connect(self, directory: Path, spec: OpenSpec | None = None) -> Connection:
-        if self._closed:
-            raise Refused("The provider is closed.", "Make a new one.")
+        self._must_be_open()
         if not self._command:
             raise CannotStart(f"It is not known how {self._name} is started.", self._agent.hint)
         settings, own = self._settings, {} if spec is None else spec.environment
@@ -161,9 +160,19 @@ class AcpProvider:
         ledger = await self._settled()
         launch = Launch(self._command, environment, settings.deadlines, ledger, self._agent.hint)
         connection = await connect(launch, directory)
+        try:
+            # It may have been closed while the agent started, and what is not known by then nobody would end.
+            self._must_be_open()
+        except Refused:
+            await connection.end()
+            raise
         self._connections.add(connection)
         self._abilities = connection.abilities
         return connection
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise Refused("The provider is closed.", "Make a new one.")
 
     async def _end(self, connection: Connection) -> None:
         self._connections.discard(connection)

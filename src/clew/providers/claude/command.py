@@ -8,6 +8,7 @@ from clew.kernel import PermissionMode
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart
+from clew.providers.claude.home import HOMES
 from clew.providers.claude.modes import WORDS, full_is_allowed
 from clew.providers.claude.way import Way
 
@@ -33,7 +34,8 @@ _DEFAULTS = {
 def environment_of(settings: Settings, spec: OpenSpec | None = None) -> dict[str, str]:
     """What the user's own environment says of a sandbox is the user's word; the rest of it is not handed on."""
     sandbox = {name: os.environ[name] for name in ("IS_SANDBOX",) if name in os.environ}
-    own: Mapping[str, str] = spec.environment if spec is not None else {}
+    # A run may have its own variables, but no other home.
+    own = {name: value for name, value in (spec.environment if spec else {}).items() if name not in HOMES}
     return environment_for(_DEFAULTS, sandbox, settings.home, settings.environment, own)
 
 

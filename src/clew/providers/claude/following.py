@@ -28,9 +28,9 @@ class Following:
             await opened.apply_mode()
             await opened.wire.prompt(turn.text, turn.id)
         except ProgramEnded as fault:
-            return list(turn.cut(ErrorCode.PROGRAM_ENDED, opened.redactor.text(fault.words)))
+            return list(turn.cut(ErrorCode.PROGRAM_ENDED, fault.words))
         except ProgramFault as fault:
-            return list(turn.cut(ErrorCode.UNKNOWN, opened.redactor.text(fault.words)))
+            return list(turn.cut(ErrorCode.UNKNOWN, fault.words))
         return []
 
     async def watch(self) -> None:
@@ -51,8 +51,8 @@ class Following:
             case Written():
                 return [named] if (named := await opened.made_durable()) is not None else []
             case Ended(words):
-                said = opened.redactor.text(words) or "it said nothing"
-                return list(turn.cut(ErrorCode.PROGRAM_ENDED, f"Claude Code ended in the middle of the turn: {said}"))
+                said = f"Claude Code ended in the middle of the turn: {words or 'it said nothing'}"
+                return list(turn.cut(ErrorCode.PROGRAM_ENDED, said))
             case Silent():
                 return await self._silent()
             case Answered(number):
@@ -79,8 +79,12 @@ class Following:
         opened, turn = self._opened, self._turn
         if message.get("isReplay") and message.get("uuid") == turn.id:
             turn.accepted = True
-        if message.get("type") == "system" and "permissionMode" in message and not turn.ending:
-            wrong = opened.wrong(message.get("session_id"), message.get("cwd"), message["permissionMode"])
+            opened.look_for_transcript()
+        if message.get("type") == "system" and "permissionMode" in message:
+            turn.stands = message
+        if turn.accepted and turn.stands is not None and not turn.ending:
+            at, turn.stands = turn.stands, None
+            wrong = opened.wrong(at.get("session_id"), at.get("cwd"), at["permissionMode"])
             if wrong is not None:
                 await self._stop(ErrorCode.UNKNOWN, wrong)
         if message.get("type") == "result":
@@ -143,7 +147,8 @@ class Following:
         opened, turn = self._opened, self._turn
         wrong = opened.wrong(at.get("session_id"), at.get("cwd"), at.get("permission_mode"))
         if at.get("prompt") == turn.text:
-            turn.accepted = True
+            # Where it said it was at a turn of its own making does not count any more.
+            turn.accepted, turn.stands = True, None
             if opened.transcript is None:
                 opened.transcript = Path(str(at.get("transcript_path")))
             if wrong is not None and not turn.ending:

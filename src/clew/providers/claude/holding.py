@@ -60,32 +60,23 @@ def holder(home: Home, transcript: Path) -> str | None:
 
 def running(home: Home, native_id: str) -> str | None:
     """The `claude` that runs with this session, by its own note."""
-    for note in sorted(home.root.glob("sessions/*.json")):
-        entry = read_note(note)
-        if entry.get("sessionId") == native_id and (owner := _owner(entry)) is not None and owner.lives:
-            return f"claude, process {owner.pid}"
-    return None
+    notes = map(note_in, sorted(home.root.glob("sessions/*.json")))
+    return next((f"claude, process {note['pid']}" for note in notes if note.get("sessionId") == native_id), None)
 
 
-def read_note(path: Path) -> dict[str, object]:
-    """What a running `claude` says of itself; empty while it says nothing."""
+def note_in(path: Path) -> dict[str, object]:
+    """What a `claude` that runs says of itself; empty while it says nothing."""
     try:
-        entry = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
+        note = orjson.loads(path.read_bytes())
+        # The note of a killed one stays behind, and its number passes to others.
+        owner = Owner.read(f"{note['pid']} {note.get('procStart', 0)}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
-    return entry if isinstance(entry, dict) else {}
+    return note if owner.lives else {}
 
 
 def _busy(transcript: Path, holder: str) -> Busy:
     return Busy(f"Session {transcript.stem} is open in {holder}.", "Close it there, or wait until it is.")
-
-
-def _owner(entry: dict[str, object]) -> Owner | None:
-    # The note of a killed one stays behind, and its number passes to others.
-    try:
-        return Owner.read(f"{entry['pid']} {entry.get('procStart', 0)}")
-    except (KeyError, ValueError):
-        return None
 
 
 def _locked(path: Path, how: int) -> Hold | None:

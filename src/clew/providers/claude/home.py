@@ -14,6 +14,9 @@ from clew.kernel import AccountId, Directory
 ID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 """A session's id: a lower-case UUID. Another name in its place is a title to the program, and may open anything."""
 
+HOMES = frozenset({"HOME", "CLAUDE_CONFIG_DIR"})
+"""The variables that say where it is."""
+
 _LONGEST_NAME = 200
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 

@@ -13,7 +13,7 @@ from clew.kernel import Directory, Landing, NativeId, PermissionMode
 from clew.ports.provider import Deadlines, OpenSpec
 from clew.programs.faults import NotUnderstood
 from clew.providers.claude import modes
-from clew.providers.claude.holding import read_note
+from clew.providers.claude.holding import note_in
 from clew.providers.claude.home import Home, account_said
 from clew.providers.claude.wire import Message, Wire
 
@@ -55,7 +55,7 @@ async def land(
 
 async def _note(path: Path, seconds: float) -> Mapping[str, object]:
     deadline = asyncio.get_running_loop().time() + seconds
-    while not {"sessionId", "cwd"} <= (note := read_note(path)).keys():
+    while not {"sessionId", "cwd"} <= (note := note_in(path)).keys():
         if asyncio.get_running_loop().time() > deadline:
             raise NotUnderstood(
                 f"Claude Code does not say which session it opened: {path} is not there.",

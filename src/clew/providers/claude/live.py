@@ -29,6 +29,7 @@ class Live:
         self._turn: Turn | None = None
         self._ended: str | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._restarting = False
         self._answering: set[asyncio.Task[None]] = set()
         self._given_up: set[str] = set()
         # Turns that it wants to begin by itself: they wait until somebody follows.
@@ -53,10 +54,7 @@ class Live:
     # ---------------------------------------------------------------- turns
 
     async def turn(self, prompt: str) -> AsyncIterator[Event]:
-        if self._closing is not None:
-            raise Refused("The session is closed.", "Open it again.")
-        if self._turn is not None:
-            raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
+        self._must_be_idle()
         turn = self._turn = Turn(literal(prompt), self._opened.telling())
         self._given_up.discard(turn.text)
         while self._waiting:
@@ -76,16 +74,17 @@ class Live:
             self._opened.asking.forget_all()
             if watching is not None:
                 watching.cancel()
-            if not turn.over:
-                # Who followed it has gone, and it does not go on without anybody.
+            if not (turn.over and turn.accepted):
+                # It may still be on its way, and does not go on without anybody.
                 self._given_up.add(turn.text)
+            if not turn.over:
                 await self.interrupt()
             self._turn = None
 
     async def _sent(self, following: Following, turn: Turn) -> list[Event]:
         if self._ended is not None:
-            said = self._opened.redactor.text(self._ended) or "it said nothing"
-            return list(turn.cut(ErrorCode.PROGRAM_ENDED, f"Claude Code has ended: {said}"))
+            said = f"Claude Code has ended: {self._ended or 'it said nothing'}"
+            return list(turn.cut(ErrorCode.PROGRAM_ENDED, said))
         return await following.send()
 
     async def interrupt(self) -> None:
@@ -122,14 +121,28 @@ class Live:
 
     async def set_model(self, model: str) -> None:
         """Started again: a model that is changed as it runs leaves three messages of its own in the history."""
-        if self._closing is not None or self._turn is not None:
-            raise Refused("The session is closed, or a turn of it is going.", "Wait for the turn's end.")
-        await self._leave()
-        await self._opened.program.end(self._opened.deadlines.close)
-        await self._opened.wire.close()
-        self._opened_as = await self._again(self, self._opened, model)
+        self._must_be_idle()
+        self._restarting = True
+        try:
+            await self._leave()
+            await self._opened.program.end(self._opened.deadlines.close)
+            await self._opened.wire.close()
+            self._opened_as = await self._again(self, self._opened, model)
+        finally:
+            self._restarting = False
         self._ended = None
         self._waiting.clear()
+        if self._closing is not None:
+            await self._opened.end()
+            raise Refused("The session was closed meanwhile.", "Open it again with that model.")
+
+    def _must_be_idle(self) -> None:
+        if self._closing is not None:
+            raise Refused("The session is closed.", "Open it again.")
+        if self._turn is not None:
+            raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
+        if self._restarting:
+            raise Refused("The session is being started again.", "Wait until it is.")
 
     async def close(self) -> None:
         if self._closing is None:

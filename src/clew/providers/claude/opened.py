@@ -12,6 +12,7 @@ from clew.programs.program import Program
 from clew.programs.secrets import Redactor
 from clew.providers.claude import holding, modes, transcript
 from clew.providers.claude.asking import Asking
+from clew.providers.claude.faults import Busy
 from clew.providers.claude.home import Home, real
 from clew.providers.claude.spending import Spent
 from clew.providers.claude.telling import Telling
@@ -67,6 +68,11 @@ class Opened:
             return f"Claude Code has the mode {word}, which is more than {self.mode}."
         return None
 
+    def look_for_transcript(self) -> None:
+        """For a program that was kept from telling where it is."""
+        if self.transcript is None:
+            self.transcript = next(iter(self.home.copies(self.native_id)), None)
+
     async def written(self, uuid: str) -> bool:
         """Wait until that line is in the transcript, for as long as that usually takes."""
         with contextlib.suppress(TimeoutError):
@@ -80,7 +86,9 @@ class Opened:
         """From now on another process could find the session; none of ours may take it."""
         if self.cursor is not None or self.transcript is None:
             return None
-        self.way.hold = await asyncio.to_thread(holding.lock, self.transcript)
+        # Nobody can have a session that has only just come to be; and if, the turn that made it still counts.
+        with contextlib.suppress(Busy, OSError):
+            self.way.hold = await asyncio.to_thread(holding.lock, self.transcript)
         self.cursor, self.way.placed = Cursor(CURSOR_VERSION, self.native_id), None
         return self.named
 

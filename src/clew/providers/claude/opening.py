@@ -1,5 +1,6 @@
 """Opening a session: what is asked is looked up and held, the program started, and its landing heard."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from clew.providers.claude.home import Home
 from clew.providers.claude.landing import land
 from clew.providers.claude.live import Live
 from clew.providers.claude.opened import Opened
+from clew.providers.claude.transcript import summary_of
 from clew.providers.claude.way import CURSOR_VERSION, Way, look_up
 from clew.providers.claude.wire import Listener, Wire
 
@@ -50,11 +52,11 @@ class _Opening:
 
     async def opened(self, listener: Listener, way: Way, mode: PermissionMode) -> Opened:
         """Start the program, and end it when it does not land where it was to."""
-        deadlines = self.settings.deadlines
+        deadlines, redactor = self.settings.deadlines, Redactor(self.environment)
         command = command_for(self.program, self.spec.model, mode, way, self.environment)
         running = await start(command, Path(self.spec.directory.path), self.environment, self.ledger)
         try:
-            wire = Wire(running, listener)
+            wire = Wire(running, listener, redactor)
             landing = await land(wire, self.home, self.spec, mode, way.turns, self.environment, deadlines)
             if landing.native_id != way.native_id:
                 words = f"Session {way.native_id} was to be opened; Claude Code is in {landing.native_id}."
@@ -62,7 +64,6 @@ class _Opening:
         except BaseException:
             await running.end(deadlines.close)
             raise
-        redactor = Redactor(self.environment)
         return Opened(
             program=running,
             wire=wire,
@@ -81,9 +82,9 @@ class _Opening:
 
     async def again(self, listener: Listener, before: Opened, model: str) -> Opened:
         """The same session, under another model. Its hold is kept all the while."""
-        turns = before.landing.turns or 0
         opening = replace(self, spec=replace(self.spec, model=model))
         way = before.way
         if before.transcript is not None and before.cursor is not None:
-            way = Way(before.native_id, before.transcript, turns, way.hold)
+            summary = await asyncio.to_thread(summary_of, before.transcript)
+            way = Way(before.native_id, before.transcript, summary.turns, way.hold)
         return await opening.opened(listener, way, before.next_mode)

@@ -1,7 +1,8 @@
 """A transcript: the file of lines in which Claude Code keeps a session. Nothing here changes one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,16 @@ class Summary:
     talks: bool
 
 
-def lines_of(data: bytes) -> Iterator[Line | None]:
-    """Each line, None where it is not one. A last line without its end is not there yet."""
+def lines_of(data: bytes, kinds: Iterable[str] = ()) -> Iterator[Line | None]:
+    """Each line, None where it is not one. A last line without its end is not there yet.
+
+    With `kinds`, lines of other kinds may be passed over: most of a long transcript need not be read.
+    """
     whole, _, _ = data.rpartition(b"\n")
+    signs = [f'"type":"{kind}"'.encode() for kind in kinds]
     for text in whole.split(b"\n") if whole else ():
+        if signs and not any(sign in text for sign in signs):
+            continue
         try:
             line = orjson.loads(text)
         except orjson.JSONDecodeError:
@@ -40,13 +47,20 @@ def lines_of(data: bytes) -> Iterator[Line | None]:
 
 
 def summary_of(path: Path) -> Summary:
+    """Read once for as long as the file stays the same."""
+    state = path.stat()
+    return _summary_of(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _summary_of(path: Path, _changed: int, _size: int) -> Summary:
     """A project's name is cut from a path and does not lead back; a line that names a path with that name does."""
     prompts: dict[str, str] = {}
     titles: dict[str, str] = {}
     first = bound = None
     talks = False
     names: dict[str, bool] = {}
-    for line in filter(None, lines_of(path.read_bytes())):
+    for line in filter(None, lines_of(path.read_bytes(), ("user", *_TITLES))):
         kind, place = line.get("type"), line.get("cwd")
         if isinstance(place, str):
             first = first or place
@@ -54,7 +68,7 @@ def summary_of(path: Path) -> Summary:
                 bound = place
         if kind in _TITLES and isinstance(line.get(_TITLES[kind]), str):
             titles[kind] = line[_TITLES[kind]]
-        talks = talks or (kind in ("user", "assistant") and isinstance(line.get("uuid"), str))
+        talks = talks or (kind == "user" and isinstance(line.get("uuid"), str))
         if (prompt := prompt_in(line)) is not None:
             # A compaction may write earlier lines once more.
             prompts[line["uuid"]] = prompt

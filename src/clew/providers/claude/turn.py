@@ -61,7 +61,7 @@ class Turn:
     """`accepted` once the program has taken this very prompt: before, it may be at a turn that it began by itself.
 
     `blocked` when it was held back at the last moment, and `stopped` says why we ended the turn, if we did. `tried` is
-    the last failure of the model after which the program tried again.
+    the last failure of the model after which the program tried again, `stands` where it last said it was.
     """
 
     text: str
@@ -74,6 +74,7 @@ class Turn:
     over: bool = False
     stopped: tuple[ErrorCode, str] | None = None
     tried: Message | None = None
+    stands: Message | None = None
 
     @property
     def ending(self) -> bool:

@@ -10,6 +10,7 @@ import orjson
 
 from clew.programs.faults import ProgramEnded, Refused, TooSlow
 from clew.programs.program import Program
+from clew.programs.secrets import Redactor
 
 Message = Mapping[str, Any]
 
@@ -30,9 +31,10 @@ class Listener(Protocol):
 
 
 class Wire:
-    def __init__(self, program: Program, listener: Listener) -> None:
-        self._program = program
-        self._listener = listener
+    """Whatever it says of a failure is told without secrets; what it tells otherwise is as it came."""
+
+    def __init__(self, program: Program, listener: Listener, redactor: Redactor) -> None:
+        self._program, self._listener, self._redactor = program, listener, redactor
         self._waiting: dict[str, asyncio.Future[Message]] = {}
         self._reading = asyncio.create_task(self._read())
 
@@ -73,7 +75,10 @@ class Wire:
         await self._send({"type": "control_response", "response": response})
 
     async def _send(self, message: Message) -> None:
-        await self._program.send(orjson.dumps(message))
+        try:
+            await self._program.send(orjson.dumps(message))
+        except ProgramEnded as fault:
+            raise ProgramEnded(self._redactor.text(fault.words), fault.remedy) from None
 
     async def _read(self) -> None:
         try:
@@ -83,7 +88,7 @@ class Wire:
             # A line beyond all measure cannot be read on from.
             pass
         finally:
-            words = await self._program.parting(_PARTING)
+            words = self._redactor.text(await self._program.parting(_PARTING))
             for answer in self._waiting.values():
                 if not answer.done():
                     answer.set_exception(ProgramEnded(f"Claude Code ended: {words or 'it said nothing'}", _AGAIN))
@@ -115,7 +120,8 @@ class Wire:
         if response.get("subtype") == "success":
             answer.set_result(response.get("response") or {})
         else:
-            answer.set_exception(Refused(f"Claude Code refused: {response.get('error')}.", "Nothing was changed."))
+            why = self._redactor.text(str(response.get("error")))
+            answer.set_exception(Refused(f"Claude Code refused: {why}.", "Nothing was changed."))
 
 
 _AGAIN = "It is started again for the next turn."

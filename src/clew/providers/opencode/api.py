@@ -1,0 +1,165 @@
+"""OpenCode's calls, by what they are for. Each gives what the server says, or the fault that it means."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from clew.programs.faults import NotUnderstood, Refused
+from clew.providers.opencode.faults import SessionMissing
+from clew.providers.opencode.http import Answer, Json
+from clew.providers.opencode.rules import Rule
+from clew.providers.opencode.server import Server
+
+NOT_FOUND = "NotFoundError"
+_EVERY = 1_000_000
+"""More sessions than any home has; without a number it lists a hundred."""
+
+
+class Api:
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    # ---------------------------------------------------------------- sessions
+
+    async def session(self, id_: str) -> Json:
+        return await self._object("GET", _session(id_))
+
+    async def sessions(self) -> Sequence[Json]:
+        """Those of all projects, but not those of subagents, newest first."""
+        return await self._list("GET", _with("/experimental/session", roots="true", limit=str(_EVERY)))
+
+    async def create(self, directory: str, asked: Json) -> Json:
+        return await self._object("POST", _with("/session", directory=directory), asked)
+
+    async def fork(self, id_: str, seconds: float) -> Json:
+        return await self._object("POST", _session(id_, "fork"), {}, seconds)
+
+    async def delete(self, id_: str) -> None:
+        _good(await self.server.call("DELETE", _session(id_)), "the end of a session")
+
+    async def children(self, id_: str) -> Sequence[Json]:
+        return await self._list("GET", _session(id_, "children"))
+
+    async def todo(self, id_: str) -> Sequence[Json]:
+        return await self._list("GET", _session(id_, "todo"))
+
+    async def messages(self, id_: str, seconds: float) -> Sequence[Json]:
+        return await self._list("GET", _session(id_, "message"), seconds)
+
+    async def delete_message(self, id_: str, message: str) -> None:
+        _good(await self.server.call("DELETE", _session(id_, "message", message)), "the end of a message")
+
+    async def busy(self, id_: str, directory: str) -> bool:
+        return id_ in await self._object("GET", _with("/session/status", directory=directory))
+
+    # ---------------------------------------------------------------- rules
+
+    async def add_rules(self, id_: str, rules: Sequence[Rule]) -> Json:
+        """After those that it has: there is no call by which they could be replaced."""
+        return await self._object("PATCH", _session(id_), {"permission": [rule.json for rule in rules]})
+
+    async def note(self, id_: str, agent: str, tools: dict[str, bool]) -> str:
+        """A message that nobody answers. The tools that it names become all the rules that the session has."""
+        body = {"noReply": True, "parts": [], "agent": agent, "tools": tools}
+        return str(_at(await self._object("POST", _session(id_, "message"), body), "info", "id"))
+
+    # ---------------------------------------------------------------- turns
+
+    async def prompt(self, id_: str, asked: Json) -> None:
+        _good(await self.server.call("POST", _session(id_, "prompt_async"), asked), "a prompt")
+
+    async def abort(self, id_: str) -> None:
+        _good(await self.server.call("POST", _session(id_, "abort")), "an interrupt")
+
+    async def permit(self, request: str, directory: str, reply: Json) -> bool:
+        """False when nobody asks that any more. It is known only in the directory where it was asked."""
+        return await self._answered(f"/permission/{quote(request, safe='')}/reply", directory, reply)
+
+    async def reply(self, request: str, directory: str, answers: Sequence[Sequence[str]]) -> bool:
+        path = f"/question/{quote(request, safe='')}/reply"
+        return await self._answered(path, directory, {"answers": [list(answer) for answer in answers]})
+
+    async def reject(self, request: str, directory: str) -> bool:
+        return await self._answered(f"/question/{quote(request, safe='')}/reject", directory, {})
+
+    async def _answered(self, path: str, directory: str, body: Json) -> bool:
+        answer = await self.server.call("POST", _with(path, directory=directory), body)
+        if answer.status == 404:
+            return False
+        _good(answer, "an answer")
+        return True
+
+    # ---------------------------------------------------------------- what it has
+
+    async def config(self, directory: str) -> Json:
+        return await self._object("GET", _with("/config", directory=directory))
+
+    async def agents(self, directory: str) -> Sequence[Json]:
+        return await self._list("GET", _with("/agent", directory=directory))
+
+    async def models(self, directory: str | None = None) -> tuple[str, ...]:
+        where = {} if directory is None else {"directory": directory}
+        found = await self._object("GET", _with("/config/providers", **where))
+        return tuple(f"{_at(each, 'id')}/{model}" for each in _at(found, "providers") for model in _at(each, "models"))
+
+    async def schemas(self) -> Json:
+        """What it says of every value that its calls take and give."""
+        found: Json = _at(await self._object("GET", "/doc"), "components", "schemas")
+        return found
+
+    # ---------------------------------------------------------------- what came
+
+    async def _object(self, method: str, path: str, body: Json | None = None, seconds: float | None = None) -> Json:
+        answer = await self.server.call(method, path, body, seconds)
+        _good(answer, f"{method} {path.partition('?')[0]}")
+        if not isinstance(answer.data, dict):
+            raise _strange(answer, path)
+        return answer.data
+
+    async def _list(self, method: str, path: str, seconds: float | None = None) -> Sequence[Json]:
+        answer = await self.server.call(method, path, None, seconds)
+        _good(answer, f"{method} {path.partition('?')[0]}")
+        if not isinstance(answer.data, list):
+            raise _strange(answer, path)
+        return answer.data
+
+
+def _session(id_: str, *more: str) -> str:
+    return "/".join(("/session", *(quote(part, safe="") for part in (id_, *more))))
+
+
+def _with(path: str, **asked: str) -> str:
+    return f"{path}?{urlencode(asked)}" if asked else path
+
+
+def _at(data: Any, *keys: str) -> Any:
+    for key in keys:
+        if not isinstance(data, dict) or key not in data:
+            raise NotUnderstood(f"OpenCode's answer lacks {'.'.join(keys)}.", "Update OpenCode or Clew.")
+        data = data[key]
+    return data
+
+
+def _good(answer: Answer, what: str) -> None:
+    if answer.status in (200, 204):
+        return
+    name, words = _told(answer.data)
+    # Both, for a body may call anything by that name, and 404 is also what a call that does not exist gets.
+    if answer.status == 404 and name == NOT_FOUND:
+        raise SessionMissing(f"OpenCode has no such session: {words}", "Start a new session.")
+    if answer.status == 401:
+        raise Refused("OpenCode's server does not know our password.", "It is started again.")
+    raise NotUnderstood(f"OpenCode answered {answer.status} to {what}: {words}", "Look at its own log.")
+
+
+def _told(data: Any) -> tuple[str, str]:
+    if not isinstance(data, dict):
+        return "", "it said nothing"
+    inner = data.get("data")
+    words = inner.get("message") if isinstance(inner, dict) else data.get("message")
+    return str(data.get("name", "")), str(words or data.get("name") or "it said nothing")
+
+
+def _strange(answer: Answer, path: str) -> NotUnderstood:
+    said = f"{answer.status} and {type(answer.data).__name__}"
+    return NotUnderstood(f"OpenCode answered {path.partition('?')[0]} with {said}.", "Update OpenCode or Clew.")

@@ -1,0 +1,231 @@
+"""An open session: held by us, in the server that all sessions of this home share."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode
+from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
+from clew.ports.provider import Deadlines, OpenSpec
+from clew.programs.faults import ProgramEnded, ProgramFault, Refused
+from clew.programs.secrets import Redactor
+from clew.providers.opencode.api import Api
+from clew.providers.opencode.applying import apply
+from clew.providers.opencode.asking import Asking
+from clew.providers.opencode.belonging import Belongings
+from clew.providers.opencode.faults import SessionBusy
+from clew.providers.opencode.following import Following
+from clew.providers.opencode.history import cut_off
+from clew.providers.opencode.home import cursor_of
+from clew.providers.opencode.http import Json, NotListening
+from clew.providers.opencode.opening import Opened, must_have
+from clew.providers.opencode.server import Listener, Server, Shared
+from clew.providers.opencode.turning import Gone, Turn
+
+
+class OpenCodeSession:
+    def __init__(
+        self,
+        opened: Opened,
+        spec: OpenSpec,
+        shared: Shared,
+        belongings: Belongings,
+        deadlines: Deadlines,
+        redactor: Redactor,
+        closed: Callable[["OpenCodeSession"], None],
+    ) -> None:
+        self._opened, self._shared, self._belongings, self._closed = opened, shared, belongings, closed
+        self._deadlines, self._redactor = deadlines, redactor
+        self._mode, self._model, self._instructions = spec.mode, spec.model, spec.instructions
+        self._left = opened.left
+        self._asking = Asking(redactor)
+        self._listener = Listener(self._told, self._server_ended)
+        self._server: Server | None = None
+        self._turn: Turn | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def landing(self) -> Landing:
+        return self._opened.landing
+
+    @property
+    def cursor(self) -> Cursor | None:
+        return cursor_of(self._opened.id)
+
+    # ---------------------------------------------------------------- a turn
+
+    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+        self._must_be_open()
+        if self._going is not None:
+            raise SessionBusy("A turn of this session is going on.", "Wait for its end, or interrupt it.")
+        following = Following(self._opened.id, self._redactor, self._asking, self._opened.known)
+        turn = self._turn = Turn(self._opened.id, self._opened.directory, following, self._deadlines, self._redactor)
+        try:
+            yield SessionNamed(self._opened.landing.native_id or cursor_of(self._opened.id).native_id, durable=True)
+            left, self._left = self._left, ()
+            for part in left:
+                yield cut_off(part)
+            try:
+                api = await self._begin(turn, prompt)
+            except ProgramFault as fault:
+                turn.over.set()
+                yield self._not_begun(fault)
+                yield Done(Ending.FAILED)
+                return
+            if api is None:
+                turn.over.set()
+                yield Done(Ending.INTERRUPTED)
+                return
+            async for event in turn.events(api):
+                yield event
+        finally:
+            self._asking.drop()
+            if not turn.over.is_set():
+                await asyncio.shield(asyncio.ensure_future(self._stop(turn)))
+            if self._turn is turn:
+                self._turn = None
+            if self._server is not None and not self._server.alive:
+                await self._belongings.end_processes()
+
+    async def _begin(self, turn: Turn, prompt: str) -> Api | None:
+        """Hand the prompt over, under the mode that is wanted now. None when it was called off before that."""
+        asked: dict[str, object] = {"parts": [{"type": "text", "text": prompt}], "agent": self._opened.agent.name}
+        if self._model is not None:
+            provider, _, model = self._model.partition("/")
+            asked["model"] = {"providerID": provider, "modelID": model}
+        if self._instructions is not None:
+            asked["system"] = self._instructions
+        for last in (False, True):
+            api = Api(await self.attach())
+            try:
+                await self._must_be_idle(api)
+                await apply(api, await api.session(self._opened.id), self._mode, self._opened.agent)
+                if turn.interrupted or self._closing is not None:
+                    return None
+                turn.handed = True
+                await api.prompt(self._opened.id, asked)
+            except NotListening:
+                # It had just died, and nothing of the prompt was heard; so it may be told once more.
+                turn.handed = False
+                if last:
+                    raise
+                continue
+            return api
+        raise AssertionError("the second time either ends or raises")
+
+    async def _must_be_idle(self, api: Api) -> None:
+        """A prompt would otherwise be put into a turn that nobody follows any more."""
+        if await api.busy(self._opened.id, self._opened.directory):
+            await self._abort()
+            if await api.busy(self._opened.id, self._opened.directory):
+                raise SessionBusy(
+                    "An earlier turn of this session does not end.", "Close the session, and open it again."
+                )
+
+    def _not_begun(self, fault: ProgramFault) -> Failed:
+        ended = isinstance(fault, ProgramEnded)
+        code = ErrorCode.PROGRAM_ENDED if ended else ErrorCode.UNKNOWN
+        return Failed(code, self._redactor.text(fault.words), retryable=ended)
+
+    @property
+    def _going(self) -> Turn | None:
+        return self._turn if self._turn is not None and not self._turn.over.is_set() else None
+
+    # ---------------------------------------------------------------- during a turn
+
+    async def interrupt(self) -> None:
+        turn = self._going
+        if turn is not None:
+            turn.interrupt()
+            self._asking.drop()
+            await self._stop(turn)
+
+    async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
+        server = self._server
+        if self._going is None or self._closing is not None or server is None or not server.alive:
+            return False
+        try:
+            return await self._asking.answer(Api(server), self._opened.directory, approval, given, words)
+        except ProgramEnded:
+            return False
+
+    async def set_mode(self, mode: PermissionMode) -> PermissionMode:
+        self._must_be_open()
+        if self._going is None:
+            api = Api(await self.attach())
+            landed = await apply(api, await api.session(self._opened.id), mode, self._opened.agent)
+        else:
+            # Put to the session now, it would change what the turn that is going may do.
+            landed = self._opened.agent.mode_of(self._opened.agent.rules_for(mode))
+        self._mode = mode
+        return landed
+
+    async def set_model(self, model: str) -> None:
+        self._must_be_open()
+        await must_have(Api(await self.attach()), self._opened.directory, model)
+        self._model = model
+
+    async def _stop(self, turn: Turn) -> None:
+        """End a turn. One that was handed over and has not begun would begin after the end."""
+        if turn.handed:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(turn.moved.wait(), self._deadlines.close)
+            await self._abort()
+
+    async def _abort(self) -> None:
+        """End what goes on in the session, and wait until it has."""
+        server = self._server
+        if server is None or not server.alive:
+            return
+        api = Api(server)
+        with contextlib.suppress(ProgramFault, TimeoutError):
+            async with asyncio.timeout(self._deadlines.close):
+                await api.abort(self._opened.id)
+                while await api.busy(self._opened.id, self._opened.directory):
+                    await asyncio.sleep(0.05)
+
+    # ---------------------------------------------------------------- its server
+
+    async def attach(self) -> Server:
+        """The server that is running, with all that it must know of this session."""
+        server = await self._shared.running()
+        if server is not self._server:
+            if self._server is not None:
+                await self._belongings.end_processes()
+            self._belongings.lay(server.sessions)
+            server.listen(self._listener)
+            self._server = server
+        return server
+
+    def _told(self, event: Json) -> None:
+        if (turn := self._going) is not None:
+            turn.tell(event)
+
+    def _server_ended(self, words: str) -> None:
+        self._asking.drop()
+        if (turn := self._going) is not None:
+            turn.tell(Gone(words))
+
+    # ---------------------------------------------------------------- its end
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        try:
+            self._asking.drop()
+            if (turn := self._going) is not None:
+                await self._stop(turn)
+                turn.tell(Gone("It was closed.", closed=True))
+            if self._server is not None:
+                self._server.leave(self._listener)
+            await self._belongings.end()
+        finally:
+            self._opened.hold.release()
+            self._closed(self)
+
+    def _must_be_open(self) -> None:
+        if self._closing is not None:
+            raise Refused("This session is closed.", "Open it again.")

@@ -1,0 +1,185 @@
+"""OpenCode behind the port: one server for a home, kept warm and shared by all its sessions."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from clew.kernel import (
+    Capabilities,
+    Cursor,
+    Directory,
+    LandingField,
+    PermissionMode,
+    Probe,
+    ProbeKind,
+    ProviderName,
+)
+from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
+from clew.programs.environment import environment_for
+from clew.programs.faults import ProgramFault, Refused, TooSlow
+from clew.programs.ledger import Ledger
+from clew.programs.secrets import Redactor
+from clew.providers.opencode import archiving, launching
+from clew.providers.opencode.api import NOT_FOUND, Api
+from clew.providers.opencode.belonging import Belongings
+from clew.providers.opencode.faults import SessionMissing
+from clew.providers.opencode.holding import is_held
+from clew.providers.opencode.home import CURSOR_VERSION, ID_SHAPE, cursor_of, directory_at, id_of, store
+from clew.providers.opencode.launching import Launch
+from clew.providers.opencode.live import OpenCodeSession
+from clew.providers.opencode.opening import Opening, place_of
+from clew.providers.opencode.restoring import Restoring
+from clew.providers.opencode.scratch import Scratch
+from clew.providers.opencode.server import Shared
+
+NAME = ProviderName("opencode")
+MISSING = f"404 {NOT_FOUND}"
+MALFORMED = "malformed-id"
+SUBAGENT = "session-of-a-subagent"
+
+CAPABILITIES = Capabilities(
+    resume=True,
+    resume_elsewhere=False,
+    fork=True,
+    fork_into=True,
+    archive=True,
+    restore_keeps_id=True,
+    choose_id=False,
+    reapply_mode=True,
+    change_model=True,
+    modes=frozenset(PermissionMode),
+    cursor_versions=frozenset({CURSOR_VERSION}),
+    archive_formats=frozenset({archiving.FORMAT}),
+    id_shape=ID_SHAPE,
+    missing_signals=frozenset({MISSING}),
+    rejection_signals=frozenset({MALFORMED, SUBAGENT}),
+    # A new session has no model until its first prompt, and each model's provider has an account of its own.
+    reports=frozenset({LandingField.NATIVE_ID, LandingField.DIRECTORY, LandingField.MODE, LandingField.TURNS}),
+)
+
+
+class OpenCodeProvider:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store = store(environment_for(settings.home, settings.environment))
+        self._ledger = Ledger(settings.state / "ledger") if settings.state is not None else None
+        if self._ledger is not None:
+            self._ledger.settle()
+        self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
+        self._scratch.settle()
+        self._shared = Shared(self._launch)
+        self._open: set[OpenCodeSession] = set()
+
+    @property
+    def name(self) -> ProviderName:
+        return NAME
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
+    async def discover(self) -> Discovery:
+        """Its models only while its server runs: to list them it would have to be started."""
+        found = Discovery(installed=False, home=str(self._store))
+        try:
+            launch = self._launch()
+            version = await _version(launch)
+        except ProgramFault as fault:
+            return replace(found, missing=str(fault))
+        models: tuple[str, ...] = ()
+        if (server := self._shared.current) is not None:
+            with contextlib.suppress(ProgramFault):
+                models = await Api(server).models()
+        return Discovery(True, found.home, version, launch.command, models=models)
+
+    async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
+        try:
+            id_ = id_of(cursor)
+        except Refused as fault:
+            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
+        if is_held(self._store, id_):
+            return Probe(ProbeKind.BUSY, holder="another session of Clew")
+        try:
+            session = await Api(await self._shared.running()).session(id_)
+        except SessionMissing as fault:
+            return Probe(ProbeKind.MISSING, signal=MISSING, detail=fault.words)
+        except ProgramFault as fault:
+            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+        if session.get("parentID"):
+            return Probe(ProbeKind.REJECTED, signal=SUBAGENT, detail=f"It belongs to {session['parentID']}.")
+        there = directory_at(str(session["directory"]))
+        if there == directory_at(directory.path):
+            return Probe(ProbeKind.FOUND_HERE, directory=there)
+        return Probe(ProbeKind.FOUND_ELSEWHERE, directory=there)
+
+    async def open(self, spec: OpenSpec) -> LiveSession:
+        if spec.cursor is not None:
+            id_of(spec.cursor)
+        place_of(spec)
+        launch = self._launch()
+        opening = Opening(await self._shared.running(), launch, self._store, self._settings.options.get("agent"))
+        opened = await opening.open(spec)
+        belongings = Belongings(opened.id, spec.environment, self._ledger)
+        redactor = Redactor({**launch.environment, **spec.environment})
+        session = OpenCodeSession(
+            opened, spec, self._shared, belongings, launch.deadlines, redactor, self._open.discard
+        )
+        self._open.add(session)
+        try:
+            await session.attach()
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    async def sessions(self) -> Sequence[FoundSession]:
+        """Those that were not put away in OpenCode itself."""
+        found = await Api(await self._shared.running()).sessions()
+        return [
+            FoundSession(
+                cursor_of(str(each["id"])),
+                directory_at(str(each["directory"])),
+                str(each.get("title", "")),
+                float(each["time"]["updated"]) / 1000,
+            )
+            for each in found
+        ]
+
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:  # noqa: ARG002 - one store
+        id_ = id_of(cursor)
+        launch = self._launch()
+        api = Api(await self._shared.running())
+        return await archiving.archive(api, id_, into, launch.deadlines.start)
+
+    async def restore(self, archive: Path, directory: Directory) -> Cursor:
+        copy = await asyncio.to_thread(archiving.read, archive)
+        place = place_of(OpenSpec(directory, PermissionMode.READ))
+        api = Api(await self._shared.running())
+        await Restoring(api, self._launch(), self._store, copy, place).restore()
+        return cursor_of(copy.id)
+
+    async def close(self) -> None:
+        try:
+            await asyncio.gather(*(session.close() for session in tuple(self._open)))
+        finally:
+            await self._shared.close()
+
+    def _launch(self) -> Launch:
+        return launching.launch(self._settings, self._ledger, self._scratch)
+
+
+async def _version(launch: Launch) -> str:
+    program = await launch.start("--version", directory=Path("/"))
+    try:
+        async with asyncio.timeout(launch.deadlines.answer):
+            lines = [line async for line in program.lines()]
+    except TimeoutError as fault:
+        raise TooSlow("OpenCode does not say its version.", "Start `opencode --version` by hand.") from fault
+    finally:
+        await asyncio.shield(asyncio.ensure_future(program.end(launch.deadlines.close)))
+    if not lines or program.returncode != 0:
+        words = launch.redactor.text(program.last_words)
+        raise Refused(f"OpenCode does not say its version: {words or 'it said nothing'}", "Install it again.")
+    return lines[-1].decode(errors="replace").strip()

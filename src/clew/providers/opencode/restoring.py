@@ -1,0 +1,125 @@
+"""Restoring: checked whole first, added to what is there and never put over it, and taken back where it fails."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clew.programs.faults import BadArchive, NotUnderstood, ProgramFault, Refused
+from clew.providers.opencode.api import Api
+from clew.providers.opencode.archiving import Copy
+from clew.providers.opencode.checking import Checker
+from clew.providers.opencode.faults import SessionDiverged, SessionMissing
+from clew.providers.opencode.holding import take
+from clew.providers.opencode.home import directory_at
+from clew.providers.opencode.http import Json
+from clew.providers.opencode.importing import bring_into, imported
+from clew.providers.opencode.launching import Launch
+
+_NOTHING = "Nothing was changed; use another copy."
+
+
+@dataclass
+class Restoring:
+    api: Api
+    launch: Launch
+    store: Path
+    copy: Copy
+    place: str
+    # What each session had before; None where it was not there.
+    _before: dict[str, Sequence[Json] | None] = field(default_factory=dict)
+
+    async def restore(self) -> None:
+        await self._check()
+        with contextlib.ExitStack() as stack:
+            for document in self.copy.documents:
+                stack.callback(take(self.store, document["info"]["id"]).release)
+            for document in self.copy.documents:
+                await self._look(document)
+            try:
+                for document in self.copy.documents:
+                    await self._add(document)
+            except BaseException:
+                await asyncio.shield(asyncio.ensure_future(self._take_back()))
+                raise
+
+    async def _check(self) -> None:
+        checker = Checker(await self.api.schemas())
+        if not checker.knows("Message", "Part"):
+            raise NotUnderstood("This OpenCode does not say what a message is.", "Update OpenCode or Clew.")
+        for document in self.copy.documents:
+            problem = await asyncio.to_thread(_problem, checker, document)
+            if problem is not None:
+                raise BadArchive(f"The archive holds what OpenCode does not take: {problem}.", _NOTHING)
+
+    async def _look(self, document: Json) -> None:
+        """What is there already may be the same, or an earlier state of it. Anything else is somebody's work."""
+        id_ = str(document["info"]["id"])
+        try:
+            await self.api.session(id_)
+        except SessionMissing:
+            self._before[id_] = None
+            return
+        there = self._before[id_] = await self.api.messages(id_, self.launch.deadlines.start)
+        restored = {each["info"]["id"]: each for each in document["messages"]}
+        for message in there:
+            if not _goes_on(message, restored.get(message["info"]["id"])):
+                raise SessionDiverged(
+                    f"Session {id_} is here already, and its message {message['info']['id']} is not the archive's.",
+                    "Nothing was changed. Go on with the session that is here, or delete it in OpenCode first.",
+                )
+
+    async def _add(self, document: Json) -> None:
+        id_ = str(document["info"]["id"])
+        before = self._before[id_]
+        if before is not None and _shape(before) == _shape(document["messages"]):
+            session = await self.api.session(id_)
+            if directory_at(str(session["directory"])) != directory_at(self.place):
+                await bring_into(self.api, self.launch, session, self.place)
+            return
+        await imported(self.launch, document, self.place)
+        session = await self.api.session(id_)
+        there = await self.api.messages(id_, self.launch.deadlines.start)
+        if _shape(there) != _shape(document["messages"]):
+            raise Refused(f"OpenCode did not take all of session {id_}.", "What it took was taken back.")
+        if directory_at(str(session["directory"])) != directory_at(self.place):
+            raise Refused(f"OpenCode has session {id_} in {session['directory']}.", "What it took was taken back.")
+        if before is None and session.get("permission"):
+            raise Refused(f"Session {id_} came with leave to do things.", "What OpenCode took was taken back.")
+
+    async def _take_back(self) -> None:
+        for id_, before in reversed(self._before.items()):
+            with contextlib.suppress(ProgramFault):
+                if before is None:
+                    await self.api.delete(id_)
+                    continue
+                kept = {each["info"]["id"] for each in before}
+                for message in await self.api.messages(id_, self.launch.deadlines.start):
+                    if message["info"]["id"] not in kept:
+                        await self.api.delete_message(id_, message["info"]["id"])
+
+
+def _problem(checker: Checker, document: Json) -> str | None:
+    for message in document["messages"]:
+        for value, name in ((message["info"], "Message"), *((part, "Part") for part in message["parts"])):
+            if (problem := checker.problem(value, name)) is not None:
+                return f"{value['id']}: {problem}"
+    return None
+
+
+def _goes_on(here: Json, restored: Json | None) -> bool:
+    if restored is None or _lasting(here["info"]) != _lasting(restored["info"]):
+        return False
+    parts = {part["id"]: part for part in restored["parts"]}
+    return all(parts.get(part["id"]) == part for part in here["parts"])
+
+
+def _lasting(info: Json) -> dict[str, Any]:
+    """Of a prompt OpenCode writes down later which files changed because of it."""
+    return {name: value for name, value in info.items() if name != "summary"}
+
+
+def _shape(messages: Sequence[Json]) -> list[tuple[str, list[str]]]:
+    return [(each["info"]["id"], [part["id"] for part in each["parts"]]) for each in messages]

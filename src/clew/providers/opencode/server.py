@@ -1,0 +1,200 @@
+"""OpenCode's server: one process for a home, its calls and its events, and an end that leaves nothing running."""
+
+import asyncio
+import contextlib
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, TooSlow
+from clew.programs.program import Program
+from clew.providers.opencode.http import Answer, Http, Json, NotListening
+from clew.providers.opencode.launching import Launch, with_plugin
+
+_LISTENING = re.compile(rb"listening on http://127\.0\.0\.1:(\d+)")
+_HEARTBEATS_MISSED = 60.0
+"""Seconds. It beats every ten; a server that has stopped is as good as dead."""
+_ONE_TRY = 5.0
+"""Seconds. A call that comes while it starts may never be answered, so it is made again."""
+
+
+class Listener:
+    """Who wants to hear: `told` gets every event of the server, `ended` its last words, once."""
+
+    def __init__(self, told: Callable[[Json], None], ended: Callable[[str], None]) -> None:
+        self.told, self.ended = told, ended
+
+
+class Server:
+    """Made by `started`. `sessions` is a directory of its own; there its plugin looks for what shells get."""
+
+    def __init__(self, launch: Launch, program: Program, http: Http, sessions: Path) -> None:
+        self.sessions = sessions
+        self._launch, self._program, self._http = launch, program, http
+        self._listeners: set[Listener] = set()
+        self._over: str | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._clearing: asyncio.Task[None] | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self._over is None and self._program.returncode is None
+
+    async def call(self, method: str, path: str, body: Json | None = None, seconds: float | None = None) -> Answer:
+        return await self._http.call(method, path, body, seconds or self._launch.deadlines.answer)
+
+    def listen(self, listener: Listener) -> None:
+        if self._over is not None:
+            raise NotListening(f"OpenCode's server has ended: {self._over}", "It is started again.")
+        self._listeners.add(listener)
+
+    def leave(self, listener: Listener) -> None:
+        self._listeners.discard(listener)
+
+    async def end(self, gently: bool = True) -> None:
+        self._is_over("It was ended.", by_us=True)
+        for task in self._tasks:
+            task.cancel()
+        try:
+            if self._clearing is not None:
+                await asyncio.wait([self._clearing])
+            await self._program.end(self._launch.deadlines.close, gently)
+        finally:
+            shutil.rmtree(self.sessions, ignore_errors=True)
+
+    # ---------------------------------------------------------------- what it says by itself
+
+    async def follow(self) -> None:
+        """Come back when its events have begun to arrive."""
+        begun = asyncio.get_running_loop().create_future()
+        self._tasks = [asyncio.create_task(self._read_output()), asyncio.create_task(self._read_events(begun))]
+        try:
+            async with asyncio.timeout(self._launch.deadlines.answer):
+                await asyncio.shield(begun)
+        except TimeoutError as fault:
+            raise TooSlow("OpenCode's events did not begin.", "Look at its own log.") from fault
+
+    async def _read_output(self) -> None:
+        async for _ in self._program.lines():
+            pass
+        words = self._launch.redactor.text(await self._program.parting(1.0))
+        self._is_over(words or f"It ended with status {self._program.returncode}.")
+
+    async def _read_events(self, begun: asyncio.Future[None]) -> None:
+        words = "Its events ended."
+        try:
+            async for event in self._http.events("/global/event", self._launch.deadlines.answer, _HEARTBEATS_MISSED):
+                if not begun.done():
+                    begun.set_result(None)
+                payload = event.get("payload")
+                # Each event comes a second time as a "sync", for other machines of the same user.
+                if isinstance(payload, dict) and payload.get("type") != "sync":
+                    for listener in tuple(self._listeners):
+                        listener.told(payload)
+        except TimeoutError:
+            words = "It has stopped without ending."
+        except ProgramFault as fault:
+            words = fault.words
+        if not begun.done():
+            begun.set_exception(ProgramEnded(words, "It is started again."))
+        # When it was killed, its own last words say more than the broken connection.
+        await self._program.wait(1.0)
+        self._is_over(words)
+
+    def _is_over(self, words: str, by_us: bool = False) -> None:
+        if self._over is None:
+            self._over = words
+            if not by_us:
+                # A server that was killed leaves its tools running.
+                ending = self._program.end(self._launch.deadlines.close, gently=False)
+                self._clearing = asyncio.create_task(ending)
+            for listener in tuple(self._listeners):
+                listener.ended(words)
+
+
+async def started(launch: Launch) -> Server:
+    """A server that answers, or a fault and nothing left of it."""
+    sessions = launch.scratch.make()
+    password = secrets.token_urlsafe(24)
+    extra = {
+        "OPENCODE_SERVER_PASSWORD": password,
+        "CLEW_OPENCODE_SESSIONS": str(sessions),
+        **with_plugin(launch.environment),
+    }
+    try:
+        program = await launch.start("serve", "--port", "0", "--hostname", "127.0.0.1", directory=sessions, extra=extra)
+    except BaseException:
+        shutil.rmtree(sessions, ignore_errors=True)
+        raise
+    server: Server | None = None
+    try:
+        async with asyncio.timeout(launch.deadlines.start):
+            server = Server(launch, program, Http(await _port(launch, program), password), sessions)
+            await _healthy(server)
+            await server.follow()
+    except BaseException as fault:
+        if server is not None:
+            await server.end(gently=False)
+        else:
+            await program.end(launch.deadlines.close, gently=False)
+            shutil.rmtree(sessions, ignore_errors=True)
+        if isinstance(fault, TimeoutError):
+            words = f"OpenCode's server did not answer within {launch.deadlines.start:g} s."
+            raise CannotStart(words, "Look at its own log, or give it more time.") from fault
+        raise
+    return server
+
+
+async def _port(launch: Launch, program: Program) -> int:
+    async for line in program.lines():
+        if found := _LISTENING.search(line):
+            return int(found[1])
+    words = launch.redactor.text(await program.parting(1.0))
+    raise CannotStart(
+        f"OpenCode's server ended at once: {words or 'it said nothing'}", "Start `opencode serve` by hand."
+    )
+
+
+async def _healthy(server: Server) -> None:
+    while True:
+        with contextlib.suppress(TooSlow, NotListening):
+            answer = await server.call("GET", "/global/health", seconds=_ONE_TRY)
+            if answer.status == 200 and isinstance(answer.data, dict) and answer.data.get("healthy") is True:
+                return
+        if not server.alive:
+            raise CannotStart("OpenCode's server ended while it started.", "Start `opencode serve` by hand.")
+        await asyncio.sleep(0.05)
+
+
+class Shared:
+    """The one server of a home: started when it is needed, started again when it has died, and kept."""
+
+    def __init__(self, launch: Callable[[], Launch]) -> None:
+        self._launch = launch
+        self._server: Server | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def current(self) -> Server | None:
+        return self._server if self._server is not None and self._server.alive else None
+
+    async def running(self) -> Server:
+        if (server := self.current) is not None:
+            return server
+        async with self._one_at_a_time:
+            if (server := self.current) is not None:
+                return server
+            await self._end()
+            self._server = await started(self._launch())
+            return self._server
+
+    async def close(self) -> None:
+        async with self._one_at_a_time:
+            await self._end()
+
+    async def _end(self) -> None:
+        if self._server is not None:
+            await self._server.end()
+            self._server = None

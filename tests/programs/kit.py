@@ -1,0 +1,52 @@
+"""Small programs to start, and a look at what runs."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from clew.programs.environment import environment_for
+from clew.programs.ledger import Ledger
+from clew.programs.program import Program, start
+
+T = TypeVar("T")
+
+
+def run(scene: Coroutine[Any, Any, T], seconds: float = 30.0) -> T:
+    async def within() -> T:
+        async with asyncio.timeout(seconds):
+            return await scene
+
+    return asyncio.run(within())
+
+
+async def python(code: str, directory: Path, ledger: Ledger | None = None) -> Program:
+    return await start((sys.executable, "-c", code), directory, environment_for(), ledger)
+
+
+async def shell(command: str, directory: Path, ledger: Ledger | None = None) -> Program:
+    return await start(("/bin/sh", "-c", command), directory, environment_for(), ledger)
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs; one that has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.01)
+    return True
+
+
+async def pid_in(file: Path) -> int:
+    assert await eventually(lambda: file.exists() and file.read_text().strip() != "")
+    return int(file.read_text())

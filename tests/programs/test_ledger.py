@@ -1,0 +1,128 @@
+"""The ledger: what an owner that is gone left going is ended by the next; what belongs to a living one is its own."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clew.programs.ledger import Ledger
+from clew.programs.marking import Mark, Owner, end_marked, marked, new_mark
+from tests.programs.kit import alive, eventually, pid_in, run, shell
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from clew.programs.ledger import Ledger
+from tests.programs.kit import shell
+
+async def main():
+    place = Path({place!r})
+    command = "setsid sleep 300 & echo $! > left; sleep 300 & echo $! > child; sleep 300"
+    await shell(command, place, Ledger(place / "ledger"))
+    (place / "ready").touch()
+    await asyncio.sleep(300)
+
+asyncio.run(main())
+"""
+
+
+def test_what_an_owner_left_that_was_killed_is_ended(tmp_path: Path) -> None:
+    root = str(Path(__file__).parents[2])
+    owner = subprocess.Popen([sys.executable, "-c", OWNER.format(root=root, place=str(tmp_path))])
+    try:
+
+        async def scene() -> None:
+            left, child = await pid_in(tmp_path / "left"), await pid_in(tmp_path / "child")
+            assert await eventually((tmp_path / "ready").exists)
+            ledger = Ledger(tmp_path / "ledger")
+            assert ledger.settle() == 0, "its owner lives"
+            assert alive(left)
+            owner.send_signal(signal.SIGKILL)
+            owner.wait()
+            assert alive(left)
+            assert alive(child)
+            assert ledger.settle() >= 3
+            assert not alive(left)
+            assert not alive(child)
+            assert not list((tmp_path / "ledger").iterdir())
+            assert ledger.settle() == 0
+
+        run(scene())
+    finally:
+        owner.kill()
+        owner.wait()
+
+
+def test_a_program_of_ours_survives_a_second_provider_that_settles(tmp_path: Path) -> None:
+    async def scene() -> None:
+        program = await shell("sleep 300", tmp_path, Ledger(tmp_path / "ledger"))
+        assert Ledger(tmp_path / "ledger").settle() == 0
+        assert alive(program.pid)
+        await program.end(1)
+        assert not list((tmp_path / "ledger").iterdir())
+
+    run(scene())
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "1 2 3", "x y"])
+def test_an_entry_that_cannot_be_read_has_no_owner(tmp_path: Path, text: str) -> None:
+    mark = new_mark()
+    process = subprocess.Popen(["sleep", "300"], env=mark.environment)
+    try:
+        ledger = Ledger(tmp_path)
+        (tmp_path / mark.token).write_text(text)
+        assert ledger.settle() == 1
+        assert process.wait(5) == -9
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_owner_is_not_mistaken_for_another_with_its_number() -> None:
+    ourselves = Owner.ourselves()
+    assert ourselves.lives
+    assert Owner.read(ourselves.written) == ourselves
+    assert not Owner(ourselves.pid, ourselves.started + 1).lives
+    assert not Owner(2**22 + 1, 1).lives
+
+
+def test_a_mark_is_found_in_no_process_but_its_own() -> None:
+    mine, other = new_mark(), new_mark()
+    process = subprocess.Popen(["sleep", "300"], env=mine.environment)
+    try:
+        assert marked(mine) == [process.pid]
+        assert marked(other) == []
+        assert marked(other, mine) == [process.pid]
+        assert marked(Mark(mine.token[:-1])) == []
+        assert end_marked([]) == 0
+        assert end_marked([other]) == 0
+        assert end_marked([mine]) == 1
+        assert process.wait(5) == -9
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_we_are_never_among_those_that_are_ended() -> None:
+    mark = new_mark()
+    code = (
+        "import os, sys; from clew.programs.marking import Mark, end_marked, marked;"
+        "m = Mark(os.environ['CLEW_MARK']); print(marked(m), end_marked([m]))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=mark.environment, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == "[] 0"
+
+
+def test_the_ledger_is_its_owners_alone(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "deep" / "ledger")
+    ledger.enter(Mark("ab"))
+    assert (tmp_path / "deep" / "ledger").stat().st_mode & 0o77 == 0
+    assert (tmp_path / "deep" / "ledger" / "ab").stat().st_mode & 0o77 == 0
+    ledger.leave(Mark("ab"))
+    ledger.leave(Mark("ab"))
+    assert list((tmp_path / "deep" / "ledger").iterdir()) == []

@@ -1,0 +1,112 @@
+"""An ACP agent that is odd in the ways it is told to be, as JSON on its command line."""
+
+import json
+import sys
+import time
+from typing import Any
+
+ODD: dict[str, Any] = {
+    "protocol": 1,
+    "abilities": {},
+    "sessions": [],
+    "answers_unknown": False,
+    "missing": {"code": -32002, "message": "Resource not found"},
+    "history": [],
+    "modes": None,
+    "config": None,
+    "stop": "end_turn",
+    "options": None,
+    "silent": [],
+    "dies": None,
+    "fork_id": "forked-1",
+    "side": False,
+    "mute_cancel": False,
+    **json.loads(sys.argv[1]),
+}
+
+
+def say(**message: Any) -> None:
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def update(session: str, kind: str, **said: Any) -> None:
+    say(method="session/update", params={"sessionId": session, "update": {"sessionUpdate": kind, **said}})
+
+
+def text(session: str, words: str, kind: str = "agent_message_chunk") -> None:
+    update(session, kind, content={"type": "text", "text": words})
+
+
+def opened() -> dict[str, Any]:
+    return {key: value for key, value in (("modes", ODD["modes"]), ("configOptions", ODD["config"])) if value}
+
+
+def prompt(number: int, said: dict[str, Any]) -> None:
+    session, words = said["sessionId"], said["prompt"][-1]["text"]
+    if ODD["dies"]:
+        print(ODD["dies"], file=sys.stderr, flush=True)
+        sys.exit(9)
+    if ODD["side"]:
+        text("another-session", "words of a side thread")
+        text(session, "played back too late", "user_message_chunk")
+    if words == "hang":
+        text(session, "Beginning")
+        while True:
+            line = sys.stdin.readline()
+            if not line:
+                sys.exit(0)
+            if json.loads(line).get("method") == "session/cancel" and not ODD["mute_cancel"]:
+                say(id=number, result={"stopReason": "cancelled"})
+                return
+    if ODD["options"] is not None:
+        call = {"toolCallId": "t1", "title": "touch it", "kind": "execute", "rawInput": {"command": "touch it"}}
+        say(
+            id=77,
+            method="session/request_permission",
+            params={
+                "sessionId": session,
+                "toolCall": call,
+                "options": ODD["options"],
+            },
+        )
+        answer = json.loads(sys.stdin.readline())
+        text(session, json.dumps(answer.get("result") or answer.get("error")))
+    else:
+        text(session, f"you said {words}")
+    say(id=number, result={"stopReason": ODD["stop"]})
+
+
+def answer(number: int, method: str, said: dict[str, Any]) -> None:
+    session = said.get("sessionId", "")
+    known = session in [each["sessionId"] for each in ODD["sessions"]]
+    match method:
+        case "initialize":
+            say(id=number, result={"protocolVersion": ODD["protocol"], "agentCapabilities": ODD["abilities"]})
+        case "session/new":
+            say(id=number, result={"sessionId": "new-1", **opened()})
+        case "session/fork":
+            say(id=number, result={"sessionId": ODD["fork_id"], **opened()})
+        case "session/list":
+            say(id=number, result={"sessions": ODD["sessions"]})
+        case "session/load" | "session/resume" if known or ODD["answers_unknown"]:
+            for words in ODD["history"] if method == "session/load" else ():
+                text(session, words)
+            say(id=number, result=opened())
+        case "session/load" | "session/resume":
+            say(id=number, error=ODD["missing"])
+        case "session/set_mode":
+            say(id=number, result={})
+        case "session/set_config_option":
+            say(id=number, result={"configOptions": ODD["config"]})
+        case "session/prompt":
+            prompt(number, said)
+        case _:
+            say(id=number, error={"code": -32601, "message": "no such method"})
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") in ODD["silent"]:
+        time.sleep(600)
+    if "id" in message and "method" in message:
+        answer(message["id"], message["method"], message["params"])

@@ -1,0 +1,201 @@
+"""A command: only what its user said of it, and nothing beyond."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clew.kernel import Cursor, NativeId, PermissionMode, ProbeKind
+from clew.ports.events import Ending, ErrorCode, SessionNamed, Text
+from clew.ports.provider import Provider, Settings
+from clew.programs.faults import CannotStart, NotAble, Refused
+from clew.providers.command import make
+from tests.providers.kit import QUICK, opened, place, run, spec, turn
+
+AGENT = (sys.executable, str(Path(__file__).with_name("agent.py")))
+
+
+def command(tmp_path: Path, *program: str, **options: str) -> Provider:
+    named = {name.replace("__", "."): text for name, text in options.items()}
+    home = {"COMMAND_HOME": str(tmp_path / "home")}
+    return make(Settings(program=program or AGENT, home=home, options=named, deadlines=QUICK))
+
+
+def test_a_plain_program_gets_its_prompt_on_its_input(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(command(tmp_path, "sed", "s/^/> /"), spec(tmp_path)) as session:
+            turned = await turn(session, "two\nlines")
+            assert turned.reply == "> two\n> lines"
+            assert [each.text for each in turned.of(Text) if not each.final] == ["> two\n", "> lines\n"]
+            assert session.cursor is None
+            with pytest.raises(NotAble):
+                await turn(session, "again")
+
+    run(scene())
+
+
+def test_nothing_is_claimed_of_a_plain_program(tmp_path: Path) -> None:
+    async def scene() -> None:
+        provider = command(tmp_path, "cat")
+        can = provider.capabilities
+        assert can.modes == {PermissionMode.FULL}
+        assert not any((can.resume, can.fork, can.archive, can.choose_id, can.change_model, can.reports))
+        cursor = Cursor(1, NativeId("one"))
+        assert (await provider.probe(cursor, place(tmp_path))).kind is ProbeKind.UNREACHABLE
+        for how in (
+            spec(tmp_path, PermissionMode.READ),
+            spec(tmp_path, cursor=cursor),
+            spec(tmp_path, cursor=cursor, fork=True),
+            spec(tmp_path, fresh_id=NativeId("one")),
+            spec(tmp_path, model="other"),
+        ):
+            with pytest.raises(NotAble):
+                await provider.open(how)
+        assert (await provider.discover()).version == "unknown"
+
+    run(scene())
+
+
+def test_a_prompt_as_an_argument_stays_one_argument(tmp_path: Path) -> None:
+    prompt = 'it\'s "quoted" $HOME `x` {session} {options}\n--and a line'
+
+    async def scene() -> str:
+        provider = command(tmp_path, "printf", start="'%s|' {prompt} end")
+        async with opened(provider, spec(tmp_path)) as session:
+            return (await turn(session, prompt)).reply
+
+    assert run(scene()) == f"{prompt}|end|"
+
+
+@pytest.mark.case("S01")
+def test_an_id_that_clew_chose_is_used_and_proven(tmp_path: Path) -> None:
+    options = {
+        "start": "turn --new {session}",
+        "resume": "turn --session {session}",
+        "probe": "show {session}",
+        "missing": "44",
+    }
+
+    async def scene() -> None:
+        provider = command(tmp_path, **options)
+        assert provider.capabilities.choose_id
+        async with opened(provider, spec(tmp_path, fresh_id=NativeId("chosen-1"))) as session:
+            turned = await turn(session, "first")
+            named = turned.of(SessionNamed)
+            assert [(each.native_id, each.durable) for each in named] == [("chosen-1", False), ("chosen-1", True)]
+            assert (await turn(session, "second")).seen.users == 2
+            other = await provider.open(spec(tmp_path))
+            await turn(other, "first")
+            assert other.cursor is not None
+            assert other.cursor.native_id != "chosen-1"
+
+    run(scene())
+
+
+@pytest.mark.case("P14")
+def test_an_id_that_leads_nowhere_is_not_given_out(tmp_path: Path) -> None:
+    async def scene() -> None:
+        options = {"session": "session: (.+)", "resume": "go {session}", "probe": "show {session}", "missing": "44"}
+        provider = command(tmp_path, *AGENT, start="turn", **{**options, "probe": "show never-there"})
+        async with opened(provider, spec(tmp_path)) as session:
+            turned = await turn(session, "first")
+            assert [each.durable for each in turned.of(SessionNamed)] == [False]
+            assert session.cursor is None
+
+    run(scene())
+
+
+def test_arguments_of_mode_and_model_go_where_they_belong(tmp_path: Path) -> None:
+    options = {"start": "'[%s]' {options} -- {prompt}", "model": "-m {model}", "mode.read": "-r", "mode.full": "-f -y"}
+
+    async def scene(mode: PermissionMode, model: str | None) -> str:
+        settings = Settings(program=("printf",), options=options, deadlines=QUICK)
+        async with opened(make(settings), spec(tmp_path, mode, model=model)) as session:
+            return (await turn(session, "hi")).reply
+
+    assert run(scene(PermissionMode.FULL, None)) == "[-f][-y][--][hi]"
+    assert run(scene(PermissionMode.EDIT, "big one")) == "[-r][-m][big one][--][hi]"
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "retryable"),
+    [("exit 3", ErrorCode.UNKNOWN, False), ("kill -9 $$", ErrorCode.PROGRAM_ENDED, True)],
+)
+def test_an_exit_status_is_told_with_the_last_words(tmp_path: Path, how: str, code: ErrorCode, retryable: bool) -> None:
+    async def scene() -> None:
+        program = ("/bin/sh", "-c", f"cat >/dev/null; echo partly; echo it broke >&2; {how}")
+        async with opened(command(tmp_path, *program), spec(tmp_path)) as session:
+            turned = await turn(session, "hello")
+            assert (turned.failed.code, turned.failed.retryable) == (code, retryable)
+            assert "it broke" in turned.failed.words
+            assert turned.done == replace(turned.done, ending=Ending.FAILED, reply="partly")
+
+    run(scene())
+
+
+def test_silence_has_a_limit(tmp_path: Path) -> None:
+    async def scene() -> None:
+        settings = Settings(program=("sleep", "300"), deadlines=replace(QUICK, silence=0.5))
+        async with opened(make(settings), spec(tmp_path)) as session:
+            failed = (await turn(session, "hello")).failed
+            assert (failed.code, failed.retryable) == (ErrorCode.TOO_SLOW, True)
+
+    run(scene())
+
+
+def test_a_probe_that_fails_otherwise_says_nothing_of_the_session(tmp_path: Path) -> None:
+    options = {"session": "(.+)", "resume": "x", "missing": "44"}
+
+    async def scene(probe: str) -> ProbeKind:
+        settings = Settings(
+            program=("/bin/sh",), options={**options, "probe": probe}, deadlines=replace(QUICK, answer=1)
+        )
+        return (await make(settings).probe(Cursor(1, NativeId("one")), place(tmp_path))).kind
+
+    assert run(scene("-c 'exit 44'")) is ProbeKind.MISSING
+    assert run(scene("-c 'echo not found; exit 1'")) is ProbeKind.UNREACHABLE
+    assert run(scene("-c 'kill -9 $$'")) is ProbeKind.UNREACHABLE
+    assert run(scene("-c 'sleep 60'")) is ProbeKind.UNREACHABLE
+    assert run(scene("-c true")) is ProbeKind.FOUND_HERE
+
+
+def test_an_id_is_never_taken_for_an_option(tmp_path: Path) -> None:
+    async def scene() -> None:
+        provider = command(tmp_path, session="(.+)", resume="{session}", probe="{session}")
+        for text in ("--help", "-x", "a b", "a;b", "$(x)"):
+            with pytest.raises(Refused):
+                await provider.probe(Cursor(1, NativeId(text)), place(tmp_path))
+
+    run(scene())
+
+
+def test_a_program_or_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    async def scene() -> None:
+        assert not (await command(tmp_path, "/nowhere/program").discover()).installed
+        with pytest.raises(CannotStart):
+            await command(tmp_path, "/nowhere/program").open(spec(tmp_path))
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"colour": "red"},
+        {"resume": "x"},
+        {"resume": "x", "probe": "y"},
+        {"session": "no group"},
+        {"session": "((two)(groups))"},
+        {"session": "("},
+        {"id": "("},
+        {"start": "'open"},
+        {"missing": "soon"},
+    ],
+)
+def test_options_that_make_no_sense_are_refused_with_what_to_do(options: dict[str, str]) -> None:
+    with pytest.raises(Refused) as caught:
+        make(Settings(program=("agent",), options=options))
+    assert caught.value.remedy
+    with pytest.raises(Refused):
+        make(Settings())

@@ -1,0 +1,255 @@
+"""The guide: what its lines do, and what becomes of its sessions."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clew.kernel import Answer, Cursor, NativeId, PermissionMode, ProbeKind
+from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, PlanChanged, Thought, ToolFinished, ToolStarted
+from clew.ports.provider import LiveSession, Provider, Settings
+from clew.programs.faults import ProgramFault, Refused
+from clew.providers.guide import make
+from clew.providers.guide.home import home_of
+from clew.providers.guide.memory import Memory, Turn
+from tests.providers.kit import QUICK, opened, place, run, spec, turn
+
+
+def guide(tmp_path: Path, home: str = "home") -> Provider:
+    return make(Settings(home={"GUIDE_HOME": str(tmp_path / home)}, deadlines=QUICK))
+
+
+def file_of(tmp_path: Path, cursor: Cursor | None, home: str = "home") -> Path:
+    assert cursor is not None
+    return tmp_path / home / "sessions" / f"{cursor.native_id}.json"
+
+
+def test_a_plain_prompt_gets_a_friendly_answer(tmp_path: Path) -> None:
+    async def scene() -> str:
+        async with opened(guide(tmp_path), spec(tmp_path, PermissionMode.EDIT)) as session:
+            return (await turn(session, "Hello, who are you?")).reply
+
+    reply = run(scene())
+    assert "I am the guide" in reply
+    assert str(tmp_path) in reply
+    assert "the mode edit" in reply
+
+
+def test_its_lines_think_plan_run_and_write(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(guide(tmp_path), spec(tmp_path)) as session:
+            turned = await turn(
+                session, "THINK: hm\nPLAN: look; leap\nRUN: echo hi\nRUN: false\nWRITE: deep/x some text"
+            )
+            assert [each.text for each in turned.of(Thought)] == ["hm"]
+            assert [each.steps for each in turned.of(PlanChanged)] == [(("look", "pending"), ("leap", "pending"))]
+            assert [each.ok for each in turned.of(ToolFinished)] == [True, False, True]
+            assert [each.file for each in turned.of(ToolStarted)][2] == str(tmp_path / "deep" / "x")
+
+    run(scene())
+    assert (tmp_path / "deep" / "x").read_text() == "some text"
+
+
+@pytest.mark.case("A01")
+def test_edit_asks_before_it_writes_outside_its_directory(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(guide(tmp_path), spec(tmp_path / "here", PermissionMode.EDIT)) as session:
+            await turn(session, f"WRITE: {tmp_path / 'outside'} text\nWRITE: ../beside text\nWRITE: inside text")
+
+    run(scene())
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["here", "home"]
+    assert (tmp_path / "here" / "inside").exists()
+
+
+@pytest.mark.case("L10")
+def test_a_usage_limit_is_told_with_its_end(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(guide(tmp_path), spec(tmp_path)) as session:
+            failed = (await turn(session, "FAIL: 429 2000000000")).failed
+            assert (failed.code, failed.retryable, failed.reset_at) == (ErrorCode.USAGE_LIMIT, True, 2_000_000_000.0)
+            for status, code in (
+                (500, ErrorCode.MODEL_FAILED),
+                (401, ErrorCode.NOT_ALLOWED),
+                (400, ErrorCode.BAD_REQUEST),
+            ):
+                assert (await turn(session, f"FAIL: {status}")).failed.code is code
+            assert (await turn(session, "and on")).done.ending is Ending.COMPLETED
+
+    run(scene())
+
+
+@pytest.mark.case("P12", "L12")
+def test_a_crash_in_a_turn_leaves_what_was_said(tmp_path: Path) -> None:
+    async def scene() -> None:
+        provider = guide(tmp_path)
+        async with opened(provider, spec(tmp_path)) as session:
+            turned = await turn(session, "CUT")
+            assert turned.failed.code is ErrorCode.PROGRAM_ENDED
+            cursor = session.cursor
+            await session.close()
+            again = await provider.open(spec(tmp_path, cursor=cursor))
+            assert again.landing.turns == 1
+            assert (await turn(again, "after")).seen.users == 2
+
+    run(scene())
+
+
+def test_silence_has_a_limit_and_a_question_is_no_silence(tmp_path: Path) -> None:
+    async def patient(session: LiveSession) -> Ending:
+        asked = asyncio.Event()
+        question: list[ApprovalAsked] = []
+
+        async def follow() -> Ending:
+            ending = Ending.FAILED
+            async for event in session.turn("RUN: echo hi"):
+                if isinstance(event, ApprovalAsked):
+                    question.append(event)
+                    asked.set()
+                if isinstance(event, Done):
+                    ending = event.ending
+            return ending
+
+        going = asyncio.create_task(follow())
+        await asked.wait()
+        await asyncio.sleep(1.2)
+        assert await session.answer(question[0].id, Answer.APPROVE)
+        return await going
+
+    async def scene() -> None:
+        settings = Settings(home={"GUIDE_HOME": str(tmp_path)}, deadlines=replace(QUICK, silence=0.5))
+        async with opened(make(settings), spec(tmp_path, PermissionMode.ASK)) as session:
+            failed = (await turn(session, "HANG")).failed
+            assert (failed.code, failed.retryable) == (ErrorCode.TOO_SLOW, True)
+            assert await patient(session) is Ending.COMPLETED
+
+    run(scene())
+
+
+def test_a_session_open_in_another_process_is_not_opened(tmp_path: Path) -> None:
+    async def scene() -> None:
+        first, second = guide(tmp_path), guide(tmp_path)
+        async with opened(first, spec(tmp_path)) as session:
+            await turn(session, "first")
+            with pytest.raises(Refused, match="another process"):
+                await second.open(spec(tmp_path, cursor=session.cursor))
+            await session.close()
+            again = await second.open(spec(tmp_path, cursor=session.cursor))
+            assert (await turn(again, "second")).seen.users == 2
+        await second.close()
+
+    run(scene())
+
+
+@pytest.mark.case("T08", "C15")
+def test_a_damaged_session_is_not_missing_and_is_set_aside_by_a_restore(tmp_path: Path) -> None:
+    async def scene() -> None:
+        provider = guide(tmp_path)
+        async with opened(provider, spec(tmp_path)) as session:
+            await turn(session, "first")
+            cursor = session.cursor
+            assert cursor is not None
+            await session.close()
+            archive = await provider.archive(cursor, place(tmp_path), tmp_path / "a.zip")
+            file = file_of(tmp_path, cursor)
+            file.write_text("{ damaged")
+            with pytest.raises(Refused):
+                await provider.open(spec(tmp_path, cursor=cursor))
+            assert await provider.restore(archive.path, place(tmp_path)) == cursor
+            aside = [each for each in file.parent.iterdir() if "damaged" in each.name]
+            assert [each.read_text() for each in aside] == ["{ damaged"]
+            again = await provider.open(spec(tmp_path, cursor=cursor))
+            assert (await turn(again, "second")).seen.users == 2
+
+    run(scene())
+
+
+def test_a_list_of_many_sessions_comes_whole(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "home")
+    for number in range(120):
+        session = memory.create(str(tmp_path), [Turn(f"prompt {number}")])
+        memory.release(session.id)
+
+    async def scene() -> None:
+        provider = guide(tmp_path)
+        found = await provider.sessions()
+        assert len({each.cursor.native_id for each in found}) == 120
+        assert found[0].title == "prompt 119"
+        assert (await provider.probe(found[-1].cursor, place(tmp_path))).kind is ProbeKind.FOUND_HERE
+
+    run(scene())
+
+
+def test_it_starts_fast_and_without_the_rest_of_clew(tmp_path: Path) -> None:
+    code = (
+        "import sys; import clew.providers.guide.agent.desk;"
+        "print([each for each in sys.modules if each.startswith(('clew.kernel', 'clew.ports', 'clew.programs'))])"
+    )
+    said = subprocess.run((sys.executable, "-P", "-c", code), capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert said.stdout.strip() == "[]"
+
+
+def test_it_ends_when_its_input_does(tmp_path: Path) -> None:
+    command = (sys.executable, "-P", "-m", "clew.providers.guide.agent")
+    began = time.monotonic()
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=20, cwd=tmp_path, check=False)
+    assert ended.returncode == 0
+    assert time.monotonic() - began < 20
+
+
+def test_a_module_in_its_directory_is_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "asyncio.py").write_text("raise SystemExit('hijacked')")
+    (tmp_path / "json.py").write_text("raise SystemExit('hijacked')")
+
+    async def scene() -> Ending:
+        async with opened(guide(tmp_path), spec(tmp_path)) as session:
+            return (await turn(session, "hello")).done.ending
+
+    assert run(scene()) is Ending.COMPLETED
+
+
+def test_its_home_is_where_it_is_said_to_be() -> None:
+    assert home_of({"GUIDE_HOME": "/g", "HOME": "/h"}) == Path("/g")
+    assert home_of({"XDG_DATA_HOME": "/x", "HOME": "/h"}) == Path("/x/clew/guide")
+    assert home_of({"HOME": "/h"}) == Path("/h/.local/share/clew/guide")
+    assert os.environ.get("HOME") is None or home_of().name == "guide"
+
+
+@pytest.mark.parametrize("text", ["guide_" + "0" * 23, "guide_" + "G" * 24, "../guide_" + "0" * 24])
+def test_an_id_that_is_none_of_its_own_reaches_no_file(tmp_path: Path, text: str) -> None:
+    async def scene() -> None:
+        provider = guide(tmp_path)
+        with pytest.raises(Refused):
+            await provider.archive(Cursor(1, NativeId(text)), place(tmp_path), tmp_path / "a.zip")
+        assert not (tmp_path / "home").exists()
+
+    run(scene())
+
+
+def test_a_provider_closed_while_it_opens_leaves_nothing(tmp_path: Path) -> None:
+    async def scene() -> None:
+        for pause in (0.0, 0.05, 0.15, 0.3):
+            provider = guide(tmp_path)
+            opening = asyncio.create_task(provider.open(spec(tmp_path)))
+            await asyncio.sleep(pause)
+            await provider.close()
+            (outcome,) = await asyncio.gather(opening, return_exceptions=True)
+            if isinstance(outcome, BaseException):
+                assert isinstance(outcome, ProgramFault)
+            else:
+                await outcome.close()
+        home = str(tmp_path / "home").encode()
+        assert not [pid for pid in Path("/proc").glob("[0-9]*") if _mentions(pid, home)]
+
+    run(scene())
+
+
+def _mentions(process: Path, home: bytes) -> bool:
+    try:
+        return b"GUIDE_HOME=" + home in (process / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False

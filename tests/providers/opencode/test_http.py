@@ -1,0 +1,110 @@
+"""The small HTTP client: every way in which a body may end, and every way in which a call may fail."""
+
+import asyncio
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from clew.programs.faults import NotUnderstood, ProgramEnded, ProgramFault, TooSlow
+from clew.providers.opencode.http import Answer, Http, NotListening
+
+HEARD: list[bytes] = []
+
+
+def against(sent: bytes | None, ask: Callable[[Http], Awaitable[Any]]) -> Any:
+    """Ask a server that sends just these bytes and hangs up; None never sends and never hangs up."""
+
+    async def serve(reader: StreamReader, writer: StreamWriter) -> None:
+        HEARD[:] = [await reader.readuntil(b"\r\n\r\n")]
+        if sent is None:
+            await reader.read()
+        else:
+            writer.write(sent)
+            await writer.drain()
+        writer.close()
+
+    async def scene() -> Any:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with server:
+            return await ask(Http(server.sockets[0].getsockname()[1], "the password"))
+
+    return asyncio.run(scene())
+
+
+def called(sent: bytes | None) -> Answer:
+    answer: Answer = against(sent, lambda http: http.call("POST", "/session?directory=%2Fx", {"a": 1}, 0.5))
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"ok": 1}', Answer(200, {"ok": 1})),
+        (
+            b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{"ok\r\n5;x=y\r\n": 1}\r\n0\r\n\r\n',
+            Answer(200, {"ok": 1}),
+        ),
+        (b'HTTP/1.1 404 Not Found\r\n\r\n{"name": "NotFoundError"}', Answer(404, {"name": "NotFoundError"})),
+        (b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", Answer(204, None)),
+        (b"HTTP/1.1 500 X\r\n\r\nno json", Answer(500, None)),
+    ],
+)
+def test_a_body_is_read_to_its_end(sent: bytes, answer: Answer) -> None:
+    assert called(sent) == answer
+
+
+@pytest.mark.case("C14")
+@pytest.mark.parametrize(
+    ("sent", "fault"),
+    [
+        (b"", ProgramEnded),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", ProgramEnded),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{", ProgramEnded),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nwhat\r\n", NotUnderstood),
+        (b"what\r\n\r\n", NotUnderstood),
+        (None, TooSlow),
+    ],
+)
+def test_a_call_that_fails_says_how(sent: bytes | None, fault: type[ProgramFault]) -> None:
+    with pytest.raises(fault) as told:
+        called(sent)
+    assert not isinstance(told.value, NotListening), "it was heard"
+    assert "password" not in str(told.value)
+
+
+def test_a_call_that_nobody_heard_is_told_apart() -> None:
+    with pytest.raises(NotListening):
+        asyncio.run(Http(1, "x").call("GET", "/", None, 1.0))
+
+
+def test_the_password_goes_in_the_head() -> None:
+    called(b"HTTP/1.1 204 X\r\n\r\n")
+    assert b"Authorization: Basic b3BlbmNvZGU6dGhlIHBhc3N3b3Jk\r\n" in HEARD[0]
+
+
+def followed(sent: bytes | None) -> list[Any]:
+    async def ask(http: Http) -> list[Any]:
+        return [event async for event in http.events("/global/event", 0.5, 0.3)]
+
+    events: list[Any] = against(sent, ask)
+    return events
+
+
+def test_events_are_read_however_they_are_cut() -> None:
+    chunks = b"".join(
+        f"{len(part):x}\r\n".encode() + part + b"\r\n" for part in (b'data: {"a"', b": 1}\n\nda", b"ta: {}\n\n")
+    )
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert followed(head + chunks + b"0\r\n\r\n") == [{"a": 1}, {}]
+    assert followed(b'HTTP/1.1 200 OK\r\n\r\n: note\ndata: {"a": 1}\n\n') == [{"a": 1}]
+
+
+def test_events_that_are_refused_or_no_events_are_a_fault() -> None:
+    with pytest.raises(NotUnderstood):
+        followed(b"HTTP/1.1 401 X\r\n\r\n")
+    with pytest.raises(NotUnderstood):
+        followed(b"HTTP/1.1 200 X\r\n\r\ndata: {\n\n")
+    with pytest.raises(TimeoutError):
+        followed(None)

@@ -1,0 +1,151 @@
+"""Permissions of the real OpenCode: what is forbidden is really refused, by whatever way an agent tries it."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from clew.kernel import Answer, PermissionMode
+from clew.ports.events import ApprovalAsked, Ending, ToolFinished
+from clew.providers.opencode.rules import read
+from tests.providers.opencode.kit import ASK, EDIT, FULL, READ, SILENCE, Lab, path, rest, subagent, turn, upto
+
+
+@pytest.mark.case("A01", "S13")
+@pytest.mark.parametrize("mode", [READ, ASK, EDIT], ids=str)
+def test_no_subagent_does_what_its_session_may_not(lab: Lab, mode: PermissionMode) -> None:
+    async def scene() -> None:
+        here = lab.new_directory()
+        session = await lab.open(mode=mode, directory=here)
+        for kind in ("general", "explore"):
+            prompt = f"RUN: touch {path(here, kind)}\nWRITE: {path(here, kind + '-written')} text"
+            turned = await turn(session, subagent(kind, prompt))
+            assert turned.done.ending is Ending.COMPLETED
+        assert list(Path(here.path).iterdir()) == []
+        assert session.cursor is not None
+        children = await (await lab.api()).children(session.cursor.native_id)
+        assert [child["agent"] for child in children] == ([] if mode is READ else ["explore"])
+        assert session.cursor.native_id not in {child["id"] for child in children}
+
+    lab.play(scene())
+
+
+@pytest.mark.case("A01", "S13")
+def test_a_subagent_of_a_session_that_may_do_all_may_too(lab: Lab) -> None:
+    async def scene() -> None:
+        here = lab.new_directory()
+        session = await lab.open(mode=FULL, directory=here, environment={"OF_THE_RUN": "42"})
+        told = subagent("general", f"RUN: echo $OF_THE_RUN > {path(here, 'ran')}")
+        turned = await turn(session, told)
+        assert path(here, "ran").read_text() == "42\n"
+        assert turned.used is not None
+        assert turned.used.output > 2 * 7, "what the subagent used is of the turn"
+
+    lab.play(scene())
+
+
+@pytest.mark.case("A01")
+def test_a_command_is_asked_for_and_denied_in_both_modes_that_ask(lab: Lab) -> None:
+    async def scene() -> None:
+        here = lab.new_directory()
+        session = await lab.open(mode=ASK, directory=here)
+        for mode in (ASK, EDIT):
+            assert await session.set_mode(mode) is mode
+            turned = await turn(session, f"RUN: touch {path(here, 'ran')}", Answer.DENY)
+            (asked,) = turned.of(ApprovalAsked)
+            assert asked.command == f"touch {path(here, 'ran')}"
+            (finished,) = turned.of(ToolFinished)
+            assert not finished.ok
+            assert turned.done.ending is Ending.COMPLETED, "the agent goes on and may find another way"
+        assert not path(here, "ran").exists()
+        # A file beyond the directory is not among those that may be edited.
+        beyond = path(lab.directory("beyond"), "written")
+        turned = await turn(session, f"WRITE: {beyond} text", Answer.DENY)
+        assert turned.of(ApprovalAsked)
+        assert not beyond.exists()
+
+    lab.play(scene())
+
+
+@pytest.mark.case("A03")
+def test_nobody_is_hurried_by_the_silence_that_ends_a_turn(lab: Lab) -> None:
+    async def scene() -> None:
+        here = lab.new_directory()
+        session = await lab.open(mode=ASK, directory=here)
+        events = session.turn(f"RUN: touch {path(here, 'ran')}")
+        asked = await upto(events, ApprovalAsked)
+        following = asyncio.create_task(rest(events))
+        await asyncio.sleep(SILENCE + 1.0)
+        assert not following.done()
+        assert await session.answer(asked.id, Answer.APPROVE)
+        assert (await following).done.ending is Ending.COMPLETED
+        assert path(here, "ran").exists()
+
+    lab.play(scene())
+
+
+@pytest.mark.case("A01", "P03")
+def test_a_configuration_that_denies_is_kept(lab: Lab) -> None:
+    """The project says so; the mode is the widest all the same."""
+
+    async def scene() -> None:
+        here = lab.new_directory()
+        denied = {"permission": {"bash": {"touch *": "deny"}}}
+        path(here, "opencode.json").write_text(json.dumps(denied))
+        session = await lab.open(mode=FULL, directory=here)
+        await turn(session, f"RUN: touch {path(here, 'ran')}")
+        assert not path(here, "ran").exists()
+        await turn(session, f"RUN: echo x > {path(here, 'ran')}")
+        assert path(here, "ran").exists()
+
+    lab.play(scene())
+
+
+@pytest.mark.case("P03", "P04")
+def test_rules_that_others_left_are_replaced(lab: Lab) -> None:
+    async def scene() -> None:
+        cursor = await lab.begun("first")
+        api = await lab.api()
+        foreign = read([{"permission": "bash", "pattern": "touch *", "action": "allow"}] * 40)
+        await api.add_rules(cursor.native_id, foreign)
+        session = await lab.open(cursor, mode=READ)
+        assert session.landing.mode is READ
+        kept = read((await lab.stored(cursor)).get("permission"))
+        assert len(kept) < 30
+        assert not any(rule.pattern == "touch *" for rule in kept)
+        assert len(await lab.messages(cursor)) == 2, "nothing of it is left in the history"
+        assert (await turn(session, "next")).seen.users == 2
+
+    lab.play(scene())
+
+
+@pytest.mark.case("P03")
+def test_rules_changed_behind_our_back_are_put_right_before_the_prompt(lab: Lab) -> None:
+    async def scene() -> None:
+        here = lab.new_directory()
+        session = await lab.open(mode=READ, directory=here)
+        assert session.cursor is not None
+        widest = read([{"permission": "*", "pattern": "*", "action": "allow"}])
+        await (await lab.api()).add_rules(session.cursor.native_id, widest)
+        await turn(session, f"RUN: touch {path(here, 'ran')}")
+        assert not path(here, "ran").exists()
+
+    lab.play(scene())
+
+
+@pytest.mark.case("A05", "S07")
+def test_a_shell_gets_its_session_s_variables_and_no_password(lab: Lab) -> None:
+    async def scene() -> None:
+        here = lab.new_directory()
+        one = await lab.open(directory=here, environment={"RUN_TOKEN": "token-of-one"})
+        two = await lab.open(directory=here, environment={"RUN_TOKEN": "token-of-two"})
+        bare = await lab.open(directory=here)
+        command = 'RUN: echo "[$RUN_TOKEN][$OPENCODE_SERVER_PASSWORD]" > {}'
+        for session, name in ((one, "one"), (two, "two"), (bare, "bare")):
+            turned = await turn(session, command.format(path(here, name)))
+            assert "token-of" not in repr(turned.events)
+        written = [path(here, name).read_text().strip() for name in ("one", "two", "bare")]
+        assert written == ["[token-of-one][]", "[token-of-two][]", "[][]"]
+
+    lab.play(scene())

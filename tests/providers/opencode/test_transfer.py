@@ -1,0 +1,236 @@
+"""Transfer of the real OpenCode: the same history on the other side, added to and never put over what is there."""
+
+import asyncio
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.kernel import Cursor, Directory
+from clew.programs.archive import contents_of, pack, unpack
+from clew.programs.faults import BadArchive, ProgramFault
+from clew.providers.opencode import archiving
+from clew.providers.opencode.faults import SessionBusy, SessionDiverged
+from tests.providers.opencode.kit import FULL, READ, Lab, path, subagent, turn
+
+Document = dict[str, Any]
+
+
+async def archived(lab: Lab, cursor: Cursor, name: str, home: str = "a") -> Path:
+    into = path(lab.directory("archives"), name)
+    await lab.at(home).archive(cursor, lab.directory(), into)
+    return into
+
+
+def history(lab: Lab) -> list[Any]:
+    """The last request to the model, without what names the place: its system prompt."""
+    return [message for message in lab.model.work[-1].body["messages"] if message["role"] != "system"]
+
+
+def changed(archive: Path, change: Callable[[Document], None]) -> Path:
+    """The archive with its session changed, and whole by its own list."""
+    contents, files = unpack(archive, archiving.PROVIDER, frozenset({archiving.FORMAT}))
+    document = json.loads(files["session.json"])
+    change(document)
+    files["session.json"] = json.dumps(document).encode()
+    into = archive.with_name(f"changed-{archive.name}")
+    facts = {**contents.facts, "messages": [each["info"]["id"] for each in document["messages"]]}
+    pack(into, contents.provider, contents.format, document["info"]["id"], files, facts)
+    return into
+
+
+async def ids(lab: Lab, home: str) -> set[str]:
+    return {found.cursor.native_id for found in await lab.at(home).sessions()}
+
+
+@pytest.mark.case("T01", "T03")
+def test_a_session_goes_to_another_home_and_back_with_the_same_history(lab: Lab) -> None:
+    async def scene() -> None:
+        here, there = lab.directory("transfer"), lab.directory("there")
+        cursor = await lab.begun(
+            "first",
+            "RUN: seq 1 2000",
+            f"WRITE: {path(here, 'note')} text",
+            subagent("general", "SAY: hi"),
+            directory=here,
+        )
+        archive = await archived(lab, cursor, "out.zip")
+        before = history_after(lab, await lab.goes_on(cursor, "compare", directory=here))
+        # The first home and its directory are not there while the second goes on.
+        await lab.at("a")._shared.close()  # noqa: SLF001 - to move its files
+        home, work = lab.rig.root / "a", Path(here.path)
+        home.rename(home.with_name("a-gone"))
+        work.rename(work.with_name("transfer-gone"))
+        try:
+            moved = await lab.at("b").restore(archive, there)
+            assert moved == cursor
+            after = history_after(lab, await lab.goes_on(moved, "compare", "b", directory=there))
+            assert after == before
+            marked = await lab.goes_on(moved, "RUN: touch marker", "b", directory=there)
+            assert marked.seen.users == 6
+            assert path(there, "marker").exists()
+            assert len(await (await lab.api("b")).children(cursor.native_id)) == 1
+            back = await archived(lab, moved, "back.zip", "b")
+            there_now = history_after(lab, await lab.goes_on(moved, "again", "b", directory=there))
+        finally:
+            home.with_name("a-gone").rename(home)
+            work.with_name("transfer-gone").rename(work)
+        # The first home had gone on by itself, with the same words but another message.
+        with pytest.raises(SessionDiverged):
+            await lab.at("a").restore(back, here)
+        await (await lab.api("a")).delete(cursor.native_id)
+        assert await lab.at("a").restore(back, here) == cursor
+        assert history_after(lab, await lab.goes_on(cursor, "again", directory=here)) == there_now
+
+    lab.play(scene())
+
+
+def history_after(lab: Lab, turned: object) -> list[Any]:
+    assert turned
+    return history(lab)
+
+
+@pytest.mark.case("T01", "T08")
+def test_an_earlier_state_is_added_to(lab: Lab) -> None:
+    async def scene() -> None:
+        here, there = lab.directory("earlier"), lab.directory("earlier-there")
+        cursor = await lab.begun("first", directory=here)
+        out = await archived(lab, cursor, "earlier.zip")
+        await lab.at("b").restore(out, there)
+        await lab.goes_on(cursor, "second", "b", directory=there)
+        back = await archived(lab, cursor, "later.zip", "b")
+        before = await lab.messages(cursor)
+        await lab.at("a").restore(back, here)
+        after = await lab.messages(cursor)
+        assert [each["info"]["id"] for each in after[: len(before)]] == [each["info"]["id"] for each in before]
+        assert [each["parts"] for each in after] == [each["parts"] for each in await lab.messages(cursor, "b")]
+        assert (await lab.goes_on(cursor, "third", directory=here)).seen.users == 3
+        # And the older archive is nothing to put over it now.
+        with pytest.raises(SessionDiverged):
+            await lab.at("a").restore(back, here)
+
+    lab.play(scene())
+
+
+def _no_role(document: Document) -> None:
+    del document["messages"][0]["info"]["role"]
+
+
+def _bad_part(document: Document) -> None:
+    document["messages"][-1]["parts"][-1] = {**document["messages"][-1]["parts"][-1], "type": "nonsense"}
+
+
+def _of_another(document: Document) -> None:
+    document["messages"][0]["info"]["sessionID"] = "ses_another"
+
+
+def _twice(document: Document) -> None:
+    document["messages"].append(document["messages"][0])
+
+
+def _no_messages(document: Document) -> None:
+    document["messages"] = [{"info": {"id": 7}}]
+
+
+@pytest.mark.case("T02")
+@pytest.mark.parametrize("spoil", [_no_role, _bad_part, _of_another, _twice, _no_messages])
+def test_an_archive_that_opencode_would_half_import_changes_nothing(
+    lab: Lab, spoil: Callable[[Document], None]
+) -> None:
+    async def scene() -> None:
+        cursor = await lab.begun("first")
+        archive = changed(await archived(lab, cursor, f"{spoil.__name__}.zip"), spoil)
+        before = await ids(lab, "b")
+        with pytest.raises(BadArchive):
+            await lab.at("b").restore(archive, lab.directory("there"))
+        assert await ids(lab, "b") == before
+
+    lab.play(scene())
+
+
+@pytest.mark.case("T01", "A01")
+def test_what_the_archive_says_it_may_do_takes_no_effect(lab: Lab) -> None:
+    async def scene() -> None:
+        cursor = await lab.begun("first", mode=FULL)
+        plain = await archived(lab, cursor, "granted.zip")
+        assert b'"permission"' not in zipfile.ZipFile(plain).read("session.json")
+
+        def grant(document: Document) -> None:
+            document["info"]["permission"] = [{"permission": "*", "pattern": "*", "action": "allow"}]
+
+        there = lab.new_directory()
+        await lab.at("b").restore(changed(plain, grant), there)
+        assert not (await lab.stored(cursor, "b")).get("permission")
+        await lab.goes_on(cursor, f"RUN: touch {path(there, 'ran')}", "b", directory=there, mode=READ)
+        assert not path(there, "ran").exists()
+
+    lab.play(scene())
+
+
+@pytest.mark.case("T08")
+def test_a_session_that_is_open_is_neither_restored_over_nor_archived_in_a_turn(lab: Lab) -> None:
+    async def scene() -> None:
+        session = await lab.open()
+        await turn(session, "first")
+        assert session.cursor is not None
+        archive = await archived(lab, session.cursor, "open.zip")
+        with pytest.raises(SessionBusy):
+            await lab.at("a").restore(archive, lab.directory())
+        events = session.turn("SLOW: 2")
+        await anext(events)
+        while not await (await lab.api()).busy(session.cursor.native_id, lab.directory().path):
+            await anext(events)
+        with pytest.raises(SessionBusy):
+            await archived(lab, session.cursor, "in-a-turn.zip")
+        assert not path(lab.directory("archives"), "in-a-turn.zip").exists()
+
+    lab.play(scene())
+
+
+@pytest.mark.case("T02", "P06")
+def test_a_restore_that_fails_or_is_called_off_is_taken_back(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        cursor = await lab.begun("first", subagent("general", "SAY: hi"))
+        archive = await archived(lab, cursor, "taken-back.zip")
+        before = await ids(lab, "b")
+
+        async def gone(*_: object) -> None:
+            raise asyncio.CancelledError
+
+        from clew.providers.opencode import restoring  # noqa: PLC0415
+
+        real, count = restoring.imported, 0
+
+        async def second_fails(launch: Any, document: Any, directory: str) -> None:
+            nonlocal count
+            count += 1
+            await (real if count == 1 else gone)(launch, document, directory)
+
+        monkeypatch.setattr(restoring, "imported", second_fails)
+        with pytest.raises(asyncio.CancelledError):
+            await lab.at("b").restore(archive, lab.directory("there"))
+        assert count == 2
+        assert await ids(lab, "b") == before
+        monkeypatch.undo()
+        with pytest.raises(ProgramFault):
+            await lab.at("b").restore(archive, Directory("/nowhere/at/all"))
+        assert await ids(lab, "b") == before
+        await lab.at("b").restore(archive, lab.directory("there"))
+        assert len(await ids(lab, "b")) == len(before) + 1
+
+    lab.play(scene())
+
+
+@pytest.mark.case("T05")
+def test_an_archive_lists_what_is_alive_in_it(lab: Lab) -> None:
+    async def scene() -> None:
+        cursor = await lab.begun("first", "second")
+        archive = await archived(lab, cursor, "listed.zip")
+        facts = contents_of(archive).facts
+        assert facts["messages"] == [each["info"]["id"] for each in await lab.messages(cursor)]
+        assert facts["version"] == "1.18.33"
+
+    lab.play(scene())
