@@ -28,7 +28,8 @@ async def main(answers: dict[str, Any]) -> None:
                 await reader.read()
             case "close":
                 pass
-            case [status, body]:
+            case _:
+                status, body = answer
                 content = b"" if body is None else json.dumps(body).encode()
                 writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(content)}\r\n\r\n".encode() + content)
                 await writer.drain()

@@ -30,6 +30,9 @@ class Told:
     def status(self, kind: str, session: str = OWN, **more: Any) -> list[Event]:
         return self("session.status", session, status={"type": kind, **more})
 
+    def settled(self) -> bool:
+        return self.turn.settled
+
     def begin(self) -> None:
         self.message("msg_prompt", "user")
         self.status("busy")
@@ -102,7 +105,7 @@ def test_what_comes_late_of_the_turn_before_ends_no_other() -> None:
     told.begin()
     told.message("msg_1", time={"created": 1, "completed": 2})
     told("session.idle")
-    assert told.turn.settled
+    assert told.settled()
 
 
 @pytest.mark.case("L05")
@@ -113,13 +116,13 @@ def test_a_turn_that_was_cut_short_is_over_when_its_last_words_have_come() -> No
     told.part("msg_1", "tool", callID="call_1", tool="bash", state=state)
     told("session.idle")
     assert told.turn.idle
-    assert not told.turn.settled
+    assert not told.settled()
     state = {"status": "completed", "input": {}, "output": "aborted", "metadata": {"exit": None}}
     assert told.part("msg_1", "tool", callID="call_1", tool="bash", state=state) == [
         ToolFinished("call_1", ok=False, output="aborted")
     ]
     told.message("msg_1", time={"created": 1, "completed": 2}, error={"name": "MessageAbortedError"})
-    assert told.turn.settled
+    assert told.settled()
     assert list(told.turn.unfinished()) == []
 
 

@@ -24,11 +24,17 @@ def against(sent: bytes | None, ask: Callable[[Http], Awaitable[Any]]) -> Any:
             writer.write(sent)
             await writer.drain()
         writer.close()
+        served.release()
 
     async def scene() -> Any:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         async with server:
-            return await ask(Http(server.sockets[0].getsockname()[1], "the password"))
+            try:
+                return await ask(Http(server.sockets[0].getsockname()[1], "the password"))
+            finally:
+                await asyncio.wait_for(served.acquire(), 5.0)
+
+    served = asyncio.Semaphore(0)
 
     return asyncio.run(scene())
 

@@ -12,7 +12,7 @@ import pytest
 from clew.kernel import Cursor, Directory
 from clew.programs.archive import contents_of, pack, unpack
 from clew.programs.faults import BadArchive, ProgramFault
-from clew.providers.opencode import archiving
+from clew.providers.opencode import archiving, importing
 from clew.providers.opencode.faults import SessionBusy, SessionDiverged
 from tests.providers.opencode.kit import FULL, READ, Lab, path, subagent, turn
 
@@ -200,16 +200,14 @@ def test_a_restore_that_fails_or_is_called_off_is_taken_back(lab: Lab, monkeypat
         async def gone(*_: object) -> None:
             raise asyncio.CancelledError
 
-        from clew.providers.opencode import restoring  # noqa: PLC0415
-
-        real, count = restoring.imported, 0
+        real, count = importing.imported, 0
 
         async def second_fails(launch: Any, document: Any, directory: str) -> None:
             nonlocal count
             count += 1
             await (real if count == 1 else gone)(launch, document, directory)
 
-        monkeypatch.setattr(restoring, "imported", second_fails)
+        monkeypatch.setattr("clew.providers.opencode.restoring.imported", second_fails)
         with pytest.raises(asyncio.CancelledError):
             await lab.at("b").restore(archive, lab.directory("there"))
         assert count == 2

@@ -85,7 +85,7 @@ class Http:
         except (ConnectionError, asyncio.IncompleteReadError) as fault:
             words = f"OpenCode's server went away during {method} {_bare(path)}."
             raise ProgramEnded(words, "It is started again.") from fault
-        except (ValueError, asyncio.LimitOverrunError) as fault:
+        except (ValueError, IndexError, asyncio.LimitOverrunError) as fault:
             raise NotUnderstood(f"OpenCode's answer is no HTTP ({fault}).", "Update OpenCode or Clew.") from fault
         finally:
             writer.close()
