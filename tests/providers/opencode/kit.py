@@ -13,6 +13,7 @@ from clew.ports.events import ApprovalAsked, Ending, Event
 from clew.ports.provider import LiveSession, OpenSpec, Settings
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.http import Json
+from clew.providers.opencode.live import OpenCodeSession
 from clew.providers.opencode.provider import OpenCodeProvider
 from tests.providers.contract.stage import Turned
 from tests.providers.loopback.server import Model
@@ -20,7 +21,7 @@ from tests.providers.rigs.opencode import OpenCodeRig
 
 T = TypeVar("T")
 PATIENCE = 120.0
-SILENCE = 5.0
+SILENCE = 3.0
 READ, ASK, EDIT, FULL = PermissionMode
 
 
@@ -66,7 +67,7 @@ class Lab:
     def at(self, home: str = "a", change: Callable[[Settings], Settings] = lambda same: same) -> OpenCodeProvider:
         if home not in self._providers:
             settings = replace(self.rig.settings(home), state=self.rig.root / "state" / home)
-            settings = replace(settings, deadlines=replace(settings.deadlines, silence=SILENCE))
+            settings = replace(settings, deadlines=replace(settings.deadlines, silence=60.0))
             self._providers[home] = OpenCodeProvider(change(settings))
         return self._providers[home]
 
@@ -97,7 +98,8 @@ class Lab:
         """A session that has had these turns and is closed again."""
         session = await self.open(home=home, **how)
         for prompt in prompts or ("first",):
-            assert (await turn(session, prompt)).done.ending is Ending.COMPLETED
+            turned = await turn(session, prompt)
+            assert turned.done.ending is Ending.COMPLETED, turned.events
         cursor = session.cursor
         assert cursor is not None
         await session.close()
@@ -108,6 +110,12 @@ class Lab:
         turned = await turn(session, prompt)
         await session.close()
         return turned
+
+
+def hurry(session: LiveSession) -> None:
+    """From the next turn on, so long a silence ends it."""
+    assert isinstance(session, OpenCodeSession)
+    session._deadlines = replace(session._deadlines, silence=SILENCE)  # noqa: SLF001 - a server of its own takes longer
 
 
 async def turn(session: LiveSession, prompt: str, answer: Answer | None = None) -> Turned:

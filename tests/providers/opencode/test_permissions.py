@@ -9,7 +9,7 @@ import pytest
 from clew.kernel import Answer, PermissionMode
 from clew.ports.events import ApprovalAsked, Ending, ToolFinished
 from clew.providers.opencode.rules import read
-from tests.providers.opencode.kit import ASK, EDIT, FULL, READ, SILENCE, Lab, path, rest, subagent, turn, upto
+from tests.providers.opencode.kit import ASK, EDIT, FULL, READ, SILENCE, Lab, hurry, path, rest, subagent, turn, upto
 
 
 @pytest.mark.case("A01", "S13")
@@ -73,6 +73,8 @@ def test_nobody_is_hurried_by_the_silence_that_ends_a_turn(lab: Lab) -> None:
     async def scene() -> None:
         here = lab.new_directory()
         session = await lab.open(mode=ASK, directory=here)
+        await turn(session, "first")
+        hurry(session)
         events = session.turn(f"RUN: touch {path(here, 'ran')}")
         asked = await upto(events, ApprovalAsked)
         following = asyncio.create_task(rest(events))

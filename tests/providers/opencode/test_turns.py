@@ -22,7 +22,7 @@ from clew.ports.events import (
 from clew.programs.faults import Refused
 from clew.providers.opencode.faults import ModelUnknown
 from tests.providers.contract.stage import eventually
-from tests.providers.opencode.kit import FULL, Lab, call, path, rest, turn, upto
+from tests.providers.opencode.kit import FULL, Lab, call, hurry, path, rest, turn, upto
 
 WHICH = {"question": "Which?", "header": "h", "options": [{"label": "One", "description": "1"}]}
 WHY = {"question": "Why?", "header": "h", "options": []}
@@ -124,6 +124,8 @@ def test_a_model_that_comes_back_during_the_retries_ends_the_turn_well(lab: Lab)
 def test_a_model_that_hangs_is_ended_in_time_and_the_session_goes_on(lab: Lab) -> None:
     async def scene() -> None:
         session = await lab.open()
+        await turn(session, "first")
+        hurry(session)
         began = time.monotonic()
         turned = await turn(session, "HANG")
         assert turned.done.ending is Ending.FAILED
