@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.programs.faults import CannotStart, ProgramEnded
+from clew.programs.faults import CannotStart, ProgramEnded, TooSlow
 from clew.programs.ledger import Ledger
 from clew.programs.marking import VARIABLE
 from clew.programs.program import Program, start
@@ -176,6 +176,44 @@ def test_a_prompt_to_a_program_that_has_ended_is_a_fault(tmp_path: Path) -> None
         await program.end(1)
 
     run(scene())
+
+
+def test_a_program_that_does_not_read_keeps_nobody_waiting(tmp_path: Path) -> None:
+    async def scene() -> None:
+        program = await shell("sleep 300", tmp_path)
+        with pytest.raises(TooSlow):
+            await program.send(b"x" * 10_000_000, 0.2)
+        await program.send_end()
+        await program.end(1)
+
+    run(scene())
+
+
+def test_arguments_that_are_no_text_are_a_fault(tmp_path: Path) -> None:
+    async def scene() -> None:
+        ledger = Ledger(tmp_path / "ledger")
+        with pytest.raises(CannotStart, match="null"):
+            await start(("/bin/echo", "a\0b"), tmp_path, {}, ledger)
+        assert not list((tmp_path / "ledger").iterdir())
+
+    run(scene())
+
+
+def test_last_words_hold_no_secret_and_are_bounded(tmp_path: Path) -> None:
+    secret = "sk-of-the-program"
+
+    async def scene() -> str:
+        command = ("/bin/sh", "-c", 'yes "$API_KEY" | head -c 300000 >&2; echo >&2; echo "last: $API_KEY" >&2')
+        program = await start(command, tmp_path, {"API_KEY": secret, "PATH": "/usr/bin:/bin"})
+        words = await program.parting(5)
+        await program.end(1)
+        return words
+
+    words = run(scene())
+    assert words.endswith("last: [hidden]")
+    assert secret not in words
+    assert not any(secret.endswith(line) for line in words.splitlines())
+    assert len(words) < 64 * 1024
 
 
 def open_files() -> int:

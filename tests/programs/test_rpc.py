@@ -26,6 +26,9 @@ for line in sys.stdin:
     elif method == "noise":
         print("a line of a log"); print("[1]"); print('"text"'); print("{broken", flush=True)
         say(id=999, result="to nobody"); say(id=number, result="fine")
+    elif method == "lists":
+        say(method="told", params=[1]); say(method="odd", id=[1], params=7); say(id=number, result="fine")
+    elif method == "deaf": import time; time.sleep(300)
     elif method == "ask": say(id="q1", method="question", params={"n": 1}); asked = number
     elif method == "die": print("last words", file=sys.stderr, flush=True); sys.exit(3)
     elif method == "tell": say(method="told", params={"n": 2}); say(method="bare"); say(id=number, result=None)
@@ -88,6 +91,23 @@ def test_what_is_no_message_is_passed_over(tmp_path: Path) -> None:
         return await peer.call("noise", {}, 5)
 
     assert scene(tmp_path, play) == "fine"
+
+
+def test_what_is_told_with_no_object_is_told_with_an_empty_one(tmp_path: Path) -> None:
+    async def play(peer: Peer, heard: Heard, _program: Program) -> None:
+        assert await peer.call("lists", {}, 5) == "fine"
+        assert (heard.told, heard.asked) == ([("told", {})], [])
+
+    scene(tmp_path, play)
+
+
+def test_a_call_to_a_program_that_does_not_read_has_its_deadline(tmp_path: Path) -> None:
+    async def play(peer: Peer, _heard: Heard, _program: Program) -> None:
+        await peer.tell("deaf")
+        with pytest.raises(TooSlow, match="echo"):
+            await peer.call("echo", {"text": "x" * 10_000_000}, 0.3)
+
+    scene(tmp_path, play)
 
 
 def test_no_answer_in_time_is_a_fault_and_a_late_one_harms_nobody(tmp_path: Path) -> None:

@@ -26,9 +26,34 @@ def test_what_is_not_called_a_secret_or_is_too_short_stays() -> None:
     assert SECRETS.text("abc plain-value") == "abc plain-value"
 
 
-@pytest.mark.parametrize("name", ["API_KEY", "github_token", "DB_PASSWORD", "CLIENT_SECRET", "AWS_CREDENTIALS", "AUTH"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "API_KEY",
+        "github_token",
+        "DB_PASSWORD",
+        "PGPASSWD",
+        "SSH_PASSPHRASE",
+        "CLIENT_SECRET",
+        "AWS_CREDENTIALS",
+        "AUTH",
+        "SESSION_COOKIE",
+    ],
+)
 def test_names_that_say_so_make_a_secret(name: str) -> None:
     assert Redactor({name: "value-of-it"}).text("value-of-it") == HIDDEN
+
+
+def test_a_password_in_an_address_is_a_secret_whatever_its_name() -> None:
+    secrets = Redactor({"DATABASE_URL": "postgres://me:hunter2222@db/x", "HTTPS_PROXY": "http://:proxypass@p:80"})
+    assert secrets.text("hunter2222 proxypass postgres://me@db") == f"{HIDDEN} {HIDDEN} postgres://me@db"
+
+
+def test_a_key_of_several_lines_is_hidden_line_by_line() -> None:
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\nshort\n-----END KEY-----"
+    secrets = Redactor({"DEPLOY_KEY": key})
+    assert secrets.text(f"x {key} y") == f"x {HIDDEN} y"
+    assert [secrets.text(line) for line in key.splitlines()] == [HIDDEN, HIDDEN, "short", HIDDEN]
 
 
 @given(st.lists(st.sampled_from([KEY, LONGER, "s", "sk-", "sk-abc", "def", "-and", " ", "x"]), max_size=8), st.data())

@@ -4,7 +4,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from clew.programs.marking import Mark, Owner, end_marked
+from clew.programs.marking import Mark, Owner, end_marked, marked
 
 
 class Ledger:
@@ -36,7 +36,9 @@ class Ledger:
         left = [mark for mark in left if not self._owner_lives(mark)]
         ended = end_marked(left)
         for mark in left:
-            self.leave(mark)
+            # What could not be ended stays in the ledger for whoever comes next.
+            if not marked(mark):
+                self.leave(mark)
         return ended
 
     def _owner_lives(self, mark: Mark) -> bool:

@@ -5,27 +5,33 @@ import contextlib
 import os
 import signal
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from clew.programs.faults import CannotStart, ProgramEnded
+from clew.programs.faults import CannotStart, NotUnderstood, ProgramEnded, TooSlow
 from clew.programs.ledger import Ledger
 from clew.programs.marking import end_marked, marked, new_mark
+from clew.programs.secrets import Redactor
 
 LONGEST_LINE = 256 * 1024 * 1024
 """Bytes. An agent sends whole files and images in one line."""
 
-_LAST_WORDS = 200
+SENDING = 30.0
+"""Seconds for a program to take a line. One that does not read would keep us for ever."""
+
+_CLOSING = 1.0
+_LAST_WORDS = 64 * 1024
+_LAST_LINES = 200
 
 
 class Program:
-    """Made by `start`. `last_words` is the end of what it wrote to its error stream."""
+    """Made by `start`. `last_words` is the end of what it wrote to its error stream, without the secrets it got."""
 
-    def __init__(self, process: asyncio.subprocess.Process, mark: "_Marked") -> None:
+    def __init__(self, process: asyncio.subprocess.Process, mark: "_Marked", redactor: Redactor) -> None:
         self._process = process
         self._mark = mark
-        self._errors: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._redactor = redactor
+        self._errors, self._more = b"", False
         self._reading = asyncio.create_task(self._read_errors())
 
     @property
@@ -38,7 +44,10 @@ class Program:
 
     @property
     def last_words(self) -> str:
-        return "\n".join(self._errors).strip()
+        # Where it was cut, a line may begin with half a secret.
+        kept = self._errors.partition(b"\n")[2] if self._more else self._errors
+        lines = kept.decode(errors="replace").splitlines()[-_LAST_LINES:]
+        return self._redactor.text("\n".join(line.rstrip() for line in lines).strip())
 
     def family(self) -> frozenset[int]:
         """The processes that carry its mark: itself, and all that it has started and that still run."""
@@ -50,30 +59,36 @@ class Program:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
 
-    async def send(self, line: bytes) -> None:
+    async def send(self, line: bytes, seconds: float = SENDING) -> None:
         stdin = self._process.stdin
         if stdin is None or stdin.is_closing():
             raise ProgramEnded(self._ended_words(), "It is started again for the next turn.")
         try:
             stdin.write(line + b"\n")
-            await stdin.drain()
+            async with asyncio.timeout(seconds):
+                await stdin.drain()
+        except TimeoutError as fault:
+            raise TooSlow(f"The program did not read its input for {seconds:g} s.", "It is started again.") from fault
         except (BrokenPipeError, ConnectionResetError) as fault:
             raise ProgramEnded(self._ended_words(), "It is started again for the next turn.") from fault
 
     async def send_end(self) -> None:
-        """Close its input: many programs end by that alone."""
+        """Close its input: many programs end by that alone. What it has not read by then it may still read."""
         stdin = self._process.stdin
         if stdin is not None and not stdin.is_closing():
             stdin.close()
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                await stdin.wait_closed()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
+                await asyncio.wait_for(stdin.wait_closed(), _CLOSING)
 
     async def lines(self) -> AsyncIterator[bytes]:
         """What it writes, line by line, until it closes its output."""
         stdout = self._process.stdout
         assert stdout is not None, "every program is started with its output to us"
-        while line := await stdout.readline():
-            yield line.rstrip(b"\r\n")
+        try:
+            while line := await stdout.readline():
+                yield line.rstrip(b"\r\n")
+        except ValueError as fault:
+            raise NotUnderstood(f"A line was longer than {LONGEST_LINE} bytes.", "Update the program.") from fault
 
     async def wait(self, seconds: float) -> int | None:
         """Its exit status, or None when it still runs by then.
@@ -112,7 +127,8 @@ class Program:
             raise
         finally:
             self._reading.cancel()
-            self._mark.leave()
+            if not self.family():
+                self._mark.leave()
 
     def _signal(self, number: signal.Signals) -> None:
         # The group lives on while any of its processes does, so its number cannot have passed to somebody else's.
@@ -122,8 +138,10 @@ class Program:
     async def _read_errors(self) -> None:
         stderr = self._process.stderr
         assert stderr is not None, "every program is started with its errors to us"
-        while line := await stderr.readline():
-            self._errors.append(line.decode(errors="replace").rstrip())
+        while part := await stderr.read(_LAST_WORDS):
+            words = self._errors + part
+            self._more = self._more or len(words) > _LAST_WORDS
+            self._errors = words[-_LAST_WORDS:]
 
     def _ended_words(self) -> str:
         return f"The program has ended (status {self._process.returncode}): {self.last_words or 'it said nothing'}"
@@ -176,7 +194,13 @@ async def start(
             f"{command[0]} cannot be started in {directory}: {fault.strerror} ({what}).",
             "Check that the program is installed and the directory exists.",
         ) from fault
-    return Program(process, mark)
+    except ValueError as fault:
+        # A zero byte, or half a letter, in an argument or a variable.
+        mark.leave()
+        raise CannotStart(
+            f"{command[0]} cannot be given its arguments: {fault}.", "Take out what is no text."
+        ) from fault
+    return Program(process, mark, Redactor(environment))
 
 
 def _undo(starting: "asyncio.Task[asyncio.subprocess.Process]", mark: _Marked) -> None:

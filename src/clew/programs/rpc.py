@@ -51,14 +51,18 @@ class Peer:
         number = self._last
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            await self._send({"id": number, "method": method, "params": arguments})
-            return await asyncio.wait_for(answer, seconds)
+            async with asyncio.timeout(seconds):
+                await self._send({"id": number, "method": method, "params": arguments})
+                return await answer
         except TimeoutError as fault:
             raise TooSlow(
                 f"{method} was not answered within {seconds:g} s.", "It is tried again; look at the agent's own log."
             ) from fault
         finally:
             del self._waiting[number]
+            # One that was settled while its question was still being sent has nobody to hear of its fault.
+            if answer.done() and not answer.cancelled():
+                answer.exception()
 
     async def tell(self, method: str, arguments: Message | None = None) -> None:
         await self._send({"method": method} if arguments is None else {"method": method, "params": arguments})
@@ -78,12 +82,15 @@ class Peer:
         return self._program.send(orjson.dumps({**self._extra, **message}))
 
     async def _read(self) -> None:
+        words = ""
         try:
             async for line in self._program.lines():
                 self._take(line)
             await self._program.parting(_PARTING)
+        except NotUnderstood as fault:
+            words = fault.words
         finally:
-            words = self._said()
+            words = words or self._said()
             for answer in self._waiting.values():
                 if not answer.done():
                     answer.set_exception(ProgramEnded(f"The program ended: {words}.", "It is started again."))
@@ -102,10 +109,11 @@ class Peer:
             return
         method, number = message.get("method"), message.get("id")
         if isinstance(method, str):
-            arguments = message.get("params") or {}
+            given = message.get("params")
+            arguments = given if isinstance(given, dict) else {}
             if number is None:
                 self._told(method, arguments)
-            else:
+            elif isinstance(number, int | str):
                 self._asked(number, method, arguments)
         elif isinstance(number, int) and (answer := self._waiting.get(number)) is not None and not answer.done():
             _settle(answer, message)

@@ -6,16 +6,24 @@ from typing import Any
 
 HIDDEN = "[hidden]"
 _SHORTEST = 6
-_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|AUTH)", re.IGNORECASE)
+_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|AUTH|PRIVATE|COOKIE|BEARER", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"://[^/@\s]*?:([^/@\s]+)@")
+"""The password in an address, as databases and proxies have it."""
+_LONG_LINE = 16
 
 
 class Redactor:
-    """Knows the values of an environment whose names say that they are secret."""
+    """Knows the values of an environment whose names say that they are secret, and passwords in its addresses."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
+        found: set[str] = set()
+        for name, value in environment.items():
+            found.update(_IN_ADDRESS.findall(value))
+            if _NAMES.search(name):
+                # A key of several lines is told line by line.
+                found.update((value, *(line for line in value.splitlines() if len(line) >= _LONG_LINE)))
         # A short value would hide ordinary words; it is no secret worth the name.
-        found = {value for name, value in environment.items() if _NAMES.search(name) and len(value) >= _SHORTEST}
-        self._values = sorted(found, key=len, reverse=True)
+        self._values = sorted((value for value in found if len(value) >= _SHORTEST), key=len, reverse=True)
 
     def text(self, text: str) -> str:
         for value in self._values:

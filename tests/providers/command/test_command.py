@@ -1,6 +1,8 @@
 """A command: only what its user said of it, and nothing beyond."""
 
+import asyncio
 import sys
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,6 +142,76 @@ def test_silence_has_a_limit(tmp_path: Path) -> None:
         async with opened(make(settings), spec(tmp_path)) as session:
             failed = (await turn(session, "hello")).failed
             assert (failed.code, failed.retryable) == (ErrorCode.TOO_SLOW, True)
+
+    run(scene())
+
+
+def test_a_program_that_does_not_want_its_input_is_judged_by_its_exit_status(tmp_path: Path) -> None:
+    async def scene() -> None:
+        for prompt in ("hello", "x" * 5_000_000):
+            async with opened(command(tmp_path, "echo", "done"), spec(tmp_path)) as session:
+                turned = await turn(session, prompt)
+                assert (turned.done.ending, turned.reply) == (Ending.COMPLETED, "done")
+
+    run(scene())
+
+
+def test_a_program_that_does_not_read_is_given_up_in_time(tmp_path: Path) -> None:
+    async def scene() -> None:
+        settings = Settings(program=("sleep", "300"), deadlines=replace(QUICK, silence=0.5))
+        async with opened(make(settings), spec(tmp_path)) as session:
+            assert (await turn(session, "x" * 5_000_000)).failed.code is ErrorCode.TOO_SLOW
+
+    run(scene())
+
+
+@pytest.mark.parametrize("how", ["interrupt", "close the session", "close the provider"])
+def test_what_is_called_off_while_the_program_starts_leaves_nothing(tmp_path: Path, how: str) -> None:
+    async def scene() -> None:
+        settings = Settings(program=("/bin/sh", "-c", "sleep 300"), deadlines=QUICK, state=tmp_path)
+        for steps in (1, 3, 6, 12):
+            provider = make(settings)
+            async with opened(provider, spec(tmp_path)) as session:
+                going = asyncio.create_task(turn(session, "hello"))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                end = {"interrupt": session.interrupt, "close the session": session.close}.get(how, provider.close)
+                await end()
+                assert (await going).done.ending is Ending.INTERRUPTED
+                assert not list((tmp_path / "ledger").iterdir())
+
+    run(scene())
+
+
+@pytest.mark.case("C12")
+def test_what_a_program_calls_its_session_becomes_no_option_of_it(tmp_path: Path) -> None:
+    options = {"session": "session: (.+)", "resume": "{session}", "probe": "{session}"}
+
+    async def scene() -> None:
+        provider = command(tmp_path, "/bin/sh", start="-c 'echo session: --help'", **options)
+        async with opened(provider, spec(tmp_path)) as session:
+            turned = await turn(session, "first")
+            assert not turned.of(SessionNamed)
+            assert turned.reply == "session: --help"
+
+    run(scene())
+
+
+def test_a_turn_that_nobody_follows_any_more_leaves_nothing(tmp_path: Path) -> None:
+    """Neither the program, nor the question whether its session can be found."""
+    options = {"session": "session: (.+)", "resume": "x", "start": "-c 'echo session: one; sleep 300'"}
+
+    async def scene() -> None:
+        settings = Settings(
+            program=("/bin/sh",), options={**options, "probe": "-c 'sleep 300'"}, deadlines=QUICK, state=tmp_path
+        )
+        async with opened(make(settings), spec(tmp_path)) as session:
+            events = session.turn("first")
+            assert isinstance(events, AsyncGenerator)
+            await anext(events)
+            await asyncio.sleep(0.2)
+            await events.aclose()
+            assert not list((tmp_path / "ledger").iterdir())
 
     run(scene())
 

@@ -7,19 +7,21 @@ from pathlib import Path
 
 from clew.ports.provider import Settings
 from clew.programs.environment import environment_for
-from clew.programs.faults import TooSlow
+from clew.programs.faults import Refused, TooSlow
 from clew.programs.ledger import Ledger
 from clew.programs.program import Program, start
 from clew.programs.secrets import Redactor
 from clew.providers.command.recipe import Arguments, Recipe
 
 
-class Settled:
-    """The ledger; with its first use ends what a crash has left."""
+class Running:
+    """What runs by now, and the ledger of it; with its first use ends what a crash has left."""
 
     def __init__(self, state: Path | None) -> None:
         self._state = state
         self._ledger: Ledger | None = None
+        self._programs: set[Program] = set()
+        self._closed = False
 
     async def ledger(self) -> Ledger | None:
         if self._ledger is None and self._state is not None:
@@ -27,12 +29,38 @@ class Settled:
             await asyncio.to_thread(self._ledger.settle)
         return self._ledger
 
+    async def start(self, command: Arguments, directory: Path, environment: Mapping[str, str], close: float) -> Program:
+        self._must_be_open()
+        program = await start(command, directory, environment, await self.ledger())
+        try:
+            # It may have been closed meanwhile, and what is not known by then nobody would end.
+            self._must_be_open()
+        except Refused:
+            await program.end(close)
+            raise
+        self._programs.add(program)
+        return program
+
+    async def end(self, program: Program, close: float) -> None:
+        try:
+            await program.end(close)
+        finally:
+            self._programs.discard(program)
+
+    async def close(self, close: float) -> None:
+        self._closed = True
+        await asyncio.gather(*(self.end(program, close) for program in list(self._programs)))
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise Refused("The provider is closed.", "Make a new one.")
+
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
     settings: Settings
     recipe: Recipe
-    settled: Settled
+    running: Running
     own: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def with_environment(self, own: Mapping[str, str]) -> "Launcher":
@@ -48,7 +76,10 @@ class Launcher:
 
     async def launch(self, arguments: Arguments, directory: Path) -> Program:
         command = (*self.settings.program, *arguments)
-        return await start(command, directory, self.environment, await self.settled.ledger())
+        return await self.running.start(command, directory, self.environment, self.settings.deadlines.close)
+
+    async def end(self, program: Program) -> None:
+        await self.running.end(program, self.settings.deadlines.close)
 
     async def run(self, arguments: Arguments, directory: Path) -> tuple[int, str]:
         """To its end: its status, and its first line or else its last words."""
@@ -62,7 +93,7 @@ class Launcher:
         except TimeoutError as fault:
             raise TooSlow(f"The program did not answer within {seconds:g} s.", "It is tried again.") from fault
         finally:
-            await program.end(self.settings.deadlines.close)
+            await self.end(program)
         status = program.returncode
         return -1 if status is None else status, self.redactor.text(_first(lines) or words)
 

@@ -22,7 +22,7 @@ from clew.kernel import (
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
 from clew.providers.command.asking import Asker, signal
-from clew.providers.command.launching import Launcher, Settled
+from clew.providers.command.launching import Launcher, Running
 from clew.providers.command.recipe import Recipe, home_of
 from clew.providers.command.session import CURSOR_VERSION, CommandSession
 
@@ -30,7 +30,7 @@ from clew.providers.command.session import CURSOR_VERSION, CommandSession
 class CommandProvider:
     def __init__(self, settings: Settings, recipe: Recipe) -> None:
         self._settings, self._recipe = settings, recipe
-        self._launcher = Launcher(settings, recipe, Settled(settings.state))
+        self._launcher = Launcher(settings, recipe, Running(settings.state))
         self._sessions: set[CommandSession] = set()
         self._opening: set[NativeId] = set()
 
@@ -71,7 +71,7 @@ class CommandProvider:
     async def open(self, spec: OpenSpec) -> LiveSession:
         mode = self._mode(spec.mode)
         self._able(spec)
-        await self._launcher.settled.ledger()
+        await self._launcher.running.ledger()
         directory = Path(spec.directory.path)
         if not directory.is_dir():
             raise CannotStart(f"{directory} is no directory.", "Make it first.")
@@ -102,6 +102,7 @@ class CommandProvider:
 
     async def close(self) -> None:
         await asyncio.gather(*(session.close() for session in list(self._sessions)))
+        await self._launcher.running.close(self._settings.deadlines.close)
 
     # ---------------------------------------------------------------- inside
 
@@ -131,7 +132,9 @@ class CommandProvider:
     def _chosen(self, spec: OpenSpec) -> NativeId | None:
         if not self._recipe.chooses_id:
             return None
-        return spec.fresh_id or NativeId(str(uuid.uuid4()))
+        chosen = spec.fresh_id or NativeId(str(uuid.uuid4()))
+        self._check(Cursor(CURSOR_VERSION, chosen))
+        return chosen
 
     async def _resumed(self, cursor: Cursor, directory: Path) -> NativeId:
         self._check(cursor)

@@ -32,7 +32,7 @@ class CommandSession:
         self._begun = self._durable = resumed
         self._released = released
         self._turn: Turn | None = None
-        self._busy = self._closed = False
+        self._busy = self._closed = self._called_off = False
         self._landing = Landing(native_id=native_id if resumed else None)
 
     @property
@@ -52,21 +52,23 @@ class CommandSession:
             raise Refused("The session is closed.", "Open it again.")
         if self._busy:
             raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
-        self._busy = True
+        self._busy, self._called_off = True, False
         try:
             if self._begun and (self._recipe.resume is None or self._id is None):
                 # Without a way to go on, a second turn would be a new conversation under the old name.
                 raise NotAble("The program cannot go on with a session.", "Open a new one for each turn.")
-            async for event in self._followed(self._told(prompt)):
+            async for event in self._followed(prompt):
                 if isinstance(event, SessionNamed):
                     self._id, self._durable = event.native_id, event.durable and self._recipe.resume is not None
                 yield event
         finally:
             if self._turn is not None:
-                await self._turn.stop()
+                await self._turn.leave()
             self._turn, self._busy = None, False
 
     async def interrupt(self) -> None:
+        # A turn whose program is just being started ends before it is given anything.
+        self._called_off = self._busy
         if self._turn is not None:
             await self._turn.stop()
 
@@ -98,23 +100,22 @@ class CommandSession:
 
     async def _followed(self, prompt: str) -> AsyncIterator[Event]:
         template = self._recipe.start if not self._begun else self._recipe.resume or ()
+        told = prompt if self._instructions is None else f"{self._instructions}\n\n{prompt}"
         by_argument = any(PROMPT in word for word in template)
         try:
-            program = await self._launcher.launch(self._arguments(template, prompt), self._directory)
-        except CannotStart as fault:
-            yield Failed(ErrorCode.PROGRAM_ENDED, fault.words, retryable=True)
-            yield Done(Ending.FAILED)
+            program = await self._launcher.launch(self._arguments(template, told), self._directory)
+        except (CannotStart, Refused) as fault:
+            if not (self._called_off or self._closed):
+                yield Failed(ErrorCode.PROGRAM_ENDED, self._launcher.redactor.text(fault.words), retryable=True)
+            yield Done(Ending.INTERRUPTED if self._called_off or self._closed else Ending.FAILED)
             return
-        turn = self._turn = Turn(
-            program,
-            self._launcher.redactor,
-            self._launcher.settings.deadlines,
-            self._recipe.session,
-            self._id,
-            self._found,
-        )
-        self._begun = True
-        async for event in turn.events(None if by_argument else prompt, self._durable):
+        turn = self._turn = Turn(program, self._launcher, self._id, self._found)
+        if self._called_off or self._closed:
+            await turn.stop()
+            yield Done(Ending.INTERRUPTED)
+            return
+        self._begun, self._instructions = True, None
+        async for event in turn.events(None if by_argument else told, self._durable):
             yield event
 
     def _arguments(self, template: Arguments, prompt: str) -> Arguments:
@@ -122,10 +123,6 @@ class CommandSession:
         options = (*self._recipe.modes[self._mode], *filled(model or (), {MODEL: self._model or ""}))
         # The prompt last, so that nothing in it is taken for a place to fill.
         return filled(with_options(template, options), {SESSION: self._id or "", PROMPT: prompt})
-
-    def _told(self, prompt: str) -> str:
-        told, self._instructions = self._instructions, None
-        return prompt if told is None else f"{told}\n\n{prompt}"
 
     async def _found(self, id_: NativeId) -> bool:
         if self._recipe.resume is None:

@@ -1,34 +1,31 @@
 """One turn: the program is started, given its prompt, and followed line by line to its end."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
 
 from clew.kernel import NativeId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text
-from clew.ports.provider import Deadlines
-from clew.programs.faults import ProgramFault
+from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
 from clew.programs.program import Program
-from clew.programs.secrets import Redactor
+from clew.providers.command.launching import Launcher
 
 
 class Turn:
-    """`named` is called with the id that the program says; `found` tells whether it can be found by now."""
+    """`known` is the session's id where there is one; `found` tells whether it can be found by now."""
 
     def __init__(
         self,
         program: Program,
-        redactor: Redactor,
-        deadlines: Deadlines,
-        pattern: re.Pattern[str] | None,
+        launcher: Launcher,
         known: NativeId | None,
         found: Callable[[NativeId], Awaitable[bool]],
     ) -> None:
-        self._program, self._redactor, self._deadlines = program, redactor, deadlines
-        self._pattern, self._found = pattern, found
+        self._program, self._launcher, self._found = program, launcher, found
+        self._redactor, self._deadlines = launcher.redactor, launcher.settings.deadlines
         self._named = known
-        self._looking: asyncio.Task[Any] | None = None
+        self._looking: asyncio.Task[bool] | None = None
         self._durable = False
         self._said: list[str] = []
         self.interrupted = False
@@ -44,11 +41,13 @@ class Turn:
         except TimeoutError:
             words = f"The program said nothing for {self._deadlines.silence:g} s."
             failed = Failed(ErrorCode.TOO_SLOW, words, retryable=True)
+        except TooSlow as fault:
+            failed = Failed(ErrorCode.TOO_SLOW, fault.words, retryable=True)
         except ProgramFault as fault:
             failed = Failed(ErrorCode.PROGRAM_ENDED, self._redactor.text(fault.words), retryable=True)
         finally:
             words = self._program.last_words
-            await self._program.end(self._deadlines.close)
+            await self._launcher.end(self._program)
         async for event in self._settled():
             yield event
         reply = "".join(self._said).strip()
@@ -59,7 +58,9 @@ class Turn:
 
     async def _follow(self, prompt: str | None) -> AsyncIterator[Event]:
         if prompt is not None:
-            await self._program.send(prompt.encode())
+            # A program that does not want its input may have ended by now; its exit status tells how.
+            with contextlib.suppress(ProgramEnded):
+                await self._program.send(prompt.encode(errors="replace"), self._deadlines.silence)
         await self._program.send_end()
         lines = self._program.lines()
         while True:
@@ -74,8 +75,8 @@ class Turn:
                 yield event
 
     def _on_line(self, line: str) -> Iterator[Event]:
-        found = self._pattern.search(line) if self._pattern is not None and self._named is None else None
-        if found is not None and found[1]:
+        found = self._id_in(line)
+        if found is not None:
             self._named = NativeId(found[1])
             yield SessionNamed(self._named, durable=False)
             self._looking = asyncio.create_task(self._look(self._named))
@@ -85,6 +86,12 @@ class Turn:
         shown = self._redactor.text(line) + "\n"
         self._said.append(shown)
         yield Text(shown, final=False)
+
+    def _id_in(self, line: str) -> re.Match[str] | None:
+        """What the pattern finds, unless an id is known or this cannot be one: it becomes an argument later."""
+        recipe = self._launcher.recipe
+        found = recipe.session.search(line) if recipe.session is not None and self._named is None else None
+        return found if found is not None and re.fullmatch(recipe.shape, found[1] or "") else None
 
     async def _look(self, id_: NativeId) -> bool:
         return await self._found(id_)
@@ -127,4 +134,11 @@ class Turn:
 
     async def stop(self) -> None:
         self.interrupted = True
-        await self._program.end(self._deadlines.close)
+        await self._launcher.end(self._program)
+
+    async def leave(self) -> None:
+        """Nobody follows it any more: nothing of it goes on."""
+        await self.stop()
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
