@@ -21,6 +21,8 @@ ODD: dict[str, Any] = {
     "fork_id": "forked-1",
     "side": False,
     "mute_cancel": False,
+    "garbled": False,
+    "usage": None,
     **json.loads(sys.argv[1]),
 }
 
@@ -49,6 +51,13 @@ def prompt(number: int, said: dict[str, Any]) -> None:
     if ODD["side"]:
         text("another-session", "words of a side thread")
         text(session, "played back too late", "user_message_chunk")
+    if ODD["garbled"]:
+        for update_ in (7, {"sessionUpdate": "plan", "entries": 7}, {"sessionUpdate": "tool_call", "content": 7}):
+            say(method="session/update", params={"sessionId": session, "update": update_})
+        say(method="session/update", params=[1])
+        asked = {"sessionId": session, "toolCall": {"toolCallId": "t", "locations": 7}, "options": 7}
+        say(id=78, method="session/request_permission", params=asked)
+        text(session, json.dumps("error" in json.loads(sys.stdin.readline())))
     if words == "hang":
         text(session, "Beginning")
         while True:
@@ -73,7 +82,7 @@ def prompt(number: int, said: dict[str, Any]) -> None:
         text(session, json.dumps(answer.get("result") or answer.get("error")))
     else:
         text(session, f"you said {words}")
-    say(id=number, result={"stopReason": ODD["stop"]})
+    say(id=number, result={"stopReason": ODD["stop"], "usage": ODD["usage"]})
 
 
 def answer(number: int, method: str, said: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clew.kernel import Answer, Cursor, NativeId, PermissionMode, ProbeKind
-from clew.ports.events import Ending, ErrorCode, ToolStarted
+from clew.ports.events import Done, Ending, ErrorCode, ToolStarted
 from clew.ports.provider import Provider, Settings
 from clew.programs.faults import NotAble, NotUnderstood, Refused, TooSlow
 from clew.providers.acp import make
@@ -212,6 +212,35 @@ def test_one_answer_is_for_one_act(tmp_path: Path, options: Any, given: Answer, 
 
 
 # ---------------------------------------------------------------- ends
+
+
+def test_what_is_garbled_ends_no_turn(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(odd(garbled=True, usage={"inputTokens": "many"}), spec(tmp_path)) as session:
+            turned = await turn(session, "hello")
+            assert turned.done.ending is Ending.COMPLETED
+            assert turned.text.startswith("true"), "a question that cannot be read is refused, not left open"
+            assert (await turn(session, "again")).done.ending is Ending.COMPLETED
+
+    run(scene())
+
+
+def test_a_turn_that_waits_for_its_mode_can_be_called_off(tmp_path: Path) -> None:
+    modes = {"currentModeId": "a", "availableModes": [{"id": "a"}, {"id": "b"}]}
+    told = {"mode.read": "a", "mode.full": "b"}
+
+    async def scene() -> None:
+        async with opened(odd(told, modes=modes), spec(tmp_path, PermissionMode.READ)) as session:
+            first = asyncio.create_task(turn(session, "one"))
+            await asyncio.sleep(0)
+            assert await session.set_mode(PermissionMode.FULL) is PermissionMode.FULL
+            assert "you said one" in (await first).text
+            second = asyncio.create_task(turn(session, "two"))
+            await asyncio.sleep(0)
+            await session.interrupt()
+            assert (await second).events == (Done(Ending.INTERRUPTED),)
+
+    run(scene())
 
 
 def test_an_agent_that_does_not_stop_when_asked_is_ended(tmp_path: Path) -> None:

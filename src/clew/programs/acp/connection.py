@@ -1,6 +1,7 @@
 """A connection to an agent: its process, calls in both directions, and what it said of itself when they met."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ _OURSELVES = {
     "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
     "clientInfo": {"name": "clew", "title": "Clew", "version": __version__},
 }
+_GARBLED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _FLUSH = 1.0
 """Seconds for an agent to put its store in order once its input is closed."""
 
@@ -148,13 +150,18 @@ class Connection:
 
     def _told(self, method: str, said: Message) -> None:
         if self._listener is not None:
-            self._listener.told(method, said)
+            # A message that is garbled says nothing, and is no reason to hear the next one no more.
+            with contextlib.suppress(*_GARBLED):
+                self._listener.told(method, said)
 
     def _asked(self, number: int | str, method: str, said: Message) -> None:
         if self._listener is None:
             self.refuse(number, method)
-        else:
+            return
+        try:
             self._listener.asked(number, method, said)
+        except _GARBLED:
+            self.refuse(number, method)
 
     def _ended(self, words: str) -> None:
         self._last_words = self.redactor.text(words)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.kernel import Answer, ApprovalId, Cursor, Directory, Landing, NativeId, PermissionMode, choose_mode
-from clew.ports.events import Event
+from clew.ports.events import Done, Ending, Event
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.asking import CANCELLED, Question, Questions, by_rule, outcome
@@ -47,7 +47,7 @@ class AcpSession:
         self._released = released
         self._questions = Questions(connection, opened.id)
         self._turn: Turn | None = None
-        self._busy = False
+        self._busy = self._called_off = False
         # What ran before the turn; anything else has been started in it.
         self._before: frozenset[int] = frozenset()
         self._wanted_mode = opened.mode
@@ -73,9 +73,12 @@ class AcpSession:
             raise Refused("The session is closed.", "Open it again.")
         if self._busy:
             raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
-        self._busy = True
+        self._busy, self._called_off = True, False
         try:
             await self._apply_mode()
+            if self._called_off:
+                yield Done(Ending.INTERRUPTED)
+                return
             self._before = self._connection.family() if self._agent.leaves_tools else frozenset()
             turn = self._turn = self._new_turn()
             async for event in turn.events(self._blocks(prompt), self._cost):
@@ -89,6 +92,8 @@ class AcpSession:
 
     async def interrupt(self) -> None:
         turn = self._turn
+        # A turn that waits for its mode ends before its prompt goes out.
+        self._called_off = self._busy
         if turn is None or turn.over.is_set():
             return
         turn.interrupted = True

@@ -59,6 +59,7 @@ class Turn:
     async def events(self, prompt: list[dict[str, Any]], cost_before: float | None) -> AsyncIterator[Event]:
         self._put([SessionNamed(self._session, self._durable)])
         self._going = asyncio.create_task(self._go(prompt, cost_before))
+        self._going.add_done_callback(self._end)
         while True:
             event = await self._next()
             yield event
@@ -99,7 +100,7 @@ class Turn:
                 "session/prompt", {"sessionId": self._session, "prompt": prompt}, _NO_LIMIT
             )
             self.answered = True
-            ending, failed = _ending(answer)
+            ending, failed = _ending(self._connection.redactor.value(dict(answer)))
             usage = answer.get("usage")
         except CallRefused as refusal:
             failed = failure(refusal, self._connection.redactor)
@@ -118,6 +119,14 @@ class Turn:
             self._put([failed])
         self._put([Done(ending, self._telling.reply)])
         self.over.set()
+
+    def _end(self, going: "asyncio.Task[None]") -> None:
+        """Whatever comes of it, a turn has an end."""
+        fault = None if going.cancelled() else going.exception()
+        if not self.over.is_set():
+            words = self._connection.redactor.text(f"The agent's answer could not be read: {fault!r}.")
+            self._put([Failed(ErrorCode.UNKNOWN, words, retryable=False), Done(Ending.FAILED, self._telling.reply)])
+            self.over.set()
 
     async def _next(self) -> Event:
         while True:
@@ -164,7 +173,8 @@ class Turn:
         cost = self.cost - cost_before if self.cost is not None and cost_before is not None else None
         if isinstance(usage, Mapping):
             said, answered, cached = (
-                int(usage.get(name) or 0) for name in ("inputTokens", "outputTokens", "cachedReadTokens")
+                count if isinstance(count := usage.get(name), int) else 0
+                for name in ("inputTokens", "outputTokens", "cachedReadTokens")
             )
             yield Used(said, answered, cached, cost, raw=dict(usage))
         elif cost is not None:
