@@ -1,6 +1,7 @@
 """Providers are found by entry point; one that is broken is told and stops no other."""
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,31 @@ from clew.kernel import Directory, PermissionMode
 from clew.ports.events import Done
 from clew.ports.finding import BrokenProvider, UnknownProvider, find_providers
 from clew.ports.provider import OpenSpec, Settings
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "parrot"
+USED = """
+import asyncio, sys
+from clew.kernel import Cursor, Directory, NativeId, PermissionMode
+from clew.ports.fault import Fault
+from clew.ports.finding import find_providers
+from clew.ports.provider import OpenSpec, Settings
+
+async def main():
+    found = find_providers()
+    print(*sorted({"guide", "parrot"} & set(found.makers)))
+    provider = found.make("parrot", Settings(options={"word": "there"}))
+    print(provider.name, (await provider.discover()).version)
+    spec = OpenSpec(Directory(sys.argv[1]), PermissionMode.FULL)
+    session = await provider.open(spec)
+    print([event async for event in session.turn("hello")][-1].reply)
+    try:
+        await provider.open(OpenSpec(spec.directory, spec.mode, cursor=Cursor(1, NativeId("parrot-1"))))
+    except Fault as fault:
+        print(fault.code)
+    await provider.close()
+
+asyncio.run(main())
+"""
 
 OWN = {"acp", "claude", "codex", "command", "guide", "opencode"}
 
@@ -82,15 +108,19 @@ def test_a_broken_provider_is_told_and_stops_no_other(site: Path) -> None:
     package(site, "clew-torn", "torn = torn_provider:make", torn_provider="raise RuntimeError('no such library')")
     package(site, "clew-gone", "gone = not_there:make")
     package(site, "clew-thing", "thing = thing_provider:make", thing_provider="make = 42")
+    package(site, "clew-exit", "exit = exit_provider:make", exit_provider="raise SystemExit('bye')")
+    package(site, "clew-late", "late = late_provider:make", late_provider="def make(settings): return 1 / 0")
     package(site, "clew-parrot", "parrot = parrot_provider_2:make", parrot_provider_2=PARROT)
     found = find_providers()
     assert {"parrot", "guide", "command"} <= set(found.makers)
-    assert {"torn", "gone", "thing"} <= set(found.broken)
+    assert {"torn", "gone", "thing", "exit"} <= set(found.broken)
     assert "no such library" in found.broken["torn"].words
     assert "clew-torn" in found.broken["torn"].words
     assert found.broken["torn"].remedy
     with pytest.raises(BrokenProvider, match="no such library"):
         found.make("torn", Settings())
+    with pytest.raises(BrokenProvider, match="ZeroDivisionError"):
+        found.make("late", Settings())
 
 
 def test_a_strangers_provider_does_not_replace_one_of_clew(site: Path) -> None:
@@ -105,24 +135,19 @@ def test_an_unknown_provider_is_refused_with_those_there_are() -> None:
         find_providers().make("nobody", Settings())
 
 
-def test_a_package_that_an_installer_put_there_is_found(tmp_path: Path) -> None:
-    """Built and installed as anybody would do it, with no network."""
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "installed_parrot.py").write_text(PARROT, encoding="utf-8")
-    (source / "pyproject.toml").write_text(
-        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
-        '[project]\nname = "installed-parrot"\nversion = "1.0"\n'
-        '[project.entry-points."clew.providers"]\nlora = "installed_parrot:make"\n'
-        '[tool.hatch.build.targets.wheel]\nonly-include = ["installed_parrot.py"]\n',
-        encoding="utf-8",
-    )
-    target = tmp_path / "target"
+@pytest.mark.case("P13")
+def test_the_package_of_examples_works_once_it_is_installed(tmp_path: Path) -> None:
+    """Built and installed as anybody would do it, with no network; used in a process that knows only where it lies."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    shutil.copytree(EXAMPLE, source)
     install = ("install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", str(target))
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", *install, str(source))
     subprocess.run(pip, check=True, capture_output=True)
-    code = "from clew.ports.finding import find_providers as f; print(*sorted(f().makers))"
     said = subprocess.run(
-        (sys.executable, "-c", code), check=True, capture_output=True, text=True, env={"PYTHONPATH": str(target)}
+        (sys.executable, "-P", "-c", USED, str(tmp_path)),
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(target)},
     )
-    assert {"lora", "guide"} <= set(said.stdout.split())
+    assert said.stdout.splitlines() == ["guide parrot", "parrot 1.0", "hello there", "program:not-able"]

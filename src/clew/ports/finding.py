@@ -34,7 +34,13 @@ class Providers:
             raise UnknownProvider(
                 f"There is no provider {name}.", f"There are {', '.join(sorted(self.makers)) or 'none'}."
             )
-        return self.makers[name](settings)
+        try:
+            return self.makers[name](settings)
+        except Fault:
+            raise
+        except Exception as fault:
+            words = f"The provider {name} cannot be made: {type(fault).__name__}: {fault}."
+            raise BrokenProvider(words, "Install it again, or remove it.") from fault
 
 
 def find_providers() -> Providers:
@@ -50,7 +56,7 @@ def find_providers() -> Providers:
             continue
         try:
             found = point.load()
-        except Exception as fault:  # noqa: BLE001 - whatever a stranger's package does when it is imported
+        except (Exception, SystemExit) as fault:  # noqa: BLE001 - whatever a stranger's package does when it is imported
             broken[point.name] = _broken(point, f"{type(fault).__name__}: {fault}")
             continue
         if callable(found):
