@@ -30,7 +30,10 @@ class OpenCodeRig(Rig):
         models = content["provider"]["loopback"]["models"]
         models[OTHER] = {**models[MODEL], "name": OTHER}
         config.write_text(json.dumps(content), encoding="utf-8")
-        return replace(settings, environment={**settings.environment, **SECRET})
+        # Its own list of every model there is takes it seconds to read, in every directory anew.
+        known = config.with_name("models.json")
+        known.write_text("{}", encoding="utf-8")
+        return replace(settings, environment={**settings.environment, **SECRET, "OPENCODE_MODELS_PATH": str(known)})
 
     def make(self, settings: Settings) -> Provider:
         return make(settings)
