@@ -237,6 +237,7 @@ def faults(model: Model) -> dict[str, Callable[[], None]]:
     return {
         "500": lambda: model.fail(500),
         "401": lambda: model.fail(401),
+        "429": lambda: model.fail(429),
         "hang": lambda: model.hang(mute=True),
         "cut": model.cut,
         "down": model.down,

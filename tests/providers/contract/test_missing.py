@@ -1,5 +1,6 @@
 """Missing: said only by the program's own structured sign, and an unknown session never becomes a new one."""
 
+import re
 import sys
 from dataclasses import replace
 
@@ -45,10 +46,31 @@ async def test_an_unknown_session_is_never_opened_as_a_new_one(stage: Stage) -> 
     assert await stage.ids() == before
 
 
+@pytest.mark.case("C13", "S09")
+async def test_a_session_of_another_home_is_not_here(stage: Stage) -> None:
+    can = stage.provider.capabilities
+    cursor, _ = await stage.begun(provider=stage.other)
+    probe = await stage.provider.probe(cursor, stage.directory())
+    if can.missing_signals:
+        assert probe.kind is ProbeKind.MISSING
+        assert probe.signal in can.missing_signals
+    else:
+        assert probe.kind is ProbeKind.UNREACHABLE
+        stage.unable("the program gives no sign by which a missing session is told from a failure")
+    with pytest.raises(Fault):
+        await stage.open(cursor)
+
+
+_FOREIGN = ("guide_0123456789abcdef01234567", "ses_7f3a9b2c1d4e5f607Qx8Zy9Wk2", "1f0d9c3e-5b7a-4c2d-8e6f-0a1b2c3d4e5f")
+"""Ids as other programs give them."""
+
+
 @pytest.mark.case("C12", "S04")
-async def test_a_malformed_id_reaches_no_program(stage: Stage) -> None:
+async def test_a_malformed_or_foreign_id_reaches_no_program(stage: Stage) -> None:
     before = stage.rig.processes("a")
-    for text in ("", " ", "../../etc/passwd", "--help", "not an id", "a\nb", "x" * 5000):
+    shape = stage.provider.capabilities.id_shape or ".+"
+    foreign = [text for text in _FOREIGN if not re.fullmatch(shape, text)]
+    for text in ("", " ", "../../etc/passwd", "--help", "not an id", "a\nb", "x" * 5000, *foreign):
         cursor = Cursor(1, NativeId(text))
         with pytest.raises(Fault):
             await stage.open(cursor)

@@ -39,7 +39,8 @@ UNBOUND: Mapping[PermissionMode, ModeRule] = {PermissionMode.FULL: ModeRule(allo
 class AcpAgent:
     """`missing` are the error codes by which it says that it has no such session. `list_is_whole` tells that a session
     which is not on its list is not there; such an agent may answer for an unknown one with success. `leaves_tools`
-    tells that it lets a tool run on when its turn is interrupted.
+    tells that it lets a tool run on when its turn is interrupted. `flush` are the seconds it gets to put its store in
+    order once its input is closed; one that ends by that takes no longer than it needs.
     """
 
     name: str
@@ -50,6 +51,7 @@ class AcpAgent:
     fork_into: bool = False
     change_model: bool = False
     leaves_tools: bool = False
+    flush: float = 1.0
     reports: frozenset[LandingField] = frozenset({LandingField.NATIVE_ID, LandingField.MODE})
     id_shape: str = r"[A-Za-z0-9][A-Za-z0-9_.-]{2,127}"
     environment: Mapping[str, str] = field(default_factory=dict)

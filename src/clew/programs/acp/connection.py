@@ -23,8 +23,6 @@ _OURSELVES = {
     "clientInfo": {"name": "clew", "title": "Clew", "version": __version__},
 }
 _GARBLED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-_FLUSH = 1.0
-"""Seconds for an agent to put its store in order once its input is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +124,12 @@ class Connection:
     def end_family(self, but: frozenset[int]) -> None:
         self._program.end_family(but)
 
-    async def end(self) -> None:
-        """End the agent and all it started; it gets a moment to put its store in order."""
+    async def end(self, flush: float = 0.0) -> None:
+        """End the agent and all it started; where it had a session, it gets a moment to put its store in order."""
         try:
-            if self.lives:
+            if self.lives and flush:
                 await self._program.send_end()
-                await self._program.wait(min(_FLUSH, self._deadlines.close))
+                await self._program.wait(min(flush, self._deadlines.close))
         finally:
             await self._program.end(self._deadlines.close)
             await self._peer.close()

@@ -90,7 +90,12 @@ class AcpProvider:
                 raise
         self._held.add(opened.id)
         session = AcpSession(
-            connection, self._agent, opened, self._settings.deadlines, spec.instructions, lambda: self._release(session)
+            connection,
+            self._agent,
+            opened,
+            self._settings.deadlines,
+            spec.instructions,
+            lambda: self._release(session, connection),
         )
         self._sessions.add(session)
         return session
@@ -139,8 +144,9 @@ class AcpProvider:
             self._held.discard(id_)
             raise
 
-    def _release(self, session: AcpSession) -> None:
+    def _release(self, session: AcpSession, connection: Connection) -> None:
         self._sessions.discard(session)
+        self._connections.discard(connection)
         self._held.discard(session.id)
 
     @asynccontextmanager

@@ -199,6 +199,6 @@ class AcpSession:
             self._turn.interrupted = True
         self._questions.forget()
         try:
-            await self._connection.end()
+            await self._connection.end(self._agent.flush)
         finally:
             self._released()

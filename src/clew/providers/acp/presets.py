@@ -58,6 +58,8 @@ PRESETS: Mapping[str, AcpAgent] = {
         },
         change_model=True,
         leaves_tools=True,
+        # It writes before it answers, and does not end when its input does.
+        flush=0.0,
         id_shape=_UUID,
         hint="Install it with npm: @zed-industries/codex-acp.",
     ),
