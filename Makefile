@@ -9,7 +9,7 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-agents check bench bench-store soak agents examples enumerate mutants lock format clean
+.PHONY: help test test-agents contract check bench bench-store soak agents examples enumerate mutants lock format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -19,6 +19,12 @@ test: $(VENV)/ready ## Run every test but the agents' and show the slowest (ARGS
 
 test-agents: $(VENV)/ready ## Run the tests that drive the real agents (installs them where npm is)
 	@$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=5 tests/providers $(ARGS)
+
+contract: $(VENV)/ready ## Run the contract of providers in full and write its table into docs (ARGS="-k codex" narrows it)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	CLEW_NEED_AGENTS=1 CLEW_THOROUGH=1 CLEW_CONTRACT_TABLE="$$dir/contract.json" \
+		$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=10 tests/providers/contract $(ARGS); \
+	$(BIN)/python -m tools.contract_table --write "$$dir"/contract.*.json
 
 # All of them run, so that one report hides no other.
 check: $(VENV)/ready ## Layers, lint, formatting, types, docs

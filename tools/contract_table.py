@@ -1,20 +1,26 @@
 """Put what the contract suite found into docs/providers.md: every provider, every behaviour.
 
-    CLEW_THOROUGH=1 CLEW_CONTRACT_TABLE=build/contract.json make test ARGS=tests/providers/contract
+    make contract                           run the suite in full and put what came of it into the page
+    make contract ARGS="-k codex"           the same for one provider; the other columns stay as they are
+
+By hand, from the files that the workers of a run wrote because CLEW_CONTRACT_TABLE named one:
+
     python -m tools.contract_table build/contract.*.json            print the table
     python -m tools.contract_table build/contract.*.json --write    put it into the page
 
-Each worker of a test run writes a file of its own; all of them are given here. A provider that was not tried in these
-files keeps the column it has in the page.
+What was not tried keeps the cell it has in the page; what the suite no longer holds goes.
 """
 
 import argparse
+import ast
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "providers.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "providers.md"
+SUITE = ROOT / "tests" / "providers" / "contract"
 BEGIN, END = "<!-- contract: begin -->", "<!-- contract: end -->"
 
 FAILS, ABSENT, YES, UNABLE, PARTLY = "fails", "not installed", "yes", "declared unable", "partly"
@@ -25,6 +31,20 @@ Behaviour = tuple[str, str]
 """What it is about, and in words."""
 
 Table = dict[Behaviour, dict[str, str]]
+
+
+def behaviours() -> set[Behaviour]:
+    """All that the suite holds, read from its files."""
+    found: set[Behaviour] = set()
+    for file in SUITE.glob("test_*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                found.add((file.stem.removeprefix("test_"), in_words(node.name)))
+    return found
+
+
+def in_words(test: str) -> str:
+    return test.partition("[")[0].removeprefix("test_").replace("_", " ")
 
 
 def merged(rows: Iterable[Mapping[str, str]]) -> Table:
@@ -82,14 +102,10 @@ def in_page(text: str) -> Table:
     return table
 
 
-def renewed(text: str, table: Table) -> str:
-    """The page with what was found; columns of providers that were not tried stay."""
-    tried = {rig for cells in table.values() for rig in cells}
-    whole = {behaviour: dict(cells) for behaviour, cells in table.items()}
-    for behaviour, cells in in_page(text).items():
-        kept = {rig: result for rig, result in cells.items() if rig not in tried}
-        if kept:
-            whole.setdefault(behaviour, {}).update(kept)
+def renewed(text: str, table: Table, known: Set[Behaviour]) -> str:
+    """The page with what was found laid over what it had, of the behaviours that are known."""
+    old = in_page(text)
+    whole = {each: cells for each in known if (cells := {**old.get(each, {}), **table.get(each, {})})}
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{written(whole)}\n\n{END}{after}"
@@ -105,7 +121,7 @@ def main() -> int:
         print("No contract test ran: nothing to show.", file=sys.stderr)
         return 1
     if told.write:
-        PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), table), encoding="utf-8")
+        PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), table, behaviours()), encoding="utf-8")
     else:
         print(written(table))
     failing = sorted({rig for cells in table.values() for rig, result in cells.items() if result == FAILS})

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 from clew.ports.provider import Settings
 from tests.providers.loopback.server import Model
-from tools.agents import Program, pins, place, programs
+from tools.agents import SOURCES, Program, pins, place, programs
 
 KEY = "dummy"
 MODEL = "loopback-1"
@@ -57,6 +58,8 @@ class Agents:
 
     def _program(self, name: str) -> Program:
         if name not in self.programs:
+            if SOURCES[name].script and shutil.which("node") is None:
+                skip(f"node is not here, and {name} needs it: install Node.js 18 or newer")
             skip(f"{name} {pins()[name]} has no build for this platform in agents/package-lock.json")
         return self.programs[name]
 

@@ -63,3 +63,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("SKIPPED FOR WANT OF AN AGENT", sep="!", red=True, bold=True)
         for reason, count in ours.items():
             terminalreporter.line(f"{count} {'test' if count == 1 else 'tests'}: {reason}", red=True)
+        terminalreporter.line("What these would prove of the real programs is not proven by this run.", red=True)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.providers.contract.stage import CORE, UNABLE, Stage, Troupe
 from tests.providers.rig import Rig, rigs
+from tools.contract_table import in_words
 
 _number = itertools.count(1)
 
@@ -78,8 +79,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     rig = _rig(item)
     if rig is not None and (report.when == "call" or report.outcome != "passed"):
-        words = item.name.partition("[")[0].removeprefix("test_").replace("_", " ")
-        row = {"rig": rig.name, "about": item.path.stem.removeprefix("test_"), "behaviour": words}
+        row = {"rig": rig.name, "about": item.path.stem.removeprefix("test_"), "behaviour": in_words(item.name)}
         item.config.stash.setdefault(RESULTS, []).append({**row, "result": _result(report)})
     return report
 
