@@ -1,6 +1,7 @@
 """A server that starts as OpenCode's does and answers as a test tells it. Run as a program: fake.py <answers>
 
 The answers are JSON: a path's beginning to [status, body]; `null` never answers, "close" drops the connection.
+"listening": false never says where it listens.
 """
 
 import asyncio
@@ -36,7 +37,9 @@ async def main(answers: dict[str, Any]) -> None:
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    print(f"opencode server listening on http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    if answers.get("listening", True):
+        port = server.sockets[0].getsockname()[1]
+        print(f"opencode server listening on http://127.0.0.1:{port}", flush=True)
     await server.serve_forever()
 
 

@@ -1,4 +1,4 @@
-"""The real OpenCode in homes of the test's own, warm for all tests of a file, and a way to play a scene with it."""
+"""The real OpenCode in homes of the test's own, warm for all tests, and a way to play a scene with it."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ READ, ASK, EDIT, FULL = PermissionMode
 
 
 class Lab:
-    """One loop and one provider for each home, for all tests of a file: a server takes seconds to start."""
+    """One loop and one provider for each home, for all tests."""
 
     def __init__(self, rig: OpenCodeRig) -> None:
         self.rig = rig
@@ -70,6 +70,10 @@ class Lab:
             settings = replace(settings, deadlines=replace(settings.deadlines, silence=60.0))
             self._providers[home] = OpenCodeProvider(change(settings))
         return self._providers[home]
+
+    async def end(self, home: str) -> None:
+        """Close its provider; who asks for the home again gets another."""
+        await self._providers.pop(home).close()
 
     async def api(self, home: str = "a") -> Api:
         return Api(await self.at(home)._shared.running())  # noqa: SLF001 - to see what the server itself says

@@ -30,7 +30,7 @@ def against(sent: bytes | None, ask: Callable[[Http], Awaitable[Any]]) -> Any:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         async with server:
             try:
-                return await ask(Http(server.sockets[0].getsockname()[1], "the password"))
+                return await ask(Http(server.sockets[0].getsockname()[1], "opencode", "the password"))
             finally:
                 await asyncio.wait_for(served.acquire(), 5.0)
 
@@ -55,6 +55,11 @@ def called(sent: bytes | None) -> Answer:
         (b'HTTP/1.1 404 Not Found\r\n\r\n{"name": "NotFoundError"}', Answer(404, {"name": "NotFoundError"})),
         (b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", Answer(204, None)),
         (b"HTTP/1.1 500 X\r\n\r\nno json", Answer(500, None)),
+        # The half of a character, as JavaScript cuts it.
+        (
+            b'HTTP/1.1 200 OK\r\n\r\n["a\\ud83d", {"\\ude00": "\\ud83d\\ude00"}]',
+            Answer(200, ["a\ufffd", {"\ufffd": "\U0001f600"}]),
+        ),
     ],
 )
 def test_a_body_is_read_to_its_end(sent: bytes, answer: Answer) -> None:
@@ -82,7 +87,7 @@ def test_a_call_that_fails_says_how(sent: bytes | None, fault: type[ProgramFault
 
 def test_a_call_that_nobody_heard_is_told_apart() -> None:
     with pytest.raises(NotListening):
-        asyncio.run(Http(1, "x").call("GET", "/", None, 1.0))
+        asyncio.run(Http(1, "opencode", "x").call("GET", "/", None, 1.0))
 
 
 def test_the_password_goes_in_the_head() -> None:
@@ -112,5 +117,7 @@ def test_events_that_are_refused_or_no_events_are_a_fault() -> None:
         followed(b"HTTP/1.1 401 X\r\n\r\n")
     with pytest.raises(NotUnderstood):
         followed(b"HTTP/1.1 200 X\r\n\r\ndata: {\n\n")
+    with pytest.raises(NotUnderstood):
+        followed(b"HTTP/1.1 200 X\r\n\r\ndata: []\n\n")
     with pytest.raises(TimeoutError):
         followed(None)

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from clew.kernel import Answer, PermissionMode
 from clew.ports.events import ApprovalAsked, Ending, ToolFinished
+from clew.providers.opencode.http import Http
 from clew.providers.opencode.rules import read
 from tests.providers.opencode.kit import ASK, EDIT, FULL, READ, SILENCE, Lab, hurry, path, rest, subagent, turn, upto
 
@@ -149,5 +151,67 @@ def test_a_shell_gets_its_session_s_variables_and_no_password(lab: Lab) -> None:
             assert "token-of" not in repr(turned.events)
         written = [path(here, name).read_text().strip() for name in ("one", "two", "bare")]
         assert written == ["[token-of-one][]", "[token-of-two][]", "[][]"]
+
+    lab.play(scene())
+
+
+@pytest.mark.case("A05")
+def test_the_server_s_password_is_shown_nowhere_and_needed_for_everything(lab: Lab) -> None:
+    async def scene() -> None:
+        session = await lab.open()
+        provider = lab.at()
+        password, server = provider._password, await provider._shared.running()  # noqa: SLF001 - to look for it
+        turned = await turn(session, "RUN: tr '\\0' '\\n' < /proc/$PPID/environ | grep ^OPENCODE")
+        assert "OPENCODE_SERVER_PASSWORD=[hidden]" in repr(turned.events)
+        assert password not in json.dumps([asdict(event) for event in turned.events])
+        assert not any(password.encode() in line for line in lab.rig.command_lines("a"))
+        kept = [*(lab.rig.root / "a").rglob("*"), *(lab.rig.root / "state").rglob("*")]
+        showing = [file for file in kept if file.is_file() and password.encode() in file.read_bytes()]
+        # What a command prints OpenCode itself keeps, in its database and its log of what changed there.
+        assert {file.name.partition("-")[0] for file in showing} <= {"opencode.db"}
+        for path_ in ("/global/health", "/session", "/doc", "/global/event"):
+            answer = await Http(server._http._port, "opencode", "x").call("GET", path_, None, 5.0)  # noqa: SLF001
+            assert answer.status == 401
+
+    lab.play(scene())
+
+
+@pytest.mark.case("P03", "C22")
+def test_a_change_of_mode_changes_nothing_else(lab: Lab) -> None:
+    """A list of rules is replaced by way of a message, of which nothing is left."""
+
+    async def scene() -> None:
+        session = await lab.open(mode=FULL, model="loopback/loopback-2")
+        await turn(session, "first")
+        cursor = session.cursor
+        assert cursor is not None
+        await session.close()
+        before, said = await lab.stored(cursor), await lab.messages(cursor)
+        for mode in (READ, FULL, ASK):
+            session = await lab.open(cursor, mode=mode)
+            assert session.landing.model == "loopback/loopback-2"
+            await session.close()
+        after = await lab.stored(cursor)
+        changes = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        assert changes <= {"permission", "time"}
+        assert await lab.messages(cursor) == said
+        await lab.goes_on(cursor)
+        assert lab.model.work[-1].body["model"] == "loopback-2"
+
+    lab.play(scene())
+
+
+@pytest.mark.case("A02", "P03")
+def test_modes_set_while_turns_begin_do_not_get_mixed_up(lab: Lab) -> None:
+    async def scene() -> None:
+        here = lab.new_directory()
+        session = await lab.open(mode=FULL, directory=here)
+        for mode in (READ, FULL, READ):
+            setting = asyncio.create_task(session.set_mode(mode))
+            turned = await turn(session, "SAY: hi")
+            assert turned.done.ending is Ending.COMPLETED, turned.events
+            assert await setting is mode
+        await turn(session, f"RUN: touch {path(here, 'ran')}")
+        assert not path(here, "ran").exists()
 
     lab.play(scene())

@@ -64,6 +64,7 @@ def test_missing_is_a_404_that_names_itself(tmp_path: Path) -> None:
         [401, None],
         [503, "Session not found"],
         [200, "not an object"],
+        [200, {"id": "ses_0123456789abcdef"}],
         None,
         "close",
     ],
@@ -75,7 +76,7 @@ def test_nothing_else_is_missing(tmp_path: Path, answer: Any) -> None:
 
 @pytest.mark.case("C16", "S04")
 def test_a_session_is_found_where_it_says(tmp_path: Path) -> None:
-    here = {"id": CURSOR.native_id, "directory": f"{tmp_path}/."}
+    here = {"id": CURSOR.native_id, "directory": f"{tmp_path}/.", "time": {"updated": 1}}
     assert probed(tmp_path, [200, here]).kind is ProbeKind.FOUND_HERE
     probe = probed(tmp_path, [200, {**here, "directory": "/elsewhere"}])
     assert (probe.kind, probe.directory) == (ProbeKind.FOUND_ELSEWHERE, Directory("/elsewhere"))

@@ -60,7 +60,7 @@ def test_a_session_goes_to_another_home_and_back_with_the_same_history(lab: Lab)
         archive = await archived(lab, cursor, "out.zip")
         before = history_after(lab, await lab.goes_on(cursor, "compare", directory=here))
         # The first home and its directory are not there while the second goes on.
-        await lab.at("a")._shared.close()  # noqa: SLF001 - to move its files
+        await lab.end("a")
         home, work = lab.rig.root / "a", Path(here.path)
         home.rename(home.with_name("a-gone"))
         work.rename(work.with_name("transfer-gone"))

@@ -22,11 +22,12 @@ class Api:
     # ---------------------------------------------------------------- sessions
 
     async def session(self, id_: str) -> Json:
-        return await self._object("GET", _session(id_))
+        return _whole(await self._object("GET", _session(id_)))
 
     async def sessions(self) -> Sequence[Json]:
         """Those of all projects, but not those of subagents, newest first."""
-        return await self._list("GET", _with("/experimental/session", roots="true", limit=str(_EVERY)))
+        found = await self._list("GET", _with("/experimental/session", roots="true", limit=str(_EVERY)))
+        return [_whole(each) for each in found]
 
     async def create(self, directory: str, asked: Json) -> Json:
         return await self._object("POST", _with("/session", directory=directory), asked)
@@ -130,6 +131,13 @@ def _session(id_: str, *more: str) -> str:
 
 def _with(path: str, **asked: str) -> str:
     return f"{path}?{urlencode(asked)}" if asked else path
+
+
+def _whole(session: Json) -> Json:
+    """A session with what we rely on."""
+    for keys in (("id",), ("directory",), ("time", "updated")):
+        _at(session, *keys)
+    return session
 
 
 def _at(data: Any, *keys: str) -> Any:

@@ -40,21 +40,32 @@ class Copy:
 
 
 async def archive(api: Api, id_: str, into: Path, seconds: float) -> ArchiveFile:
-    session = await api.session(id_)
-    if await api.busy(id_, str(session["directory"])):
-        raise SessionBusy(f"A turn of session {id_} is going on.", "Archive it when the turn has ended.")
+    session = await _at_rest(api, id_)
     main = await _document(api, session, seconds)
     files = {_MAIN: orjson.dumps(main)}
     for child in await _descendants(api, id_):
         files[f"{_CHILDREN}/{child['id']}.json"] = orjson.dumps(await _document(api, child, seconds))
     # There is no way to put it back; the tools that wrote it are in the history.
     files[_TODO] = orjson.dumps(await api.todo(id_))
+    if (await _at_rest(api, id_))["time"]["updated"] != session["time"]["updated"]:
+        raise _in_a_turn(id_)
     facts = {
         "version": str(session.get("version", "")),
         "messages": [each["info"]["id"] for each in main["messages"]],
     }
     digest = await asyncio.to_thread(pack, into, PROVIDER, FORMAT, id_, files, facts)
     return ArchiveFile(into, FORMAT, NativeId(id_), digest, turns_in(main["messages"]))
+
+
+async def _at_rest(api: Api, id_: str) -> Json:
+    session = await api.session(id_)
+    if await api.busy(id_, str(session["directory"])):
+        raise _in_a_turn(id_)
+    return session
+
+
+def _in_a_turn(id_: str) -> SessionBusy:
+    return SessionBusy(f"A turn of session {id_} is going on.", "Archive it when the turn has ended.")
 
 
 async def _document(api: Api, session: Json, seconds: float) -> dict[str, Any]:

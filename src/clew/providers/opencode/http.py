@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,6 @@ import orjson
 from clew.programs.faults import NotUnderstood, ProgramEnded, TooSlow
 
 HOST = "127.0.0.1"
-USER = "opencode"
 _LIMIT = 2**20
 _AGAIN = "It is tried again; look at OpenCode's own log."
 
@@ -34,9 +34,9 @@ class Answer:
 
 
 class Http:
-    def __init__(self, port: int, password: str) -> None:
+    def __init__(self, port: int, user: str, password: str) -> None:
         self._port = port
-        self._pass = base64.b64encode(f"{USER}:{password}".encode()).decode()
+        self._pass = base64.b64encode(f"{user}:{password}".encode()).decode()
 
     async def call(self, method: str, path: str, body: Json | None, seconds: float) -> Answer:
         """Ask, and wait for the whole answer no longer than that."""
@@ -46,8 +46,8 @@ class Http:
         except TimeoutError as fault:
             raise TooSlow(f"OpenCode did not answer {method} {_bare(path)} within {seconds:g} s.", _AGAIN) from fault
         try:
-            return Answer(status, orjson.loads(content))
-        except orjson.JSONDecodeError:
+            return Answer(status, _parsed(content))
+        except ValueError:
             return Answer(status, None)
 
     async def events(self, path: str, connect: float, silence: float) -> AsyncIterator[Json]:
@@ -67,7 +67,7 @@ class Http:
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.startswith(b"data:"):
-                        yield _event(line[5:])
+                        yield _event(_parsed(line[5:]))
 
     @contextlib.asynccontextmanager
     async def _sent(
@@ -120,9 +120,31 @@ async def _pieces(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> A
             yield piece
 
 
-def _event(text: bytes) -> Json:
-    event: Json = orjson.loads(text)
-    return event
+def _event(value: Any) -> Json:
+    if not isinstance(value, dict):
+        raise ValueError("an event is no object")
+    return value
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        # JavaScript cuts a text also in the middle of a character, and writes the half down.
+        return _mended(json.loads(text))
+
+
+def _mended(value: Any) -> Any:
+    """The same with no half of a character in it: nobody else takes such a text."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_mended(each) for each in value]
+        case dict():
+            return {_mended(key): _mended(each) for key, each in value.items()}
+        case _:
+            return value
 
 
 def _bare(path: str) -> str:

@@ -25,7 +25,7 @@ async def imported(launch: Launch, document: Json, directory: str) -> None:
             async with asyncio.timeout(launch.deadlines.start):
                 said = b"\n".join([line async for line in program.lines()]).decode(errors="replace")
                 status = await program.wait(launch.deadlines.close)
-                words = launch.redactor.text(await program.parting(1.0))
+                words = launch.redactor().text(await program.parting(1.0))
         except TimeoutError as fault:
             raise TooSlow("OpenCode's import did not end in time.", "Give it more time.") from fault
         finally:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
@@ -16,37 +16,55 @@ from clew.programs.secrets import Redactor
 from clew.providers.opencode.scratch import Scratch
 
 PLUGIN = Path(__file__).with_name("plugin.js")
+PASSWORD = "OPENCODE_SERVER_PASSWORD"
+USER = "opencode"
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     command: tuple[str, ...]
     environment: Mapping[str, str]
+    password: str = field(repr=False)
+    """The server's. With it an agent could lift its own permissions, so no event may show it."""
     deadlines: Deadlines
     ledger: Ledger | None
     scratch: Scratch
 
-    @property
-    def redactor(self) -> Redactor:
-        return Redactor(self.environment)
+    def redactor(self, environment: Mapping[str, str] | None = None) -> Redactor:
+        """Hides what is secret here, and in that environment."""
+        return Redactor({**self.environment, **(environment or {}), PASSWORD: self.password})
 
     async def start(self, *arguments: str, directory: Path, extra: Mapping[str, str] | None = None) -> Program:
         return await start((*self.command, *arguments), directory, {**self.environment, **(extra or {})}, self.ledger)
 
 
-def launch(settings: Settings, ledger: Ledger | None, scratch: Scratch) -> Launch:
+def launch(settings: Settings, password: str, ledger: Ledger | None, scratch: Scratch) -> Launch:
     """It must not replace its own program while we rely on it."""
     own = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
     environment = environment_for(own, settings.home, settings.environment)
-    return Launch(_program(settings, environment.get("PATH")), environment, settings.deadlines, ledger, scratch)
+    program = _program(settings, environment.get("PATH"))
+    return Launch(program, environment, password, settings.deadlines, ledger, scratch)
 
 
-def with_plugin(environment: Mapping[str, str]) -> dict[str, str]:
+def for_server(launch: Launch, sessions: Path) -> dict[str, str]:
+    """What the server gets besides: who may call it, and our plugin with the directory where that looks."""
+    return {
+        PASSWORD: launch.password,
+        "OPENCODE_SERVER_USERNAME": USER,
+        "CLEW_OPENCODE_SESSIONS": str(sessions),
+        **_with_plugin(launch.environment),
+    }
+
+
+def _with_plugin(environment: Mapping[str, str]) -> dict[str, str]:
     """What makes the server load our plugin, beside whatever the environment had it load."""
+    if environment.get("OPENCODE_PURE", "").lower() in ("1", "true"):
+        words = "OPENCODE_PURE keeps out Clew's plugin, which keeps the server's password from shells."
+        raise CannotStart(words, "Take it out of the settings.")
     try:
         content = orjson.loads(environment.get("OPENCODE_CONFIG_CONTENT") or "{}")
         content["plugin"] = [*content.get("plugin", ()), PLUGIN.as_uri()]
-    except (orjson.JSONDecodeError, TypeError) as fault:
+    except (orjson.JSONDecodeError, TypeError, AttributeError) as fault:
         raise CannotStart("OPENCODE_CONFIG_CONTENT is not a JSON object.", "Mend it in the settings.") from fault
     return {"OPENCODE_CONFIG_CONTENT": orjson.dumps(content).decode()}
 

@@ -42,6 +42,7 @@ class OpenCodeSession:
         self._listener = Listener(self._told, self._server_ended)
         self._server: Server | None = None
         self._turn: Turn | None = None
+        self._ruling = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
 
     @property
@@ -66,12 +67,17 @@ class OpenCodeSession:
             for part in left:
                 yield cut_off(part)
             try:
-                api = await self._begin(turn, prompt)
+                api = await self._begin(turn, prompt, self._mode)
             except ProgramFault as fault:
+                if turn.handed:
+                    # It may have been heard all the same.
+                    await self._abort()
                 turn.over.set()
-                yield self._not_begun(fault)
-                yield Done(Ending.FAILED)
-                return
+                if not self._called_off(turn):
+                    yield self._not_begun(fault)
+                    yield Done(Ending.FAILED)
+                    return
+                api = None
             if api is None:
                 turn.over.set()
                 yield Done(Ending.INTERRUPTED)
@@ -87,8 +93,11 @@ class OpenCodeSession:
             if self._server is not None and not self._server.alive:
                 await self._belongings.end_processes()
 
-    async def _begin(self, turn: Turn, prompt: str) -> Api | None:
-        """Hand the prompt over, under the mode that is wanted now. None when it was called off before that."""
+    def _called_off(self, turn: Turn) -> bool:
+        return turn.interrupted or self._closing is not None
+
+    async def _begin(self, turn: Turn, prompt: str, mode: PermissionMode) -> Api | None:
+        """Hand the prompt over, under that mode. None when it was called off before that."""
         asked: dict[str, object] = {"parts": [{"type": "text", "text": prompt}], "agent": self._opened.agent.name}
         if self._model is not None:
             provider, _, model = self._model.partition("/")
@@ -99,8 +108,8 @@ class OpenCodeSession:
             api = Api(await self.attach())
             try:
                 await self._must_be_idle(api)
-                await apply(api, await api.session(self._opened.id), self._mode, self._opened.agent)
-                if turn.interrupted or self._closing is not None:
+                await self._apply(api, mode)
+                if self._called_off(turn):
                     return None
                 turn.handed = True
                 await api.prompt(self._opened.id, asked)
@@ -152,13 +161,17 @@ class OpenCodeSession:
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
         self._must_be_open()
         if self._going is None:
-            api = Api(await self.attach())
-            landed = await apply(api, await api.session(self._opened.id), mode, self._opened.agent)
+            landed = await self._apply(Api(await self.attach()), mode)
         else:
             # Put to the session now, it would change what the turn that is going may do.
             landed = self._opened.agent.mode_of(self._opened.agent.rules_for(mode))
         self._mode = mode
         return landed
+
+    async def _apply(self, api: Api, mode: PermissionMode) -> PermissionMode:
+        # One after the other: a list is replaced in two steps.
+        async with self._ruling:
+            return await apply(api, await api.session(self._opened.id), mode, self._opened.agent)
 
     async def set_model(self, model: str) -> None:
         self._must_be_open()
@@ -192,6 +205,7 @@ class OpenCodeSession:
         if server is not self._server:
             if self._server is not None:
                 await self._belongings.end_processes()
+            self._must_be_open()
             self._belongings.lay(server.sessions)
             server.listen(self._listener)
             self._server = server

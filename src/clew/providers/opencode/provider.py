@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,6 @@ from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSessio
 from clew.programs.environment import environment_for
 from clew.programs.faults import ProgramFault, Refused, TooSlow
 from clew.programs.ledger import Ledger
-from clew.programs.secrets import Redactor
 from clew.providers.opencode import archiving, launching
 from clew.providers.opencode.api import NOT_FOUND, Api
 from clew.providers.opencode.belonging import Belongings
@@ -69,6 +69,8 @@ class OpenCodeProvider:
             self._ledger.settle()
         self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
         self._scratch.settle()
+        # One for all its servers: what is hidden stays hidden when the server has to be started again.
+        self._password = secrets.token_urlsafe(24)
         self._shared = Shared(self._launch)
         self._open: set[OpenCodeSession] = set()
 
@@ -122,7 +124,7 @@ class OpenCodeProvider:
         opening = Opening(await self._shared.running(), launch, self._store, self._settings.options.get("agent"))
         opened = await opening.open(spec)
         belongings = Belongings(opened.id, spec.environment, self._ledger)
-        redactor = Redactor({**launch.environment, **spec.environment})
+        redactor = launch.redactor(spec.environment)
         session = OpenCodeSession(
             opened, spec, self._shared, belongings, launch.deadlines, redactor, self._open.discard
         )
@@ -167,7 +169,7 @@ class OpenCodeProvider:
             await self._shared.close()
 
     def _launch(self) -> Launch:
-        return launching.launch(self._settings, self._ledger, self._scratch)
+        return launching.launch(self._settings, self._password, self._ledger, self._scratch)
 
 
 async def _version(launch: Launch) -> str:
@@ -180,6 +182,6 @@ async def _version(launch: Launch) -> str:
     finally:
         await asyncio.shield(asyncio.ensure_future(program.end(launch.deadlines.close)))
     if not lines or program.returncode != 0:
-        words = launch.redactor.text(program.last_words)
+        words = launch.redactor().text(program.last_words)
         raise Refused(f"OpenCode does not say its version: {words or 'it said nothing'}", "Install it again.")
     return lines[-1].decode(errors="replace").strip()

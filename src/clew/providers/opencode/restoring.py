@@ -21,6 +21,12 @@ from clew.providers.opencode.launching import Launch
 _NOTHING = "Nothing was changed; use another copy."
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    session: Json
+    messages: Sequence[Json]
+
+
 @dataclass
 class Restoring:
     api: Api
@@ -28,8 +34,8 @@ class Restoring:
     store: Path
     copy: Copy
     place: str
-    # What each session had before; None where it was not there.
-    _before: dict[str, Sequence[Json] | None] = field(default_factory=dict)
+    # Each session as it was; None where it was not there.
+    _before: dict[str, Before | None] = field(default_factory=dict)
 
     async def restore(self) -> None:
         await self._check()
@@ -58,13 +64,13 @@ class Restoring:
         """What is there already may be the same, or an earlier state of it. Anything else is somebody's work."""
         id_ = str(document["info"]["id"])
         try:
-            await self.api.session(id_)
+            session = await self.api.session(id_)
         except SessionMissing:
             self._before[id_] = None
             return
-        there = self._before[id_] = await self.api.messages(id_, self.launch.deadlines.start)
+        before = self._before[id_] = Before(session, await self.api.messages(id_, self.launch.deadlines.start))
         restored = {each["info"]["id"]: each for each in document["messages"]}
-        for message in there:
+        for message in before.messages:
             if not _goes_on(message, restored.get(message["info"]["id"])):
                 raise SessionDiverged(
                     f"Session {id_} is here already, and its message {message['info']['id']} is not the archive's.",
@@ -74,10 +80,8 @@ class Restoring:
     async def _add(self, document: Json) -> None:
         id_ = str(document["info"]["id"])
         before = self._before[id_]
-        if before is not None and _shape(before) == _shape(document["messages"]):
-            session = await self.api.session(id_)
-            if directory_at(str(session["directory"])) != directory_at(self.place):
-                await bring_into(self.api, self.launch, session, self.place)
+        if before is not None and _shape(before.messages) == _shape(document["messages"]):
+            await self._bring(before.session, self.place)
             return
         await imported(self.launch, document, self.place)
         session = await self.api.session(id_)
@@ -89,16 +93,24 @@ class Restoring:
         if before is None and session.get("permission"):
             raise Refused(f"Session {id_} came with leave to do things.", "What OpenCode took was taken back.")
 
+    async def _bring(self, session: Json, directory: str) -> None:
+        if directory_at(str(session["directory"])) != directory_at(directory):
+            await bring_into(self.api, self.launch, session, directory)
+
     async def _take_back(self) -> None:
         for id_, before in reversed(self._before.items()):
             with contextlib.suppress(ProgramFault):
                 if before is None:
                     await self.api.delete(id_)
-                    continue
-                kept = {each["info"]["id"] for each in before}
-                for message in await self.api.messages(id_, self.launch.deadlines.start):
-                    if message["info"]["id"] not in kept:
-                        await self.api.delete_message(id_, message["info"]["id"])
+                else:
+                    await self._put_back(id_, before)
+
+    async def _put_back(self, id_: str, before: Before) -> None:
+        kept = {each["info"]["id"] for each in before.messages}
+        for message in await self.api.messages(id_, self.launch.deadlines.start):
+            if message["info"]["id"] not in kept:
+                await self.api.delete_message(id_, message["info"]["id"])
+        await self._bring(await self.api.session(id_), str(before.session["directory"]))
 
 
 def _problem(checker: Checker, document: Json) -> str | None:

@@ -3,15 +3,14 @@
 import asyncio
 import contextlib
 import re
-import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, TooSlow
+from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, Refused, TooSlow
 from clew.programs.program import Program
 from clew.providers.opencode.http import Answer, Http, Json, NotListening
-from clew.providers.opencode.launching import Launch, with_plugin
+from clew.providers.opencode.launching import USER, Launch, for_server
 
 _LISTENING = re.compile(rb"listening on http://127\.0\.0\.1:(\d+)")
 _HEARTBEATS_MISSED = 60.0
@@ -58,9 +57,8 @@ class Server:
         for task in self._tasks:
             task.cancel()
         try:
-            if self._clearing is not None:
-                await asyncio.wait([self._clearing])
             await self._program.end(self._launch.deadlines.close, gently)
+            await asyncio.gather(*self._tasks, *filter(None, [self._clearing]), return_exceptions=True)
         finally:
             shutil.rmtree(self.sessions, ignore_errors=True)
 
@@ -79,7 +77,7 @@ class Server:
     async def _read_output(self) -> None:
         async for _ in self._program.lines():
             pass
-        words = self._launch.redactor.text(await self._program.parting(1.0))
+        words = self._launch.redactor().text(await self._program.parting(1.0))
         self._is_over(words or f"It ended with status {self._program.returncode}.")
 
     async def _read_events(self, begun: asyncio.Future[None]) -> None:
@@ -117,13 +115,8 @@ class Server:
 async def started(launch: Launch) -> Server:
     """A server that answers, or a fault and nothing left of it."""
     sessions = launch.scratch.make()
-    password = secrets.token_urlsafe(24)
-    extra = {
-        "OPENCODE_SERVER_PASSWORD": password,
-        "CLEW_OPENCODE_SESSIONS": str(sessions),
-        **with_plugin(launch.environment),
-    }
     try:
+        extra = for_server(launch, sessions)
         program = await launch.start("serve", "--port", "0", "--hostname", "127.0.0.1", directory=sessions, extra=extra)
     except BaseException:
         shutil.rmtree(sessions, ignore_errors=True)
@@ -131,7 +124,7 @@ async def started(launch: Launch) -> Server:
     server: Server | None = None
     try:
         async with asyncio.timeout(launch.deadlines.start):
-            server = Server(launch, program, Http(await _port(launch, program), password), sessions)
+            server = Server(launch, program, Http(await _port(launch, program), USER, launch.password), sessions)
             await _healthy(server)
             await server.follow()
     except BaseException as fault:
@@ -151,7 +144,7 @@ async def _port(launch: Launch, program: Program) -> int:
     async for line in program.lines():
         if found := _LISTENING.search(line):
             return int(found[1])
-    words = launch.redactor.text(await program.parting(1.0))
+    words = launch.redactor().text(await program.parting(1.0))
     raise CannotStart(
         f"OpenCode's server ended at once: {words or 'it said nothing'}", "Start `opencode serve` by hand."
     )
@@ -169,11 +162,13 @@ async def _healthy(server: Server) -> None:
 
 
 class Shared:
-    """The one server of a home: started when it is needed, started again when it has died, and kept."""
+    """The one server of a home: started when it is needed, started again when it has died, and kept until the end."""
 
     def __init__(self, launch: Callable[[], Launch]) -> None:
         self._launch = launch
         self._server: Server | None = None
+        self._starting: asyncio.Task[Server] | None = None
+        self._closed = False
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -186,15 +181,41 @@ class Shared:
         async with self._one_at_a_time:
             if (server := self.current) is not None:
                 return server
-            await self._end()
-            self._server = await started(self._launch())
-            return self._server
+            self._must_be_open()
+            self._starting = asyncio.create_task(self._start())
+            try:
+                return await self._starting
+            except asyncio.CancelledError:
+                if not _called_off():
+                    self._must_be_open()
+                raise
+            finally:
+                self._starting = None
 
     async def close(self) -> None:
+        """For good: who waits for a server gets none."""
+        self._closed = True
+        if self._starting is not None:
+            self._starting.cancel()
         async with self._one_at_a_time:
             await self._end()
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise Refused("This provider is closed.", "Make another.")
+
+    async def _start(self) -> Server:
+        await self._end()
+        self._server = await started(self._launch())
+        return self._server
 
     async def _end(self) -> None:
         if self._server is not None:
             await self._server.end()
             self._server = None
+
+
+def _called_off() -> bool:
+    """Whether the one who waits is cancelled, and not only what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
