@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from clew.kernel import Answer, Cursor, Directory, PermissionMode
 from clew.ports.events import ApprovalAsked, Ending, Event
-from clew.ports.provider import LiveSession, OpenSpec, Provider, Settings
+from clew.ports.provider import Deadlines, LiveSession, OpenSpec, Provider, Settings
 from clew.programs.marking import VARIABLE
 from clew.providers.claude import make
 from tests.providers.agents import Agents, claude_home
@@ -55,6 +55,12 @@ class Place:
         (found,) = self.config.glob(f"projects/*/{cursor.native_id}.jsonl")
         return found
 
+    @property
+    def pid(self) -> int:
+        """The one `claude` that has run in this home so far, by its own note."""
+        (note,) = self.config.glob("sessions/*.json")
+        return int(json.loads(note.read_text())["pid"])
+
     @asynccontextmanager
     async def provider(self, change: Callable[[Settings], Settings] = lambda same: same) -> AsyncIterator[Provider]:
         provider = make(change(self.settings))
@@ -76,6 +82,11 @@ class Place:
             if any(line.startswith(mark) for line in lines) and b"HOME=" + home in lines:
                 found.append(int(entry.name))
         return found
+
+
+def hasty(settings: Settings) -> Settings:
+    """No patience for the program and its model."""
+    return replace(settings, deadlines=Deadlines(start=60.0, answer=1.0, silence=1.5, close=1.0))
 
 
 async def turn(session: LiveSession, prompt: str, answer: Answer = Answer.DENY, words: str = "") -> Turned:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,21 +16,11 @@ from clew.ports.events import Ending
 from clew.ports.provider import OpenSpec, Provider
 from clew.programs.archive import contents_of, join, pack, unpack
 from clew.programs.faults import BadArchive, Refused
-from tests.providers.agents import Agents
+from clew.providers.claude.faults import HomeFailed
 from tests.providers.claude.kit import ASK, EDIT, FULL, READ, Place, begun, call, run, turn
 from tests.providers.loopback.server import Model
 
 FORMATS = frozenset({"claude-jsonl-1"})
-
-
-@pytest.fixture
-def place(tmp_path: Path, model: Model, agents: Agents) -> Place:
-    return Place.at(tmp_path / "a", model, agents)
-
-
-@pytest.fixture
-def other(tmp_path: Path, model: Model, agents: Agents) -> Place:
-    return Place.at(tmp_path / "b", model, agents)
 
 
 def history(model: Model, *places: Place) -> list[Any]:
@@ -180,6 +171,23 @@ def test_what_is_damaged_foreign_diverged_or_loaded_changes_nothing(place: Place
             with pytest.raises(Refused):
                 await provider.restore(out, place.work("moved"))
             assert tree(place.config) == before
+
+            # Where it cannot be written, what is half done is taken back.
+            project = other.config / "projects"
+            project.mkdir()
+            await abroad.restore(out, other.work())
+            (restored,) = project.iterdir()
+            shutil.rmtree(restored)
+            restored.write_text("in the way")
+            before = tree(other.config)
+            with pytest.raises(HomeFailed):
+                await abroad.restore(out, other.work())
+            assert tree(other.config) == before
+            restored.unlink()
+            # Two at once are one session.
+            both = await asyncio.gather(*(abroad.restore(out, other.work()) for _ in range(2)))
+            assert both == [cursor, cursor]
+            assert [path.name for path in restored.iterdir()] == [f"{cursor.native_id}.jsonl"]
 
             # One that says nothing any more is set aside, not deleted.
             transcript = place.transcript(cursor)

@@ -1,9 +1,7 @@
-"""A live session with the real program: what it does by itself, where it goes, and what it is allowed."""
+"""A live session with the real program: what it does by itself, where it goes, and who has it."""
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -11,20 +9,15 @@ from pathlib import Path
 import pytest
 
 from clew.kernel import Answer, ProbeKind
-from clew.ports.events import ApprovalAsked, Ending, ErrorCode, PlanChanged, QuestionAsked, Text, ToolStarted
-from clew.ports.provider import OpenSpec, Settings
+from clew.ports.events import Ending, PlanChanged, QuestionAsked, Text, ToolStarted
+from clew.ports.provider import OpenSpec
 from clew.programs.environment import environment_for
+from clew.programs.faults import CannotStart
 from clew.programs.program import start
-from clew.providers.claude.faults import Busy
-from tests.providers.agents import NO_OUTSIDE, Agents
-from tests.providers.claude.kit import ASK, EDIT, FULL, READ, Place, begun, call, run, turn
-from tests.providers.contract.stage import eventually
+from clew.providers.claude import make
+from clew.providers.claude.faults import Busy, NoSuchSession
+from tests.providers.claude.kit import ASK, FULL, READ, Place, begun, call, run, turn
 from tests.providers.loopback.server import Model
-
-
-@pytest.fixture
-def place(tmp_path: Path, model: Model, agents: Agents) -> Place:
-    return Place.at(tmp_path / "a", model, agents)
 
 
 @pytest.mark.case("S13")
@@ -52,6 +45,39 @@ def test_what_the_agent_begins_by_itself_waits_for_a_turn_and_is_not_taken_for_i
             assert not list(Path(place.work().path).iterdir())
 
     run(scene())
+
+
+@pytest.mark.case("S13", "L13")
+def test_what_the_agent_begins_as_a_turn_ends_holds_up_no_other(place: Place) -> None:
+    async def scene() -> None:
+        async with place.provider() as provider:
+            session = await provider.open(OpenSpec(place.work(), FULL))
+            for _ in range(6):
+                over_at_once = call("Bash", command="true", description="d", run_in_background=True)
+                assert (await turn(session, over_at_once)).done.ending is Ending.COMPLETED
+
+    run(scene(), 30.0)
+
+
+@pytest.mark.case("P06")
+def test_an_opening_that_is_called_off_as_it_ends_leaves_nothing(place: Place) -> None:
+    def under_way() -> bool:
+        return any(getattr(task.get_coro(), "__name__", "") == "open_session" for task in asyncio.all_tasks())
+
+    async def scene() -> None:
+        provider = make(place.settings)
+        opening = asyncio.create_task(provider.open(OpenSpec(place.work(), ASK)))
+        while not under_way():
+            await asyncio.sleep(0)
+        while under_way():
+            await asyncio.sleep(0)
+        assert not opening.done()
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert not place.left()
+
+    run(scene(), 30.0)
 
 
 def test_side_threads_lists_and_questions_are_told_as_what_they_are(place: Place) -> None:
@@ -129,77 +155,37 @@ def test_an_interrupt_that_comes_at_once_keeps_the_prompt_from_the_model(place: 
     run(scene())
 
 
-@pytest.mark.case("P12", "L11", "L12", "L01")
-def test_killed_in_a_tool_it_goes_on_and_its_tool_does_not(place: Place) -> None:
-    began = place.root / "began"
+@pytest.mark.case("P05", "C13", "C14", "C29", "C32", "P03", "A01")
+def test_a_session_is_opened_by_one_and_is_as_told_each_time(place: Place, other: Place) -> None:
+    work, made = place.work(), Path(place.work().path) / "made"
 
     async def scene() -> None:
-        async with place.provider() as provider:
-            session = await provider.open(OpenSpec(place.work(), FULL))
-            await turn(session, "first")
-            killed = asyncio.create_task(turn(session, f"RUN: setsid sh -c 'touch {began}; sleep 60'"))
-            assert await eventually(began.exists)
-            note = json.loads(next(place.config.glob("sessions/*.json")).read_text())
-            os.kill(note["pid"], signal.SIGKILL)
-            turned = await killed
-            assert (turned.done.ending, turned.failed.code) == (Ending.FAILED, ErrorCode.PROGRAM_ENDED)
-            assert turned.failed.retryable
-            await session.close()
-            assert not place.left()
-            assert session.cursor is not None
-            # The dead one's note is still there, and holds nothing.
-            assert (await provider.probe(session.cursor, place.work())).kind is ProbeKind.FOUND_HERE
-            again = await provider.open(OpenSpec(place.work(), FULL, session.cursor))
-            assert again.landing.turns == 2
-            seen = (await turn(again, "after")).seen
-            assert (seen.first, seen.last) == ("first", "after")
+        async with place.provider() as one, place.provider() as two, other.provider() as abroad:
+            cursor = await begun(one, work, "first", mode=FULL)
+            # Of another home it is unknown there, and no new one.
+            await begun(abroad, other.work(), "another")
+            assert (await abroad.probe(cursor, work)).kind is ProbeKind.MISSING
+            with pytest.raises(NoSuchSession):
+                await abroad.open(OpenSpec(other.work(), ASK, cursor))
+            # Without its program it is neither missing nor held.
+            gone = make(replace(place.settings, program=("/nowhere/claude",)))
+            with pytest.raises(CannotStart):
+                await gone.open(OpenSpec(work, ASK, cursor))
+            assert (await gone.probe(cursor, work)).kind is ProbeKind.FOUND_HERE
+
+            racing = [provider.open(OpenSpec(work, READ, cursor)) for provider in (one, two)]
+            opened = await asyncio.gather(*racing, return_exceptions=True)
+            assert [type(each) for each in opened if isinstance(each, BaseException)] == [Busy]
+            (narrow,) = (each for each in opened if not isinstance(each, BaseException))
+            assert (await two.probe(cursor, work)).kind is ProbeKind.BUSY
+            await turn(narrow, f"RUN: touch {made}")
+            assert not made.exists()
+            await narrow.close()
+            wide = await two.open(OpenSpec(work, FULL, cursor))
+            seen = (await turn(wide, f"RUN: touch {made}")).seen
+            assert (made.exists(), seen.users, seen.first) == (True, 3, "first")
 
     run(scene())
-
-
-@pytest.mark.case("A01", "A02", "P03", "A04")
-def test_rules_that_allow_do_not_widen_read(place: Place) -> None:
-    rules = {"permissions": {"allow": ["Bash(touch:*)", "Write"], "defaultMode": "bypassPermissions"}}
-    (place.config / "settings.json").write_text(json.dumps(rules))
-    work = Path(place.work().path)
-
-    async def scene() -> None:
-        async with place.provider() as provider:
-            session = await provider.open(OpenSpec(place.work(), READ))
-            assert session.landing.mode is READ
-            for step in ("RUN: touch by-shell", f"WRITE: {work}/by-tool text", call("EnterPlanMode")):
-                assert not (await turn(session, step)).of(ApprovalAsked)
-            assert (await turn(session, "RUN: pwd")).reply.startswith(f"TOOL SAID: {work}")
-            assert not list(work.iterdir())
-            # The user's own rules are his word where he may be asked.
-            assert await session.set_mode(ASK) is ASK
-            assert not (await turn(session, "RUN: touch by-rule")).of(ApprovalAsked)
-            turned = await turn(session, "RUN: mkdir asked", Answer.DENY, "not today")
-            assert turned.of(ApprovalAsked)[0].command == "mkdir asked"
-            assert "not today" in turned.reply
-            assert await session.set_mode(READ) is READ
-            await turn(session, "RUN: touch again")
-            assert [each.name for each in work.iterdir()] == ["by-rule"]
-
-    run(scene())
-
-
-@pytest.mark.case("A01")
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
-def test_where_full_is_refused_the_next_stricter_is_used_and_said(place: Place) -> None:
-    def bare(settings: Settings) -> Settings:
-        return replace(settings, environment={k: v for k, v in settings.environment.items() if k != "IS_SANDBOX"})
-
-    async def scene() -> None:
-        async with place.provider(bare) as provider:
-            assert FULL not in provider.capabilities.modes
-            session = await provider.open(OpenSpec(place.work(), FULL))
-            assert session.landing.mode is EDIT
-            assert (await turn(session, "RUN: touch /tmp/outside")).of(ApprovalAsked)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("IS_SANDBOX", raising=False)
-        run(scene())
 
 
 @pytest.mark.case("C29")
@@ -224,80 +210,5 @@ def test_a_session_that_somebody_else_has_open_is_left_alone(place: Place) -> No
                 assert (await turn(fork, "beside it")).seen.users == 2
             finally:
                 await other.end(5.0)
-
-    run(scene())
-
-
-def short(settings: Settings) -> Settings:
-    return replace(settings, deadlines=replace(settings.deadlines, silence=3.0))
-
-
-@pytest.mark.case("L06", "L10", "C14")
-def test_each_failure_of_the_model_is_told_and_the_session_goes_on(place: Place, model: Model) -> None:
-    async def scene() -> None:
-        async with place.provider(short) as provider:
-            session = await provider.open(OpenSpec(place.work(), ASK))
-            await turn(session, "first")
-            seen = {}
-            for status in (500, 401, 429, 400, 404):
-                model.fail(status)
-                failed = (await turn(session, f"fails with {status}")).failed
-                seen[status] = (failed.code, failed.retryable)
-            assert seen == {
-                500: (ErrorCode.MODEL_FAILED, True),
-                401: (ErrorCode.NOT_ALLOWED, False),
-                429: (ErrorCode.USAGE_LIMIT, True),
-                400: (ErrorCode.BAD_REQUEST, False),
-                404: (ErrorCode.BAD_REQUEST, False),
-            }
-            model.down()
-            assert (await turn(session, "down")).failed.code is ErrorCode.MODEL_UNREACHABLE
-            model.up()
-            model.cut()
-            assert (await turn(session, "cut")).failed.code is ErrorCode.MODEL_UNREACHABLE
-            model.hang(mute=True)
-            hung = await turn(session, "hang")
-            assert (hung.failed.code, hung.failed.retryable) == (ErrorCode.TOO_SLOW, True)
-            model.ok()
-            after = (await turn(session, "after")).seen
-            assert (after.first, after.last) == ("first", "after")
-
-    run(scene())
-
-
-@pytest.mark.case("L06")
-def test_tries_of_its_own_end_with_our_patience(place: Place, model: Model) -> None:
-    def stubborn(settings: Settings) -> Settings:
-        return replace(short(settings), environment={**settings.environment, "CLAUDE_CODE_MAX_RETRIES": "10"})
-
-    async def scene() -> None:
-        async with place.provider(stubborn) as provider:
-            session = await provider.open(OpenSpec(place.work(), ASK))
-            model.fail(500)
-            failed = (await turn(session, "ten tries would take minutes")).failed
-            assert (failed.code, failed.retryable) == (ErrorCode.MODEL_FAILED, True)
-            assert "however often" in failed.words
-            assert len(model.work) > 1
-            model.ok()
-            assert (await turn(session, "after")).seen.last == "after"
-
-    run(scene())
-
-
-@pytest.mark.case("L10")
-def test_the_end_of_a_subscribers_limit_is_told(place: Place, model: Model) -> None:
-    def subscribed(settings: Settings) -> Settings:
-        environment = {**settings.environment, "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-loopback", **NO_OUTSIDE}
-        environment.pop("ANTHROPIC_API_KEY")
-        return replace(settings, environment=environment)
-
-    async def scene() -> None:
-        async with place.provider(subscribed) as provider:
-            session = await provider.open(OpenSpec(place.work(), ASK))
-            assert session.landing.account == (await provider.discover()).account
-            assert str(session.landing.account).startswith("token:")
-            model.fail(429, resets_at=1_900_000_000, retry_after=3600)
-            failed = (await turn(session, "too much")).failed
-            assert (failed.code, failed.reset_at) == (ErrorCode.USAGE_LIMIT, 1_900_000_000.0)
 
     run(scene())

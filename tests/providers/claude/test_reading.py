@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from clew.ports.provider import OpenSpec, Settings
 from clew.programs.faults import CannotStart
 from clew.programs.marking import Owner
 from clew.providers.claude import make
+from clew.providers.claude.apart import apart
+from clew.providers.claude.faults import HomeFailed
 from clew.providers.claude.home import Home, account_of, account_said, project_name
 from clew.providers.claude.transcript import damage, holds, summary_of
 from clew.providers.claude.turn import literal
@@ -76,6 +79,15 @@ def test_a_line_is_there_once_it_is_whole(tmp_path: Path) -> None:
     assert not holds(tmp_path / "nowhere", "1")
 
 
+@pytest.mark.case("L09", "S11")
+def test_a_line_of_a_strange_shape_stops_nothing(tmp_path: Path) -> None:
+    strange: list[dict[str, Any]] = [line("user", uuid="1"), said(None, "2"), said(["text", 3], "3"), said(4, "4")]
+    odd = {"type": "user", "uuid": "5", "message": "text", "cwd": 7, "sessionId": ID}
+    written(tmp_path, *strange, odd, line("ai-title", aiTitle=8), said("first", "6"))
+    (found,) = asyncio.run(make(Settings(home={"CLAUDE_CONFIG_DIR": str(tmp_path)})).sessions())
+    assert (found.title, found.directory) == ("first", Directory("/w/a"))
+
+
 @pytest.mark.case("T02")
 def test_damage_that_the_program_would_not_notice_is_seen() -> None:
     good = b"".join(json.dumps(each).encode() + b"\n" for each in (said("first", "1"), line("last-prompt")))
@@ -121,6 +133,44 @@ def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
+def test_what_the_system_refuses_is_told_as_a_fault(tmp_path: Path) -> None:
+    written(tmp_path, said("first", "1"))
+    provider = make(Settings(home={"CLAUDE_CONFIG_DIR": str(tmp_path)}))
+    nowhere = tmp_path / "nowhere" / "out.zip"
+    with pytest.raises(HomeFailed, match=r"out\.zip"):
+        asyncio.run(provider.archive(Cursor(1, NativeId(ID)), Directory("/w/a"), nowhere))
+
+
+@pytest.mark.case("P06")
+def test_what_is_taken_after_nobody_waits_is_given_back() -> None:
+    taken, given_back = threading.Event(), threading.Event()
+
+    async def scene() -> None:
+        waiting = asyncio.create_task(apart(lambda: taken.wait(5), lambda _: given_back.set()))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert not given_back.is_set()
+        taken.set()
+        assert await asyncio.to_thread(given_back.wait, 5)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.case("A01")
+@pytest.mark.parametrize(
+    ("user", "said", "allowed"),
+    [(0, {}, False), (0, {"IS_SANDBOX": "true"}, False), (0, {"IS_SANDBOX": "1"}, True), (1000, {}, True)],
+)
+def test_full_is_declared_where_the_program_takes_it(
+    monkeypatch: pytest.MonkeyPatch, user: int, said: dict[str, str], allowed: bool
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.delenv("IS_SANDBOX", raising=False)
+    assert (PermissionMode.FULL in make(Settings(environment=said)).capabilities.modes) is allowed
+
+
 # ---------------------------------------------------------------- probing
 
 
@@ -131,19 +181,39 @@ def probe(root: Path, directory: str = "/w/a", native_id: str = ID) -> Any:
 
 @pytest.mark.case("C13", "C16", "C12")
 def test_a_probe_goes_by_the_transcript(tmp_path: Path) -> None:
+    (tmp_path / ".claude.json").write_text("{}")
     assert probe(tmp_path).kind is ProbeKind.MISSING
     path = written(tmp_path, said("first", "1"))
     assert probe(tmp_path).kind is ProbeKind.FOUND_HERE
     elsewhere = probe(tmp_path, "/w/b")
     assert (elsewhere.kind, elsewhere.directory) == (ProbeKind.FOUND_ELSEWHERE, Directory("/w/a"))
     assert probe(tmp_path, native_id="../../etc/passwd").kind is ProbeKind.UNREACHABLE
-    path.write_bytes(b"")
-    assert probe(tmp_path).signal == "transcript-empty"
+    for nothing in (b"", b"\0\0\n", json.dumps(said("aside", "1", isSidechain=True)).encode() + b"\n"):
+        path.write_bytes(nothing)
+        assert probe(tmp_path).signal == "transcript-empty"
 
 
 @pytest.mark.case("C14")
 def test_a_home_that_is_not_there_makes_nothing_missing(tmp_path: Path) -> None:
-    assert probe(tmp_path / "not" / "mounted").kind is ProbeKind.UNREACHABLE
+    assert probe(tmp_path / "not-there").kind is ProbeKind.UNREACHABLE
+    # Where it should have been mounted.
+    assert probe(tmp_path).kind is ProbeKind.UNREACHABLE
+    (tmp_path / "projects").write_text("this is no directory")
+    assert probe(tmp_path).kind is ProbeKind.UNREACHABLE
+
+
+@pytest.mark.case("C14")
+@pytest.mark.skipif(os.geteuid() == 0, reason="to root nothing is closed")
+def test_a_project_that_is_closed_to_us_makes_nothing_missing(tmp_path: Path) -> None:
+    project = written(tmp_path, said("first", "1")).parent
+    project.chmod(0)
+    try:
+        assert probe(tmp_path).kind is ProbeKind.UNREACHABLE
+        there = written(tmp_path, said("first", "1"), project="-w-b")
+        assert probe(tmp_path).kind is ProbeKind.FOUND_HERE
+        there.unlink()
+    finally:
+        project.chmod(0o700)
 
 
 HOLDING = "import fcntl, sys; file = open(sys.argv[1]); fcntl.flock(file, fcntl.LOCK_EX); print(flush=True); input()"

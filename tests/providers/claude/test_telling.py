@@ -68,6 +68,15 @@ def test_a_secret_is_hidden_even_where_it_comes_in_parts(tmp_path: Path) -> None
     ]
 
 
+def test_how_long_a_tool_may_be_silent_is_what_the_model_allowed(tmp_path: Path) -> None:
+    telling = Telling(NO_SECRETS, tmp_path)
+    given = {"command": "make", "timeout": 90_000}
+    all_of(telling, assistant({"type": "tool_use", "id": "t", "name": "Bash", "input": given}))
+    assert telling.allowed == 90.0
+    all_of(telling, result_of("t", "made"))
+    assert telling.allowed == 0.0
+
+
 @pytest.mark.case("L10")
 def test_the_end_of_a_usage_limit_is_told(tmp_path: Path) -> None:
     telling = Telling(NO_SECRETS, tmp_path)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ TASKS = "tasks"
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Copies made for a session that is yet to come."""
+    """Files put in place for a session that is yet to come."""
 
     places: tuple[Path, ...]
 
@@ -66,7 +67,7 @@ def copy_for(home: Home, transcript: Path, project: Path, new_id: str) -> Placed
 def write(path: Path, data: bytes) -> None:
     """The file is there with all of it, or it is as it was."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = path.with_name(f".{path.name}.clew-part")
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.clew-part")
     try:
         file = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
         with os.fdopen(file, "wb") as written:
@@ -74,6 +75,5 @@ def write(path: Path, data: bytes) -> None:
             written.flush()
             os.fsync(written.fileno())
         part.replace(path)
-    except OSError:
+    finally:
         part.unlink(missing_ok=True)
-        raise

@@ -19,6 +19,9 @@ from clew.providers.claude.way import CURSOR_VERSION
 PROVIDER = "claude"
 FORMAT = "claude-jsonl-1"
 
+_PATIENCE = 30.0
+"""Seconds that one restore waits for another."""
+
 
 def archive(home: Home, native_id: NativeId, directory: Directory, into: Path) -> ArchiveFile:
     """Its lines up to the last whole one. What lies beside is read first: a line may name it, and never the reverse."""
@@ -40,19 +43,23 @@ def restore(home: Home, archive_: Path, directory: Directory) -> Cursor:
     contents, files = unpack(archive_, PROVIDER, frozenset({FORMAT}))
     native_id = contents.native_id
     data = _checked(archive_, native_id, files)
-    project = home.project(directory)
-    target = project / f"{native_id}.jsonl"
+    target = home.project(directory) / f"{native_id}.jsonl"
     with contextlib.ExitStack() as held:
+        held.callback(_alone(home).release)
         copies = home.copies(native_id)
         aside = [copy for copy in copies if not summary_of(copy).talks]
         for copy in copies:
             held.callback(_held(home, copy).release)
             if copy not in aside:
                 _must_be_continued(copy, data)
-        for copy in aside:
-            copy.replace(_free(copy))
-        beside.put(home, project, native_id, files)
-        beside.write(target, data)
+        with contextlib.ExitStack() as undo:
+            for copy in aside:
+                undo.callback(copy.replace(_free(copy)).replace, copy)
+            if not copies:
+                undo.callback(beside.Placed((target.with_suffix(""), home.tasks(native_id))).remove)
+            beside.put(home, target.parent, native_id, files)
+            beside.write(target, data)
+            undo.pop_all()
         for copy in copies:
             if copy not in (target, *aside):
                 # The same session, as far as it had come, bound to the directory it had before.
@@ -75,6 +82,15 @@ def _checked(archive_: Path, native_id: str, files: dict[str, bytes]) -> bytes:
     if data is None or why is not None:
         raise BadArchive(f"{archive_.name} is not a session whole: {why}.", "Nothing was changed; use another copy.")
     return data
+
+
+def _alone(home: Home) -> Hold:
+    """One restore at a time: two of one session would each go by what was there before the other."""
+    home.projects.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        return holding.lock(home.projects, _PATIENCE)
+    except Busy as busy:
+        raise Refused("Another session is being restored into this home.", "Try again when it is.") from busy
 
 
 def _held(home: Home, copy: Path) -> Hold:

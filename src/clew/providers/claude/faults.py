@@ -9,3 +9,7 @@ class Busy(ProgramFault):
 
 class NoSuchSession(ProgramFault):
     code = "claude:no-such-session"
+
+
+class HomeFailed(ProgramFault):
+    code = "claude:home-failed"

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from clew.kernel import PermissionMode
 from clew.ports.events import ErrorCode, Event
-from clew.programs.faults import ProgramEnded, ProgramFault
+from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
 from clew.providers.claude import transcript
 from clew.providers.claude.failing import code_of
 from clew.providers.claude.opened import Opened
@@ -15,6 +16,8 @@ from clew.providers.claude.turn import Answered, Asked, Ended, Heard, Silent, To
 from clew.providers.claude.wire import Message
 
 _READ_ONLY = "This session may read and change nothing; do not try another way."
+_STOPPED = "The turn was interrupted."
+_CODES: Mapping[type[ProgramFault], ErrorCode] = {ProgramEnded: ErrorCode.PROGRAM_ENDED, TooSlow: ErrorCode.TOO_SLOW}
 
 
 class Following:
@@ -27,10 +30,8 @@ class Following:
         try:
             await opened.apply_mode()
             await opened.wire.prompt(turn.text, turn.id)
-        except ProgramEnded as fault:
-            return list(turn.cut(ErrorCode.PROGRAM_ENDED, fault.words))
         except ProgramFault as fault:
-            return list(turn.cut(ErrorCode.UNKNOWN, fault.words))
+            return list(turn.cut(_CODES.get(type(fault), ErrorCode.UNKNOWN), fault.words))
         return []
 
     async def watch(self) -> None:
@@ -62,7 +63,7 @@ class Following:
     async def _next(self) -> Heard:
         """Who waits for a person waits as long as that takes; for all else there is a limit."""
         opened, turn = self._opened, self._turn
-        seconds = opened.deadlines.answer if turn.ending else opened.deadlines.silence
+        seconds = opened.deadlines.answer if turn.ending else opened.deadlines.silence + turn.telling.allowed
         try:
             async with asyncio.timeout(None if opened.asking else seconds):
                 while True:
@@ -130,11 +131,13 @@ class Following:
 
     async def _asked(self, number: str, request: Message) -> list[Event]:
         wire = self._opened.wire
-        with contextlib.suppress(ProgramEnded):
+        with contextlib.suppress(ProgramFault):
             match request.get("subtype"):
                 case "hook_callback":
                     await self._gate(number, request.get("input") or {})
-                case "can_use_tool" if self._opened.mode is PermissionMode.READ or self._turn.ending:
+                case "can_use_tool" if self._turn.ending:
+                    await wire.reply(number, {"behavior": "deny", "message": _STOPPED})
+                case "can_use_tool" if self._opened.mode is PermissionMode.READ:
                     await wire.reply(number, {"behavior": "deny", "message": _READ_ONLY})
                 case "can_use_tool":
                     return list(self._opened.asking.ask(number, request))
@@ -157,4 +160,4 @@ class Following:
         if wrong is None and not turn.ending:
             await opened.wire.reply(number, {})
             return
-        await opened.wire.reply(number, {"decision": "block", "reason": wrong or "The turn was interrupted."})
+        await opened.wire.reply(number, {"decision": "block", "reason": wrong or _STOPPED})

@@ -40,9 +40,9 @@ def take(home: Home, transcript: Path) -> Hold:
     return hold
 
 
-def lock(transcript: Path) -> Hold:
+def lock(transcript: Path, patience: float = _PATIENCE) -> Hold:
     """Hold a session against all others of us. Blocks for a moment."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + patience
     while (hold := _locked(transcript, fcntl.LOCK_EX)) is None:
         if time.monotonic() > deadline:
             raise _busy(transcript, "another program")

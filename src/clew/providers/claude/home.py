@@ -44,6 +44,11 @@ class Home:
     def projects(self) -> Path:
         return self.root / "projects"
 
+    @property
+    def is_there(self) -> bool:
+        """An empty directory is where a home should have been mounted: no used home is empty."""
+        return self.root.is_dir() and any(self.root.iterdir())
+
     def project(self, directory: Directory) -> Path:
         """Where it keeps the sessions that were begun in a directory."""
         return self.projects / project_name(real(directory))
@@ -52,8 +57,23 @@ class Home:
         return self.root / "tasks" / native_id
 
     def copies(self, native_id: str) -> list[Path]:
-        """The transcripts of that session: one, unless somebody copied it. Names are not derived but looked for."""
-        return sorted(self.projects.glob(f"*/{native_id}.jsonl"))
+        """The transcripts of that session: one, unless somebody copied it. Names are not derived but looked for.
+
+        One that is not found is not there only where all could be looked at.
+        """
+        found, closed = [], None
+        try:
+            for project in sorted(self.projects.iterdir()):
+                try:
+                    if (path := project / f"{native_id}.jsonl").is_file():
+                        found.append(path)
+                except PermissionError as fault:
+                    closed = fault
+        except FileNotFoundError:
+            return []
+        if closed is not None and not found:
+            raise closed
+        return found
 
     def transcripts(self) -> Iterator[Path]:
         return self.projects.glob("*/*.jsonl")

@@ -39,14 +39,14 @@ async def land(
         # Not on the command line, which is short and which everybody can read.
         greeting["appendSystemPrompt"] = spec.instructions
     hello = await wire.request("initialize", deadlines.start, **greeting)
-    await modes.apply(wire, mode, deadlines.answer)
+    applied = await modes.apply(wire, mode, deadlines.answer)
     known = await wire.request("get_settings", deadlines.answer)
     note = await _note(home.root / "sessions" / f"{hello.get('pid')}.json", deadlines.answer)
     place = str(note["cwd"])
     return Landing(
         native_id=NativeId(str(note["sessionId"])),
         directory=Directory(place, place),
-        mode=mode,
+        mode=applied,
         model=_model(spec.model, known, hello),
         account=account_said(hello.get("account"), environment),
         turns=turns,

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, choose_mode
 from clew.ports.events import ErrorCode, Event
-from clew.programs.faults import NotAble, ProgramEnded, ProgramFault, Refused
+from clew.programs.faults import NotAble, ProgramFault, Refused
 from clew.providers.claude.following import Following
 from clew.providers.claude.opened import Opened
-from clew.providers.claude.turn import Answered, Asked, Ended, Told, Turn, literal
+from clew.providers.claude.turn import Answered, Asked, Ended, Silent, Told, Turn, Written, literal
 from clew.providers.claude.wire import Message
 
 Again = Callable[["Live", Opened, str], Awaitable[Opened]]
@@ -33,7 +33,7 @@ class Live:
         self._answering: set[asyncio.Task[None]] = set()
         self._given_up: set[str] = set()
         # Turns that it wants to begin by itself: they wait until somebody follows.
-        self._waiting: list[Asked] = []
+        self._waiting: dict[str, Asked] = {}
 
     def landed(self, opened: Opened) -> None:
         self._opened_as = opened
@@ -57,8 +57,9 @@ class Live:
         self._must_be_idle()
         turn = self._turn = Turn(literal(prompt), self._opened.telling())
         self._given_up.discard(turn.text)
-        while self._waiting:
-            self._hear(self._waiting.pop(0))
+        for waiting in self._waiting.values():
+            self._hear(waiting)
+        self._waiting.clear()
         following = Following(self._opened, turn)
         watching: asyncio.Task[None] | None = None
         try:
@@ -80,6 +81,20 @@ class Live:
             if not turn.over:
                 await self.interrupt()
             self._turn = None
+            self._hear_out(turn)
+
+    def _hear_out(self, turn: Turn) -> None:
+        """What came too late for a turn that is over counts as heard after it, or it would never be answered."""
+        while not turn.inbox.empty():
+            match turn.inbox.get_nowait():
+                case Told(message):
+                    self.told(message)
+                case Asked(number, request):
+                    self.asked(number, request)
+                case Answered(number):
+                    self.taken_back(number)
+                case Written() | Ended() | Silent():
+                    pass
 
     async def _sent(self, following: Following, turn: Turn) -> list[Event]:
         if self._ended is not None:
@@ -102,7 +117,7 @@ class Live:
         if reply is not None:
             try:
                 await self._opened.wire.reply(*reply)
-            except ProgramEnded:
+            except ProgramFault:
                 return False
             self._hear(Answered(reply[0]))
         return asked
@@ -115,9 +130,7 @@ class Live:
             raise NotAble(f"Claude Code cannot express {mode}.", "Choose another mode.")
         # Set first: when it cannot be applied now, no turn goes out before it is.
         self._opened.next_mode = chosen
-        if self._turn is None:
-            await self._opened.apply_mode()
-        return chosen
+        return await self._opened.apply_mode() if self._turn is None else chosen
 
     async def set_model(self, model: str) -> None:
         """Started again: a model that is changed as it runs leaves three messages of its own in the history."""
@@ -127,11 +140,15 @@ class Live:
             await self._leave()
             await self._opened.program.end(self._opened.deadlines.close)
             await self._opened.wire.close()
-            self._opened_as = await self._again(self, self._opened, model)
+            self._waiting.clear()
+            self._ended, ended = None, self._ended
+            try:
+                self._opened_as = await self._again(self, self._opened, model)
+            except BaseException:
+                self._ended = ended
+                raise
         finally:
             self._restarting = False
-        self._ended = None
-        self._waiting.clear()
         if self._closing is not None:
             await self._opened.end()
             raise Refused("The session was closed meanwhile.", "Open it again with that model.")
@@ -174,19 +191,22 @@ class Live:
             self._opened_as.count(message)
 
     def asked(self, number: str, request: Message) -> None:
-        if not self._hear(Asked(number, request)) and self._opened_as is not None:
-            answering = asyncio.create_task(self._answer_alone(number, request))
-            self._answering.add(answering)
-            answering.add_done_callback(self._answering.discard)
+        if self._hear(Asked(number, request)) or self._opened_as is None:
+            return
+        given_up = (request.get("input") or {}).get("prompt") in self._given_up
+        if request.get("subtype") == "hook_callback" and not given_up:
+            self._waiting[number] = Asked(number, request)
+            return
+        answering = asyncio.create_task(self._answer_alone(number, request))
+        self._answering.add(answering)
+        answering.add_done_callback(self._answering.discard)
 
     async def _answer_alone(self, number: str, request: Message) -> None:
         wire = self._opened.wire
-        with contextlib.suppress(ProgramEnded):
+        with contextlib.suppress(ProgramFault):
             match request.get("subtype"):
-                case "hook_callback" if (request.get("input") or {}).get("prompt") in self._given_up:
-                    await wire.reply(number, {"decision": "block", "reason": _NOBODY})
                 case "hook_callback":
-                    self._waiting.append(Asked(number, request))
+                    await wire.reply(number, {"decision": "block", "reason": _NOBODY})
                 case "can_use_tool":
                     await wire.reply(number, {"behavior": "deny", "message": _NOBODY})
                 case other:
@@ -195,6 +215,7 @@ class Live:
     def taken_back(self, number: str) -> None:
         if self._opened_as is not None:
             self._opened_as.asking.forget(number)
+        self._waiting.pop(number, None)
         # Once more in its order: the question itself may not have been looked at yet.
         self._hear(Answered(number))
 

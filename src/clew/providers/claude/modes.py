@@ -26,7 +26,6 @@ _MEANS: Mapping[str, PermissionMode] = {
 # Rules for these grant nothing that changes anything.
 _READERS = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read", "Skill", "ToolSearch", "WebFetch", "WebSearch"})
 _WRITERS = ("Edit", "NotebookEdit", "Write")
-_YES = frozenset({"1", "true", "yes", "on"})
 
 
 def meant(word: object) -> PermissionMode | None:
@@ -36,7 +35,8 @@ def meant(word: object) -> PermissionMode | None:
 
 def full_is_allowed(environment: Mapping[str, str]) -> bool:
     """As root it refuses to do all it likes, unless it is told that it is in a sandbox: that is the user's to say."""
-    return os.geteuid() != 0 or environment.get("IS_SANDBOX", "").lower() in _YES
+    # Its own test: no other word for yes counts, and one that did would end every start.
+    return os.geteuid() != 0 or environment.get("IS_SANDBOX") == "1"
 
 
 def expressible(environment: Mapping[str, str]) -> frozenset[PermissionMode]:
@@ -44,12 +44,32 @@ def expressible(environment: Mapping[str, str]) -> frozenset[PermissionMode]:
     return everything if full_is_allowed(environment) else everything - {PermissionMode.FULL}
 
 
-async def apply(wire: Wire, mode: PermissionMode, seconds: float) -> None:
-    """Put a mode into force, and raise when the program does not confirm it."""
-    held = _held_back(await _allowed(wire, seconds)) if mode is PermissionMode.READ else []
-    await wire.request("apply_flag_settings", seconds, settings={"permissions": {"ask": held}})
-    if missing := set(held) - set(_rules(await wire.request("get_settings", seconds), "ask")):
+async def apply(wire: Wire, mode: PermissionMode, seconds: float) -> PermissionMode:
+    """Put a mode into force, and raise when the program does not confirm it; what it confirms is returned.
+
+    The user's or the company's settings may rule full out, whatever the program was started with.
+    """
+    try:
+        await _apply(wire, mode, seconds)
+    except Refused:
+        if mode is not PermissionMode.FULL:
+            raise
+        mode = PermissionMode.EDIT
+        await _apply(wire, mode, seconds)
+    return mode
+
+
+async def _apply(wire: Wire, mode: PermissionMode, seconds: float) -> None:
+    reads = mode is PermissionMode.READ
+    held = _held_back(await _allowed(wire, seconds)) if reads else []
+    # What it may do in a sandbox of its own it does unasked unless told otherwise; null leaves that to the user.
+    settings = {"permissions": {"ask": held}, "sandbox": {"autoAllowBashIfSandboxed": False} if reads else None}
+    await wire.request("apply_flag_settings", seconds, settings=settings)
+    known = await wire.request("get_settings", seconds)
+    if missing := set(held) - set(_rules(known, "ask")):
         raise _not_applied(mode, f"it keeps the grants {', '.join(sorted(missing))}")
+    if reads and _runs_unasked(known):
+        raise _not_applied(mode, "it runs commands unasked in its sandbox")
     answer = await wire.request("set_permission_mode", seconds, mode=WORDS[mode])
     if meant(answer.get("mode")) is not mode:
         raise _not_applied(mode, f"it says {answer.get('mode')!r}")
@@ -63,6 +83,11 @@ def _held_back(allowed: Sequence[str]) -> list[str]:
     """A rule that allows beats every mode of the program, and the same rule with `ask` beats that one."""
     granted = [rule for rule in allowed if rule.partition("(")[0] not in _READERS]
     return sorted({*granted, *_WRITERS})
+
+
+def _runs_unasked(known: Mapping[str, Any]) -> bool:
+    sandbox = known.get("effective", {}).get("sandbox") or {}
+    return bool(sandbox.get("enabled")) and sandbox.get("autoAllowBashIfSandboxed") is not False
 
 
 def _rules(known: Mapping[str, Any], kind: str) -> Sequence[str]:

@@ -11,8 +11,10 @@ from clew.ports.provider import Deadlines
 from clew.programs.program import Program
 from clew.programs.secrets import Redactor
 from clew.providers.claude import holding, modes, transcript
+from clew.providers.claude.apart import apart
 from clew.providers.claude.asking import Asking
-from clew.providers.claude.faults import Busy
+from clew.providers.claude.faults import Busy, HomeFailed
+from clew.providers.claude.holding import Hold
 from clew.providers.claude.home import Home, real
 from clew.providers.claude.spending import Spent
 from clew.providers.claude.telling import Telling
@@ -41,6 +43,7 @@ class Opened:
     cursor: Cursor | None = None
     transcript: Path | None = None
     spent: Spent = field(default_factory=Spent)
+    applying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def named(self) -> SessionNamed:
@@ -49,10 +52,15 @@ class Opened:
     def telling(self) -> Telling:
         return Telling(self.redactor, self.home.tasks(self.native_id))
 
-    async def apply_mode(self) -> None:
-        if self.next_mode is not self.mode:
-            await modes.apply(self.wire, self.next_mode, self.deadlines.answer)
-            self.mode = self.next_mode
+    async def apply_mode(self) -> PermissionMode:
+        """One at a time: what is in force is what was applied last."""
+        async with self.applying:
+            if self.next_mode is not self.mode:
+                wanted = self.next_mode
+                self.mode = await modes.apply(self.wire, wanted, self.deadlines.answer)
+                if self.next_mode is wanted:
+                    self.next_mode = self.mode
+            return self.mode
 
     def count(self, result: Message) -> None:
         _, self.spent = Spent.told(result, self.spent)
@@ -84,16 +92,19 @@ class Opened:
 
     async def made_durable(self) -> SessionNamed | None:
         """From now on another process could find the session; none of ours may take it."""
-        if self.cursor is not None or self.transcript is None:
+        path = self.transcript
+        if self.cursor is not None or path is None:
             return None
         # Nobody can have a session that has only just come to be; and if, the turn that made it still counts.
-        with contextlib.suppress(Busy, OSError):
-            self.way.hold = await asyncio.to_thread(holding.lock, self.transcript)
+        with contextlib.suppress(Busy, HomeFailed):
+            self.way.hold = await apart(lambda: holding.lock(path), Hold.release)
         self.cursor, self.way.placed = Cursor(CURSOR_VERSION, self.native_id), None
         return self.named
 
     async def end(self) -> None:
         """End the process with all it started, and let go of the session."""
-        await self.program.end(self.deadlines.close)
-        await self.wire.close()
-        await asyncio.to_thread(self.way.give_up)
+        try:
+            await self.program.end(self.deadlines.close)
+            await self.wire.close()
+        finally:
+            self.way.give_up()

@@ -5,15 +5,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clew.kernel import Cursor, PermissionMode, choose_mode
+from clew.kernel import Cursor, Landing, PermissionMode, choose_mode
 from clew.ports.provider import OpenSpec, Settings
-from clew.programs.faults import NotAble, Refused
+from clew.programs.faults import NotAble, ProgramEnded, Refused
 from clew.programs.ledger import Ledger
 from clew.programs.program import start
 from clew.programs.secrets import Redactor
 from clew.providers.claude import modes
 from clew.providers.claude.asking import Asking
 from clew.providers.claude.command import command_for, environment_of, program_of
+from clew.providers.claude.faults import NoSuchSession
 from clew.providers.claude.home import Home
 from clew.providers.claude.landing import land
 from clew.providers.claude.live import Live
@@ -55,15 +56,14 @@ class _Opening:
         deadlines, redactor = self.settings.deadlines, Redactor(self.environment)
         command = command_for(self.program, self.spec.model, mode, way, self.environment)
         running = await start(command, Path(self.spec.directory.path), self.environment, self.ledger)
+        wire = Wire(running, listener, redactor)
         try:
-            wire = Wire(running, listener, redactor)
-            landing = await land(wire, self.home, self.spec, mode, way.turns, self.environment, deadlines)
-            if landing.native_id != way.native_id:
-                words = f"Session {way.native_id} was to be opened; Claude Code is in {landing.native_id}."
-                raise Refused(words, "It was ended before any prompt went out.")
+            landing = await self._landed(wire, way, mode)
         except BaseException:
             await running.end(deadlines.close)
+            await wire.close()
             raise
+        assert landing.mode is not None, "it lands with a mode or not at all"
         return Opened(
             program=running,
             wire=wire,
@@ -72,13 +72,25 @@ class _Opening:
             deadlines=deadlines,
             landing=landing,
             native_id=way.native_id,
-            mode=mode,
-            next_mode=mode,
+            mode=landing.mode,
+            next_mode=landing.mode,
             asking=Asking(redactor),
             way=way,
             cursor=None if way.hold is None else Cursor(CURSOR_VERSION, way.native_id),
             transcript=None if way.hold is None else way.source,
         )
+
+    async def _landed(self, wire: Wire, way: Way, mode: PermissionMode) -> Landing:
+        try:
+            landing = await land(wire, self.home, self.spec, mode, way.turns, self.environment, self.settings.deadlines)
+        except ProgramEnded as fault:
+            if wire.turned_away:
+                raise NoSuchSession(f"Claude Code finds no session in {way.source}.", "Begin afresh.") from fault
+            raise
+        if landing.native_id != way.native_id:
+            words = f"Session {way.native_id} was to be opened; Claude Code is in {landing.native_id}."
+            raise Refused(words, "It was ended before any prompt went out.")
+        return landing
 
     async def again(self, listener: Listener, before: Opened, model: str) -> Opened:
         """The same session, under another model. Its hold is kept all the while."""

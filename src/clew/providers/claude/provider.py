@@ -10,6 +10,7 @@ from clew.programs.faults import CannotStart, ProgramFault, Refused
 from clew.programs.ledger import Ledger
 from clew.programs.program import start
 from clew.providers.claude import carrying, holding, modes, store
+from clew.providers.claude.apart import apart
 from clew.providers.claude.command import environment_of, program_of
 from clew.providers.claude.home import ID, Home, account_of
 from clew.providers.claude.live import Live
@@ -69,15 +70,13 @@ class Claude:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
             readable(cursor)
-            return await asyncio.to_thread(self._probe, cursor, directory)
+            return await apart(lambda: self._probe(cursor, directory))
         except ProgramFault as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=fault.words)
-        except OSError as fault:
-            return Probe(ProbeKind.UNREACHABLE, detail=f"{self._home.root} cannot be read: {fault.strerror}")
 
     def _probe(self, cursor: Cursor, directory: Directory) -> Probe:
         """By the transcript alone: the program, when asked, goes by nothing else."""
-        if not self._home.root.is_dir() and not self._home.root.parent.is_dir():
+        if not self._home.is_there:
             return Probe(ProbeKind.UNREACHABLE, detail=f"the home {self._home.root} is not there")
         stored = store.find(self._home, cursor.native_id, directory)
         if stored is None:
@@ -86,7 +85,7 @@ class Claude:
             return Probe(ProbeKind.MISSING, signal=EMPTY, detail=f"nothing is said in {stored.path}")
         if (holder := holding.holder(self._home, stored.path)) is not None:
             return Probe(ProbeKind.BUSY, directory=stored.directory, holder=holder, detail=f"it is open in {holder}")
-        if stored.here or stored.directory is None:
+        if stored.here:
             return Probe(ProbeKind.FOUND_HERE, directory=directory, detail=f"its transcript is {stored.path}")
         return Probe(ProbeKind.FOUND_ELSEWHERE, directory=stored.directory, detail=f"it is in {stored.directory}")
 
@@ -98,22 +97,27 @@ class Claude:
             live = await opening
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            raise Refused("The provider was closed while the session was being opened.", "Open it again.") from None
+            if task is None or not task.cancelling():
+                words = "The provider was closed while the session was being opened."
+                raise Refused(words, "Open it again.") from None
+            if not opening.cancelled() and opening.exception() is None:
+                # Called off in the very moment in which it was open.
+                await opening.result().close()
+            raise
         finally:
             self._opening.discard(opening)
         self._open.add(live)
         return live
 
     async def sessions(self) -> Sequence[FoundSession]:
-        return await asyncio.to_thread(store.sessions, self._home, CURSOR_VERSION)
+        return await apart(lambda: store.sessions(self._home, CURSOR_VERSION))
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:
-        return await asyncio.to_thread(carrying.archive, self._home, readable(cursor), directory, into)
+        native_id = readable(cursor)
+        return await apart(lambda: carrying.archive(self._home, native_id, directory, into))
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
-        return await asyncio.to_thread(carrying.restore, self._home, archive, directory)
+        return await apart(lambda: carrying.restore(self._home, archive, directory))
 
     async def close(self) -> None:
         for opening in tuple(self._opening):

@@ -30,7 +30,8 @@ def find(home: Home, native_id: NativeId, directory: Directory) -> Stored | None
     path = copies[-1]
     summary = summary_of(path)
     place = _place(summary)
-    here = path.parent == project or (place is not None and place.place == real(directory))
+    # One that does not say where it belongs can go on anywhere.
+    here = path.parent == project or place is None or place.place == real(directory)
     return Stored(path, summary, place, here)
 
 

@@ -16,17 +16,25 @@ _PLANS = frozenset({"TaskCreate", "TaskUpdate"})
 
 
 class Telling:
-    """One turn. `reply` is the last whole message, `last` its line's uuid, `kind` what an error was called."""
+    """One turn. `reply` is the last whole message, `last` its line's uuid, `kind` what an error was called.
+
+    `allowed` are the seconds that the model allowed what is running now: not a word is heard of it until it ends.
+    """
 
     def __init__(self, redactor: Redactor, tasks: Path) -> None:
         self._redactor = redactor
         self._tasks = tasks
         self._parts: Redaction = redactor.stream()
         self._plans: set[str] = set()
+        self._running: dict[str, float] = {}
         self.reply = ""
         self.last: str | None = None
         self.kind: str | None = None
         self.reset_at: Instant | None = None
+
+    @property
+    def allowed(self) -> float:
+        return max(self._running.values(), default=0.0)
 
     def take(self, message: Message) -> Iterator[Event]:
         """Side threads count with what they run, never with what they say."""
@@ -70,7 +78,8 @@ class Telling:
         name, given = str(block.get("name")), block.get("input") or {}
         if name in _PLANS:
             self._plans.add(str(block.get("id")))
-        command = given.get("command")
+        command, limit = given.get("command"), given.get("timeout")
+        self._running[str(block.get("id"))] = limit / 1000 if isinstance(limit, int | float) else 0.0
         file = next((given[key] for key in _FILES if isinstance(given.get(key), str)), None)
         return ToolStarted(str(block.get("id")), name, command if isinstance(command, str) else None, file, raw=raw)
 
@@ -83,6 +92,7 @@ class Telling:
             if block.get("type") != "tool_result":
                 continue
             call = str(block.get("tool_use_id"))
+            self._running.pop(call, None)
             yield ToolFinished(call, not block.get("is_error"), _text(block.get("content")), raw=raw)
             if call in self._plans:
                 shown = self._redactor.text

@@ -60,7 +60,8 @@ def _summary_of(path: Path, _changed: int, _size: int) -> Summary:
     first = bound = None
     talks = False
     names: dict[str, bool] = {}
-    for line in filter(None, lines_of(path.read_bytes(), ("user", *_TITLES))):
+    data = path.read_bytes()
+    for line in filter(None, lines_of(data, ("user", *_TITLES))):
         kind, place = line.get("type"), line.get("cwd")
         if isinstance(place, str):
             first = first or place
@@ -68,12 +69,18 @@ def _summary_of(path: Path, _changed: int, _size: int) -> Summary:
                 bound = place
         if kind in _TITLES and isinstance(line.get(_TITLES[kind]), str):
             titles[kind] = line[_TITLES[kind]]
-        talks = talks or (kind == "user" and isinstance(line.get("uuid"), str))
+        talks = talks or _talks(line)
         if (prompt := prompt_in(line)) is not None:
             # A compaction may write earlier lines once more.
             prompts[line["uuid"]] = prompt
-    title = next((titles[kind] for kind in _TITLES if kind in titles), None) or next(iter(prompts.values()), "")
+    talks = talks or any(_talks(line) for line in lines_of(data, ("assistant",)) if line is not None)
+    title = next((titles[kind] for kind in _TITLES if kind in titles), None) or next(filter(None, prompts.values()), "")
     return Summary(len(prompts), bound or first, " ".join(title.split())[:_TITLE_LENGTH], talks)
+
+
+def _talks(line: Line) -> bool:
+    spoken = line.get("type") in ("user", "assistant") and isinstance(line.get("message"), dict)
+    return spoken and isinstance(line.get("uuid"), str) and not line.get("isSidechain")
 
 
 def prompt_in(line: Line) -> str | None:
@@ -85,11 +92,13 @@ def prompt_in(line: Line) -> str | None:
     origin = line.get("origin")
     if isinstance(origin, dict) and origin.get("kind") != "human":
         return None
-    content = line.get("message", {}).get("content")
+    message = line.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, list):
-        if any(block.get("type") == "tool_result" for block in content):
+        blocks = [block for block in content if isinstance(block, dict)]
+        if any(block.get("type") == "tool_result" for block in blocks):
             return None
-        content = "\n".join(str(block.get("text", "")) for block in content)
+        content = "\n".join(str(block.get("text", "")) for block in blocks)
     if not isinstance(content, str) or content.startswith(_ITS_OWN):
         return None
     return content

@@ -1,6 +1,5 @@
 """The way into a session: what is asked for, looked up in the home before any program starts."""
 
-import asyncio
 import re
 import uuid
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from clew.kernel import Cursor, NativeId
 from clew.ports.provider import OpenSpec
 from clew.programs.faults import NotAble, Refused
 from clew.providers.claude import beside, holding
+from clew.providers.claude.apart import apart
 from clew.providers.claude.faults import NoSuchSession
 from clew.providers.claude.holding import Hold
 from clew.providers.claude.home import ID, Home
@@ -40,25 +40,14 @@ class Way:
 
 
 async def look_up(home: Home, spec: OpenSpec) -> Way:
-    """In a thread, which a cancellation does not end: what it took by then is given back."""
-    looking = asyncio.ensure_future(asyncio.to_thread(_way, home, spec))
-    try:
-        return await asyncio.shield(looking)
-    except asyncio.CancelledError:
-        looking.add_done_callback(_given_back)
-        raise
-
-
-def _given_back(looking: "asyncio.Future[Way]") -> None:
-    if not looking.cancelled() and looking.exception() is None:
-        looking.result().give_up()
+    return await apart(lambda: _way(home, spec), Way.give_up)
 
 
 def _way(home: Home, spec: OpenSpec) -> Way:
     fresh = NativeId(spec.fresh_id or str(uuid.uuid4()))
     if re.fullmatch(ID, fresh) is None:
         raise Refused(f"{fresh[:80]!r} is no id for a session of Claude Code.", "Use a lower-case UUID.")
-    if home.copies(fresh):
+    if home.copies(fresh) or holding.running(home, fresh):
         raise Refused(f"There is a session {fresh} in {home.root} already.", "Choose another id.")
     if spec.cursor is None:
         if spec.fork:
@@ -66,7 +55,7 @@ def _way(home: Home, spec: OpenSpec) -> Way:
         return Way(fresh)
     native_id = readable(spec.cursor)
     stored = find(home, native_id, spec.directory)
-    if stored is None:
+    if stored is None or not stored.summary.talks:
         raise NoSuchSession(f"Claude Code has no session {native_id} in {home.root}.", "Begin afresh.")
     if spec.fork:
         placed = beside.copy_for(home, stored.path, home.project(spec.directory), fresh)

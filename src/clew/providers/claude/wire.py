@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from clew.programs.faults import ProgramEnded, Refused, TooSlow
+from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, TooSlow
 from clew.programs.program import Program
 from clew.programs.secrets import Redactor
 
@@ -31,10 +31,14 @@ class Listener(Protocol):
 
 
 class Wire:
-    """Whatever it says of a failure is told without secrets; what it tells otherwise is as it came."""
+    """Whatever it says of a failure is told without secrets; what it tells otherwise is as it came.
+
+    `turned_away` when it said, in place of its first answer, that there is nothing to open.
+    """
 
     def __init__(self, program: Program, listener: Listener, redactor: Redactor) -> None:
         self._program, self._listener, self._redactor = program, listener, redactor
+        self._answered = self.turned_away = False
         self._waiting: dict[str, asyncio.Future[Message]] = {}
         self._reading = asyncio.create_task(self._read())
 
@@ -75,20 +79,18 @@ class Wire:
         await self._send({"type": "control_response", "response": response})
 
     async def _send(self, message: Message) -> None:
-        try:
-            await self._program.send(orjson.dumps(message))
-        except ProgramEnded as fault:
-            raise ProgramEnded(self._redactor.text(fault.words), fault.remedy) from None
+        await self._program.send(orjson.dumps(message))
 
     async def _read(self) -> None:
+        words = ""
         try:
             async for line in self._program.lines():
                 self._take(line)
-        except ValueError:
+        except NotUnderstood as fault:
             # A line beyond all measure cannot be read on from.
-            pass
+            words = fault.words
         finally:
-            words = self._redactor.text(await self._program.parting(_PARTING))
+            words = words or await self._program.parting(_PARTING)
             for answer in self._waiting.values():
                 if not answer.done():
                     answer.set_exception(ProgramEnded(f"Claude Code ended: {words or 'it said nothing'}", _AGAIN))
@@ -102,7 +104,12 @@ class Wire:
             return
         match message:
             case {"type": "control_response", "response": dict(response)}:
+                self._answered = True
                 self._settle(response)
+            case {"type": "result", "subtype": "error_during_execution", "num_turns": 0, "errors": [_, *_]} if (
+                not self._answered
+            ):
+                self.turned_away = True
             case {"type": "control_request", "request_id": str(number), "request": dict(request)}:
                 self._listener.asked(number, request)
             case {"type": "control_cancel_request", "request_id": str(number)}:
