@@ -45,6 +45,33 @@ def test_rules_that_allow_do_not_widen_read(place: Place) -> None:
     run(scene())
 
 
+@pytest.mark.case("A01", "S13")
+def test_an_agent_that_the_project_brings_along_is_allowed_no_more_than_the_session(place: Place) -> None:
+    work = Path(place.work().path)
+    for word in ("bypassPermissions", "acceptEdits"):
+        agent = work / ".claude" / "agents" / f"{word.lower()}.md"
+        agent.parent.mkdir(parents=True, exist_ok=True)
+        agent.write_text(f"---\nname: {word.lower()}\ndescription: d\npermissionMode: {word}\n---\nWork.\n")
+
+    def side(word: str, made: str) -> str:
+        return call("Agent", description="d", prompt=f"RUN: touch {made}", subagent_type=word.lower())
+
+    async def scene() -> None:
+        async with place.provider() as provider:
+            session = await provider.open(OpenSpec(place.work(), READ))
+            for word in ("bypassPermissions", "acceptEdits"):
+                assert not (await turn(session, side(word, "read"))).of(ApprovalAsked)
+            assert await session.set_mode(ASK) is ASK
+            for word in ("bypassPermissions", "acceptEdits"):
+                assert (await turn(session, side(word, "ask"))).of(ApprovalAsked)
+            assert await session.set_mode(EDIT) is EDIT
+            assert (await turn(session, side("bypassPermissions", f"{place.root}/edit"))).of(ApprovalAsked)
+            assert not (await turn(session, side("acceptEdits", "edit"))).of(ApprovalAsked)
+            assert sorted(each.name for each in work.iterdir()) == [".claude", "edit"]
+
+    run(scene())
+
+
 @pytest.mark.case("A01")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
 def test_where_full_is_refused_the_next_stricter_is_used_and_said(place: Place) -> None:

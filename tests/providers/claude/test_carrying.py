@@ -6,13 +6,14 @@ import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clew.kernel import Cursor, Directory, ProbeKind
-from clew.ports.events import Ending
+from clew.ports.events import Ending, ToolFinished
 from clew.ports.provider import OpenSpec, Provider
 from clew.programs.archive import contents_of, join, pack, unpack
 from clew.programs.faults import BadArchive, Refused
@@ -196,6 +197,26 @@ def test_what_is_damaged_foreign_diverged_or_loaded_changes_nothing(place: Place
             await provider.restore(out, place.work())
             assert transcript.with_suffix(".jsonl.aside-1").read_bytes() == b"\0\0\0"
             assert [each.turns for each in await provider.sessions()] == [1]
+
+    run(scene())
+
+
+@pytest.mark.case("L08", "T01")
+def test_half_a_character_loses_nothing(place: Place, tmp_path: Path) -> None:
+    """The program keeps the beginning of a long output, cut after so many halves of characters."""
+    command = "python3 -c \"print('a' + chr(0x1F600) * 40000)\""
+
+    async def scene() -> None:
+        async with place.provider() as provider:
+            session = await provider.open(OpenSpec(place.work(), FULL))
+            turned = await turn(session, f"RUN: {command}")
+            assert [each.ok for each in turned.of(ToolFinished)] == [True]
+            json.dumps([asdict(event) for event in turned.events], ensure_ascii=False).encode()
+            assert (await turn(session, "half \ud83d")).seen.last == "half \ufffd"
+            cursor = session.cursor
+            await session.close()
+            assert cursor is not None
+            assert (await provider.archive(cursor, place.work(), tmp_path / "out.zip")).turns == 2
 
     run(scene())
 

@@ -62,7 +62,7 @@ def test_what_the_agent_begins_as_a_turn_ends_holds_up_no_other(place: Place) ->
 @pytest.mark.case("P06")
 def test_an_opening_that_is_called_off_as_it_ends_leaves_nothing(place: Place) -> None:
     def under_way() -> bool:
-        return any(getattr(task.get_coro(), "__name__", "") == "open_session" for task in asyncio.all_tasks())
+        return any(getattr(task.get_coro(), "__name__", "") == "_opened" for task in asyncio.all_tasks())
 
     async def scene() -> None:
         provider = make(place.settings)

@@ -113,6 +113,14 @@ def test_an_account_is_known_by_the_key_that_is_given_or_by_the_login(tmp_path: 
     assert account_said({"tokenSource": "none", "apiKeySource": "none"}, {}) is None
 
 
+def test_half_a_character_is_no_damage(tmp_path: Path) -> None:
+    path = written(tmp_path, said("first \ud83d", "1"))
+    assert b"ud83d" in path.read_bytes()
+    assert damage(path.read_bytes(), ID) is None
+    assert summary_of(path).title == "first \ufffd"
+    assert literal("/half \udc00") == " /half \ufffd"
+
+
 def test_a_prompt_is_no_command() -> None:
     assert literal("/clear the cache, please") == " /clear the cache, please"
     assert literal("clear /tmp") == "clear /tmp"

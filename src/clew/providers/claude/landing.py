@@ -20,6 +20,9 @@ from clew.providers.claude.wire import Message, Wire
 GATE = "clew"
 """The name under which it is told to ask us before it takes a prompt."""
 
+TOOLS = "clew-tools"
+"""And before it uses a tool."""
+
 _LONG = 14 * 24 * 3600
 """Seconds. It would not wait for us at the gate for long otherwise; from 25 days on it would not wait at all."""
 
@@ -34,7 +37,9 @@ async def land(
     deadlines: Deadlines,
 ) -> Landing:
     """Greet it, apply the mode, and hear where it is."""
-    greeting: dict[str, Any] = {"hooks": {"UserPromptSubmit": [{"hookCallbackIds": [GATE], "timeout": _LONG}]}}
+    asks = {"UserPromptSubmit": GATE, "PreToolUse": TOOLS}
+    hooks = {event: [{"hookCallbackIds": [name], "timeout": _LONG}] for event, name in asks.items()}
+    greeting: dict[str, Any] = {"hooks": hooks}
     if spec.instructions:
         # Not on the command line, which is short and which everybody can read.
         greeting["appendSystemPrompt"] = spec.instructions

@@ -8,6 +8,8 @@ from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, cho
 from clew.ports.events import ErrorCode, Event
 from clew.programs.faults import NotAble, ProgramFault, Refused
 from clew.providers.claude.following import Following
+from clew.providers.claude.landing import TOOLS
+from clew.providers.claude.modes import before_a_tool
 from clew.providers.claude.opened import Opened
 from clew.providers.claude.turn import Answered, Asked, Ended, Silent, Told, Turn, Written, literal
 from clew.providers.claude.wire import Message
@@ -191,10 +193,11 @@ class Live:
             self._opened_as.count(message)
 
     def asked(self, number: str, request: Message) -> None:
-        if self._hear(Asked(number, request)) or self._opened_as is None:
+        at_tool = request.get("callback_id") == TOOLS
+        if self._opened_as is None or (not at_tool and self._hear(Asked(number, request))):
             return
         given_up = (request.get("input") or {}).get("prompt") in self._given_up
-        if request.get("subtype") == "hook_callback" and not given_up:
+        if request.get("subtype") == "hook_callback" and not at_tool and not given_up:
             self._waiting[number] = Asked(number, request)
             return
         answering = asyncio.create_task(self._answer_alone(number, request))
@@ -205,6 +208,9 @@ class Live:
         wire = self._opened.wire
         with contextlib.suppress(ProgramFault):
             match request.get("subtype"):
+                case "hook_callback" if request.get("callback_id") == TOOLS:
+                    word = (request.get("input") or {}).get("permission_mode")
+                    await wire.reply(number, before_a_tool(word, self._opened.mode))
                 case "hook_callback":
                     await wire.reply(number, {"decision": "block", "reason": _NOBODY})
                 case "can_use_tool":

@@ -44,6 +44,16 @@ def expressible(environment: Mapping[str, str]) -> frozenset[PermissionMode]:
     return everything if full_is_allowed(environment) else everything - {PermissionMode.FULL}
 
 
+def before_a_tool(word: object, mode: PermissionMode) -> Mapping[str, Any]:
+    """What it is told when it is about to use a tool: a project's agent may bring along a mode wider than ours."""
+    own = meant(word)
+    if mode is PermissionMode.FULL or (own is not None and own <= mode):
+        return {}
+    why = f"The agent has the mode {word}, the session no more than {mode}."
+    decision = {"permissionDecision": "ask", "permissionDecisionReason": why}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}
+
+
 async def apply(wire: Wire, mode: PermissionMode, seconds: float) -> PermissionMode:
     """Put a mode into force, and raise when the program does not confirm it; what it confirms is returned.
 

@@ -90,8 +90,7 @@ class Claude:
         return Probe(ProbeKind.FOUND_ELSEWHERE, directory=stored.directory, detail=f"it is in {stored.directory}")
 
     async def open(self, spec: OpenSpec) -> Live:
-        ledger = await self._settled()
-        opening = asyncio.create_task(open_session(self._settings, ledger, spec, self._open.discard))
+        opening = asyncio.create_task(self._opened(spec))
         self._opening.add(opening)
         try:
             live = await opening
@@ -108,6 +107,9 @@ class Claude:
             self._opening.discard(opening)
         self._open.add(live)
         return live
+
+    async def _opened(self, spec: OpenSpec) -> Live:
+        return await open_session(self._settings, await self._settled(), spec, self._open.discard)
 
     async def sessions(self) -> Sequence[FoundSession]:
         return await apart(lambda: store.sessions(self._home, CURSOR_VERSION))

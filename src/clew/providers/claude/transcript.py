@@ -6,8 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import orjson
-
+from clew.providers.claude import lines
 from clew.providers.claude.home import project_name
 
 _TAIL = 4 * 1024 * 1024
@@ -40,8 +39,8 @@ def lines_of(data: bytes, kinds: Iterable[str] = ()) -> Iterator[Line | None]:
         if signs and not any(sign in text for sign in signs):
             continue
         try:
-            line = orjson.loads(text)
-        except orjson.JSONDecodeError:
+            line = lines.parsed(text)
+        except ValueError:
             line = None
         yield line if isinstance(line, dict) else None
 

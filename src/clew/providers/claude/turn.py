@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.ports.events import Done, Ending, ErrorCode, Event, Used
+from clew.providers.claude import lines
 from clew.providers.claude.failing import failure, failure_in
 from clew.providers.claude.telling import Telling
 from clew.providers.claude.wire import Message
@@ -113,4 +114,5 @@ class Turn:
 
 def literal(prompt: str) -> str:
     """A prompt that begins with a slash would be run as a command of the program, or be lost as an unknown one."""
-    return f" {prompt}" if prompt.startswith("/") else prompt
+    text = str(lines.whole(prompt))
+    return f" {text}" if text.startswith("/") else text

@@ -6,11 +6,10 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import orjson
-
 from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, TooSlow
 from clew.programs.program import Program
 from clew.programs.secrets import Redactor
+from clew.providers.claude import lines
 
 Message = Mapping[str, Any]
 
@@ -79,7 +78,7 @@ class Wire:
         await self._send({"type": "control_response", "response": response})
 
     async def _send(self, message: Message) -> None:
-        await self._program.send(orjson.dumps(message))
+        await self._program.send(lines.written(message))
 
     async def _read(self) -> None:
         words = ""
@@ -98,8 +97,8 @@ class Wire:
 
     def _take(self, line: bytes) -> None:
         try:
-            message = orjson.loads(line)
-        except orjson.JSONDecodeError:
+            message = lines.parsed(line)
+        except ValueError:
             # A tool of the user's may let a line of its own slip in between.
             return
         match message:
