@@ -201,7 +201,7 @@ def test_what_is_damaged_foreign_diverged_or_loaded_changes_nothing(place: Place
     run(scene())
 
 
-@pytest.mark.case("L08", "T01")
+@pytest.mark.case("T01")
 def test_half_a_character_loses_nothing(place: Place, tmp_path: Path) -> None:
     """The program keeps the beginning of a long output, cut after so many halves of characters."""
     command = "python3 -c \"print('a' + chr(0x1F600) * 40000)\""

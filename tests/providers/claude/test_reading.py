@@ -79,7 +79,7 @@ def test_a_line_is_there_once_it_is_whole(tmp_path: Path) -> None:
     assert not holds(tmp_path / "nowhere", "1")
 
 
-@pytest.mark.case("L09", "S11")
+@pytest.mark.case("S09")
 def test_a_line_of_a_strange_shape_stops_nothing(tmp_path: Path) -> None:
     strange: list[dict[str, Any]] = [line("user", uuid="1"), said(None, "2"), said(["text", 3], "3"), said(4, "4")]
     odd = {"type": "user", "uuid": "5", "message": "text", "cwd": 7, "sessionId": ID}
