@@ -38,6 +38,11 @@ def history(model: Model, *places: Place) -> list[Any]:
     return blocks
 
 
+def same(one: list[Any], two: list[Any]) -> None:
+    differ = [pair for pair in zip(one, two, strict=True) if pair[0] != pair[1]]
+    assert not differ, differ
+
+
 async def cmp(provider: Provider, model: Model, spec: OpenSpec, *places: Place) -> list[Any]:
     session = await provider.open(spec)
     assert (await turn(session, "compare")).done.ending is Ending.COMPLETED
@@ -75,14 +80,12 @@ def test_a_session_goes_to_another_home_and_comes_back(
     cursor, there = run(away())
     place.root.rename(tmp_path / "gone")
 
-    async def abroad() -> None:
+    async def abroad() -> list[Any]:
         async with other.provider() as provider:
             assert await provider.restore(out, far) == cursor
             assert (await provider.probe(cursor, far)).kind is ProbeKind.FOUND_HERE
             here = await cmp(provider, model, OpenSpec(far, ASK, cursor), place, other)
-            differ = [(one, two) for one, two in zip(there, here, strict=True) if one != two]
-            assert not differ, differ
-            print(f"{len(here)} blocks are the same")
+            same(there, here)
             # What the archive was allowed is not in force; and its list of tasks came along.
             session = await provider.open(OpenSpec(far, READ, cursor))
             assert session.landing.mode is READ
@@ -91,24 +94,27 @@ def test_a_session_goes_to_another_home_and_comes_back(
             assert not (Path(far.path) / "forbidden").exists()
             assert "one step" in (await turn(session, call("TaskList"))).reply
             await session.close()
+            before = await cmp(provider, model, OpenSpec(far, ASK, cursor, fork=True), place, other)
             # Only what was added, joined with what there was.
             await provider.archive(cursor, far, tmp_path / "whole.zip")
             contents, files = unpack(tmp_path / "whole.zip", "claude", FORMATS)
             pack(more, "claude", contents.format, cursor.native_id, files, contents.facts, since=contents_of(out))
             join(out, more, back)
             assert more.stat().st_size < back.stat().st_size
+            return before
 
-    run(abroad())
+    before = run(abroad())
     (tmp_path / "gone").rename(place.root)
     other.root.rename(tmp_path / "other-gone")
 
     async def home() -> None:
         async with place.provider() as provider:
             assert await provider.restore(back, place.work()) == cursor
+            same(before, await cmp(provider, model, OpenSpec(place.work(), EDIT, cursor), place, other))
             session = await provider.open(OpenSpec(place.work(), EDIT, cursor))
-            assert session.landing.turns == 8
+            assert session.landing.turns == 9
             seen = (await turn(session, "RUN: touch at-home")).seen
-            assert (seen.users, seen.first[:5]) == (9, "first")
+            assert (seen.users, seen.first[:5]) == (10, "first")
             assert (Path(place.work().path) / "at-home").exists()
 
     run(home())
