@@ -1,6 +1,7 @@
 """Small programs to start, and a look at what runs."""
 
 import asyncio
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Coroutine
@@ -50,3 +51,13 @@ async def eventually(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
 async def pid_in(file: Path) -> int:
     assert await eventually(lambda: file.exists() and file.read_text().strip() != "")
     return int(file.read_text())
+
+
+def running_with(variable: str) -> list[int]:
+    """The processes that have this `NAME=value` in their environment."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if variable.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found

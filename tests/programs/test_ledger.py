@@ -3,10 +3,12 @@
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from clew.programs import marking
 from clew.programs.ledger import Ledger
 from clew.programs.marking import Mark, Owner, end_marked, marked, new_mark
 from tests.programs.kit import alive, eventually, pid_in, run, shell
@@ -104,6 +106,42 @@ def test_a_mark_is_found_in_no_process_but_its_own() -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_process_that_is_becoming_another_program_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the midst of an exec it shows no environment; who looked only once would leave it running."""
+    mark = new_mark()
+    process = subprocess.Popen(["sleep", "300"], env=mark.environment)
+    try:
+        looks = 0
+        shown = marking._environment  # noqa: SLF001
+
+        def late(pid: int) -> list[bytes] | None:
+            nonlocal looks
+            looks += pid == process.pid
+            return [] if pid == process.pid and looks < 5 else shown(pid)
+
+        monkeypatch.setattr(marking, "_environment", late)
+        monkeypatch.setattr(marking, "_is_becoming", lambda pid: pid == process.pid)
+        assert marked(mark) == [process.pid]
+        looks = -(10**9)
+        assert marked(mark) == [], "nor does anybody wait for ever"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_look_does_not_wait_for_those_that_never_show_anything() -> None:
+    process = subprocess.Popen(["sleep", "300"], env={})
+    zombie = subprocess.Popen(["true"])
+    try:
+        began = time.monotonic()
+        assert marked(new_mark()) == []
+        assert time.monotonic() - began < 0.9
+    finally:
+        process.kill()
+        process.wait()
+        zombie.wait()
 
 
 def test_we_are_never_among_those_that_are_ended() -> None:

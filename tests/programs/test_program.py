@@ -9,7 +9,7 @@ from clew.programs.faults import CannotStart, ProgramEnded, TooSlow
 from clew.programs.ledger import Ledger
 from clew.programs.marking import VARIABLE
 from clew.programs.program import Program, start
-from tests.programs.kit import alive, eventually, pid_in, python, run, shell
+from tests.programs.kit import alive, eventually, pid_in, python, run, running_with, shell
 
 
 def test_lines_go_in_and_out(tmp_path: Path) -> None:
@@ -112,11 +112,14 @@ def test_an_end_that_is_called_off_ends_it_all_the_same(tmp_path: Path) -> None:
 
 
 def test_a_start_that_is_called_off_leaves_nothing(tmp_path: Path) -> None:
+    """At whatever moment: also while the process is just becoming the program, and shows no mark."""
+
     async def scene() -> None:
         ledger = Ledger(tmp_path / "ledger")
-        for turns in range(12):
-            starting = asyncio.create_task(shell("touch started; sleep 300", tmp_path, ledger))
-            for _ in range(turns):
+        named = {"OF_THIS_TEST": str(tmp_path)}
+        for turns in range(60):
+            starting = asyncio.create_task(start(("/bin/sleep", "300"), tmp_path, named, ledger))
+            for _ in range(turns % 20):
                 await asyncio.sleep(0)
             starting.cancel()
             (outcome,) = await asyncio.gather(starting, return_exceptions=True)
@@ -125,6 +128,7 @@ def test_a_start_that_is_called_off_leaves_nothing(tmp_path: Path) -> None:
             else:
                 assert isinstance(outcome, asyncio.CancelledError)
         assert not list((tmp_path / "ledger").iterdir())
+        assert await eventually(lambda: not running_with(f"OF_THIS_TEST={tmp_path}"), 2.0)
 
     run(scene())
 

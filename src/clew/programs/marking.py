@@ -16,6 +16,12 @@ from typing import Self
 
 VARIABLE = "CLEW_MARK"
 _PROC = Path("/proc")
+_BECOMING = 1.0
+"""Seconds to wait for a process that is becoming another program. It takes a thousandth, unless the machine is busy."""
+
+# Places in /proc/<pid>/stat, counted from the state, and flags in one of them.
+_FLAGS, _STARTED, _ENV_END = 6, 19, 48
+_EXITING, _OF_THE_KERNEL = 0x4, 0x200000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,19 @@ class Owner:
 def marked(*marks: Mark) -> list[int]:
     """The processes that carry a mark, ours not among them. Empty where the system does not show environments."""
     wanted = {f"{VARIABLE}={mark.token}".encode() for mark in marks}
-    return [pid for pid in _processes() if pid != os.getpid() and not wanted.isdisjoint(_environment(pid))]
+    found: list[int] = []
+    unknown = [pid for pid in _processes() if pid != os.getpid()]
+    deadline = time.monotonic() + _BECOMING
+    while unknown:
+        shown = {pid: _environment(pid) for pid in unknown}
+        found += [pid for pid, lines in shown.items() if lines and not wanted.isdisjoint(lines)]
+        # One that is just becoming another program shows nothing, for a moment.
+        unknown = [pid for pid, lines in shown.items() if lines == [] and _is_becoming(pid)]
+        if time.monotonic() > deadline:
+            break
+        if unknown:
+            time.sleep(0.001)
+    return found
 
 
 def end_marked(marks: Iterable[Mark], patience: float = 5.0) -> int:
@@ -91,22 +109,41 @@ def _processes() -> list[int]:
         return []
 
 
-def _environment(pid: int) -> list[bytes]:
+def _environment(pid: int) -> list[bytes] | None:
+    """None where it may not be read, or the process is gone."""
     try:
         # A process that has ended and was not yet waited for shows nothing, and needs nothing.
-        return (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        shown = (_PROC / str(pid) / "environ").read_bytes()
     except OSError:
-        return []
+        return None
+    return shown.split(b"\0") if shown else []
+
+
+def _is_becoming(pid: int) -> bool:
+    """Whether a process of ours is in the midst of an exec: its old environment is gone, its new one not yet there."""
+    try:
+        ours = (_PROC / str(pid)).stat().st_uid == os.geteuid()
+    except OSError:
+        return False
+    fields = _stat(pid)
+    if not ours or len(fields) <= _ENV_END:
+        return False
+    alive = fields[0] not in "ZXx" and not int(fields[_FLAGS]) & (_EXITING | _OF_THE_KERNEL)
+    return alive and fields[_ENV_END] == "0"
 
 
 def _started(pid: int) -> int:
     """In the system's own ticks; 0 where it does not say."""
+    fields = _stat(pid)
+    return int(fields[_STARTED]) if len(fields) > _STARTED else 0
+
+
+def _stat(pid: int) -> list[str]:
+    """What follows the name, which may hold anything, brackets among it."""
     try:
-        # The name in brackets may hold anything, so what follows the last bracket is read.
-        fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-        return int(fields[19])
-    except (OSError, ValueError, IndexError):
-        return 0
+        return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def _kill(pid: int) -> None:

@@ -206,5 +206,7 @@ async def start(
 def _undo(starting: "asyncio.Task[asyncio.subprocess.Process]", mark: _Marked) -> None:
     """End at once what nobody waits for any more."""
     if not starting.cancelled() and starting.exception() is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(starting.result().pid, signal.SIGKILL)
         end_marked([mark.mark])
     mark.leave()
