@@ -7,7 +7,7 @@ import pytest
 from clew.ports.events import ApprovalAsked, Event, PlanChanged, QuestionAsked, Text, Thought, ToolFinished, Used
 from clew.programs.secrets import Redactor
 from clew.providers.opencode.asking import Asking
-from clew.providers.opencode.following import Following
+from clew.providers.opencode.following import Following, Retry
 
 OWN, CHILD, OTHER = "ses_own", "ses_child", "ses_other"
 
@@ -154,6 +154,14 @@ def test_a_command_that_failed_is_not_told_as_well(state: dict[str, Any], ok: bo
 
 
 @pytest.mark.case("L06")
+@pytest.mark.case("L10")
+@pytest.mark.parametrize(
+    ("attempt", "pause", "told"), [(1, 2.5, False), (9, 640.0, False), (1, 60.0, True), (3, 3600.0, True)]
+)
+def test_the_end_of_a_limit_is_told_apart_from_a_pause_of_its_own(attempt: int, pause: float, told: bool) -> None:
+    assert Retry("again", 1000.0 + pause, attempt).reset(1000.0) == (1000.0 + pause if told else None)
+
+
 def test_a_retry_and_what_it_repeats_are_no_progress() -> None:
     told = Told()
     told.begin()

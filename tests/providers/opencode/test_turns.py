@@ -22,7 +22,7 @@ from clew.ports.events import (
 from clew.programs.faults import Refused
 from clew.providers.opencode.faults import ModelUnknown
 from tests.providers.contract.stage import eventually
-from tests.providers.opencode.kit import FULL, Lab, call, hurry, path, rest, turn, upto
+from tests.providers.opencode.kit import FULL, SILENCE, Lab, call, hurry, path, rest, turn, upto
 
 WHICH = {"question": "Which?", "header": "h", "options": [{"label": "One", "description": "1"}]}
 WHY = {"question": "Why?", "header": "h", "options": []}
@@ -132,6 +132,25 @@ def test_a_model_that_hangs_is_ended_in_time_and_the_session_goes_on(lab: Lab) -
         assert turned.failed.code is ErrorCode.TOO_SLOW
         assert time.monotonic() - began < 15
         assert (await turn(session, "next")).seen.last == "next"
+
+    lab.play(scene())
+
+
+@pytest.mark.case("L06", "L10")
+@pytest.mark.parametrize(("status", "code"), [(500, ErrorCode.MODEL_FAILED), (429, ErrorCode.USAGE_LIMIT)])
+def test_retries_without_end_are_ended_and_stay_so(lab: Lab, status: int, code: ErrorCode) -> None:
+    async def scene() -> None:
+        session = await lab.open()
+        await turn(session, "first")
+        hurry(session)
+        lab.model.fail(status)
+        turned = await turn(session, "second")
+        assert (turned.failed.code, turned.failed.retryable) == (code, True)
+        asked = len(lab.model.work)
+        await asyncio.sleep(2 * SILENCE)
+        assert len(lab.model.work) == asked, "it goes on trying"
+        lab.model.ok()
+        assert (await turn(session, "third")).seen.last == "third"
 
     lab.play(scene())
 

@@ -18,6 +18,12 @@ class Retry:
 
     words: str
     next: float
+    attempt: int = 1
+
+    def reset(self, now: float) -> float | None:
+        """When a limit ends, if the model said so: OpenCode's own pause is two seconds, doubled with every attempt."""
+        own = 2.0**self.attempt
+        return self.next if self.next - now > 2 * own else None
 
 
 class Following:
@@ -131,7 +137,8 @@ class Following:
             case "busy":
                 self.idle = False
             case "retry":
-                self.retry = Retry(str(status.get("message", "")), float(status.get("next", 0)) / 1000)
+                next_, attempt = float(status.get("next", 0)) / 1000, _number(status.get("attempt"))
+                self.retry = Retry(str(status.get("message", "")), next_, attempt)
             case "idle":
                 self.idle = self.begun
             case _:

@@ -61,10 +61,9 @@ class Turn:
                 since, seen = time.monotonic(), following.progress
             if (retry := following.retry) is not None and retry.next - time.time() > self._left(since):
                 # It will not have moved by the time it is given.
-                reset = retry.next if retry.next - time.time() > self._deadlines.silence else None
-                async for event in self._cut(
-                    api, gave_up(retry.words, time.monotonic() - since, self._redactor, reset)
-                ):
+                reset = retry.reset(time.time())
+                why = gave_up(retry.words, time.monotonic() - since, self._redactor, reset)
+                async for event in self._cut(api, why):
                     yield event
                 return
             heard = await self._next(self._left(since))
