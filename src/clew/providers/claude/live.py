@@ -80,10 +80,12 @@ class Live:
             if not (turn.over and turn.accepted):
                 # It may still be on its way, and does not go on without anybody.
                 self._given_up.add(turn.text)
-            if not turn.over:
-                await self.interrupt()
-            self._turn = None
-            self._hear_out(turn)
+            try:
+                if not turn.over:
+                    await self.interrupt()
+            finally:
+                self._turn = None
+                self._hear_out(turn)
 
     def _hear_out(self, turn: Turn) -> None:
         """What came too late for a turn that is over counts as heard after it, or it would never be answered."""
