@@ -9,7 +9,7 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-agents contract check bench bench-store soak agents examples enumerate mutants lock format clean
+.PHONY: help test test-agents contract check bench bench-store bench-providers soak agents examples enumerate mutants lock format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,9 @@ bench: $(VENV)/ready ## Measure how fast the kernel decides
 
 bench-store: $(VENV)/ready ## Measure what a wake costs in the store (ARGS=--small is quicker, --peers adds others)
 	@$(BIN)/python -m bench.store $(ARGS)
+
+bench-providers: $(VENV)/ready ## Measure agents through their providers beside their own command lines
+	@$(BIN)/python -m bench.providers $(ARGS)
 
 soak: $(VENV)/ready ## Kill servers hundreds of times while they work, then count (ARGS="--kills 50")
 	@$(BIN)/python -m tools.soak $(ARGS)

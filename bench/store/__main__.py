@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from bench.store import cycles, events, history, statements
 from bench.store.databases import Ground, ground
 from bench.store.peers import side_by_side
-from bench.store.table import Table, keep
+from bench.table import Table, keep
 
 Measure = Callable[[Ground], Table]
 

@@ -1,67 +1,105 @@
-"""Cycles: runs that are claimed, reported and finished each second, beside the floor."""
+"""Cycles: runs that are claimed and finished each second, beside the floor."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 from bench.store.databases import Ground, Kind
 from bench.store.floor import floor
-from bench.store.scene import accept_all, furnish, new_threads, short_cycle, whole_cycle
-from bench.store.table import Table, ratio
-from bench.store.timing import Work, rate, ratios, rounds, spread
+from bench.store.scene import Place, accept_all, complete, furnish, new_threads, tell
+from bench.table import Table, ratio
+from bench.timing import Work, rate, ratios, rounds, spread
+from clew.store.claim import ClaimRequest, Order, claim
 from clew.store.database import Database
 
 PART = "cycles"
 SECONDS = 25.0
-CYCLES = {1: 60, 8: 20}
-"""How many callers at once, and the cycles of each in a round. The floor is faster and takes three times as many."""
+CYCLES = 16
+"""Runs of each caller in a round. The floor is faster and takes six times as many."""
 
-MANY = 8
+CALLERS = (1, 8)
 TARGETS = {Kind.SQLITE: 0.5, Kind.POSTGRESQL: 0.25}
-WHOLE, SHORT = "claim, report, finish", "claim, finish"
+BATCHES = (1, 8)
+"""How many runs one claim asks for: a daemon asks for as many as it has places free. The larger is judged."""
 
 
 def measure(ground: Ground) -> Table:
     table = Table(
-        PART, ("database", "callers", "what", "ours /s", "floor /s", "ratio", "lowest to highest", "at least")
+        PART,
+        ("database", "callers", "runs in a claim", "ours /s", "floor /s", "ratio", "lowest to highest", "at least"),
     )
     for kind in Kind:
         with (
             ground.fresh(kind) as database,
             ground.empty(kind) as bare,
-            floor(kind, bare, MANY) as below,
+            floor(kind, bare, max(CALLERS)) as below,
         ):
-            furnish(database)
-            for callers in CYCLES:
-                _compare(table, kind, callers, database, below)
+            callers = [furnish(database, str(at)) for at in range(max(CALLERS))]
+            for many in CALLERS:
+                _compare(table, kind, database, callers[:many], below)
     return table
 
 
-def _compare(table: Table, kind: Kind, callers: int, database: Database, below: Callable[[int], Work]) -> None:
-    times = CYCLES[callers]
-    steps: dict[str, Callable[[], float]] = {
-        WHOLE: lambda: _ours(database, callers, times, whole_cycle),
-        "floor": lambda: rate(callers, times * 3, below),
-        SHORT: lambda: _ours(database, callers, times, short_cycle),
-        "alone": lambda: rate(1, CYCLES[1] * 3, below),
-    }
-    got: dict[str, list[float]] = {name: [] for name in steps}
+def _compare(
+    table: Table, kind: Kind, database: Database, callers: Sequence[Place], below: Callable[[int], Work]
+) -> None:
+    ours: dict[int, list[float]] = {batch: [] for batch in BATCHES}
+    floors: list[float] = []
     for number in rounds(SECONDS):
-        for name, step in steps.items():
-            taken = step()
-            if number:
-                got[name].append(taken)
-    shown = [(WHOLE, WHOLE, "floor"), (SHORT, SHORT, "floor")]
-    if kind is Kind.SQLITE and callers == MANY:
-        shown.append((f"{WHOLE}; the floor with one caller", WHOLE, "alone"))
-    for what, ours, beside in shown:
-        against = ratios(got[ours], got[beside])
-        wanted = ""
-        if callers == MANY and what == WHOLE:
-            least = TARGETS[kind]
-            wanted = table.judge(f"{kind}, {callers} callers, {what}", against.median >= least, f"{least}")
-        speeds = (f"{spread(got[each]).median:,.0f}" for each in (ours, beside))
-        table.add(kind, str(callers), what, *speeds, *ratio(against), wanted)
+        taken = {batch: _ours(database, callers, batch) for batch in BATCHES}
+        under = rate(len(callers), CYCLES * 6, below)
+        if number:
+            floors.append(under)
+            for batch, speed in taken.items():
+                ours[batch].append(speed)
+    for batch in BATCHES:
+        against, wanted = ratios(ours[batch], floors), ""
+        if len(callers) == max(CALLERS) and batch == max(BATCHES):
+            name = f"{kind}, {len(callers)} callers, {batch} in a claim"
+            wanted = table.judge(name, against.median >= TARGETS[kind], f"{TARGETS[kind]}")
+        speeds = (f"{spread(each).median:,.0f}" for each in (ours[batch], floors))
+        table.add(kind, str(len(callers)), str(batch), *speeds, *ratio(against), wanted)
 
 
-def _ours(database: Database, callers: int, times: int, cycle: Callable[[Database], None]) -> float:
-    accept_all(database, new_threads(database, callers * times))
-    return rate(callers, times, lambda _: lambda: cycle(database))
+def _ours(database: Database, callers: Sequence[Place], batch: int) -> float:
+    """Every caller claims its runs, then each of them is told to its agent, then every caller finishes its own.
+
+    The claims and the finishes are what is timed. A prompt goes out between them, and is reported: a run that told
+    its agent nothing cannot have been answered.
+    """
+    for place in callers:
+        accept_all(database, new_threads(database, CYCLES), place.agent)
+    orders: list[list[Order]] = [[] for _ in callers]
+
+    def claims(at: int) -> None:
+        asks = ClaimRequest("bench", (callers[at].runtime,), batch)
+        while len(orders[at]) < CYCLES:
+            orders[at] += database.write(lambda connection: claim(connection, asks)).result()
+
+    def finishes(at: int) -> None:
+        for order in orders[at]:
+            complete(database, order)
+
+    with ThreadPoolExecutor(len(callers), thread_name_prefix="caller") as pool:
+        claiming = _timed(pool, len(callers), claims)
+        for own in orders:
+            for order in own:
+                tell(database, order)
+        finishing = _timed(pool, len(callers), finishes)
+    return len(callers) * CYCLES / (claiming + finishing)
+
+
+def _timed(pool: ThreadPoolExecutor, many: int, work: Callable[[int], object]) -> float:
+    """Seconds until all of them are done, from the moment when all could begin."""
+    start = Barrier(many + 1)
+
+    def each(at: int) -> float:
+        start.wait()
+        work(at)
+        return time.perf_counter()
+
+    going = [pool.submit(each, at) for at in range(many)]
+    start.wait()
+    began = time.perf_counter()
+    return max(one.result() for one in going) - began

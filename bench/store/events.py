@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench.store.databases import Ground, Kind
 from bench.store.scene import accept_all, claim_one, furnish, give_up, new_threads, tell
-from bench.store.table import Table
-from bench.store.timing import milliseconds, percentile, rate, rounds, spread
+from bench.table import Table
+from bench.timing import milliseconds, percentile, rate, rounds, spread
 from clew.kernel import RunId
 from clew.store.claim import Order
 from clew.store.database import Database

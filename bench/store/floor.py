@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from bench.store.databases import Kind, driver_address, sqlite_connection
-from bench.store.timing import Work
+from bench.timing import Work
 
 _ROWS = 512
 _TAKE = "UPDATE jobs SET state = 'taken', tries = tries + 1 WHERE id = {}"

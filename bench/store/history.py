@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 from bench.store.databases import Ground, Kind, opened
 from bench.store.filling import LONG, Size, fill
 from bench.store.scene import ADA, ASKS, accept_one, complete, tell
-from bench.store.table import Table, ratio
-from bench.store.timing import milliseconds, percentile, ratios, rounds, spread
+from bench.table import Table, ratio
+from bench.timing import milliseconds, percentile, ratios, rounds, spread
 from clew.kernel import CANDIDATES, Outcome, lane_id
 from clew.store.claim import Order, claim
 from clew.store.database import Database

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from itertools import count
+from typing import NamedTuple
 
 from sqlalchemy import Connection, insert
 
@@ -20,6 +21,7 @@ from clew.kernel import (
     PermissionMode,
     ProviderName,
     RunId,
+    RuntimeId,
     ThreadId,
     WakeId,
     WakeReason,
@@ -54,13 +56,23 @@ ASKS = ClaimRequest("bench", (RUNTIME,))
 _numbers = count()
 
 
-def furnish(database: Database) -> None:
+class Place(NamedTuple):
+    """A runtime, and the agent that works there."""
+
+    runtime: RuntimeId
+    agent: AgentId
+
+
+def furnish(database: Database, suffix: str = "") -> Place:
     """A machine, a runtime and an agent."""
     able = json.dumps(capabilities_to_record(ABLE))
-    laptop = Registration(LAPTOP, "laptop", PROVIDER, "/srv/home", capabilities=able, max_live=PLACES)
-    agent = insert(agents).values(id=ADA, name=ADA, provider=PROVIDER, runtime_id=RUNTIME, home=HOME, max_live=PLACES)
+    machine, name = MachineId(f"{LAPTOP}{suffix}"), AgentId(f"{ADA}{suffix}")
+    runtime = runtime_id(machine, PROVIDER, "/srv/home")
+    laptop = Registration(machine, machine, PROVIDER, "/srv/home", capabilities=able, max_live=PLACES)
+    agent = insert(agents).values(id=name, name=name, provider=PROVIDER, runtime_id=runtime, home=HOME, max_live=PLACES)
     database.write(lambda connection: register_runtime(connection, laptop)).result()
     database.write(lambda connection: connection.execute(agent)).result()
+    return Place(runtime, name)
 
 
 def new_threads(database: Database, wanted: int) -> list[ThreadId]:
@@ -70,14 +82,14 @@ def new_threads(database: Database, wanted: int) -> list[ThreadId]:
     return named
 
 
-def request_in(thread: ThreadId) -> WakeRequest:
+def request_in(thread: ThreadId, agent: AgentId = ADA) -> WakeRequest:
     said = Said(PERSON, "look at this", 3)
-    return WakeRequest(WakeId(new_id("wk")), ADA, WakeReason.COMMENT, HUMAN, thread=thread, said=said)
+    return WakeRequest(WakeId(new_id("wk")), agent, WakeReason.COMMENT, HUMAN, thread=thread, said=said)
 
 
-def accept_all(database: Database, places: Iterable[ThreadId]) -> None:
+def accept_all(database: Database, places: Iterable[ThreadId], agent: AgentId = ADA) -> None:
     """A wake in each of them, in one transaction: what comes before is not what is measured."""
-    requests = [request_in(thread) for thread in places]
+    requests = [request_in(thread, agent) for thread in places]
 
     def operation(connection: Connection) -> None:
         for request in requests:
@@ -123,16 +135,3 @@ def complete(database: Database, order: Order) -> None:
 def give_up(database: Database, run: RunId, attempt: int) -> None:
     said = Finish(run, attempt, Failed(FailureKind.PERMANENT, "it cannot be done"))
     assert database.write(lambda connection: finish(connection, said)).result().taken
-
-
-def whole_cycle(database: Database) -> None:
-    """Three transactions: claimed, the prompt goes out, finished."""
-    order = claim_one(database)
-    tell(database, order)
-    complete(database, order)
-
-
-def short_cycle(database: Database) -> None:
-    """Two transactions: claimed, and given up."""
-    order = claim_one(database)
-    give_up(database, order.run, order.attempt)

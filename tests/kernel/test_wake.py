@@ -56,11 +56,11 @@ def test_three_comments_during_a_run_become_one_demand_in_order() -> None:
 
 
 @pytest.mark.case("W01")
-def test_wakes_of_the_same_instant_are_ordered_by_id_and_an_entry_comes_once() -> None:
-    demand = coalesce([comment("b", 1, 8, 7), comment("a", 1, 9, 8)])
-    assert demand.wakes == ("a", "b")
+def test_wakes_of_the_same_instant_are_ordered_by_what_was_said_first_and_an_entry_comes_once() -> None:
+    demand = coalesce([comment("a", 1, 9, 8), comment("b", 1, 8, 7), comment("d", 1), comment("c", 1)])
+    assert demand.wakes == ("c", "d", "b", "a")
     assert demand.entries == (7, 8, 9)
-    assert arrival(comment("b", 1.5)) == (1.5, "b")
+    assert arrival(comment("b", 1.5)) == (1.5, (), "b")
 
 
 @pytest.mark.case("W01")

@@ -46,7 +46,9 @@ from clew.store.journal import Said
 from clew.store.naming import new_id
 from clew.store.pinning import NewSession
 from clew.store.report import Landed, Report, Reported, report
+from clew.store.statement import wire_of
 from clew.store.tables import agents, journal, lanes, machines, runs, runtimes, sessions, threads, wakes
+from clew.store.wire import Answer, Call
 
 Result = TypeVar("Result")
 
@@ -262,7 +264,7 @@ def sent(database: Database, operation: Callable[[Connection], Result]) -> tuple
 
     def traced(connection: Connection) -> Result:
         texts.clear()
-        with _overheard(connection.connection.driver_connection, texts):
+        with _overheard(connection, texts):
             return operation(connection)
 
     result = database.write(traced).result(30)
@@ -270,7 +272,8 @@ def sent(database: Database, operation: Callable[[Connection], Result]) -> tuple
 
 
 @contextmanager
-def _overheard(raw: Any, texts: list[str]) -> Iterator[None]:
+def _overheard(connection: Connection, texts: list[str]) -> Iterator[None]:
+    raw: Any = connection.connection.driver_connection
     if isinstance(raw, sqlite3.Connection):
         # What begins with "--" the database says to itself.
         raw.set_trace_callback(lambda text: None if text.startswith("--") else texts.append(text))
@@ -289,8 +292,17 @@ def _overheard(raw: Any, texts: list[str]) -> Iterator[None]:
             texts.append(str(query))
             super().executemany(query, *values, **how)
 
+    wire = wire_of(connection)
+    trip = wire.ask
+
+    def overheard(calls: Sequence[Call]) -> list[Answer]:
+        texts.extend(statement.sql.decode() for statement, _ in calls)
+        return trip(calls)
+
     before, raw.cursor_factory = raw.cursor_factory, Overheard
+    wire.ask = overheard  # type: ignore[method-assign]
     try:
         yield
     finally:
+        del wire.ask
         raw.cursor_factory = before

@@ -129,6 +129,16 @@ def test_what_comes_quickly_is_told_together(daemon: Daemon, other: Database) ->
     assert deliveries <= (time.monotonic() - began) / PACE + 2
 
 
+def test_a_daemon_of_this_server_hears_of_work_without_the_pacer(
+    daemon: Daemon, here: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = here.subscribe()
+    monkeypatch.setattr(here, "_pacer", Pacer(lambda _: None))
+    daemon.accept()
+    assert heard(reader, f"queue:{RUNTIME}")
+    assert f"thread:{THREAD}" not in quiet(reader)
+
+
 def test_a_pacer_sends_the_first_at_once_and_what_follows_together_after_its_pace() -> None:
     sent: list[tuple[float, Topics]] = []
     pacer = Pacer(lambda topics: sent.append((time.monotonic(), topics)), pace=1.0)

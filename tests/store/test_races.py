@@ -9,7 +9,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -30,7 +30,7 @@ from clew.kernel import (
     WakeReason,
 )
 from clew.store import postgres as store
-from clew.store import statement
+from clew.store import wire as wiring
 from clew.store.accept import WakeRequest
 from clew.store.expire import Held
 from clew.store.faults import StoreFault
@@ -71,22 +71,22 @@ class Halt:
             assert self.may_go_on.wait(60)
 
 
+Asks = Callable[[wiring.Wire, Sequence[wiring.Call]], list[wiring.Answer]]
+
 _here = threading.local()
 
 
-class _Driver:
-    """The driver, with a halt before every statement of whoever has one."""
+def _one_by_one(ask: Asks) -> Asks:
+    """What is sent together goes one after the other, with a halt before every statement of whoever has one."""
 
-    def __init__(self, raw: Any) -> None:
-        self._raw = raw
+    def asks(wire: wiring.Wire, calls: Sequence[wiring.Call]) -> list[wiring.Answer]:
+        answers: list[wiring.Answer] = []
+        for call in calls:
+            _pass()
+            answers += ask(wire, [call])
+        return answers
 
-    def execute(self, *arguments: Any) -> Any:
-        _pass()
-        return self._raw.execute(*arguments)
-
-    def cursor(self) -> Any:
-        _pass()
-        return self._raw.cursor()
+    return asks
 
 
 def _pass() -> None:
@@ -117,9 +117,8 @@ def deadlocks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found.append(str(fault))
         return lost_race(fault)
 
-    driver = statement._driver  # noqa: SLF001 - a statement has no other door
     monkeypatch.setattr(store, "_lost_race", seen)
-    monkeypatch.setattr(statement, "_driver", lambda connection: _Driver(driver(connection)))
+    monkeypatch.setattr(wiring.Wire, "ask", _one_by_one(wiring.Wire.ask))
     return found
 
 

@@ -10,8 +10,8 @@ from bench.store.databases import Ground, Kind
 from bench.store.peers import ours
 from bench.store.peers.installing import NotInstalled, interpreter
 from bench.store.peers.workload import ARRIVALS, CALLERS, JOBS, WORKERS, Result
-from bench.store.table import Table
-from bench.store.timing import percentile, ratios, spread
+from bench.table import Table
+from bench.timing import percentile, ratios, spread
 
 PART = "peers"
 ROUNDS = 3

@@ -91,8 +91,9 @@ class Demand:
     route: RouteKey | None
 
 
-def arrival(wake: Wake) -> tuple[Instant, WakeId]:
-    return wake.accepted_at, wake.id
+def arrival(wake: Wake) -> tuple[Instant, tuple[EntrySeq, ...], WakeId]:
+    """The order of wakes. A clock may give two of them the same moment; the journal knows which was said first."""
+    return wake.accepted_at, wake.entries, wake.id
 
 
 def coalesce(wakes: Iterable[Wake]) -> Demand:

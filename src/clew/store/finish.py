@@ -35,11 +35,11 @@ from clew.kernel import RuleReason as Why
 from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.database import LostRace
-from clew.store.journal import Said, append
+from clew.store.journal import Said, appending, place_of
 from clew.store.pinning import NewSession, pin_session
 from clew.store.refusing import why_refused
 from clew.store.sessions import apply_marks
-from clew.store.settling import Fate, Usage, pending_in, settle, told
+from clew.store.settling import Fate, Usage, pending_in, settle, told, told_at_last
 from clew.store.statement import Row, Statement
 from clew.store.tables import runs
 from clew.store.texts import keepable
@@ -187,11 +187,13 @@ def _was_taken(end: End, row: Row) -> bool:
 
 def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
     run = RunId(row["id"])
-    settle(connection, row, Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run)))
-    reply = None if end.reply is None else _say(connection, row, end.reply, end.size)
+    thread, said = ThreadId(row["thread_id"]), None if end.reply is None else _said(row, end.reply, end.size)
+    fate = Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run))
+    appended = settle(connection, row, fate, beside=() if said is None else (appending(thread, said),))
+    reply = None if said is None else place_of(connection, thread, said, appended[0])
     seen = EntrySeq(row["told"])
     # Its own reply is seen too, unless somebody spoke in between: then it is told both, in order.
-    told(connection, row, reply if reply is not None and reply == seen + 1 else seen, end.usage)
+    told_at_last(connection, row, reply if reply is not None and reply == seen + 1 else seen, end.usage)
     return Finished(True, RunState(row["state"]), row["words"] or "", reply)
 
 
@@ -215,11 +217,13 @@ def lose(connection: Connection, row: Row, failure: Failure, again: RunOutcome, 
         outcome = again
         until = None if choice.at is None or choice.at <= row["now"] else choice.at
         fate = Fate(WakeEvent.RELEASE, again.code, again.fill(why=choice.words), until)
-    if RunState(row["state"]) is not RunState.CANCELLED:
-        _set_outcome.count(connection, run=row["id"], outcome=outcome.code, words=outcome.fill(why=choice.words))
-    # What was not tried yet has all its tries before it.
-    again_for_these = fate.event is WakeEvent.RELEASE and RunState(row["state"]) is not RunState.CANCELLED
-    settle(connection, row, fate, tries if again_for_these else 0)
+    if RunState(row["state"]) is RunState.CANCELLED:
+        # What was not tried yet has all its tries before it.
+        settle(connection, row, fate)
+    else:
+        said = {"run": row["id"], "outcome": outcome.code, "words": outcome.fill(why=choice.words)}
+        again_for_these = tries if fate.event is WakeEvent.RELEASE else 0
+        settle(connection, row, fate, again_for_these, beside=((_set_outcome, said),))
     return choice
 
 
@@ -253,7 +257,6 @@ def _stopped(connection: Connection, row: Row, end: Stopped) -> Finished:
     return Finished(True, RunState(row["state"]), row["words"] or "")
 
 
-def _say(connection: Connection, row: Row, reply: str, size: int) -> EntrySeq:
+def _said(row: Row, reply: str, size: int) -> Said:
     author = Author(AuthorKind.AGENT, row["agent_name"], AgentId(row["agent_id"]))
-    said = Said(author, reply, size, provider=row["provider"], account=row["account"], run=RunId(row["id"]))
-    return append(connection, ThreadId(row["thread_id"]), said)
+    return Said(author, reply, size, provider=row["provider"], account=row["account"], run=RunId(row["id"]))

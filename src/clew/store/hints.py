@@ -96,7 +96,7 @@ class Pacer:
     def __init__(self, send: Callable[[Topics], None], pace: float = PACE) -> None:
         self._send = send
         self._pace = pace
-        self._waiting: set[str] = set()
+        self._waiting: dict[str, set[str]] = {}
         self._told_at: dict[str, float] = {}
         self._bell = threading.Condition()
         self._open = True
@@ -104,9 +104,12 @@ class Pacer:
         self._thread.start()
 
     def put(self, topics: Topics) -> None:
-        if topics:
-            with self._bell:
-                self._waiting |= topics
+        with self._bell:
+            known = len(self._waiting)
+            for topic in topics:
+                self._waiting.setdefault(_kind(topic), set()).add(topic)
+            # For a kind that waits already the thread has set its clock.
+            if len(self._waiting) != known:
                 self._bell.notify()
 
     def close(self) -> None:
@@ -128,20 +131,25 @@ class Pacer:
 
     def _due(self) -> Topics:
         now = time.monotonic()
-        due = frozenset(topic for topic in self._waiting if now - self._told(topic) >= self._pace)
-        self._waiting -= due
-        self._told_at.update((_kind(topic), now) for topic in due)
-        return due
+        kinds = [kind for kind in self._waiting if now - self._told(kind) >= self._pace]
+        self._told_at.update((kind, now) for kind in kinds)
+        return frozenset(topic for kind in kinds for topic in self._waiting.pop(kind))
 
     def _until_due(self) -> float | None:
-        """Seconds until the next topic may be told; None when none waits."""
+        """Seconds until the next kind may be told; None when none waits."""
         if not self._waiting:
             return None
         return max(0.0, min(map(self._told, self._waiting)) + self._pace - time.monotonic())
 
-    def _told(self, topic: str) -> float:
-        return self._told_at.get(_kind(topic), -math.inf)
+    def _told(self, kind: str) -> float:
+        return self._told_at.get(kind, -math.inf)
+
+
+def work(topics: Topics) -> Topics:
+    """Those that say that a run waits. They are put up in this process at once: a daemon that waits for work is one
+    reader, and looks once however often it is called meanwhile."""
+    return frozenset(topic for topic in topics if topic.startswith(_QUEUE))
 
 
 def _kind(topic: str) -> str:
-    return topic.partition(":")[0] if topic.startswith(_QUEUE) else ""
+    return _QUEUE if topic.startswith(_QUEUE) else ""

@@ -21,7 +21,7 @@ from clew.store.clock import now
 from clew.store.database import LostRace
 from clew.store.dialect import insert_in
 from clew.store.rows import reading
-from clew.store.statement import Row, Statement
+from clew.store.statement import Done, Row, Statement, together
 from clew.store.tables import journal
 from clew.store.texts import keepable
 
@@ -95,10 +95,20 @@ _between = Statement(
 
 
 def append(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq:
+    return place_of(connection, thread, said, together(connection, appending(thread, said))[0])
+
+
+def appending(thread: ThreadId, said: Said) -> tuple[Statement, Row]:
+    """The statement that tries for the next place; what it brings goes to `place_of`."""
+    return _append, {"thread_id": thread, **_columns(said)}
+
+
+def place_of(connection: Connection, thread: ThreadId, said: Said, tried: Done) -> EntrySeq:
+    """The place of an entry that was tried for, and tried for again while others were faster."""
     for _ in range(MOST_RACES):
-        row = _append.first(connection, thread_id=thread, **_columns(said))
-        if row is not None:
-            return EntrySeq(row["seq"])
+        if tried.rows:
+            return EntrySeq(tried.rows[0]["seq"])
+        tried = together(connection, appending(thread, said))[0]
     raise LostRace(f"others write to thread {thread} without a pause")
 
 

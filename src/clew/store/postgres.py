@@ -1,22 +1,29 @@
 """PostgreSQL: many servers on one database. A restart of it is waited out, a lost race is run again."""
 
 import random
+import threading
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from sqlalchemy import URL, Connection, create_engine
+from sqlalchemy.event import listen
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from clew.store.database import LostRace, Operation
 from clew.store.faults import Busy, Closed, Unreachable
-from clew.store.hints import Board, Pacer, Subscription, take_hints
+from clew.store.hints import Board, Pacer, Subscription, take_hints, work
 from clew.store.listening import Listener, notify
+from clew.store.statement import wire_of
 
 Result = TypeVar("Result")
 
-CONNECTIONS = 16
+WRITERS = 12
+"""How many operations of one server write at once, each on a connection that its thread keeps."""
+
+READERS = 4
 PATIENCE = 30.0
 """How long an operation is run again while the database is away. Each is safe to repeat."""
 
@@ -27,6 +34,13 @@ _CONNECT = 10
 # A statement is planned once for each connection, because planning took longer than the work; and by its index even
 # before the database has counted its rows.
 _OPTIONS = "-c plan_cache_mode=force_generic_plan -c enable_bitmapscan=off -c enable_seqscan=off"
+_CONNECT_ARGS: Mapping[str, Any] = {
+    "options": _OPTIONS,
+    "connect_timeout": _CONNECT,
+    "client_encoding": "utf8",
+    # Statements are prepared by the wire.
+    "prepare_threshold": None,
+}
 _PAUSE = 0.1
 
 
@@ -34,28 +48,30 @@ class PostgresDatabase:
     def __init__(self, url: URL, patience: float = PATIENCE) -> None:
         self._where = url.render_as_string(hide_password=True)
         self._patience = patience
-        self._engine = create_engine(
-            url, pool_size=CONNECTIONS, max_overflow=0, connect_args={"options": _OPTIONS, "connect_timeout": _CONNECT}
-        )
+        self._engine = create_engine(url, pool_size=WRITERS + READERS, max_overflow=0, connect_args=dict(_CONNECT_ARGS))
         try:
             with self._engine.connect():
                 pass
         except OperationalError as fault:
             self._engine.dispose()
             raise self._away(fault) from fault
-        self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="clew-postgres")
+        # What SQLAlchemy itself sends comes after what the wire was left with.
+        listen(self._engine, "before_cursor_execute", lambda connection, *_: wire_of(connection).ask(()))
+        self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="clew-postgres")
+        self._own = threading.local()
+        self._kept: list[Connection] = []
         self._board = Board()
         self._listener = Listener(url, self._board.put)
         self._pacer = Pacer(lambda topics: notify(self._engine, topics))
 
     def write(self, operation: Operation[Result]) -> Future[Result]:
         try:
-            return self._threads.submit(self._until_done, operation)
+            return self._threads.submit(self._until_done, self._on_own, operation)
         except RuntimeError as fault:
             raise Closed("The database is closed.", "Open it again before writing.") from fault
 
     def read(self, operation: Operation[Result]) -> Result:
-        return self._until_done(operation)
+        return self._until_done(self._on_any, operation)
 
     def subscribe(self) -> Subscription:
         return self._board.subscribe()
@@ -65,16 +81,18 @@ class PostgresDatabase:
 
     def close(self) -> None:
         self._threads.shutdown()
+        for connection in self._kept:
+            connection.close()
         self._pacer.close()
         self._listener.close()
         self._engine.dispose()
 
-    def _until_done(self, operation: Operation[Result]) -> Result:
+    def _until_done(self, once: Callable[[Operation[Result]], Result], operation: Operation[Result]) -> Result:
         deadline, tries = time.monotonic() + self._patience, 0
         while True:
             tries += 1
             try:
-                return self._once(operation)
+                return once(operation)
             except (DBAPIError, psycopg.Error, LostRace) as fault:
                 if _lost_race(fault):
                     if tries == _TRIES:
@@ -89,22 +107,40 @@ class PostgresDatabase:
                 else:
                     time.sleep(_PAUSE)
 
-    def _once(self, operation: Operation[Result]) -> Result:
+    def _on_own(self, operation: Operation[Result]) -> Result:
+        """On the connection of this thread, which is spared fetching one and giving it back each time."""
+        connection: Connection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = self._own.connection = self._engine.connect()
+            self._kept.append(connection)
+        return self._once(connection, operation)
+
+    def _on_any(self, operation: Operation[Result]) -> Result:
         with self._engine.connect() as connection:
-            try:
-                with connection.begin():
-                    result = operation(connection)
-            except BaseException as fault:
+            return self._once(connection, operation)
+
+    def _once(self, connection: Connection, operation: Operation[Result]) -> Result:
+        transaction = connection.begin()
+        try:
+            result = operation(connection)
+            wire_of(connection).commit()
+            transaction.commit()
+        except BaseException:
+            # SQLAlchemy may have found out itself that the server is gone, and let go of all that was kept with it.
+            if not connection.invalidated:
                 take_hints(connection)
-                if isinstance(fault, (DBAPIError, psycopg.Error)) and _is_away(fault):
-                    # The server is gone, and this connection with it: nobody else shall be handed it.
+                if wire_of(connection).fails():
                     connection.invalidate()
-                raise
-            self._publish(connection)
-            return result
+            transaction.rollback()
+            raise
+        self._publish(connection)
+        return result
 
     def _publish(self, connection: Connection) -> None:
-        self._pacer.put(take_hints(connection))
+        topics = take_hints(connection)
+        if waits := work(topics):
+            self._board.put(waits)
+        self._pacer.put(topics)
 
     def _away(self, fault: Exception) -> Unreachable:
         said = fault.orig if isinstance(fault, DBAPIError) else fault

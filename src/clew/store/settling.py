@@ -1,5 +1,6 @@
 """Settling: what a run carried is served, pending again or cancelled, and what is pending gets a run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from clew.store.clock import now
 from clew.store.dialect import greater
 from clew.store.hints import hint_run, hint_thread
 from clew.store.queueing import queue_run
-from clew.store.statement import Row, Statement
+from clew.store.statement import Done, Row, Statement, together
 from clew.store.tables import agents, approvals, lanes, sessions, wakes
 
 _ENDS = {WakeEvent.SERVE: "served", WakeEvent.CANCEL: "cancelled"}
@@ -141,31 +142,44 @@ def told(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> Row:
     is now: its session may have been pinned while the end of the run was waiting for that very report."""
     if not (row["prompt_sent"] or usage.turns):
         return row
-    kept = _end_session.count(
-        connection,
-        session=row["session_id"],
-        seen=seen,
-        turns=usage.turns,
-        tokens=usage.tokens,
-        size=usage.size,
-        model=usage.model,
-        mode=usage.mode,
-    )
-    return {**row, "pinned": kept}
+    return {**row, "pinned": _end_session.count(connection, **_at_the_end(row, seen, usage))}
 
 
-def settle(connection: Connection, row: Row, fate: Fate, tries: int = 0) -> None:
-    """Let go of the run's wakes, once. `row` is the run after it ended or went back to the queue."""
+def told_at_last(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> None:
+    """The same where nothing follows."""
+    if row["prompt_sent"] or usage.turns:
+        _end_session.leave(connection, **_at_the_end(row, seen, usage))
+
+
+def _at_the_end(row: Row, seen: EntrySeq, usage: Usage) -> dict[str, Any]:
+    return {
+        "session": row["session_id"],
+        "seen": seen,
+        "turns": usage.turns,
+        "tokens": usage.tokens,
+        "size": usage.size,
+        "model": usage.model,
+        "mode": usage.mode,
+    }
+
+
+def settle(
+    connection: Connection, row: Row, fate: Fate, tries: int = 0, beside: Sequence[tuple[Statement, Row]] = ()
+) -> list[Done]:
+    """Let go of the run's wakes, once. `row` is the run after it ended or went back to the queue. What is to be done
+    beside it is done first, and answered."""
     began = {"began": int(bool(row["pinned"])), "until": fate.until} if fate.event is WakeEvent.RELEASE else {}
-    let_go = _LETS_GO[fate.event].rows(connection, run=row["id"], code=fate.code, words=fate.words, **began)
+    release = {"run": row["id"], "code": fate.code, "words": fate.words, **began}
+    *done, let_go = together(connection, *beside, (_LETS_GO[fate.event], release))
     state = RunState(row["state"])
     if row["asked"]:
         _stale_approvals.count(connection, run=row["id"])
-    left = let_go[0]["pending"] if let_go and fate.event is not WakeEvent.RELEASE else None
+    left = let_go.rows[0]["pending"] if let_go.rows and fate.event is not WakeEvent.RELEASE else None
     if state is not RunState.QUEUED and state is not RunState.STOPPING and left != 0:
         queue_pending(connection, row, tries)
     hint_thread(connection, ThreadId(row["thread_id"]))
     hint_run(connection, RunId(row["id"]))
+    return done
 
 
 def pending_in(connection: Connection, lane: LaneId) -> int:

@@ -13,7 +13,7 @@ from sqlalchemy.pool import QueuePool
 from clew.store.checkpointing import BACKSTOP, Checkpointer
 from clew.store.database import Operation
 from clew.store.faults import DiskFull, NotADatabase, StoreFault, Unreachable
-from clew.store.hints import Board, Pacer, Subscription
+from clew.store.hints import Board, Pacer, Subscription, Topics, work
 from clew.store.holder import Holder
 from clew.store.writer import Writer
 
@@ -53,7 +53,7 @@ class SqliteDatabase:
         self._board = Board()
         self._pacer = Pacer(self._board.put)
         self._checkpointer = Checkpointer(path)
-        self._writer = Writer(self._engine, self._pacer.put, self._explain)
+        self._writer = Writer(self._engine, self._publish, self._explain)
 
     def write(self, operation: Operation[Result]) -> Future[Result]:
         return self._writer.submit(operation)
@@ -81,6 +81,12 @@ class SqliteDatabase:
         self._pacer.close()
         self._engine.dispose()
         self._holder.release()
+
+    def _publish(self, topics: Topics) -> None:
+        waits = work(topics)
+        if waits:
+            self._board.put(waits)
+        self._pacer.put(topics - waits)
 
     def _explain(self, fault: Exception) -> Exception:
         """What went wrong in words, where it is the file that failed; everything else goes through as it is."""

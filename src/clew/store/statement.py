@@ -13,6 +13,8 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.sql import ClauseElement
 
+from clew.store.wire import Answer, Call, Numbered, Wire, numbered
+
 Row = Mapping[str, Any]
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
@@ -28,7 +30,11 @@ class _Text:
 
     sql: str
     fixed: Mapping[str, Any]
+    numbered: Numbered | None = None
     columns: tuple[str, ...] = field(default=())
+
+    def row(self, values: Iterable[Any]) -> Row:
+        return dict(zip(self.columns, values, strict=True))
 
 
 class Statement:
@@ -39,9 +45,7 @@ class Statement:
         self._texts: dict[str, _Text] = {}
 
     def rows(self, connection: Connection, **values: Any) -> list[Row]:
-        text, cursor = self._run(connection, values)
-        columns = text.columns = text.columns or tuple(column[0] for column in cursor.description)
-        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+        return together(connection, (self, values))[0].rows
 
     def first(self, connection: Connection, **values: Any) -> Row | None:
         rows = self.rows(connection, **values)
@@ -49,35 +53,31 @@ class Statement:
 
     def count(self, connection: Connection, **values: Any) -> int:
         """How many rows it changed."""
-        _, cursor = self._run(connection, values)
-        changed: int = cursor.rowcount
-        return changed
+        return together(connection, (self, values))[0].count
 
     def many(self, connection: Connection, each: Iterable[Mapping[str, Any]]) -> int:
         """The same for several sets of values, in one go; how many rows they changed."""
-        dialect = connection.dialect.name
-        text = self._text(dialect)
-        batch = [{**text.fixed, **_given(dialect, values)} for values in each]
-        if not batch:
-            return 0
-        if len(batch) == 1:
-            # psycopg opens a pipeline for several, which one alone does not need.
-            cursor = _driver(connection).execute(text.sql, batch[0])
+        if connection.dialect.name == SQLITE:
+            return _many_on_sqlite(connection.connection.driver_connection, self.text(SQLITE), each)
+        return sum(done.count for done in together(connection, *((self, values) for values in each)))
+
+    def leave(self, connection: Connection, **values: Any) -> None:
+        """Done before the transaction ends, together with its commit where that saves a trip."""
+        if connection.dialect.name == SQLITE:
+            together(connection, (self, values))
         else:
-            cursor = _driver(connection).cursor()
-            cursor.executemany(text.sql, batch)
-        changed: int = cursor.rowcount
-        return changed
+            wire_of(connection).leave(self.call(values))
 
     def sql(self, dialect: str) -> str:
-        return self._text(dialect).sql
+        return self.text(dialect).sql
 
-    def _run(self, connection: Connection, values: Mapping[str, Any]) -> tuple[_Text, Any]:
-        dialect = connection.dialect.name
-        text = self._text(dialect)
-        return text, _driver(connection).execute(text.sql, {**text.fixed, **_given(dialect, values)})
+    def call(self, values: Mapping[str, Any]) -> Call:
+        """As the wire to PostgreSQL takes it."""
+        text = self.text(POSTGRESQL)
+        text.numbered = text.numbered or numbered(text.sql)
+        return text.numbered, {**text.fixed, **values}
 
-    def _text(self, dialect: str) -> _Text:
+    def text(self, dialect: str) -> _Text:
         text = self._texts.get(dialect)
         if text is None:
             compiled = self._build(dialect).compile(dialect=_DIALECTS[dialect])
@@ -86,19 +86,63 @@ class Statement:
         return text
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a statement: the rows that came back, and how many it changed."""
+
+    rows: list[Row]
+    count: int
+
+
+def together(connection: Connection, *asked: tuple[Statement, Mapping[str, Any]]) -> list[Done]:
+    """All of them, in order. PostgreSQL is sent them in one go: none may need what another brings."""
+    if not asked:
+        return []
+    if connection.dialect.name == SQLITE:
+        driver = connection.connection.driver_connection
+        return [_on_sqlite(driver, statement.text(SQLITE), values) for statement, values in asked]
+    wire = wire_of(connection)
+    answers = wire.ask([statement.call(values) for statement, values in asked])
+    return [_read(wire, each[0].text(POSTGRESQL), answer) for each, answer in zip(asked, answers, strict=True)]
+
+
+def wire_of(connection: Connection) -> Wire:
+    """The wire of a connection to PostgreSQL, which lives as long as the connection itself."""
+    pooled: Any = connection.connection
+    wire: Wire | None = pooled.info.get("wire")
+    if wire is None:
+        wire = pooled.info["wire"] = Wire(pooled.driver_connection)
+    return wire
+
+
+def _on_sqlite(driver: Any, text: _Text, values: Mapping[str, Any]) -> Done:
+    cursor = driver.execute(text.sql, _given(text, values))
+    if cursor.description is None:
+        return Done([], cursor.rowcount)
+    text.columns = text.columns or tuple(column[0] for column in cursor.description)
+    return Done([text.row(row) for row in cursor.fetchall()], cursor.rowcount)
+
+
+def _many_on_sqlite(driver: Any, text: _Text, each: Iterable[Mapping[str, Any]]) -> int:
+    changed: int = driver.executemany(text.sql, [_given(text, values) for values in each]).rowcount
+    return max(changed, 0)
+
+
+def _given(text: _Text, values: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: json.dumps(value) if type(value) is list else value for name, value in values.items()}
+    return {**text.fixed, **given}
+
+
+def _read(wire: Wire, text: _Text, answer: Answer) -> Done:
+    if not answer.nfields:
+        return Done([], answer.command_tuples or 0)
+    text.columns = text.columns or tuple((answer.fname(at) or b"").decode() for at in range(answer.nfields))
+    return Done(wire.rows(answer, text.row), answer.command_tuples or 0)
+
+
 def among(dialect: str, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
     """Whether the column is one of a list that is handed in under that name, however long it is."""
     if dialect == POSTGRESQL:
         return column == any_(bindparam(name, type_=ARRAY(Text)))
     each = func.json_each(bindparam(name)).table_valued("value")
     return column.in_(select(each.c.value))
-
-
-def _given(dialect: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    if dialect == SQLITE:
-        return {name: json.dumps(value) if type(value) is list else value for name, value in values.items()}
-    return values
-
-
-def _driver(connection: Connection) -> Any:
-    return connection.connection.driver_connection

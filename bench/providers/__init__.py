@@ -1,0 +1,1 @@
+"""How fast agents answer through their providers, beside their own command lines."""

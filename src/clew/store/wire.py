@@ -1,0 +1,185 @@
+"""The wire to PostgreSQL: prepared statements sent together, and answered in one trip.
+
+psycopg's cursors take four times as long for each statement as libpq itself, and one trip for each. What is sent here
+goes by psycopg's own wrapper of libpq, on the connection that SQLAlchemy holds; its transactions stay psycopg's to see.
+"""
+
+import re
+import select
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+
+ANSWER = 120.0
+"""Seconds within which a statement is answered; a server that takes longer counts as gone."""
+
+_MARK = re.compile(r"%\((\w+)\)s|%%")
+_FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A statement as the server takes it: its values by number, and their names in that order."""
+
+    sql: bytes
+    names: tuple[str, ...]
+
+    def values(self, given: Mapping[str, Any]) -> list[bytes | None]:
+        return [_written(given[name]) for name in self.names]
+
+
+def numbered(sql: str) -> Numbered:
+    """The same statement with $1, $2 in the place of %(names)s."""
+    names: dict[str, int] = {}
+
+    def number(mark: re.Match[str]) -> str:
+        name = mark[1]
+        return "%" if name is None else f"${names.setdefault(name, len(names) + 1)}"
+
+    text = _MARK.sub(number, sql)
+    return Numbered(text.encode(), tuple(names))
+
+
+Call = tuple[Numbered, Mapping[str, Any]]
+"""A statement and its values."""
+
+Answer = pq.abc.PGresult
+
+
+class Wire:
+    """One connection's side of it, used by one thread at a time, as the connection is."""
+
+    def __init__(self, driver: "psycopg.Connection[Any]") -> None:
+        # What psycopg prepares itself it may discard with all the rest.
+        driver.prepare_threshold = None
+        self._driver = driver
+        self._libpq = driver.pgconn
+        self._prepared: dict[bytes, bytes] = {}
+        self._left: list[Call] = []
+        self._reader = Transformer(driver)
+        self._poll = select.poll()
+
+    def ask(self, calls: Sequence[Call]) -> list[Answer]:
+        """The answers to these, in order; a transaction begins with them where none has begun."""
+        left = self._taken()
+        return self._trip([*left, *calls])[len(left) :] if left or calls else []
+
+    def leave(self, call: Call) -> None:
+        """To be sent with the commit, or with what is asked before it: nobody waits for its answer."""
+        self._left.append(call)
+
+    def commit(self) -> None:
+        left = self._taken()
+        if left or self._libpq.transaction_status != pq.TransactionStatus.IDLE:
+            self._trip(left, commits=True)
+
+    def fails(self) -> bool:
+        """The transaction has failed: what was left for its end is not sent. Whether the connection is gone too."""
+        self._left = []
+        return self._libpq.status != pq.ConnStatus.OK
+
+    def rows(self, answer: Answer, make: Callable[[Sequence[Any]], Any]) -> list[Any]:
+        self._reader.set_pgresult(answer)
+        return self._reader.load_rows(0, answer.ntuples, make)
+
+    def _taken(self) -> list[Call]:
+        left, self._left = self._left, []
+        return left
+
+    def _trip(self, calls: Sequence[Call], commits: bool = False) -> list[Answer]:
+        begins = not self._driver.autocommit and self._libpq.transaction_status == pq.TransactionStatus.IDLE
+        # Whatever cannot be written is found before anything is sent.
+        written = [(statement.sql, statement.values(values)) for statement, values in calls]
+        self._libpq.enter_pipeline_mode()
+        try:
+            new = self._send(written, begins, commits)
+            answers = self._answers()
+            self._libpq.exit_pipeline_mode()
+        except BaseException:
+            # Nobody knows how far the server has come, nor what it will answer next.
+            self._libpq.finish()
+            raise
+        first = int(begins)
+        for sql, answer in zip(new, answers[first:], strict=False):
+            if answer.status == pq.ExecStatus.COMMAND_OK:
+                self._prepared[sql] = new[sql]
+        for answer in answers:
+            if answer.status in _FAILED:
+                raise error_from_result(answer)
+        first += len(new)
+        return answers[first : first + len(calls)]
+
+    def _send(
+        self, written: Sequence[tuple[bytes, list[bytes | None]]], begins: bool, commits: bool
+    ) -> dict[bytes, bytes]:
+        """The names of the statements that are prepared on the way."""
+        libpq = self._libpq
+        new: dict[bytes, bytes] = {}
+        if begins:
+            libpq.send_query_params(b"BEGIN", None)
+        for sql in dict.fromkeys(sql for sql, _ in written if sql not in self._prepared):
+            new[sql] = b"clew%d" % (len(self._prepared) + len(new))
+            libpq.send_prepare(new[sql], sql)
+        for sql, values in written:
+            libpq.send_query_prepared(self._prepared.get(sql) or new[sql], values)
+        if commits:
+            libpq.send_query_params(b"COMMIT", None)
+        libpq.pipeline_sync()
+        return new
+
+    def _answers(self) -> list[Answer]:
+        libpq, deadline = self._libpq, time.monotonic() + ANSWER
+        answers: list[Answer] = []
+        unsent = libpq.flush()
+        while True:
+            while unsent or libpq.is_busy():
+                self._wait(deadline, unsent)
+                libpq.consume_input()
+                unsent = unsent and libpq.flush()
+            answer = libpq.get_result()
+            if answer is None:
+                # Between two statements; or there is nobody any more who could answer.
+                if libpq.status != pq.ConnStatus.OK:
+                    raise psycopg.OperationalError("the connection was lost")
+            elif answer.status == pq.ExecStatus.PIPELINE_SYNC:
+                return answers
+            else:
+                answers.append(answer)
+
+    def _wait(self, deadline: float, unsent: int) -> None:
+        left = deadline - time.monotonic()
+        self._poll.register(self._libpq.socket, select.POLLIN | (select.POLLOUT if unsent else 0))
+        if left <= 0 or not self._poll.poll(left * 1000):
+            raise psycopg.OperationalError(f"no answer within {ANSWER:.0f} s")
+
+
+def _written(value: object) -> bytes | None:
+    """A value as text, which the server reads as the type it expects there."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        text = value.encode()
+        if b"\0" in text:
+            # libpq would end the text there and say nothing.
+            raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+        return text
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    if isinstance(value, (int, float)):
+        return b"%d" % value if isinstance(value, int) else repr(value).encode()
+    if isinstance(value, bytes):
+        return b"\\x" + value.hex().encode()
+    if isinstance(value, (list, tuple)):
+        return b"{" + b",".join(_element(each) for each in value) + b"}"
+    raise TypeError(f"{type(value).__name__} has no place in a statement")
+
+
+def _element(value: object) -> bytes:
+    text = _written(value)
+    return b"NULL" if text is None else b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
