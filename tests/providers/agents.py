@@ -149,7 +149,11 @@ def opencode_home(tmp: Path, model: Model, agents: Agents) -> Settings:
     _made(config / "node_modules")
     _write(config / "package.json", plugin)
     _write(config / "package-lock.json", {"lockfileVersion": 3, "packages": {"": plugin}})
+    # Its own list of every model there is takes it seconds to read, in every directory anew.
+    models = config / "models.json"
+    _write(models, {})
     environment = {
+        "OPENCODE_MODELS_PATH": str(models),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",

@@ -64,13 +64,17 @@ class Rig(ABC):
     real: ClassVar[bool] = False
     """A program that `make agents` installs; `agents` is set then, and a model on loopback is made for it."""
     brief: ClassVar[bool] = False
-    """Too slow for every test of the suite: only those marked `core` run, unless CLEW_THOROUGH=1."""
+    """Much of it is tried elsewhere: only those tests of the suite marked `core` run, unless CLEW_THOROUGH=1."""
+    long: ClassVar[bool] = False
+    """Too slow for every day: nothing runs, unless CLEW_THOROUGH=1."""
     warm: ClassVar[bool] = False
     """A program that stays between sessions, as a server does."""
     patience: ClassVar[float] = 60.0
     """Seconds that one test may take."""
     other_model: ClassVar[str | None] = None
     """A model beside the usual one, where there is more than one."""
+    takes_back: ClassVar[bool] = True
+    """Whether a session that the program made, and nobody wants any more, can be deleted."""
     tells_tools: ClassVar[bool] = True
     """Whether the program says which tools it uses."""
     tells_failures: ClassVar[bool] = True

@@ -23,6 +23,7 @@ ODD: dict[str, Any] = {
     "mute_cancel": False,
     "garbled": False,
     "usage": None,
+    "tool": [],
     **json.loads(sys.argv[1]),
 }
 
@@ -31,7 +32,7 @@ def say(**message: Any) -> None:
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 
-def update(session: str, kind: str, **said: Any) -> None:
+def update(session: str, kind: str = "tool_call", **said: Any) -> None:
     say(method="session/update", params={"sessionId": session, "update": {"sessionUpdate": kind, **said}})
 
 
@@ -58,6 +59,8 @@ def prompt(number: int, said: dict[str, Any]) -> None:
         asked = {"sessionId": session, "toolCall": {"toolCallId": "t", "locations": 7}, "options": 7}
         say(id=78, method="session/request_permission", params=asked)
         text(session, json.dumps("error" in json.loads(sys.stdin.readline())))
+    for part in ODD["tool"]:
+        update(session, toolCallId="t9", **part)
     if words == "hang":
         text(session, "Beginning")
         while True:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clew.kernel import Answer, Cursor, NativeId, PermissionMode, ProbeKind
-from clew.ports.events import Done, Ending, ErrorCode, ToolStarted
+from clew.ports.events import Done, Ending, ErrorCode, ToolFinished, ToolStarted
 from clew.ports.provider import Provider, Settings
 from clew.programs.faults import NotAble, NotUnderstood, Refused, TooSlow
 from clew.providers.acp import make
@@ -221,6 +221,21 @@ def test_what_is_garbled_ends_no_turn(tmp_path: Path) -> None:
             assert turned.done.ending is Ending.COMPLETED
             assert turned.text.startswith("true"), "a question that cannot be read is refused, not left open"
             assert (await turn(session, "again")).done.ending is Ending.COMPLETED
+
+    run(scene())
+
+
+def test_a_tool_has_begun_when_it_is_told_what_it_does(tmp_path: Path) -> None:
+    """OpenCode names a tool and where it will run before its model has said what."""
+    begun = {"kind": "execute", "title": "bash", "status": "pending", "rawInput": {"cwd": "/tmp"}}
+    told = {"status": "in_progress", "title": "ls", "rawInput": {"cwd": "/tmp", "command": "ls -l"}}
+    ended = {"status": "completed", "rawOutput": {"output": "a"}}
+
+    async def scene() -> None:
+        async with opened(odd(tool=[begun, told, told, ended]), spec(tmp_path)) as session:
+            turned = await turn(session, "hello")
+            assert [(each.command, each.name) for each in turned.of(ToolStarted)] == [("ls -l", "ls")]
+            assert [(each.ok, each.output) for each in turned.of(ToolFinished)] == [(True, "a")]
 
     run(scene())
 

@@ -51,17 +51,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
-    """A brief rig plays the core alone."""
+    """A brief rig plays the core alone, a long one nothing."""
     if os.environ.get("CLEW_THOROUGH") == "1":
         return
-    left = [item for item in items if _brief(item)]
-    items[:] = [item for item in items if item not in left]
+    left = [item for item in items if _is_left_out(item)]
+    items[:] = [item for item in items if not _is_left_out(item)]
     config.hook.pytest_deselected(items=left)
 
 
-def _brief(item: pytest.Item) -> bool:
+def _is_left_out(item: pytest.Item) -> bool:
     rig = _rig(item)
-    return rig is not None and rig.brief and not hasattr(getattr(item, "obj", None), CORE)
+    return rig is not None and (rig.long or (rig.brief and not hasattr(getattr(item, "obj", None), CORE)))
 
 
 def _rig(item: pytest.Item) -> type[Rig] | None:

@@ -13,9 +13,11 @@ OTHER = "loopback-2"
 
 
 class AcpRig(Rig):
-    """The guide as if nothing were known of it but its command line and what its user says of it."""
+    """The guide as if nothing were known of it but its command line and what its user says of it. The client is the
+    guide's own, which is tried in full."""
 
     name = "acp"
+    brief = True
 
     def settings(self, home: str) -> Settings:
         return Settings(
@@ -39,7 +41,6 @@ class RealAcpRig(AcpRig):
     """They take seconds to start, and each has a provider of its own that is tried in full."""
 
     real = True
-    brief = True
     patience = 180.0
     tells_failures = False
 
@@ -50,6 +51,8 @@ class RealAcpRig(AcpRig):
 
 class OpenCodeAcpRig(RealAcpRig):
     name = "acp:opencode"
+    long = True
+    takes_back = False
     other_model = f"loopback/{OTHER}"
 
     def settings(self, home: str) -> Settings:

@@ -25,8 +25,10 @@ class Tool:
 
     @property
     def known(self) -> bool:
-        """Whether it is told what the tool shall do; some name a tool before they know."""
-        return bool(self.said.get("rawInput")) or self.said.get("status") == "in_progress" or self.ended
+        """Whether it is told what the tool shall do; some name a tool, and where it will run, before they know."""
+        given = self.said.get("rawInput")
+        told = bool(given) and (self.kind != "execute" or (isinstance(given, Mapping) and "command" in given))
+        return told or self.said.get("status") == "in_progress" or self.ended
 
     @property
     def ended(self) -> bool:
