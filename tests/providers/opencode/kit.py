@@ -58,6 +58,8 @@ class Lab:
                 self._runner.run(provider.close())
             left = [pid for home in self._providers for pid in self.rig.processes(home)]
             assert not left, f"processes were left behind: {left}"
+            files = [file for home in self._providers for file in self.state(home).glob("*/*")]
+            assert not files, f"files were left behind: {files}"
         finally:
             self._runner.close()
             self.rig.close()
@@ -66,10 +68,13 @@ class Lab:
 
     def at(self, home: str = "a", change: Callable[[Settings], Settings] = lambda same: same) -> OpenCodeProvider:
         if home not in self._providers:
-            settings = replace(self.rig.settings(home), state=self.rig.root / "state" / home)
+            settings = replace(self.rig.settings(home), state=self.state(home))
             settings = replace(settings, deadlines=replace(settings.deadlines, silence=60.0))
             self._providers[home] = OpenCodeProvider(change(settings))
         return self._providers[home]
+
+    def state(self, home: str) -> Path:
+        return self.rig.root / "state" / home
 
     async def end(self, home: str) -> None:
         """Close its provider; who asks for the home again gets another."""

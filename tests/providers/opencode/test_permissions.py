@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -145,12 +146,13 @@ def test_a_shell_gets_its_session_s_variables_and_no_password(lab: Lab) -> None:
         one = await lab.open(directory=here, environment={"RUN_TOKEN": "token-of-one"})
         two = await lab.open(directory=here, environment={"RUN_TOKEN": "token-of-two"})
         bare = await lab.open(directory=here)
-        command = 'RUN: echo "[$RUN_TOKEN][$OPENCODE_SERVER_PASSWORD]" > {}'
+        command = 'RUN: echo "[$RUN_TOKEN][$OPENCODE_SERVER_PASSWORD][$BUN_TMPDIR]" > {}'
         for session, name in ((one, "one"), (two, "two"), (bare, "bare")):
             turned = await turn(session, command.format(path(here, name)))
             assert "token-of" not in repr(turned.events)
         written = [path(here, name).read_text().strip() for name in ("one", "two", "bare")]
-        assert written == ["[token-of-one][]", "[token-of-two][]", "[][]"]
+        usual = tempfile.gettempdir()
+        assert written == [f"[token-of-one][][{usual}]", f"[token-of-two][][{usual}]", f"[][][{usual}]"]
 
     lab.play(scene())
 

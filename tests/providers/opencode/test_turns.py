@@ -213,6 +213,7 @@ def test_a_closed_session_leaves_nothing_of_its_own_running(lab: Lab) -> None:
             pid = path(here, name)
             await turn(session, f"RUN: setsid sleep 300 >/dev/null 2>&1 </dev/null & echo $! > {pid}; sleep 0.1")
         pids = [int(path(here, name).read_text()) for name in ("one", "two")]
+        assert list(lab.state("a").rglob(".*.so")), "what its server unpacks goes with it"
         await one.close()
         assert await eventually(lambda: not Path(f"/proc/{pids[0]}").exists())
         assert Path(f"/proc/{pids[1]}").exists(), "what another session runs is not touched"

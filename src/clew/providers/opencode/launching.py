@@ -46,12 +46,14 @@ def launch(settings: Settings, password: str, ledger: Ledger | None, scratch: Sc
     return Launch(program, environment, password, settings.deadlines, ledger, scratch)
 
 
-def for_server(launch: Launch, sessions: Path) -> dict[str, str]:
+def for_server(launch: Launch, scratch: Path) -> dict[str, str]:
     """What the server gets besides: who may call it, and our plugin with the directory where that looks."""
     return {
         PASSWORD: launch.password,
         "OPENCODE_SERVER_USERNAME": USER,
-        "CLEW_OPENCODE_SESSIONS": str(sessions),
+        "CLEW_OPENCODE_SESSIONS": str(scratch),
+        # It unpacks a library of some megabytes there every time it starts, and never removes it.
+        "BUN_TMPDIR": launch.environment.get("BUN_TMPDIR", str(scratch)),
         **_with_plugin(launch.environment),
     }
 

@@ -1,6 +1,7 @@
 // What a shell of this server gets besides the server's own environment: the variables of its session, which Clew keeps
 // in one file for each, and no password, with which an agent could lift its own permissions.
 import { readFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 
 const parents = new Map()
@@ -12,6 +13,7 @@ export const Clew = async () => ({
   },
   "shell.env": async (input, output) => {
     output.env.OPENCODE_SERVER_PASSWORD = ""
+    if (process.env.BUN_TMPDIR === process.env.CLEW_OPENCODE_SESSIONS) output.env.BUN_TMPDIR = tmpdir()
     let session = input.sessionID
     while (parents.has(session)) session = parents.get(session)
     try {
