@@ -13,7 +13,7 @@ import pytest
 from clew.kernel import Answer, Cursor, NativeId, PermissionMode, ProbeKind
 from clew.ports.events import Done, Ending, ErrorCode, ToolFinished, ToolStarted
 from clew.ports.provider import Provider, Settings
-from clew.programs.faults import NotAble, NotUnderstood, Refused, TooSlow
+from clew.programs.faults import CannotStart, NotAble, NotUnderstood, Refused, TooSlow
 from clew.providers.acp import make
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
@@ -236,6 +236,28 @@ def test_a_tool_has_begun_when_it_is_told_what_it_does(tmp_path: Path) -> None:
             turned = await turn(session, "hello")
             assert [(each.command, each.name) for each in turned.of(ToolStarted)] == [("ls -l", "ls")]
             assert [(each.ok, each.output) for each in turned.of(ToolFinished)] == [(True, "a")]
+
+    run(scene())
+
+
+def test_what_an_agent_leaves_lying_about_goes_with_it(tmp_path: Path) -> None:
+    """OpenCode unpacks a library every time it starts, and never removes it."""
+    code = f"import os; open(os.environ['BUN_TMPDIR'] + '/lib.so', 'w').close(); exec(open({str(AGENT)!r}).read())"
+    state, lost = tmp_path / "state", tmp_path / "state" / "scratch" / "clew-4194305-1-lost"
+
+    async def scene() -> None:
+        lost.mkdir(parents=True)
+        settings = Settings(
+            program=(sys.executable, "-c", code, "{}"), options={"agent": "opencode"}, deadlines=QUICK, state=state
+        )
+        async with opened(make(settings), spec(tmp_path)) as session:
+            assert not lost.exists(), "what a crash left goes with the next start"
+            assert [each.name for each in (state / "scratch").rglob("*.so")] == ["lib.so"]
+            await session.close()
+            assert not list((state / "scratch").iterdir())
+        with pytest.raises(CannotStart):
+            await make(replace(settings, program=("/nowhere",))).open(spec(tmp_path))
+        assert not list((state / "scratch").iterdir())
 
     run(scene())
 

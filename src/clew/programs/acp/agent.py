@@ -40,7 +40,8 @@ class AcpAgent:
     """`missing` are the error codes by which it says that it has no such session. `list_is_whole` tells that a session
     which is not on its list is not there; such an agent may answer for an unknown one with success. `leaves_tools`
     tells that it lets a tool run on when its turn is interrupted. `flush` are the seconds it gets to put its store in
-    order once its input is closed; one that ends by that takes no longer than it needs.
+    order once its input is closed; one that ends by that takes no longer than it needs. `scratch` is the variable that
+    says where it puts what it does not remove; it gets a directory there that goes with it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class AcpAgent:
     change_model: bool = False
     leaves_tools: bool = False
     flush: float = 1.0
+    scratch: str | None = None
     reports: frozenset[LandingField] = frozenset({LandingField.NATIVE_ID, LandingField.MODE})
     id_shape: str = r"[A-Za-z0-9][A-Za-z0-9_.-]{2,127}"
     environment: Mapping[str, str] = field(default_factory=dict)

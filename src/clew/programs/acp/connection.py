@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -13,6 +13,7 @@ from clew.programs.faults import CannotStart, NotUnderstood, ProgramEnded, Progr
 from clew.programs.ledger import Ledger
 from clew.programs.program import Program, start
 from clew.programs.rpc import CallRefused, Message, Peer
+from clew.programs.scratch import Scratch
 from clew.programs.secrets import Redactor
 
 PROTOCOL = 1
@@ -27,13 +28,24 @@ _GARBLED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How an agent is started. `environment` is all it gets."""
+    """How an agent is started. `environment` is all it gets, but for a directory of its own where `scratch_in` says."""
 
     command: Sequence[str]
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     deadlines: Deadlines
     ledger: Ledger | None
     hint: str
+    scratch: Scratch
+    scratch_in: str | None
+
+    @contextlib.contextmanager
+    def beside(self) -> Iterator[Mapping[str, str]]:
+        """The environment; what lies in the directory of its own goes in the end."""
+        if self.scratch_in is None or self.scratch_in in self.environment:
+            yield self.environment
+            return
+        with self.scratch.for_a_moment() as directory:
+            yield {**self.environment, self.scratch_in: str(directory)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +87,9 @@ class Listener(Protocol):
 class Connection:
     """Made by `connect`. Before somebody listens, what the agent tells is dropped and what it asks is refused."""
 
-    def __init__(self, program: Program, launch: Launch) -> None:
+    def __init__(self, program: Program, launch: Launch, beside: contextlib.ExitStack) -> None:
         self.abilities = Abilities()
+        self._beside = beside
         self.redactor = Redactor(launch.environment)
         self._program, self._deadlines = program, launch.deadlines
         self._listener: Listener | None = None
@@ -131,7 +144,10 @@ class Connection:
                 await self._program.send_end()
                 await self._program.wait(min(flush, self._deadlines.close))
         finally:
-            await self._program.end(self._deadlines.close)
+            try:
+                await self._program.end(self._deadlines.close)
+            finally:
+                self._beside.close()
             await self._peer.close()
 
     def _send(self, sending: Any) -> None:
@@ -169,11 +185,13 @@ class Connection:
 
 async def connect(launch: Launch, directory: Path) -> Connection:
     """Start the agent and meet it. Whatever goes wrong, nothing of it is left."""
-    try:
-        program = await start(launch.command, directory, launch.environment, launch.ledger)
-    except CannotStart as fault:
-        raise CannotStart(fault.words, f"{fault.remedy} {launch.hint}") from fault
-    connection = Connection(program, launch)
+    with contextlib.ExitStack() as stack:
+        environment = stack.enter_context(launch.beside())
+        try:
+            program = await start(launch.command, directory, environment, launch.ledger)
+        except CannotStart as fault:
+            raise CannotStart(fault.words, f"{fault.remedy} {launch.hint}") from fault
+        connection = Connection(program, launch, stack.pop_all())
     try:
         answer = await connection.must("initialize", _OURSELVES, launch.deadlines.start)
         if answer.get("protocolVersion") != PROTOCOL:

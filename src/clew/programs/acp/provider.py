@@ -19,6 +19,7 @@ from clew.programs.acp.session import AcpSession
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, Refused
 from clew.programs.ledger import Ledger
+from clew.programs.scratch import Scratch
 
 
 class AcpProvider:
@@ -32,6 +33,7 @@ class AcpProvider:
         self._connections: set[Connection] = set()
         self._held: set[NativeId] = set()
         self._ledger: Ledger | None = None
+        self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
         self._closed = False
 
     @property
@@ -164,7 +166,15 @@ class AcpProvider:
         settings, own = self._settings, {} if spec is None else spec.environment
         environment = environment_for(self._agent.environment, settings.home, settings.environment, own)
         ledger = await self._settled()
-        launch = Launch(self._command, environment, settings.deadlines, ledger, self._agent.hint)
+        launch = Launch(
+            self._command,
+            environment,
+            settings.deadlines,
+            ledger,
+            self._agent.hint,
+            self._scratch,
+            self._agent.scratch,
+        )
         connection = await connect(launch, directory)
         try:
             # It may have been closed while the agent started, and what is not known by then nobody would end.
@@ -189,6 +199,7 @@ class AcpProvider:
         if self._ledger is None and self._settings.state is not None:
             self._ledger = Ledger(self._settings.state / "ledger")
             await asyncio.to_thread(self._ledger.settle)
+            await asyncio.to_thread(self._scratch.settle)
         return self._ledger
 
 

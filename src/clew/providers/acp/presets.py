@@ -32,6 +32,8 @@ PRESETS: Mapping[str, AcpAgent] = {
         missing=frozenset(),
         list_is_whole=True,
         change_model=True,
+        # It unpacks a library of some megabytes there every time it starts.
+        scratch="BUN_TMPDIR",
         reports=_ALWAYS_THERE,
         id_shape=r"ses_[0-9A-Za-z]{20,40}",
         hint="Install it with npm: opencode-ai.",

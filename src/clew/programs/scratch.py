@@ -1,0 +1,47 @@
+"""Directories for what only lives as long as a process of ours, found again and removed after a crash."""
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from clew.programs.marking import Owner
+
+
+class Scratch:
+    """A directory's name begins with who made it. Without a place that outlives us, the system's own is used."""
+
+    def __init__(self, place: Path | None) -> None:
+        self._place = place
+
+    def settle(self) -> None:
+        """Remove what those left who are gone."""
+        if self._place is None or not self._place.is_dir():
+            return
+        for each in self._place.iterdir():
+            if not _owner_lives(each.name):
+                shutil.rmtree(each, ignore_errors=True)
+
+    def make(self) -> Path:
+        """Nobody else can look into it."""
+        if self._place is not None:
+            self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        owner = Owner.ourselves()
+        return Path(tempfile.mkdtemp(prefix=f"clew-{owner.pid}-{owner.started}-", dir=self._place))
+
+    @contextlib.contextmanager
+    def for_a_moment(self) -> Iterator[Path]:
+        made = self.make()
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def _owner_lives(name: str) -> bool:
+    try:
+        _, pid, started, _ = name.split("-", 3)
+        return Owner(int(pid), int(started)).lives
+    except ValueError:
+        return False
