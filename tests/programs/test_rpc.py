@@ -28,6 +28,7 @@ for line in sys.stdin:
         say(id=999, result="to nobody"); say(id=number, result="fine")
     elif method == "lists":
         say(method="told", params=[1]); say(method="odd", id=[1], params=7); say(id=number, result="fine")
+    elif method == "half": say(id=number, result="cut \\ud83d here")
     elif method == "deaf": import time; time.sleep(300)
     elif method == "ask": say(id="q1", method="question", params={"n": 1}); asked = number
     elif method == "die": print("last words", file=sys.stderr, flush=True); sys.exit(3)
@@ -91,6 +92,16 @@ def test_what_is_no_message_is_passed_over(tmp_path: Path) -> None:
         return await peer.call("noise", {}, 5)
 
     assert scene(tmp_path, play) == "fine"
+
+
+def test_half_a_character_loses_no_message(tmp_path: Path) -> None:
+    """JavaScript cuts a text also in the middle of a character, and writes the half."""
+
+    async def play(peer: Peer, _heard: Heard, _program: Program) -> None:
+        assert await peer.call("half", {}, 5) == "cut \ufffd here"
+        assert await peer.call("echo", {"text": "cut \ud83d here"}, 5) == {"text": "cut \ufffd here"}
+
+    scene(tmp_path, play)
 
 
 def test_what_is_told_with_no_object_is_told_with_an_empty_one(tmp_path: Path) -> None:

@@ -5,9 +5,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import orjson
-
 from clew.programs.faults import NotUnderstood, ProgramEnded, TooSlow
+from clew.programs.lines import parsed, written
 from clew.programs.program import Program
 
 Message = Mapping[str, Any]
@@ -79,7 +78,7 @@ class Peer:
             await self._reading
 
     def _send(self, message: Message) -> Awaitable[None]:
-        return self._program.send(orjson.dumps({**self._extra, **message}))
+        return self._program.send(written({**self._extra, **message}))
 
     async def _read(self) -> None:
         words = ""
@@ -101,8 +100,8 @@ class Peer:
 
     def _take(self, line: bytes) -> None:
         try:
-            message = orjson.loads(line)
-        except orjson.JSONDecodeError:
+            message = parsed(line)
+        except ValueError:
             # Some programs let a line of their log slip in between.
             return
         if not isinstance(message, dict):

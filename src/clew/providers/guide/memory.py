@@ -51,7 +51,7 @@ class Session:
 
 
 def write(session: Session) -> bytes:
-    return json.dumps({"version": VERSION, **asdict(session)}, indent=1, ensure_ascii=False).encode()
+    return json.dumps({"version": VERSION, **asdict(session)}, indent=1, ensure_ascii=False).encode(errors="replace")
 
 
 def read(data: bytes) -> Session:

@@ -81,6 +81,6 @@ class Wire:
 
 
 def _send(message: Json) -> None:
-    line = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode() + b"\n"
+    line = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode(errors="replace") + b"\n"
     while line:
         line = line[os.write(1, line) :]

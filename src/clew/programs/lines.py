@@ -1,0 +1,37 @@
+"""One line of JSON, as JavaScript writes it: it cuts a text also in the middle of a character and writes the half."""
+
+import json
+from typing import Any
+
+import orjson
+
+
+def parsed(line: bytes) -> Any:
+    """Raises `ValueError` for what is no JSON."""
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        try:
+            return whole(json.loads(line.decode()))
+        except RecursionError as fault:
+            raise ValueError("nested too deep") from fault
+
+
+def written(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return orjson.dumps(whole(value))
+
+
+def whole(value: Any) -> Any:
+    """The same with no half of a character in it: nobody else takes such a text."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [whole(each) for each in value]
+        case dict():
+            return {whole(key): whole(each) for key, each in value.items()}
+        case _:
+            return value
