@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, exists, func, select, text
+from sqlalchemy import Connection, bindparam, exists, func, literal_column, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
@@ -32,7 +32,7 @@ from clew.kernel import (
     thread_for,
 )
 from clew.store.clock import now
-from clew.store.dialect import insert, insert_in
+from clew.store.dialect import insert_in
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.hints import hint_thread
 from clew.store.journal import Said, append
@@ -123,6 +123,21 @@ _starts = Statement(
     )
 )
 
+_make_own_thread = Statement(
+    lambda dialect: (
+        insert_in(dialect, threads)
+        .values(id=bindparam("id"), kind=literal_column("'own'"), created_at=bindparam("at"))
+        .on_conflict_do_nothing()
+    )
+)
+_make = Statement(
+    lambda dialect: (
+        insert_in(dialect, lanes)
+        .values(id=bindparam("id"), agent_id=bindparam("agent"), thread_id=bindparam("thread"))
+        .on_conflict_do_nothing()
+    )
+)
+
 _COLUMNS = (
     "id",
     "lane_id",
@@ -192,7 +207,7 @@ def keep_wake(
 ) -> None:
     """The wake's row, in whatever state its receipt says; with `once` one that is there stays as it is."""
     route = request.route
-    (_keep_once if once else _keep).count(
+    (_keep_once if once else _keep).leave(
         connection,
         id=request.id,
         lane_id=lane,
@@ -292,7 +307,5 @@ def _make_lane(connection: Connection, request: WakeRequest, thread: ThreadId, l
             raise NoSuchThread(
                 f"There is no thread {thread}.", "Open it first, or leave it out to wake the agent itself."
             )
-        own = insert(connection, threads).values(id=thread, kind="own", created_at=facts["now"])
-        connection.execute(own.on_conflict_do_nothing())
-    made = insert(connection, lanes).values(id=lane, agent_id=request.agent, thread_id=thread)
-    connection.execute(made.on_conflict_do_nothing())
+        _make_own_thread.leave(connection, id=thread, at=facts["now"])
+    _make.leave(connection, id=lane, agent=request.agent, thread=thread)

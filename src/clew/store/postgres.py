@@ -122,6 +122,7 @@ class PostgresDatabase:
     def _once(self, connection: Connection, operation: Operation[Result]) -> Result:
         transaction = connection.begin()
         try:
+            wire_of(connection).waits = True
             result = operation(connection)
             wire_of(connection).commit()
             transaction.commit()

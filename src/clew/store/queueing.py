@@ -56,7 +56,7 @@ def queue_run(
     """A run for the lane's pending wakes. One that waits already comes sooner if this would; a live one is left alone:
     whatever is pending when it ends is queued then. `since` is how long its wakes have waited, if longer than it."""
     run = RunId(new_id("rn"))
-    _queue.count(
+    _queue.leave(
         connection,
         id=run,
         lane_id=lane,

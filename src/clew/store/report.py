@@ -242,7 +242,7 @@ def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
             words=said.landed.refused,
         )
     pinned = None if said.pin is None else pin_session(connection, row, said.pin).reason
-    _log.many(
+    _log.leave_all(
         connection,
         (
             {
@@ -259,7 +259,7 @@ def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
 
 
 def _put_questions(connection: Connection, said: Report, asks: tuple[Asked, ...]) -> None:
-    _ask.many(
+    _ask.leave_all(
         connection,
         (
             {

@@ -62,11 +62,17 @@ class Statement:
         return sum(done.count for done in together(connection, *((self, values) for values in each)))
 
     def leave(self, connection: Connection, **values: Any) -> None:
-        """Done before the transaction ends, together with its commit where that saves a trip."""
+        """Done before whatever is asked next, or with the commit: nobody waits to hear how it went."""
+        self.leave_all(connection, (values,))
+
+    def leave_all(self, connection: Connection, each: Iterable[Mapping[str, Any]]) -> None:
+        """The same for several sets of values."""
         if connection.dialect.name == SQLITE:
-            together(connection, (self, values))
-        else:
-            wire_of(connection).leave(self.call(values))
+            self.many(connection, each)
+            return
+        wire = wire_of(connection)
+        for values in each:
+            wire.leave(self.call(values))
 
     def sql(self, dialect: str) -> str:
         return self.text(dialect).sql

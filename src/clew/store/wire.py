@@ -62,6 +62,8 @@ class Wire:
         self._libpq = driver.pgconn
         self._prepared: dict[bytes, bytes] = {}
         self._left: list[Call] = []
+        self.waits = False
+        """Whether somebody sends with the commit what was left for it; else it is sent at once."""
         self._reader = Transformer(driver)
         self._poll = select.poll()
 
@@ -73,6 +75,8 @@ class Wire:
     def leave(self, call: Call) -> None:
         """To be sent with the commit, or with what is asked before it: nobody waits for its answer."""
         self._left.append(call)
+        if not self.waits:
+            self.ask(())
 
     def commit(self) -> None:
         left = self._taken()
