@@ -80,6 +80,15 @@ class Troupe:
             self._providers[home] = self.rig.make(self.settings(home, f"warm-{home}"))
         return self._providers[home]
 
+    @property
+    def hasty(self) -> Provider:
+        """One more over home "a". Some programs try a dead model for ever; it waits for a few seconds."""
+        if "hasty" not in self._providers:
+            settings = self.settings("a", "hasty")
+            hasty = replace(settings, deadlines=replace(settings.deadlines, silence=6.0))
+            self._providers["hasty"] = self.rig.make(hasty)
+        return self._providers["hasty"]
+
     def begin(self) -> None:
         """Meet the program, as Clew does before it reads what a provider declares."""
         self.runner.run(self.at("a").discover())
@@ -122,6 +131,10 @@ class Stage:
         """The warm provider of home "b"."""
         return self._troupe.at("b")
 
+    @property
+    def hasty(self) -> Provider:
+        return self._troupe.hasty
+
     def anew(self, home: str = "a", change: Callable[[Settings], Settings] = lambda settings: settings) -> Provider:
         """One more provider over that home, as after a restart of Clew; it is closed after the test."""
         state = f"{self._number}-{len(self._providers)}"
@@ -133,12 +146,12 @@ class Stage:
         return max(self.provider.capabilities.modes)
 
     def directory(self, name: str = "here") -> Directory:
-        """A directory of this test's own."""
-        return self.rig.directory(f"{self._number}-{name}")
+        """A directory of this test's own. Where a program stays, one of all tests: it takes seconds to know another."""
+        return self.rig.directory(name if self.rig.warm else f"{self._number}-{name}")
 
     def file(self, name: str, directory: str = "here") -> Path:
-        """A path in such a directory; the file is not there yet."""
-        return Path(self.directory(directory).path) / name
+        """A path of this test's own in such a directory; the file is not there yet."""
+        return Path(self.directory(directory).path) / f"{self._number}-{name}"
 
     def left(self, home: str = "a") -> set[int]:
         """The processes of a home, but for the programs that stay between sessions."""

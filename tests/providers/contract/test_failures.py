@@ -1,13 +1,11 @@
 """Failures: each has a code, says whether another try is worth it, and leaves the session as it was."""
 
 import time
-from dataclasses import replace
 
 import pytest
 
 from clew.kernel import Cursor
 from clew.ports.events import Ending, ErrorCode, Failed
-from clew.ports.provider import Settings
 from tests.providers.contract.stage import Stage, faults
 
 # For each status what it may be called, and whether another try is worth it.
@@ -19,17 +17,12 @@ _EXPECTED = {
 }
 
 
-def short(settings: Settings) -> Settings:
-    """Some programs try a dead model for ever; so long is enough."""
-    return replace(settings, deadlines=replace(settings.deadlines, silence=6.0))
-
-
 @pytest.mark.case("L06")
 async def test_a_model_that_refuses_is_told_as_that(stage: Stage) -> None:
     if stage.rig.model is None:
         stage.unable("there is no model")
         return
-    session = await stage.open(provider=stage.anew(change=short))
+    session = await stage.open(provider=stage.hasty)
     await stage.turn(session, "first")
     for status, (codes, retryable) in _EXPECTED.items():
         stage.rig.model.fail(status)
@@ -51,7 +44,7 @@ async def test_a_model_that_is_not_there_is_told_in_time(stage: Stage, how: str)
     if model is None:
         stage.unable("there is no model")
         return
-    session = await stage.open(provider=stage.anew(change=short))
+    session = await stage.open(provider=stage.hasty)
     await stage.turn(session, "first")
     faults(model)[how]()
     began = time.monotonic()
@@ -73,7 +66,7 @@ async def test_a_usage_limit_is_told_with_its_end(stage: Stage) -> None:
         stage.unable("there is no model")
         return
     ends = int(time.time()) + 3600
-    session = await stage.open(provider=stage.anew(change=short))
+    session = await stage.open(provider=stage.hasty)
     await stage.turn(session, "first")
     stage.rig.model.fail(429, resets_at=ends, retry_after=3600)
     turned = await stage.turn(session, "second")

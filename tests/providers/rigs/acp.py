@@ -67,6 +67,7 @@ class OpenCodeAcpRig(RealAcpRig):
 
 class ClaudeAcpRig(RealAcpRig):
     name = "acp:claude"
+    long = True
     other_model = "haiku"
 
     def settings(self, home: str) -> Settings:
