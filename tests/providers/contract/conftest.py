@@ -50,8 +50,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
-    """A brief rig plays the core alone, a long one nothing."""
+    """A brief rig plays the core alone, a long one nothing. A program that stays does so in one worker."""
+    for item in items:
+        rig = _rig(item)
+        if rig is not None and rig.warm:
+            item.add_marker(pytest.mark.xdist_group(rig.name))
     if os.environ.get("CLEW_THOROUGH") == "1":
         return
     left = [item for item in items if _is_left_out(item)]
