@@ -1,7 +1,6 @@
 """Calls over a program's lines: JSON objects with an id are answered, those without are told."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -74,8 +73,9 @@ class Peer:
 
     async def close(self) -> None:
         self._reading.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._reading
+        await asyncio.wait([self._reading])
+        if not self._reading.cancelled():
+            self._reading.exception()
 
     def _send(self, message: Message) -> Awaitable[None]:
         return self._program.send(written({**self._extra, **message}))
