@@ -293,16 +293,20 @@ def _overheard(connection: Connection, texts: list[str]) -> Iterator[None]:
             super().executemany(query, *values, **how)
 
     wire = wire_of(connection)
-    trip = wire.ask
+    trip, leave = wire.ask, wire.leave
 
     def overheard(calls: Sequence[Call]) -> list[Answer]:
         texts.extend(statement.sql.decode() for statement, _ in calls)
         return trip(calls)
 
+    def left(call: Call) -> None:
+        texts.append(call[0].sql.decode())
+        leave(call)
+
     before, raw.cursor_factory = raw.cursor_factory, Overheard
-    wire.ask = overheard  # type: ignore[method-assign]
+    wire.ask, wire.leave = overheard, left  # type: ignore[method-assign]
     try:
         yield
     finally:
-        del wire.ask
+        del wire.ask, wire.leave
         raw.cursor_factory = before

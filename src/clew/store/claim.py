@@ -27,8 +27,7 @@ from clew.kernel import (
     ready,
 )
 from clew.store import claim_sql as sql
-from clew.store.database import LostRace
-from clew.store.decisions import HELD, decision_record, keep_decisions, kept_records
+from clew.store.decisions import HELD, decision_record, keep_decisions, leave_records
 from clew.store.faults import Unreadable
 from clew.store.hints import hint_run, hint_thread
 from clew.store.journal import Entry, entries_between, read_entry
@@ -37,7 +36,7 @@ from clew.store.places import remember_place
 from clew.store.rows import read_wake
 from clew.store.sessions import apply_marks
 from clew.store.situations import situation_of
-from clew.store.statement import POSTGRESQL, Row, together
+from clew.store.statement import POSTGRESQL, Row
 from clew.store.texts import keepable
 
 LOOKS = 20
@@ -274,12 +273,10 @@ def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken])
         }
         for each in taken
     ]
-    keeps = kept_records(
-        (each.order.plan, each.record, each.order.run, each.order.attempt, 0, each.row["now"]) for each in taken
-    )
-    done = together(connection, *((sql.carry, each) for each in carried), *((sql.take, each) for each in takes), *keeps)
-    if sum(each.count for each in done[: len(carried)]) != len(carried):
-        raise LostRace("a wake was ended while its run was being claimed")
+    keeps = [(each.order.plan, each.record, each.order.run, each.order.attempt, 0, each.row["now"]) for each in taken]
+    sql.carry.leave_all(connection, carried)
+    sql.take.leave_all(connection, takes)
+    leave_records(connection, keeps)
     for each in taken:
         hint_thread(connection, each.order.thread)
         hint_run(connection, each.order.run)

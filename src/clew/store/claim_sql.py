@@ -171,8 +171,9 @@ one_at_a_time = Statement(_one_at_a_time)
 """PostgreSQL only: whoever takes several runs of a runtime takes them alone. Two who did so at the same moment would
 each hold places that the other wants."""
 
-carry = Statement(
-    lambda _: (
+
+def _carry(dialect: str) -> ClauseElement:
+    carried = (
         wakes.update()
         .where(wakes.c.id == bindparam("wake"), wakes.c.state == literal_column("'pending'"))
         .values(
@@ -183,7 +184,16 @@ carry = Statement(
             words=bindparam("words"),
         )
     )
-)
+    if dialect != POSTGRESQL:
+        # Nobody else writes between the read and this.
+        return carried
+    # One that was ended meanwhile is not there to be carried: the statement fails, and with it the claim, which is made
+    # again. Whoever waited for the count before committing would wait for one trip more.
+    done = carried.returning(wakes.c.id).cte("carried")
+    return select(literal_column("1") / func.count()).select_from(done)
+
+
+carry = Statement(_carry)
 
 take = Statement(
     lambda _: (

@@ -1,6 +1,6 @@
 """Decisions as they are kept: the situation, the plan and the trace, so that each can be shown and made again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import orjson
 from sqlalchemy import Connection, bindparam, select
@@ -8,7 +8,7 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import RECORD_VERSION, Instant, Plan, RunId, plan_to_record
 from clew.store.dialect import insert_in
-from clew.store.statement import Row, Statement, together
+from clew.store.statement import Row, Statement
 from clew.store.tables import decisions
 
 HELD = -1
@@ -40,15 +40,15 @@ _of_run = Statement(
 
 
 def keep_decisions(connection: Connection, decided: Sequence[Decided]) -> None:
-    records = ((plan, decision_record(plan), run, attempt, step, at) for plan, run, attempt, step, at in decided)
-    together(connection, *kept_records(records))
+    records = [(plan, decision_record(plan), run, attempt, step, at) for plan, run, attempt, step, at in decided]
+    leave_records(connection, records)
 
 
-def kept_records(decided: Iterable[Recorded]) -> list[tuple[Statement, Row]]:
-    """The statements that keep decisions whose records are written."""
-    return [
+def leave_records(connection: Connection, decided: Sequence[Recorded]) -> None:
+    """The same for decisions whose records were written before."""
+    _keep_decision.leave_all(
+        connection,
         (
-            _keep_decision,
             {
                 "run_id": run,
                 "attempt": attempt,
@@ -57,10 +57,10 @@ def kept_records(decided: Iterable[Recorded]) -> list[tuple[Statement, Row]]:
                 "code": plan.reason.code,
                 "record": record,
                 "at": at,
-            },
-        )
-        for plan, record, run, attempt, step, at in decided
-    ]
+            }
+            for plan, record, run, attempt, step, at in decided
+        ),
+    )
 
 
 def decision_record(plan: Plan) -> str:

@@ -28,7 +28,8 @@ PATIENCE = 30.0
 """How long an operation is run again while the database is away. Each is safe to repeat."""
 
 # A race that was lost for a lock or a key: the same operation, run again, sees what the winner wrote.
-_RACES = {"40001", "40P01", "23505"}
+# The last is a claim's own word for it (claim_sql.carry).
+_RACES = {"40001", "40P01", "23505", "22012"}
 _TRIES = 50
 _CONNECT = 10
 # A statement is planned once for each connection, because planning took longer than the work; and by its index even
