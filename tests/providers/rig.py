@@ -86,6 +86,7 @@ class Rig(ABC):
         self.root = root
         self._agents = agents
         self.model: Model | None = Model() if self.real else None
+        self._killed: set[int] = set()
 
     @property
     def agents(self) -> Agents:
@@ -174,6 +175,12 @@ class Rig(ABC):
             if _parent(pid) == os.getpid():
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+                    self._killed.add(pid)
+
+    def dying(self) -> bool:
+        """Whether one of those that were killed has not been waited for yet."""
+        self._killed = {pid for pid in self._killed if _parent(pid) == os.getpid()}
+        return bool(self._killed)
 
 
 def rigs() -> list[type[Rig]]:

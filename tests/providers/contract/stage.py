@@ -243,6 +243,9 @@ class Stage:
             await provider.close()
         left = self.left("a") | self.left("b")
         assert not left, f"processes were left behind: {left}"
+        # What was killed in this test is known to be gone before the next begins.
+        assert await eventually(lambda: not self.rig.dying())
+        await asyncio.sleep(0.01)
 
 
 def faults(model: Model) -> dict[str, Callable[[], None]]:
