@@ -15,7 +15,7 @@ from typing import Any
 
 CALLERS = WORKERS = 8
 JOBS = 400
-WARM_UP = 40
+WARM_UP = 400
 ARRIVALS = 100
 PATIENCE = 120.0
 

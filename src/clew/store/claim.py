@@ -103,7 +103,7 @@ def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
     Safe to repeat: what an unanswered claim took comes back when its lease is over.
     """
     if asked.most > 1 and connection.dialect.name == POSTGRESQL:
-        sql.one_at_a_time.rows(connection, names=sorted(f"claim:{runtime}" for runtime in asked.runtimes))
+        sql.one_at_a_time.leave(connection, names=sorted(f"claim:{runtime}" for runtime in asked.runtimes))
     orders: list[Order] = []
     for runtime in asked.runtimes:
         for _ in range(LOOKS):
