@@ -17,13 +17,17 @@ help: ## Show this list
 test: $(VENV)/ready ## Run every test but the agents' and show the slowest (ARGS="-k name" narrows it)
 	@$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=5 --ignore=tests/providers $(ARGS)
 
-test-agents: $(VENV)/ready ## Run the tests that drive the real agents (installs them where npm is)
-	@$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=5 tests/providers $(ARGS)
+# Tests that share a warm program stay in one worker.
+AGENTS := $(BIN)/python -m pytest -n auto --maxprocesses=8 --dist loadgroup
+
+test-agents: $(VENV)/ready ## Run the tests of providers, with the real agents (installs them where npm is)
+	@$(BIN)/python -m tools.agents --if-possible
+	@$(AGENTS) --durations=5 tests/providers $(ARGS)
 
 contract: $(VENV)/ready ## Run the contract of providers in full and write its table into docs (ARGS="-k codex" narrows it)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	CLEW_NEED_AGENTS=1 CLEW_THOROUGH=1 CLEW_CONTRACT_TABLE="$$dir/contract.json" \
-		$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=10 tests/providers/contract $(ARGS); \
+		$(AGENTS) --durations=10 tests/providers/contract $(ARGS); \
 	$(BIN)/python -m tools.contract_table --write "$$dir"/contract.*.json
 
 # All of them run, so that one report hides no other.
