@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from clew.kernel import ThreadId
 from clew.store.accept import accept_wake
@@ -15,6 +15,7 @@ from clew.store.opening import open_database
 from tests.store.kit import OTHER_THREAD, RUNTIME, THREAD, Daemon, request
 
 PROBE = ThreadId("probe")
+NOTIFY = text("SELECT pg_notify('clew_hints', :payload)")
 SOON = 10.0
 A_WHILE = 0.3
 
@@ -173,3 +174,12 @@ def test_the_end_of_a_run_is_hinted_at_by_its_thread(daemon: Daemon, other: Data
     quiet(reader)
     daemon.finish(order)
     assert heard(reader, f"thread:{THREAD}")
+
+
+def test_a_word_that_nobody_understands_is_a_hint_at_anything(address: str, here: Database) -> None:
+    if not address.startswith("postgresql"):
+        pytest.skip("only PostgreSQL carries hints between servers")
+    reader = here.subscribe()
+    for payload in ("", "{", "7"):
+        here.write(lambda connection, payload=payload: connection.execute(NOTIFY, {"payload": payload})).result(30)  # type: ignore[misc]
+        assert heard(reader, "*")

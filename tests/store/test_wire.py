@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from sqlalchemy import URL, Connection, bindparam, column, create_engine, func, select, table, text
+from sqlalchemy import URL, Connection, Integer, bindparam, column, create_engine, func, select, table, text
+from sqlalchemy.exc import InvalidRequestError
 
 from clew.store import wire as wiring
 from clew.store.faults import Unreachable
@@ -148,13 +149,62 @@ def test_a_connection_that_is_ended_in_the_middle_is_not_used_again(database: Po
             database.read(lambda other: other.execute(text(f"SELECT pg_terminate_backend({ended[0]})")))
         add.count(connection, id="b", body="")
 
-    with pytest.raises(Unreachable):
-        database.write(ends_itself).result(30)
-    assert body(database, "a") is None
     database.write(ends_itself).result(30)
-    assert body(database, "b") == ""
+    assert (body(database, "a"), body(database, "b")) == ("", "")
+    assert database.write(lambda connection: wire_of(connection)._libpq.backend_pid).result(30) != ended[0]  # noqa: SLF001
 
 
 def test_the_statement_is_the_same_in_both_forms() -> None:
     assert "%(id)s" in read.sql(POSTGRESQL)
     assert b"$1" in read.call({"id": "a"})[0].sql
+
+
+def test_a_value_that_cannot_be_written_does_not_take_along_what_was_left(database: PostgresDatabase) -> None:
+    def leaves(connection: Connection) -> None:
+        add.leave(connection, id="left", body="")
+        with pytest.raises(TypeError, match="has no place"):
+            add.count(connection, id="bad", body=object())
+        with pytest.raises(TypeError, match="has no place"):
+            add.leave(connection, id="bad", body=object())
+
+    database.write(leaves).result(30)
+    assert body(database, "left") == ""
+
+
+def test_a_transaction_that_failed_is_not_told_as_done(database: PostgresDatabase) -> None:
+    def hides_it(connection: Connection) -> None:
+        add.count(connection, id="a", body="")
+        with pytest.raises(psycopg.errors.NotNullViolation):
+            add.count(connection, id=None, body="")
+
+    with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+        database.write(hides_it).result(30)
+    assert body(database, "a") is None
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback"])
+def test_an_operation_that_ends_its_transaction_itself_fails_alone(database: PostgresDatabase, ends: str) -> None:
+    def ends_early(connection: Connection) -> None:
+        getattr(connection, ends)()
+        connection.execute(text("SELECT 1"))
+
+    for _ in range(20):
+        with pytest.raises(InvalidRequestError):
+            database.write(ends_early).result(30)
+    for at in range(20):
+        database.write(lambda connection, at=at: add.count(connection, id=f"n{at}", body="")).result(30)  # type: ignore[misc]
+    assert body(database, "n19") == ""
+
+
+def test_numbers_and_truths_fit_where_a_number_is_wanted(database: PostgresDatabase) -> None:
+    counts = Statement(lambda _: select(bindparam("of", type_=Integer)))
+    rows = [database.read(lambda c, of=of: counts.rows(c, of=of)) for of in (12.0, True, 7, -1)]  # type: ignore[misc]
+    assert [next(iter(row.values())) for (row,) in rows] == [12, 1, 7, -1]
+
+
+def test_a_column_that_another_server_changed_is_asked_for_anew(database: PostgresDatabase) -> None:
+    database.write(lambda connection: add.count(connection, id="a", body="b")).result(30)
+    assert body(database, "a") == "b"
+    changes = text("ALTER TABLE notes ALTER COLUMN body TYPE varchar(50)")
+    database.write(lambda connection: connection.execute(changes)).result(30)
+    assert body(database, "a") == "b"

@@ -56,6 +56,14 @@ class Listener:
     def _listen(self, connection: psycopg.Connection) -> None:
         while not self._closing.is_set():
             for notice in connection.notifies(timeout=_LOOK_UP):
-                self._put(frozenset(json.loads(notice.payload)))
+                self._put(_topics(notice.payload))
                 if self._closing.is_set():
                     return
+
+
+def _topics(payload: str) -> Topics:
+    """What was told; anything, where somebody else used the channel or a newer server says it otherwise."""
+    try:
+        return frozenset(str(topic) for topic in json.loads(payload))
+    except (ValueError, TypeError):
+        return ANYTHING

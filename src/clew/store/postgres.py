@@ -1,5 +1,6 @@
 """PostgreSQL: many servers on one database. A restart of it is waited out, a lost race is run again."""
 
+import math
 import random
 import threading
 import time
@@ -11,6 +12,7 @@ import psycopg
 from sqlalchemy import URL, Connection, create_engine
 from sqlalchemy.event import listen
 from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoneFree
 
 from clew.store.database import LostRace, Operation
 from clew.store.faults import Busy, Closed, Unreachable
@@ -23,13 +25,16 @@ Result = TypeVar("Result")
 WRITERS = 12
 """How many operations of one server write at once, each on a connection that its thread keeps."""
 
-READERS = 4
+READERS = 8
+"""How many read at once, beside them."""
+
 PATIENCE = 30.0
 """How long an operation is run again while the database is away. Each is safe to repeat."""
 
 # A race that was lost for a lock or a key: the same operation, run again, sees what the winner wrote.
 # The last is a claim's own word for it (claim_sql.carry).
 _RACES = {"40001", "40P01", "23505", "22012"}
+_UNPREPARED = {"26000", "42P05"}
 _TRIES = 50
 _CONNECT = 10
 # A statement is planned once for each connection, because planning took longer than the work; and by its index even
@@ -41,6 +46,11 @@ _CONNECT_ARGS: Mapping[str, Any] = {
     "client_encoding": "utf8",
     # Statements are prepared by the wire.
     "prepare_threshold": None,
+    # A server that fell silent is found out while nobody asks it anything.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
 }
 _PAUSE = 0.1
 
@@ -63,7 +73,9 @@ class PostgresDatabase:
         self._kept: list[Connection] = []
         self._board = Board()
         self._listener = Listener(url, self._board.put)
-        self._pacer = Pacer(lambda topics: notify(self._engine, topics))
+        # A connection of its own: nobody is told late because others read.
+        self._telling = create_engine(url, pool_size=1, max_overflow=0, connect_args=dict(_CONNECT_ARGS))
+        self._pacer = Pacer(lambda topics: notify(self._telling, topics))
 
     def write(self, operation: Operation[Result]) -> Future[Result]:
         try:
@@ -86,10 +98,11 @@ class PostgresDatabase:
             connection.close()
         self._pacer.close()
         self._listener.close()
+        self._telling.dispose()
         self._engine.dispose()
 
     def _until_done(self, once: Callable[[Operation[Result]], Result], operation: Operation[Result]) -> Result:
-        deadline, tries = time.monotonic() + self._patience, 0
+        deadline, tries = math.inf, 0
         while True:
             tries += 1
             try:
@@ -106,6 +119,8 @@ class PostgresDatabase:
                 elif time.monotonic() >= deadline:
                     raise self._away(fault) from fault
                 else:
+                    # Once at least: it may have been this connection alone.
+                    deadline = min(deadline, time.monotonic() + self._patience)
                     time.sleep(_PAUSE)
 
     def _on_own(self, operation: Operation[Result]) -> Result:
@@ -117,7 +132,11 @@ class PostgresDatabase:
         return self._once(connection, operation)
 
     def _on_any(self, operation: Operation[Result]) -> Result:
-        with self._engine.connect() as connection:
+        try:
+            connection = self._engine.connect()
+        except NoneFree as fault:
+            raise Busy("Every connection for reading is in use.", "Try again.") from fault
+        with connection:
             return self._once(connection, operation)
 
     def _once(self, connection: Connection, operation: Operation[Result]) -> Result:
@@ -127,13 +146,14 @@ class PostgresDatabase:
             result = operation(connection)
             wire_of(connection).commit()
             transaction.commit()
-        except BaseException:
+        except BaseException as fault:
             # SQLAlchemy may have found out itself that the server is gone, and let go of all that was kept with it.
             if not connection.invalidated:
                 take_hints(connection)
-                if wire_of(connection).fails():
+                if wire_of(connection).fails() or _is_stale(fault):
                     connection.invalidate()
-            transaction.rollback()
+            # Whichever is current: an operation may have ended the one it was given.
+            connection.rollback()
             raise
         self._publish(connection)
         return result
@@ -154,7 +174,15 @@ def _driver_fault(fault: Exception) -> BaseException | None:
 
 
 def _lost_race(fault: Exception) -> bool:
-    return isinstance(fault, LostRace) or getattr(_driver_fault(fault), "sqlstate", None) in _RACES
+    known = getattr(_driver_fault(fault), "sqlstate", None) in _RACES
+    return known or isinstance(fault, LostRace) or _is_stale(fault)
+
+
+def _is_stale(fault: BaseException) -> bool:
+    """What was prepared on this connection does not fit any more, since the schema was changed by another server."""
+    driver = fault.orig if isinstance(fault, DBAPIError) else fault
+    state = getattr(driver, "sqlstate", None)
+    return state in _UNPREPARED or (state == "0A000" and "cached plan" in str(driver))
 
 
 def _is_away(fault: Exception) -> bool:

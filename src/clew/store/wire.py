@@ -9,6 +9,7 @@ import select
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import psycopg
@@ -16,10 +17,11 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
-ANSWER = 120.0
+ANSWER = 60.0
 """Seconds within which a statement is answered; a server that takes longer counts as gone."""
 
 _MARK = re.compile(r"%\((\w+)\)s|%%")
+_WHOLE = 2.0**53
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 
 
@@ -49,6 +51,9 @@ def numbered(sql: str) -> Numbered:
 Call = tuple[Numbered, Mapping[str, Any]]
 """A statement and its values."""
 
+Written = tuple[bytes, list[bytes | None]]
+"""The same as it is sent."""
+
 Answer = pq.abc.PGresult
 
 
@@ -61,7 +66,9 @@ class Wire:
         self._driver = driver
         self._libpq = driver.pgconn
         self._prepared: dict[bytes, bytes] = {}
-        self._left: list[Call] = []
+        # Never the same name twice: what was prepared on a way that failed may still be there.
+        self._names = count()
+        self._left: list[Written] = []
         self.waits = False
         """Whether somebody sends with the commit what was left for it; else it is sent at once."""
         self._reader = Transformer(driver)
@@ -69,19 +76,25 @@ class Wire:
 
     def ask(self, calls: Sequence[Call]) -> list[Answer]:
         """The answers to these, in order; a transaction begins with them where none has begun."""
-        left = self._taken()
-        return self._trip([*left, *calls])[len(left) :] if left or calls else []
+        # Whatever cannot be written is found before anything is sent, and what was left stays.
+        written = [_write(call) for call in calls]
+        left, self._left = self._left, []
+        return self._trip([*left, *written])[len(left) :] if left or written else []
 
     def leave(self, call: Call) -> None:
         """To be sent with the commit, or with what is asked before it: nobody waits for its answer."""
-        self._left.append(call)
+        self._left.append(_write(call))
         if not self.waits:
             self.ask(())
 
     def commit(self) -> None:
-        left = self._taken()
-        if left or self._libpq.transaction_status != pq.TransactionStatus.IDLE:
-            self._trip(left, commits=True)
+        left, self._left = self._left, []
+        if not left and self._libpq.transaction_status == pq.TransactionStatus.IDLE:
+            return
+        *_, end = self._trip([*left, (b"COMMIT", [])])
+        if end.command_status != b"COMMIT":
+            # The server says so, and no more, when a statement had failed before.
+            raise psycopg.errors.InFailedSqlTransaction("a statement had failed, so the transaction was undone")
 
     def fails(self) -> bool:
         """The transaction has failed: what was left for its end is not sent. Whether the connection is gone too."""
@@ -92,17 +105,11 @@ class Wire:
         self._reader.set_pgresult(answer)
         return self._reader.load_rows(0, answer.ntuples, make)
 
-    def _taken(self) -> list[Call]:
-        left, self._left = self._left, []
-        return left
-
-    def _trip(self, calls: Sequence[Call], commits: bool = False) -> list[Answer]:
+    def _trip(self, written: Sequence[Written]) -> list[Answer]:
         begins = not self._driver.autocommit and self._libpq.transaction_status == pq.TransactionStatus.IDLE
-        # Whatever cannot be written is found before anything is sent.
-        written = [(statement.sql, statement.values(values)) for statement, values in calls]
-        self._libpq.enter_pipeline_mode()
         try:
-            new = self._send(written, begins, commits)
+            self._libpq.enter_pipeline_mode()
+            new = self._send(written, begins)
             answers = self._answers()
             self._libpq.exit_pipeline_mode()
         except BaseException:
@@ -116,24 +123,19 @@ class Wire:
         for answer in answers:
             if answer.status in _FAILED:
                 raise error_from_result(answer)
-        first += len(new)
-        return answers[first : first + len(calls)]
+        return answers[first + len(new) :]
 
-    def _send(
-        self, written: Sequence[tuple[bytes, list[bytes | None]]], begins: bool, commits: bool
-    ) -> dict[bytes, bytes]:
+    def _send(self, written: Sequence[Written], begins: bool) -> dict[bytes, bytes]:
         """The names of the statements that are prepared on the way."""
         libpq = self._libpq
         new: dict[bytes, bytes] = {}
         if begins:
             libpq.send_query_params(b"BEGIN", None)
         for sql in dict.fromkeys(sql for sql, _ in written if sql not in self._prepared):
-            new[sql] = b"clew%d" % (len(self._prepared) + len(new))
+            new[sql] = b"clew%d" % next(self._names)
             libpq.send_prepare(new[sql], sql)
         for sql, values in written:
             libpq.send_query_prepared(self._prepared.get(sql) or new[sql], values)
-        if commits:
-            libpq.send_query_params(b"COMMIT", None)
         libpq.pipeline_sync()
         return new
 
@@ -163,6 +165,11 @@ class Wire:
             raise psycopg.OperationalError(f"no answer within {ANSWER:.0f} s")
 
 
+def _write(call: Call) -> Written:
+    statement, values = call
+    return statement.sql, statement.values(values)
+
+
 def _written(value: object) -> bytes | None:
     """A value as text, which the server reads as the type it expects there."""
     if value is None:
@@ -173,10 +180,12 @@ def _written(value: object) -> bytes | None:
             # libpq would end the text there and say nothing.
             raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
         return text
-    if isinstance(value, bool):
-        return b"t" if value else b"f"
-    if isinstance(value, (int, float)):
-        return b"%d" % value if isinstance(value, int) else repr(value).encode()
+    if isinstance(value, int):
+        # True and False, too: a number or a truth is wanted there, and 1 and 0 are both.
+        return b"%d" % value
+    if isinstance(value, float):
+        # A whole one may stand where an integer is wanted.
+        return b"%d" % value if value.is_integer() and abs(value) < _WHOLE else repr(value).encode()
     if isinstance(value, bytes):
         return b"\\x" + value.hex().encode()
     if isinstance(value, (list, tuple)):
