@@ -130,6 +130,13 @@ def test_a_strangers_provider_does_not_replace_one_of_clew(site: Path) -> None:
     assert "a-guide" in found.broken["guide of a-guide"].words
 
 
+@pytest.mark.parametrize("made", ["None", "exit()"])
+def test_one_that_makes_nothing_is_named(site: Path, made: str) -> None:
+    package(site, "a-void", "void = void_provider:make", void_provider=f"def make(settings): return {made}")
+    with pytest.raises(BrokenProvider, match="void"):
+        find_providers().make("void", Settings())
+
+
 def test_an_unknown_provider_is_refused_with_those_there_are() -> None:
     with pytest.raises(UnknownProvider, match="guide"):
         find_providers().make("nobody", Settings())

@@ -35,12 +35,15 @@ class Providers:
                 f"There is no provider {name}.", f"There are {', '.join(sorted(self.makers)) or 'none'}."
             )
         try:
-            return self.makers[name](settings)
+            made = self.makers[name](settings)
         except Fault:
             raise
-        except Exception as fault:
+        except (Exception, SystemExit) as fault:
             words = f"The provider {name} cannot be made: {type(fault).__name__}: {fault}."
             raise BrokenProvider(words, "Install it again, or remove it.") from fault
+        if not callable(getattr(made, "open", None)):
+            raise BrokenProvider(f"The provider {name} made {made!r}, which opens nothing.", "Install it again.")
+        return made
 
 
 def find_providers() -> Providers:

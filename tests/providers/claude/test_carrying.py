@@ -16,7 +16,7 @@ from clew.kernel import Cursor, Directory, ProbeKind
 from clew.ports.events import Ending, ToolFinished
 from clew.ports.provider import OpenSpec, Provider
 from clew.programs.archive import contents_of, join, pack, unpack
-from clew.programs.faults import BadArchive, Refused
+from clew.programs.faults import BadArchive, CannotStart, Refused
 from clew.providers.claude.faults import HomeFailed
 from tests.providers.claude.kit import ASK, EDIT, FULL, READ, Place, begun, call, run, turn
 from tests.providers.loopback.server import Model
@@ -168,6 +168,9 @@ def test_what_is_damaged_foreign_diverged_or_loaded_changes_nothing(place: Place
                 with pytest.raises(BadArchive):
                     await abroad.restore(spoilt, other.work())
                 assert tree(other.config) == before, spoil.__name__
+            with pytest.raises(CannotStart, match="not there"):
+                await abroad.restore(out, Directory(str(tmp_path / "gone")))
+            assert tree(other.config) == before
 
             live = await provider.open(OpenSpec(place.work(), EDIT, cursor))
             with pytest.raises(Refused):

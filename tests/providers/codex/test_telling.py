@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clew.kernel import Answer
-from clew.ports.events import ApprovalAsked, Event, PlanChanged, ToolFinished, ToolStarted
+from clew.ports.events import ApprovalAsked, Event, PlanChanged, Text, ToolFinished, ToolStarted
 from clew.programs.secrets import Redactor
 from clew.providers.codex.asking import Kind, Questions
 from clew.providers.codex.turn import Told, Turn
@@ -58,6 +58,24 @@ def test_secrets_are_hidden() -> None:
     (text,) = told("item/completed", item={"type": "agentMessage", "id": "1", "text": "it is hush-hush"})
     assert "hush-hush" not in repr(text)
     assert "hush-hush" not in str(text.raw)
+
+
+def test_a_secret_that_is_cut_by_the_parts_is_hidden() -> None:
+    async def scene() -> list[Event]:
+        turn = Turn("thread", Meter(), Redactor({"API_KEY": "hush-hush"}))
+        turn.begin("turn")
+        of = {"threadId": "thread", "turnId": "turn"}
+        parts = [
+            Told("item/agentMessage/delta", {**of, "itemId": "1", "delta": part}) for part in ("it hus", "h-hush hu")
+        ]
+        ends = Told("item/completed", {**of, "item": {"type": "agentMessage", "id": "1", "text": "it hush-hush hu"}})
+        return [event for each in (*parts, ends) for event in turn.events(each, {})]
+
+    events = asyncio.run(scene())
+    shown = "".join(event.text for event in events if isinstance(event, Text) and not event.final)
+    assert shown == "it [hidden] hu"
+    told_raw = "".join(str((event.raw or {}).get("params", {}).get("delta", "")) for event in events)
+    assert "hush" not in told_raw
 
 
 @pytest.mark.case("A03")

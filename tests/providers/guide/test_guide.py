@@ -1,12 +1,14 @@
 """The guide: what its lines do, and what becomes of its sessions."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,9 @@ from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, PlanChange
 from clew.ports.provider import LiveSession, Provider, Settings
 from clew.programs.faults import ProgramFault, Refused
 from clew.providers.guide import make
+from clew.providers.guide.carrying import carry_in, carry_out
 from clew.providers.guide.home import home_of
-from clew.providers.guide.memory import Memory, Turn
+from clew.providers.guide.memory import Damaged, Memory, Session, Turn, read
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
 
@@ -253,3 +256,36 @@ def _mentions(process: Path, home: bytes) -> bool:
         return b"GUIDE_HOME=" + home in (process / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
+
+
+@pytest.mark.case("T08")
+def test_the_same_prompt_answered_twice_is_not_the_same_history(tmp_path: Path) -> None:
+    def turns(*replies: str) -> list[Turn]:
+        return [Turn("look", reply=reply, ending="completed") for reply in replies]
+
+    one, other = tmp_path / "one", tmp_path / "other"
+    session = Memory(one).create(str(tmp_path), turns("here"))
+    carry_out(one, NativeId(session.id), tmp_path / "a.zip")
+    Memory(other).save(Session(session.id, str(tmp_path), 0.0, 0.0, turns("there")))
+    with pytest.raises(Refused, match="by itself"):
+        carry_in(other, tmp_path / "a.zip", place(tmp_path))
+    assert Memory(other).load(session.id).turns == turns("there")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"updated": "x"},
+        {"created": True},
+        {"directory": 5},
+        {"turns": [{"prompt": 5}]},
+        {"turns": [{"prompt": "", "told": []}]},
+    ],
+)
+def test_a_file_that_holds_something_else_is_no_session(wrong: dict[str, Any]) -> None:
+    whole = {"version": 1, "id": "guide_" + "0" * 24, "directory": "/", "created": 0.0, "updated": 0.0, "turns": []}
+    assert read(json.dumps(whole).encode()).turns == []
+    with pytest.raises(Damaged):
+        read(json.dumps({**whole, **wrong}).encode())
+    with pytest.raises(Damaged):
+        read(b"[" * 200_000)

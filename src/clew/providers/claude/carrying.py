@@ -7,7 +7,7 @@ from pathlib import Path
 from clew.kernel import Cursor, Directory, NativeId
 from clew.ports.provider import ArchiveFile
 from clew.programs.archive import pack, unpack
-from clew.programs.faults import BadArchive, Refused
+from clew.programs.faults import BadArchive, CannotStart, Refused
 from clew.providers.claude import beside, holding
 from clew.providers.claude.faults import Busy, NoSuchSession
 from clew.providers.claude.holding import Hold
@@ -40,6 +40,8 @@ def archive(home: Home, native_id: NativeId, directory: Directory, into: Path) -
 
 def restore(home: Home, archive_: Path, directory: Directory) -> Cursor:
     """All is checked before anything is written, and the transcript comes last: until then there is no session."""
+    if not Path(directory.path).is_dir():
+        raise CannotStart(f"The directory {directory.path} is not there.", "Make it, or name another.")
     contents, files = unpack(archive_, PROVIDER, frozenset({FORMAT}))
     native_id = contents.native_id
     data = _checked(archive_, native_id, files)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.ports.events import Done, Ending, Event, PlanChanged, Text
-from clew.programs.secrets import Redactor
+from clew.programs.secrets import Redaction, Redactor
 from clew.providers.codex import items
 from clew.providers.codex.failures import failed
 from clew.providers.codex.usage import Meter
@@ -45,6 +45,7 @@ class Turn:
         self._heard: asyncio.Queue[Heard] = asyncio.Queue()
         self._retried = False
         self._reply = ""
+        self._streams: dict[str, Redaction] = {}
         meter.next_turn()
         self.moved()
 
@@ -116,13 +117,14 @@ class Turn:
         raw = {"method": told.method, "params": arguments}
         match told.method:
             case "item/agentMessage/delta":
-                yield Text(str(arguments.get("delta", "")), final=False, raw=raw)
+                yield from self._part(told, raw)
             case "item/started":
                 yield from items.begun(arguments.get("item") or {}, raw)
             case "item/completed":
                 item = arguments.get("item") or {}
                 if item.get("type") == "agentMessage":
                     self._reply = str(item.get("text", ""))
+                    yield from self._rest(str(item.get("id")), raw)
                 yield from items.ended(item, raw)
             case "turn/plan/updated":
                 steps = arguments.get("plan") or ()
@@ -135,6 +137,18 @@ class Turn:
                 yield from self._end(arguments.get("turn") or {}, limits, raw)
             case _:
                 pass
+
+    def _part(self, told: Told, raw: Json) -> Iterator[Event]:
+        """A secret may be cut in two by the parts, so a part is shown as far as it cannot be the beginning of one."""
+        stream = self._streams.setdefault(str(told.arguments.get("itemId")), self._redactor.stream())
+        shown = stream.take(str(told.arguments.get("delta", "")))
+        if shown:
+            yield Text(shown, final=False, raw={**raw, "params": {**raw["params"], "delta": shown}})
+
+    def _rest(self, item: str, raw: Json) -> Iterator[Event]:
+        stream = self._streams.pop(item, None)
+        if stream is not None and (held := stream.rest()):
+            yield Text(held, final=False, raw=raw)
 
     def _end(self, turn: Json, limits: Json, raw: Json) -> Iterator[Event]:
         match turn.get("status"):

@@ -7,7 +7,7 @@ from clew.kernel import Directory, NativeId
 from clew.ports.provider import ArchiveFile
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, Refused
-from clew.providers.guide.memory import Busy, Damaged, Memory, Missing, read, write
+from clew.providers.guide.memory import Busy, Damaged, Memory, Missing, Turn, read, write
 
 FORMAT = "guide-1"
 _FILE = "session.json"
@@ -44,7 +44,7 @@ def carry_in(home: Path, archive: Path, directory: Directory) -> NativeId:
     except Busy as fault:
         raise Refused(f"Session {session.id} is open.", "Close it first.") from fault
     try:
-        _make_room(memory, session.id, [turn.prompt for turn in session.turns])
+        _make_room(memory, session.id, session.turns)
         session.directory = directory.real or str(Path(directory.path).resolve())
         memory.save(session)
     finally:
@@ -52,16 +52,17 @@ def carry_in(home: Path, archive: Path, directory: Directory) -> NativeId:
     return NativeId(session.id)
 
 
-def _make_room(memory: Memory, id_: str, prompts: list[str]) -> None:
+def _make_room(memory: Memory, id_: str, turns: list[Turn]) -> None:
+    """What is here must be the beginning of what comes, word for word: the same prompt may have had two answers."""
     try:
-        here = [turn.prompt for turn in memory.load(id_).turns]
+        here = memory.load(id_).turns
     except Missing:
         return
     except Damaged:
         path = memory.path(id_)
         path.rename(path.with_suffix(f".damaged-{time.time_ns()}"))
         return
-    if here != prompts[: len(here)]:
+    if here != turns[: len(here)]:
         raise Refused(
             f"Session {id_} has gone on here by itself, or further than the archive.", "Nothing was changed; fork it."
         )

@@ -61,9 +61,14 @@ def read(data: bytes) -> Session:
         if stored.pop("version") != VERSION or re.fullmatch(SHAPE, stored["id"]) is None:
             raise Damaged("it is of another version, or has no id of this agent")
         turns = [Turn(**turn) for turn in stored.pop("turns")]
-        return Session(**stored, turns=turns)
-    except (ValueError, TypeError, KeyError, AttributeError) as fault:
+        session = Session(**stored, turns=turns)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as fault:
         raise Damaged(str(fault)) from fault
+    texts = [session.directory, *(text for turn in turns for text in asdict(turn).values())]
+    times = [session.created, session.updated]
+    if not all(isinstance(each, str) for each in texts) or not all(type(each) in (int, float) for each in times):
+        raise Damaged("it holds something else than a session's texts and times")
+    return session
 
 
 class Memory:

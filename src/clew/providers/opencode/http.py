@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from clew.programs.faults import NotUnderstood, ProgramEnded, TooSlow
+from clew.programs.lines import written
 
 HOST = "127.0.0.1"
 _LIMIT = 2**20
@@ -78,7 +79,7 @@ class Http:
         except OSError as fault:
             raise NotListening("OpenCode's server is not there.", "It is started again.") from fault
         try:
-            content = b"" if body is None else orjson.dumps(body)
+            content = b"" if body is None else written(body)
             writer.write(self._head(method, path, len(content)) + content)
             await writer.drain()
             yield reader, *await _answered(reader)
