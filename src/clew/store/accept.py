@@ -35,11 +35,11 @@ from clew.store.clock import now
 from clew.store.dialect import insert_in
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.hints import hint_thread
-from clew.store.journal import Said, append
+from clew.store.journal import Said, append_after
 from clew.store.queueing import queue_run
 from clew.store.rows import reading
 from clew.store.statement import Row, Statement
-from clew.store.tables import LIVE, agents, lanes, runs, runtimes, threads, wakes
+from clew.store.tables import LIVE, agents, journal, lanes, runs, runtimes, threads, wakes
 from clew.store.texts import keepable
 
 MOST_PRIORITY = 1000
@@ -92,6 +92,7 @@ def _facts_of(keyed: bool) -> ClauseElement:
         .limit(1)
         .scalar_subquery()
     )
+    head = select(func.max(journal.c.seq)).where(journal.c.thread_id == bindparam("thread")).scalar_subquery()
     live = exists().where(runs.c.lane_id == bindparam("lane"), text(f"runs.{LIVE}"))
     return (
         select(
@@ -101,6 +102,7 @@ def _facts_of(keyed: bool) -> ClauseElement:
             lanes.c.overlap,
             threads.c.id.label("thread"),
             live.label("busy"),
+            func.coalesce(head, 0).label("head"),
             now().label("now"),
             *(wakes.c[name].label(f"wake_{name}") for name in _EARLIER),
         )
@@ -187,7 +189,8 @@ def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionP
     if receipt.state is WakeState.PENDING:
         # The lane's run before its journal, in the order in which the end of a run takes them too.
         queue_run(connection, lane, request.agent, facts["runtime"], facts["now"], request.priority, admission.until)
-    entry = None if request.said is None else append(connection, thread, request.said)
+    head = EntrySeq(facts["head"])
+    entry = None if request.said is None else append_after(connection, thread, head, request.said)
     accepted = Accepted(
         request.id, receipt.state, receipt.reason.code, receipt.words, entry, admission.until, admission.overlap
     )

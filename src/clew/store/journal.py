@@ -21,7 +21,7 @@ from clew.store.clock import now
 from clew.store.database import LostRace
 from clew.store.dialect import insert_in
 from clew.store.rows import reading
-from clew.store.statement import Done, Row, Statement, together
+from clew.store.statement import Done, Row, Statement, may_guess, together
 from clew.store.tables import journal
 from clew.store.texts import keepable
 
@@ -80,6 +80,12 @@ _append = Statement(
     )
 )
 
+_append_at = Statement(
+    lambda _: journal.insert().values(
+        {name: bindparam(name) for name in (*_COLUMNS, "run_id")} | {"seq": bindparam("seq"), "at": now()}
+    )
+)
+
 _between = Statement(
     lambda _: (
         select(journal)
@@ -96,6 +102,15 @@ _between = Statement(
 
 def append(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq:
     return place_of(connection, thread, said, together(connection, appending(thread, said))[0])
+
+
+def append_after(connection: Connection, thread: ThreadId, head: EntrySeq, said: Said) -> EntrySeq:
+    """The entry after the one that was the last when somebody looked. Where others may have written since, its place is
+    guessed rather than waited for: whoever is wrong fails by the key, and is run again."""
+    if not may_guess(connection):
+        return append(connection, thread, said)
+    _append_at.leave(connection, thread_id=thread, seq=head + 1, **_columns(said))
+    return EntrySeq(head + 1)
 
 
 def appending(thread: ThreadId, said: Said) -> tuple[Statement, Row]:

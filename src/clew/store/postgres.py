@@ -101,12 +101,12 @@ class PostgresDatabase:
         self._telling.dispose()
         self._engine.dispose()
 
-    def _until_done(self, once: Callable[[Operation[Result]], Result], operation: Operation[Result]) -> Result:
+    def _until_done(self, once: Callable[[Operation[Result], bool], Result], operation: Operation[Result]) -> Result:
         deadline, tries = math.inf, 0
         while True:
             tries += 1
             try:
-                return once(operation)
+                return once(operation, tries == 1)
             except (DBAPIError, psycopg.Error, LostRace) as fault:
                 if _lost_race(fault):
                     if tries == _TRIES:
@@ -123,26 +123,26 @@ class PostgresDatabase:
                     deadline = min(deadline, time.monotonic() + self._patience)
                     time.sleep(_PAUSE)
 
-    def _on_own(self, operation: Operation[Result]) -> Result:
+    def _on_own(self, operation: Operation[Result], hopes: bool) -> Result:
         """On the connection of this thread, which is spared fetching one and giving it back each time."""
         connection: Connection | None = getattr(self._own, "connection", None)
         if connection is None:
             connection = self._own.connection = self._engine.connect()
             self._kept.append(connection)
-        return self._once(connection, operation)
+        return self._once(connection, operation, hopes)
 
-    def _on_any(self, operation: Operation[Result]) -> Result:
+    def _on_any(self, operation: Operation[Result], hopes: bool) -> Result:
         try:
             connection = self._engine.connect()
         except NoneFree as fault:
             raise Busy("Every connection for reading is in use.", "Try again.") from fault
         with connection:
-            return self._once(connection, operation)
+            return self._once(connection, operation, hopes)
 
-    def _once(self, connection: Connection, operation: Operation[Result]) -> Result:
+    def _once(self, connection: Connection, operation: Operation[Result], hopes: bool) -> Result:
         transaction = connection.begin()
         try:
-            wire_of(connection).waits = True
+            wire_of(connection).waits, wire_of(connection).hopes = True, hopes
             result = operation(connection)
             wire_of(connection).commit()
             transaction.commit()

@@ -121,6 +121,11 @@ def wire_of(connection: Connection) -> Wire:
     return wire
 
 
+def may_guess(connection: Connection) -> bool:
+    """Whether an operation that fails for a wrong guess is run again, and then asks."""
+    return connection.dialect.name == POSTGRESQL and wire_of(connection).hopes
+
+
 def _on_sqlite(driver: Any, text: _Text, values: Mapping[str, Any]) -> Done:
     cursor = driver.execute(text.sql, _given(text, values))
     if cursor.description is None:

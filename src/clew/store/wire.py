@@ -71,6 +71,8 @@ class Wire:
         self._left: list[Written] = []
         self.waits = False
         """Whether somebody sends with the commit what was left for it; else it is sent at once."""
+        self.hopes = False
+        """Whether an operation may guess what it would have to ask for: whoever guessed wrong is run again, without."""
         self._reader = Transformer(driver)
         self._poll = select.poll()
 
