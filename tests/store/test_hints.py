@@ -176,9 +176,8 @@ def test_the_end_of_a_run_is_hinted_at_by_its_thread(daemon: Daemon, other: Data
     assert heard(reader, f"thread:{THREAD}")
 
 
-def test_a_word_that_nobody_understands_is_a_hint_at_anything(address: str, here: Database) -> None:
-    if not address.startswith("postgresql"):
-        pytest.skip("only PostgreSQL carries hints between servers")
+@pytest.mark.parametrize("address", ["postgresql"], indirect=True)
+def test_a_word_that_nobody_understands_is_a_hint_at_anything(here: Database) -> None:
     reader = here.subscribe()
     for payload in ("", "{", "7"):
         here.write(lambda connection, payload=payload: connection.execute(NOTIFY, {"payload": payload})).result(30)  # type: ignore[misc]

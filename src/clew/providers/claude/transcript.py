@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from clew.providers.claude import lines
+from clew.programs import lines
 from clew.providers.claude.home import project_name
 
 _TAIL = 4 * 1024 * 1024

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.ports.events import Done, Ending, ErrorCode, Event, Used
-from clew.providers.claude import lines
+from clew.programs import lines
 from clew.providers.claude.failing import failure, failure_in
 from clew.providers.claude.telling import Telling
 from clew.providers.claude.wire import Message

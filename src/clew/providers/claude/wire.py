@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from clew.programs import lines
 from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, TooSlow
 from clew.programs.program import Program
 from clew.programs.secrets import Redactor
-from clew.providers.claude import lines
 
 Message = Mapping[str, Any]
 

@@ -3,15 +3,12 @@
 import asyncio
 import base64
 import contextlib
-import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from clew.programs.faults import NotUnderstood, ProgramEnded, TooSlow
-from clew.programs.lines import written
+from clew.programs.lines import parsed, written
 
 HOST = "127.0.0.1"
 _LIMIT = 2**20
@@ -47,7 +44,7 @@ class Http:
         except TimeoutError as fault:
             raise TooSlow(f"OpenCode did not answer {method} {_bare(path)} within {seconds:g} s.", _AGAIN) from fault
         try:
-            return Answer(status, _parsed(content))
+            return Answer(status, parsed(content))
         except ValueError:
             return Answer(status, None)
 
@@ -68,7 +65,7 @@ class Http:
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.startswith(b"data:"):
-                        yield _event(_parsed(line[5:]))
+                        yield _event(parsed(line[5:]))
 
     @contextlib.asynccontextmanager
     async def _sent(
@@ -125,27 +122,6 @@ def _event(value: Any) -> Json:
     if not isinstance(value, dict):
         raise ValueError("an event is no object")
     return value
-
-
-def _parsed(text: bytes) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        # JavaScript cuts a text also in the middle of a character, and writes the half down.
-        return _mended(json.loads(text))
-
-
-def _mended(value: Any) -> Any:
-    """The same with no half of a character in it: nobody else takes such a text."""
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case list():
-            return [_mended(each) for each in value]
-        case dict():
-            return {_mended(key): _mended(each) for key, each in value.items()}
-        case _:
-            return value
 
 
 def _bare(path: str) -> str:

@@ -12,8 +12,8 @@ from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart
 from clew.programs.ledger import Ledger
 from clew.programs.program import Program, start
+from clew.programs.scratch import Scratch
 from clew.programs.secrets import Redactor
-from clew.providers.opencode.scratch import Scratch
 
 PLUGIN = Path(__file__).with_name("plugin.js")
 PASSWORD = "OPENCODE_SERVER_PASSWORD"

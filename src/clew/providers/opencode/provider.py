@@ -21,6 +21,7 @@ from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSessio
 from clew.programs.environment import environment_for
 from clew.programs.faults import ProgramFault, Refused, TooSlow
 from clew.programs.ledger import Ledger
+from clew.programs.scratch import Scratch
 from clew.providers.opencode import archiving, launching
 from clew.providers.opencode.api import NOT_FOUND, Api
 from clew.providers.opencode.belonging import Belongings
@@ -31,7 +32,6 @@ from clew.providers.opencode.launching import Launch
 from clew.providers.opencode.live import OpenCodeSession
 from clew.providers.opencode.opening import Opening, place_of
 from clew.providers.opencode.restoring import Restoring
-from clew.providers.opencode.scratch import Scratch
 from clew.providers.opencode.server import Shared
 
 NAME = ProviderName("opencode")
