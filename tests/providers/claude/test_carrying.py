@@ -16,8 +16,9 @@ from clew.kernel import Cursor, Directory, ProbeKind
 from clew.ports.events import Ending, ToolFinished
 from clew.ports.provider import OpenSpec, Provider
 from clew.programs.archive import contents_of, join, pack, unpack
-from clew.programs.faults import BadArchive, CannotStart, Refused
+from clew.programs.faults import BadArchive, CannotStart, NotAble, Refused
 from clew.providers.claude.faults import HomeFailed
+from tests.providers.agents import run as by_itself
 from tests.providers.claude.kit import ASK, EDIT, FULL, READ, Place, begun, call, run, turn
 from tests.providers.loopback.server import Model
 
@@ -118,6 +119,62 @@ def test_a_session_goes_to_another_home_and_comes_back(
             assert (Path(place.work().path) / "at-home").exists()
 
     run(home())
+
+
+@pytest.mark.case("T01", "T06", "C16", "C17")
+def test_a_restored_session_belongs_to_its_new_directory_at_once(place: Place, model: Model, tmp_path: Path) -> None:
+    # The program gives both the same project, and so the same file.
+    here, twin, far = place.work("w-1"), place.work("w/1"), place.work("far")
+    out, more = tmp_path / "out.zip", tmp_path / "more.zip"
+
+    async def is_in(provider: Provider, cursor: Cursor, directory: Directory) -> None:
+        for each in (here, twin, far):
+            probe = await provider.probe(cursor, each)
+            kind = ProbeKind.FOUND_HERE if each == directory else ProbeKind.FOUND_ELSEWHERE
+            assert (probe.kind, probe.directory) == (kind, directory)
+            if each != directory:
+                with pytest.raises(NotAble):
+                    await provider.open(OpenSpec(each, FULL, cursor))
+        assert [found.directory for found in await provider.sessions()] == [directory]
+
+    async def goes_on(provider: Provider, cursor: Cursor, directory: Directory) -> list[Any]:
+        session = await provider.open(OpenSpec(directory, FULL, cursor))
+        assert session.landing.directory == directory
+        assert (await turn(session, "RUN: pwd")).reply.startswith(f"TOOL SAID: {directory.path}\n")
+        await session.close()
+        return history(model)
+
+    async def scene() -> None:
+        async with place.provider() as provider:
+            cursor = await begun(provider, here, "first", "RUN: echo second", mode=FULL)
+            before = place.transcript(cursor).read_bytes()
+            await is_in(provider, cursor, here)
+            await provider.archive(cursor, here, out)
+            await provider.restore(out, here)
+            assert place.transcript(cursor).read_bytes() == before, "it belonged there already"
+            for directory in (twin, far, twin):
+                await provider.restore(out, directory)
+                assert place.transcript(cursor).read_bytes().startswith(before), "it is not what it was, and more"
+                await is_in(provider, cursor, directory)
+            await goes_on(provider, cursor, twin)
+            await is_in(provider, cursor, twin)
+            # What was said in either is in the history, whole, wherever it goes.
+            await provider.archive(cursor, twin, more)
+            await provider.restore(more, here)
+            await is_in(provider, cursor, here)
+            blocks = json.dumps(await goes_on(provider, cursor, here))
+            texts = ("first", "RUN: echo second", "TOOL SAID: second", f"TOOL SAID: {twin.path}")
+            assert all(text in blocks for text in texts), blocks
+            assert "clew-bound" not in blocks
+            (found,) = await provider.sessions()
+            assert found.turns == 4
+            # And to whoever resumes it without us.
+            await provider.archive(cursor, here, more)
+            await provider.restore(more, far)
+            ended = by_itself(place.settings, "-p", "--resume", cursor.native_id, "natively", cwd=Path(far.path))
+            assert 'users=5 first="first"' in ended.out, ended.err
+
+    run(scene())
 
 
 # ---------------------------------------------------------------- what is refused

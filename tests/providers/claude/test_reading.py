@@ -201,6 +201,21 @@ def test_a_probe_goes_by_the_transcript(tmp_path: Path) -> None:
         assert probe(tmp_path).signal == "transcript-empty"
 
 
+@pytest.mark.case("C16", "D10")
+def test_of_two_directories_with_one_name_the_one_in_the_transcript_counts(tmp_path: Path) -> None:
+    written(tmp_path, said("first", "1", cwd="/w/a-1"), project="-w-a-1")
+    assert probe(tmp_path, "/w/a-1").kind is ProbeKind.FOUND_HERE
+    elsewhere = probe(tmp_path, "/w/a/1")
+    assert (elsewhere.kind, elsewhere.directory) == (ProbeKind.FOUND_ELSEWHERE, Directory("/w/a-1"))
+    # What somebody copied into a project by hand says nothing against it.
+    written(tmp_path, said("first", "1", cwd="/w/b"), project="-w-a-1")
+    assert probe(tmp_path, "/w/a/1").kind is ProbeKind.FOUND_HERE
+    # The program writes names in composed letters, whatever the system has.
+    written(tmp_path, said("first", "1", cwd="/w/\u00e9"), project="-w--")
+    (tmp_path / "projects" / "-w-a-1" / f"{ID}.jsonl").unlink()
+    assert probe(tmp_path, "/w/e\u0301").kind is ProbeKind.FOUND_HERE
+
+
 @pytest.mark.case("C14")
 def test_a_home_that_is_not_there_makes_nothing_missing(tmp_path: Path) -> None:
     assert probe(tmp_path / "not-there").kind is ProbeKind.UNREACHABLE

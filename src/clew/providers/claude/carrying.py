@@ -11,9 +11,9 @@ from clew.programs.faults import BadArchive, CannotStart, Refused
 from clew.providers.claude import beside, holding
 from clew.providers.claude.faults import Busy, NoSuchSession
 from clew.providers.claude.holding import Hold
-from clew.providers.claude.home import ID, Home
+from clew.providers.claude.home import ID, Home, real
 from clew.providers.claude.store import find
-from clew.providers.claude.transcript import damage, lines_of, prompt_in, summary_of
+from clew.providers.claude.transcript import binding, damage, lines_of, prompt_in, summary_in, summary_of
 from clew.providers.claude.way import CURSOR_VERSION
 
 PROVIDER = "claude"
@@ -46,6 +46,7 @@ def restore(home: Home, archive_: Path, directory: Directory) -> Cursor:
     native_id = contents.native_id
     data = _checked(archive_, native_id, files)
     target = home.project(directory) / f"{native_id}.jsonl"
+    bound = summary_in(data, target.parent.name).is_of(real(directory))
     with contextlib.ExitStack() as held:
         held.callback(_alone(home).release)
         copies = home.copies(native_id)
@@ -60,7 +61,8 @@ def restore(home: Home, archive_: Path, directory: Directory) -> Cursor:
             if not copies:
                 undo.callback(beside.Placed((target.with_suffix(""), home.tasks(native_id))).remove)
             beside.put(home, target.parent, native_id, files)
-            beside.write(target, data)
+            # Added at the end: what was there before stays the beginning of what is there now, byte by byte.
+            beside.write(target, data if bound else data + binding(native_id, real(directory)))
             undo.pop_all()
         for copy in copies:
             if copy not in (target, *aside):

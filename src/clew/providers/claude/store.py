@@ -30,8 +30,9 @@ def find(home: Home, native_id: NativeId, directory: Directory) -> Stored | None
     path = copies[-1]
     summary = summary_of(path)
     place = _place(summary)
-    # One that does not say where it belongs can go on anywhere.
-    here = path.parent == project or place is None or place.place == real(directory)
+    # Who copied it there by hand wants it there; one that does not say where it belongs can go on anywhere.
+    copied = path.parent == project and not summary.bound
+    here = copied or place is None or summary.is_of(real(directory))
     return Stored(path, summary, place, here)
 
 

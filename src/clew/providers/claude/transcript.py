@@ -1,5 +1,6 @@
 """A transcript: the file of lines in which Claude Code keeps a session. Nothing here changes one."""
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,18 +15,27 @@ _TAIL = 4 * 1024 * 1024
 _ITS_OWN = ("<command-name>", "<local-command", "<bash-", "[Request interrupted by user")
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 _TITLE_LENGTH = 80
+_BOUND = "clew-bound"
+"""A line of ours, which the program passes over as it does all that it does not know: the session was put there."""
 
 Line = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a transcript tells. `talks` when it has something that the program would resume."""
+    """What a transcript tells. `talks` when it has something that the program would resume; `bound` when its directory
+    is one for which the program would look where it lies."""
 
     turns: int
     directory: str | None
     title: str
     talks: bool
+    bound: bool = True
+
+    def is_of(self, place: str) -> bool:
+        """Whether it belongs to that directory, which the program may spell with other code points."""
+        told = self.directory
+        return told is not None and unicodedata.normalize("NFC", told) == unicodedata.normalize("NFC", place)
 
 
 def lines_of(data: bytes, kinds: Iterable[str] = ()) -> Iterator[Line | None]:
@@ -53,18 +63,22 @@ def summary_of(path: Path) -> Summary:
 
 @lru_cache(maxsize=4096)
 def _summary_of(path: Path, _changed: int, _size: int) -> Summary:
-    """A project's name is cut from a path and does not lead back; a line that names a path with that name does."""
+    return summary_in(path.read_bytes(), path.parent.name)
+
+
+def summary_in(data: bytes, project: str) -> Summary:
+    """A project's name is cut from a path and does not lead back, and two paths may have one name. A line that names a
+    path with that name tells, the last of them."""
     prompts: dict[str, str] = {}
     titles: dict[str, str] = {}
     first = bound = None
     talks = False
     names: dict[str, bool] = {}
-    data = path.read_bytes()
-    for line in filter(None, lines_of(data, ("user", *_TITLES))):
+    for line in filter(None, lines_of(data, ("user", _BOUND, *_TITLES))):
         kind, place = line.get("type"), line.get("cwd")
         if isinstance(place, str):
             first = first or place
-            if names.setdefault(place, project_name(place) == path.parent.name):
+            if names.setdefault(place, project_name(place) == project):
                 bound = place
         if kind in _TITLES and isinstance(line.get(_TITLES[kind]), str):
             titles[kind] = line[_TITLES[kind]]
@@ -74,7 +88,13 @@ def _summary_of(path: Path, _changed: int, _size: int) -> Summary:
             prompts[line["uuid"]] = prompt
     talks = talks or any(_talks(line) for line in lines_of(data, ("assistant",)) if line is not None)
     title = next((titles[kind] for kind in _TITLES if kind in titles), None) or next(filter(None, prompts.values()), "")
-    return Summary(len(prompts), bound or first, " ".join(title.split())[:_TITLE_LENGTH], talks)
+    title = " ".join(title.split())[:_TITLE_LENGTH]
+    return Summary(len(prompts), bound or first, title, talks, bound is not None)
+
+
+def binding(native_id: str, place: str) -> bytes:
+    """The line by which a transcript says that it belongs there."""
+    return lines.written({"type": _BOUND, "sessionId": native_id, "cwd": place}) + b"\n"
 
 
 def _talks(line: Line) -> bool:
