@@ -33,8 +33,8 @@ def test_killed_in_a_tool_it_goes_on_and_its_tool_does_not(place: Place) -> None
             turned = await killed
             assert (turned.done.ending, turned.failed.code) == (Ending.FAILED, ErrorCode.PROGRAM_ENDED)
             assert turned.failed.retryable
+            assert not place.left(), "what it ran goes on without it"
             await session.close()
-            assert not place.left()
             assert session.cursor is not None
             # The dead one's note is still there, and holds nothing.
             assert (await provider.probe(session.cursor, place.work())).kind is ProbeKind.FOUND_HERE
@@ -42,6 +42,23 @@ def test_killed_in_a_tool_it_goes_on_and_its_tool_does_not(place: Place) -> None
             assert again.landing.turns == 2
             seen = (await turn(again, "after")).seen
             assert (seen.first, seen.last) == ("first", "after")
+
+    run(scene())
+
+
+@pytest.mark.case("P12", "L12")
+def test_killed_between_turns_it_leaves_nothing_in_the_background(place: Place) -> None:
+    in_background = call("Bash", command="setsid sleep 60", description="wait", run_in_background=True)
+
+    async def scene() -> None:
+        async with place.provider() as provider:
+            session = await provider.open(OpenSpec(place.work(), FULL))
+            await turn(session, in_background)
+            assert await eventually(lambda: len(place.left()) > 1)
+            os.kill(place.pid, signal.SIGKILL)
+            assert await eventually(lambda: not place.left())
+            failed = (await turn(session, "second")).failed
+            assert (failed.code, failed.retryable) == (ErrorCode.PROGRAM_ENDED, True)
 
     run(scene())
 

@@ -31,6 +31,7 @@ class Live:
         self._turn: Turn | None = None
         self._ended: str | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._clearing: asyncio.Task[None] | None = None
         self._restarting = False
         self._answering: set[asyncio.Task[None]] = set()
         self._given_up: set[str] = set()
@@ -180,6 +181,8 @@ class Live:
                 await self._leave()
             await opened.end()
         finally:
+            if self._clearing is not None:
+                await asyncio.wait([self._clearing])
             self._gone(self)
 
     async def _leave(self) -> None:
@@ -229,9 +232,20 @@ class Live:
 
     def ended(self, words: str) -> None:
         self._ended = words
-        if self._opened_as is not None:
-            self._opened_as.asking.forget_all()
-        self._hear(Ended(words))
+        if self._opened_as is None:
+            return
+        self._opened_as.asking.forget_all()
+        if self._closing is not None or self._restarting:
+            self._hear(Ended(words))
+        else:
+            # It ended by itself, perhaps killed: what it had started must not go on without it.
+            self._clearing = asyncio.create_task(self._clear(self._opened_as, words))
+
+    async def _clear(self, opened: Opened, words: str) -> None:
+        try:
+            await opened.program.end(opened.deadlines.close, gently=False)
+        finally:
+            self._hear(Ended(words))
 
     def _hear(self, heard: Told | Asked | Answered | Ended) -> bool:
         if self._turn is not None:

@@ -20,7 +20,7 @@ from clew.providers.claude.landing import land
 from clew.providers.claude.live import Live
 from clew.providers.claude.opened import Opened
 from clew.providers.claude.transcript import summary_of
-from clew.providers.claude.way import CURSOR_VERSION, Way, look_up
+from clew.providers.claude.way import CURSOR_VERSION, Way, look_up, must_be_there
 from clew.providers.claude.wire import Listener, Wire
 
 
@@ -94,6 +94,7 @@ class _Opening:
 
     async def again(self, listener: Listener, before: Opened, model: str) -> Opened:
         """The same session, under another model. Its hold is kept all the while."""
+        await asyncio.to_thread(must_be_there, self.spec.directory)
         opening = replace(self, spec=replace(self.spec, model=model))
         way = before.way
         if before.transcript is not None and before.cursor is not None:

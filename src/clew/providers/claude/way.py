@@ -5,12 +5,12 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from clew.kernel import Cursor, NativeId
+from clew.kernel import Cursor, Directory, NativeId
 from clew.ports.provider import OpenSpec
-from clew.programs.faults import NotAble, Refused
+from clew.programs.faults import CannotStart, NotAble, Refused
 from clew.providers.claude import beside, holding
 from clew.providers.claude.apart import apart
-from clew.providers.claude.faults import NoSuchSession
+from clew.providers.claude.faults import MalformedId, NoSuchSession
 from clew.providers.claude.holding import Hold
 from clew.providers.claude.home import ID, Home
 from clew.providers.claude.store import find
@@ -43,7 +43,14 @@ async def look_up(home: Home, spec: OpenSpec) -> Way:
     return await apart(lambda: _way(home, spec), Way.give_up)
 
 
+def must_be_there(directory: Directory) -> None:
+    """The system's own error would not tell a missing directory from a missing program."""
+    if not Path(directory.path).is_dir():
+        raise CannotStart(f"The directory {directory.path} is not there.", "Make it, or name another.")
+
+
 def _way(home: Home, spec: OpenSpec) -> Way:
+    must_be_there(spec.directory)
     fresh = NativeId(spec.fresh_id or str(uuid.uuid4()))
     if re.fullmatch(ID, fresh) is None:
         raise Refused(f"{fresh[:80]!r} is no id for a session of Claude Code.", "Use a lower-case UUID.")
@@ -73,5 +80,5 @@ def readable(cursor: Cursor) -> NativeId:
     if cursor.version != CURSOR_VERSION:
         raise Refused(f"A cursor of version {cursor.version} cannot be read.", "Use a newer Clew, or begin afresh.")
     if re.fullmatch(ID, cursor.native_id) is None:
-        raise Refused(f"{cursor.native_id[:80]!r} is no id of a session of Claude Code.", "Begin afresh.")
+        raise MalformedId(f"{cursor.native_id[:80]!r} is no id of a session of Claude Code.", "Begin afresh.")
     return cursor.native_id

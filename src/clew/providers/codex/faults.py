@@ -1,6 +1,6 @@
 """What can go wrong with Codex beyond what can go wrong with any program."""
 
-from clew.programs.faults import Refused
+from clew.programs.faults import ProgramFault, Refused
 
 
 class SessionBusy(Refused):
@@ -11,9 +11,17 @@ class SessionMissing(Refused):
     code = "codex:missing"
 
 
+class MalformedId(Refused):
+    code = "codex:malformed-id"
+
+
 class SessionArchived(Refused):
     code = "codex:archived"
 
 
 class Diverged(Refused):
     code = "codex:diverged"
+
+
+class HomeFailed(ProgramFault):
+    code = "codex:home-failed"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from clew.kernel import Cursor, NativeId
 from clew.programs.faults import Refused
+from clew.providers.codex.faults import MalformedId
 
 CURSOR_VERSION = 1
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -22,7 +23,7 @@ def id_of(cursor: Cursor) -> NativeId:
     if cursor.version != CURSOR_VERSION:
         raise Refused(f"Codex cursors have version {CURSOR_VERSION}, not {cursor.version}.", "Start a new session.")
     if _ID.fullmatch(cursor.native_id) is None:
-        raise Refused(f"{cursor.native_id[:80]!r} is no session id of Codex.", "Start a new session.")
+        raise MalformedId(f"{cursor.native_id[:80]!r} is no session id of Codex.", "Start a new session.")
     return cursor.native_id
 
 

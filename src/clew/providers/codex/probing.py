@@ -20,7 +20,7 @@ NO_ROLLOUT = "codex:no-rollout"
 DAMAGED = "codex:damaged-rollout"
 """The file does not begin as a history must; the program lists such a thread, and never opens it."""
 
-MALFORMED = "codex:malformed-id"
+MALFORMED = "malformed-id"
 
 
 async def probe(server: AppServer, home: Home, id_: str, directory: Directory) -> Probe:
