@@ -68,7 +68,7 @@ class Parrot:
     async def sessions(self) -> Sequence[FoundSession]:
         _not_able("lists its sessions")
 
-    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:  # noqa: ARG002
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002
         _not_able("gives a session out")
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:  # noqa: ARG002

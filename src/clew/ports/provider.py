@@ -101,13 +101,18 @@ class FoundSession:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """A session as one file that another home can restore. `digest` is of its bytes; `turns` is the copy's own."""
+    """A session as one file that another home can restore. `digest` is of its bytes; `turns` is the copy's own.
+
+    One that is not `whole` holds only what was added since an earlier one, and is restored once it is joined with that
+    (`clew.programs.archive.join`).
+    """
 
     path: Path
     format: str
     native_id: NativeId
     digest: str
     turns: int | None = None
+    whole: bool = True
 
 
 class LiveSession(Protocol):
@@ -165,8 +170,12 @@ class Provider(Protocol):
         """Every session in this home, newest first."""
         ...
 
-    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:
-        """Copy a session into a file, whole. The session is not changed."""
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:
+        """Copy a session into a file. The session is not changed.
+
+        With `since`, an earlier archive of it, whole or not, what that has is left out. One that is damaged or of
+        another session is refused, with nothing written.
+        """
         ...
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:

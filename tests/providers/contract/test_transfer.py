@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +12,9 @@ import pytest
 from clew.kernel import Cursor, PermissionMode, ProbeKind
 from clew.ports.fault import Fault
 from clew.ports.provider import ArchiveFile
-from clew.programs.archive import file_digest
+from clew.programs.archive import file_digest, join
 from clew.programs.faults import BadArchive
-from tests.providers.contract.stage import Stage
+from tests.providers.contract.stage import Stage, core
 from tests.providers.contract.test_missing import unknown
 
 
@@ -21,8 +22,11 @@ def cannot(stage: Stage) -> bool:
     return not stage.provider.capabilities.archive
 
 
-async def archived(stage: Stage, cursor: Cursor, name: str = "session.zip") -> ArchiveFile:
-    return await stage.provider.archive(cursor, stage.directory(), stage.file(name, "archives"))
+async def archived(
+    stage: Stage, cursor: Cursor, name: str = "session.zip", since: ArchiveFile | None = None
+) -> ArchiveFile:
+    earlier = since.path if since is not None else None
+    return await stage.provider.archive(cursor, stage.directory(), stage.file(name, "archives"), earlier)
 
 
 async def not_able(stage: Stage) -> None:
@@ -233,3 +237,72 @@ async def test_two_archives_at_once_are_both_whole(stage: Stage) -> None:
     both = await asyncio.gather(archived(stage, cursor, "one.zip"), archived(stage, cursor, "two.zip"))
     for archive in both:
         assert archive.digest == file_digest(archive.path)
+
+
+_LONG = 40_000
+
+
+async def gone_on(stage: Stage, cursor: Cursor, prompt: str) -> None:
+    session = await stage.open(cursor)
+    await stage.turn(session, prompt)
+    await session.close()
+
+
+@core
+@pytest.mark.case("T01", "T03")
+async def test_what_was_added_is_archived_alone_and_joined(stage: Stage) -> None:
+    if cannot(stage):
+        await not_able(stage)
+        return
+    first = f"first {os.urandom(_LONG // 2).hex()}"
+    cursor, _ = await stage.begun(first)
+    base = await archived(stage, cursor, "base.zip")
+    await gone_on(stage, cursor, "SAY: second")
+    one = await archived(stage, cursor, "one.zip", since=base)
+    await gone_on(stage, cursor, "SAY: third")
+    two = await archived(stage, cursor, "two.zip", since=one)
+    whole = await archived(stage, cursor, "whole.zip")
+    assert [each.whole for each in (base, one, two, whole)] == [True, False, False, True]
+    assert {each.native_id for each in (base, one, two, whole)} == {cursor.native_id}
+    for tail in (one, two):
+        assert tail.digest == file_digest(tail.path)
+        assert tail.path.stat().st_size < min(_LONG, base.path.stat().st_size) / 5
+    between, joined = (stage.file(name, "archives") for name in ("between.zip", "joined.zip"))
+    join(base.path, one.path, between)
+    join(between, two.path, joined)
+    place = stage.directory("there")
+    moved = await stage.other.restore(joined, place)
+    session = await stage.open(moved, provider=stage.other, directory=place)
+    seen = (await stage.turn(session, "fourth")).seen
+    assert (seen.users, seen.first[:40], seen.last) == (4, first[:40], "fourth")
+
+
+@pytest.mark.case("T02")
+async def test_what_was_added_is_nothing_alone_or_to_another(stage: Stage) -> None:
+    if cannot(stage):
+        await not_able(stage)
+        return
+    cursor, _ = await stage.begun("first")
+    base = await archived(stage, cursor, "base.zip")
+    await gone_on(stage, cursor, "second")
+    tail = await archived(stage, cursor, "tail.zip", since=base)
+    later = await archived(stage, cursor, "later.zip")
+    other, _ = await stage.begun("of another")
+    foreign = await archived(stage, other, "foreign.zip")
+    before = await there(stage)
+    with pytest.raises(BadArchive):
+        await stage.other.restore(tail.path, stage.directory("there"))
+    joined, refused = (stage.file(name, "archives") for name in ("joined.zip", "refused.zip"))
+    for wrong in (foreign, later, tail):
+        with pytest.raises(BadArchive):
+            join(wrong.path, tail.path, joined)
+    assert await there(stage) == before
+    cut = stage.file("cut.zip", "archives")
+    cut.write_bytes(base.path.read_bytes()[:-40])
+    for wrong_since in (foreign.path, cut, stage.file("nowhere.zip", "archives")):
+        with pytest.raises(Fault):
+            await stage.provider.archive(cursor, stage.directory(), refused, wrong_since)
+    nowhere = stage.file("no", "archives") / "such" / "session.zip"
+    with pytest.raises(Fault):
+        await stage.provider.archive(cursor, stage.directory(), nowhere)
+    assert not any(path.exists() for path in (joined, refused, nowhere.parent))

@@ -33,12 +33,18 @@ def history(lab: Lab) -> list[Any]:
 def changed(archive: Path, change: Callable[[Document], None]) -> Path:
     """The archive with its session changed, and whole by its own list."""
     contents, files = unpack(archive, archiving.PROVIDER, frozenset({archiving.FORMAT}))
-    document = json.loads(files["session.json"])
+    own = f"{contents.native_id}/"
+    names = [name for name in files if name.startswith(own)]
+    info, *messages = (json.loads(files.pop(name)) for name in names)
+    document = {"info": info, "messages": messages}
     change(document)
-    files["session.json"] = json.dumps(document).encode()
+    named = {f"{own}session.json": document["info"]}
+    for number, message in enumerate(document["messages"]):
+        name = f"{own}messages/{message['info']['id']}.json"
+        named[name if name not in named else f"{own}messages/{number}.json"] = message
+    files = {**{name: json.dumps(each).encode() for name, each in named.items()}, **files}
     into = archive.with_name(f"changed-{archive.name}")
-    facts = {**contents.facts, "messages": [each["info"]["id"] for each in document["messages"]]}
-    pack(into, contents.provider, contents.format, document["info"]["id"], files, facts)
+    pack(into, contents.provider, contents.format, contents.native_id, files, contents.facts)
     return into
 
 
@@ -131,12 +137,16 @@ def _twice(document: Document) -> None:
     document["messages"].append(document["messages"][0])
 
 
+def _of_a_parent(document: Document) -> None:
+    document["info"]["id"] = "ses_another"
+
+
 def _no_messages(document: Document) -> None:
     document["messages"] = [{"info": {"id": 7}}]
 
 
 @pytest.mark.case("T02")
-@pytest.mark.parametrize("spoil", [_no_role, _bad_part, _of_another, _twice, _no_messages])
+@pytest.mark.parametrize("spoil", [_no_role, _bad_part, _of_another, _twice, _of_a_parent, _no_messages])
 def test_an_archive_that_opencode_would_half_import_changes_nothing(
     lab: Lab, spoil: Callable[[Document], None]
 ) -> None:
@@ -156,7 +166,7 @@ def test_what_the_archive_says_it_may_do_takes_no_effect(lab: Lab) -> None:
     async def scene() -> None:
         cursor = await lab.begun("first", mode=FULL)
         plain = await archived(lab, cursor, "granted.zip")
-        assert b'"permission"' not in zipfile.ZipFile(plain).read("session.json")
+        assert b'"permission"' not in zipfile.ZipFile(plain).read(f"{cursor.native_id}/session.json")
 
         def grant(document: Document) -> None:
             document["info"]["permission"] = [{"permission": "*", "pattern": "*", "action": "allow"}]
@@ -227,8 +237,28 @@ def test_an_archive_lists_what_is_alive_in_it(lab: Lab) -> None:
     async def scene() -> None:
         cursor = await lab.begun("first", "second")
         archive = await archived(lab, cursor, "listed.zip")
-        facts = contents_of(archive).facts
-        assert facts["messages"] == [each["info"]["id"] for each in await lab.messages(cursor)]
-        assert facts["version"] == "1.18.33"
+        contents = contents_of(archive)
+        listed = [Path(item.name).stem for item in contents.items if "/messages/" in item.name]
+        assert listed == [each["info"]["id"] for each in await lab.messages(cursor)]
+        assert contents.facts["version"] == "1.18.33"
+
+    lab.play(scene())
+
+
+@pytest.mark.case("T05")
+def test_what_was_added_holds_the_messages_that_changed_and_no_other(lab: Lab) -> None:
+    async def scene() -> None:
+        cursor = await lab.begun("first", "RUN: seq 1 3000", subagent("general", "SAY: hi"))
+        base = await archived(lab, cursor, "added-base.zip")
+        known = {each["info"]["id"] for each in await lab.messages(cursor)}
+        await lab.goes_on(cursor, "third")
+        tail = path(lab.directory("archives"), "added.zip")
+        assert not (await lab.at().archive(cursor, lab.directory(), tail, base)).whole
+        with zipfile.ZipFile(tail) as kept:
+            held = [Path(name).stem for name in kept.namelist() if "/messages/" in name]
+        new = {each["info"]["id"] for each in await lab.messages(cursor)} - known
+        assert new <= set(held)
+        # Of the prompt before it OpenCode writes down what changed because of it.
+        assert len(set(held) & known) <= 1
 
     lab.play(scene())

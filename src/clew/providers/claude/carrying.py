@@ -7,14 +7,14 @@ from pathlib import Path
 from clew.kernel import Cursor, Directory, NativeId
 from clew.ports.provider import ArchiveFile
 from clew.programs.archive import pack, unpack
-from clew.programs.faults import BadArchive, CannotStart, Refused
+from clew.programs.faults import BadArchive, Refused
 from clew.providers.claude import beside, holding
 from clew.providers.claude.faults import Busy, NoSuchSession
 from clew.providers.claude.holding import Hold
 from clew.providers.claude.home import ID, Home, real
 from clew.providers.claude.store import find
 from clew.providers.claude.transcript import binding, damage, lines_of, prompt_in, summary_in, summary_of
-from clew.providers.claude.way import CURSOR_VERSION
+from clew.providers.claude.way import CURSOR_VERSION, must_be_there
 
 PROVIDER = "claude"
 FORMAT = "claude-jsonl-1"
@@ -23,7 +23,9 @@ _PATIENCE = 30.0
 """Seconds that one restore waits for another."""
 
 
-def archive(home: Home, native_id: NativeId, directory: Directory, into: Path) -> ArchiveFile:
+def archive(
+    home: Home, native_id: NativeId, directory: Directory, into: Path, since: Path | None = None
+) -> ArchiveFile:
     """Its lines up to the last whole one. What lies beside is read first: a line may name it, and never the reverse."""
     stored = find(home, native_id, directory)
     if stored is None:
@@ -34,14 +36,13 @@ def archive(home: Home, native_id: NativeId, directory: Directory, into: Path) -
     if (why := damage(data, native_id)) is not None:
         raise BadArchive(f"The transcript of {native_id} is damaged: {why}.", "Go on with it here, or begin afresh.")
     turns = _turns(data)
-    digest = pack(into, PROVIDER, FORMAT, native_id, {f"{native_id}.jsonl": data, **files}, {"turns": turns})
-    return ArchiveFile(into, FORMAT, native_id, digest, turns)
+    packed = pack(into, PROVIDER, FORMAT, native_id, {f"{native_id}.jsonl": data, **files}, {"turns": turns}, since)
+    return ArchiveFile(into, FORMAT, native_id, packed.digest, turns, packed.whole)
 
 
 def restore(home: Home, archive_: Path, directory: Directory) -> Cursor:
     """All is checked before anything is written, and the transcript comes last: until then there is no session."""
-    if not Path(directory.path).is_dir():
-        raise CannotStart(f"The directory {directory.path} is not there.", "Make it, or name another.")
+    must_be_there(directory)
     contents, files = unpack(archive_, PROVIDER, frozenset({FORMAT}))
     native_id = contents.native_id
     data = _checked(archive_, native_id, files)

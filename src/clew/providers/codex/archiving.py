@@ -20,7 +20,7 @@ FORMAT = "codex-rollout-1"
 _PROVIDER = "codex"
 
 
-def archive(root: Path, thread: str, into: Path) -> ArchiveFile:
+def archive(root: Path, thread: str, into: Path, since: Path | None = None) -> ArchiveFile:
     """The session is only read; a line that is being written at the moment is left out."""
     index = Index(root)
     current = index.current(thread)
@@ -33,8 +33,8 @@ def archive(root: Path, thread: str, into: Path) -> ArchiveFile:
         raise BadArchive(f"Session {thread} is not whole: {fault}.", "Keep the archive there was before.") from fault
     files = {part.rollout.name: part.data for part in parts}
     turns = turns_of(parts)
-    digest = pack(into, _PROVIDER, FORMAT, thread, files, {"turns": turns, "version": heads[-1].version})
-    return ArchiveFile(into, FORMAT, NativeId(thread), digest, turns)
+    packed = pack(into, _PROVIDER, FORMAT, thread, files, {"turns": turns, "version": heads[-1].version}, since)
+    return ArchiveFile(into, FORMAT, NativeId(thread), packed.digest, turns, packed.whole)
 
 
 @dataclass(frozen=True, slots=True)

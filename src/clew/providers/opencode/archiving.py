@@ -1,6 +1,6 @@
 """Archives: a session with those of its subagents as OpenCode tells them, without what it was allowed to do.
 
-Rows of a session change in place, so an archive always holds all of it.
+Rows of a session change in place, so each message is a file of its own: what is added later holds those that changed.
 """
 
 import asyncio
@@ -9,23 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from clew.kernel import NativeId
 from clew.ports.provider import ArchiveFile
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, Refused
+from clew.programs.lines import parsed, written
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.faults import SessionBusy
 from clew.providers.opencode.history import turns_in
 from clew.providers.opencode.home import cursor_of, id_of
 from clew.providers.opencode.http import Json
 
-FORMAT = "opencode-1"
+FORMAT = "opencode-2"
 PROVIDER = "opencode"
-_MAIN = "session.json"
-_CHILDREN = "subagents"
+_INFO = "session.json"
 _TODO = "todo.json"
+_MESSAGES = "messages"
 
 # What a session may do is this home's to say; the rest points to places that only this home has.
 _LEFT_OUT = frozenset({"permission", "share", "workspaceID"})
@@ -39,22 +38,17 @@ class Copy:
     documents: tuple[Json, ...]
 
 
-async def archive(api: Api, id_: str, into: Path, seconds: float) -> ArchiveFile:
+async def archive(api: Api, id_: str, into: Path, since: Path | None, seconds: float) -> ArchiveFile:
     session = await _at_rest(api, id_)
-    main = await _document(api, session, seconds)
-    files = {_MAIN: orjson.dumps(main)}
-    for child in await _descendants(api, id_):
-        files[f"{_CHILDREN}/{child['id']}.json"] = orjson.dumps(await _document(api, child, seconds))
+    documents = [await _document(api, each, seconds) for each in (session, *await _descendants(api, id_))]
+    files = {name: data for document in documents for name, data in _files(document)}
     # There is no way to put it back; the tools that wrote it are in the history.
-    files[_TODO] = orjson.dumps(await api.todo(id_))
+    files[_TODO] = written(await api.todo(id_))
     if (await _at_rest(api, id_))["time"]["updated"] != session["time"]["updated"]:
         raise _in_a_turn(id_)
-    facts = {
-        "version": str(session.get("version", "")),
-        "messages": [each["info"]["id"] for each in main["messages"]],
-    }
-    digest = await asyncio.to_thread(pack, into, PROVIDER, FORMAT, id_, files, facts)
-    return ArchiveFile(into, FORMAT, NativeId(id_), digest, turns_in(main["messages"]))
+    facts = {"version": str(session.get("version", ""))}
+    packed = await asyncio.to_thread(pack, into, PROVIDER, FORMAT, id_, files, facts, since)
+    return ArchiveFile(into, FORMAT, NativeId(id_), packed.digest, turns_in(documents[0]["messages"]), packed.whole)
 
 
 async def _at_rest(api: Api, id_: str) -> Json:
@@ -69,8 +63,11 @@ def _in_a_turn(id_: str) -> SessionBusy:
 
 
 async def _document(api: Api, session: Json, seconds: float) -> dict[str, Any]:
-    info = {name: value for name, value in session.items() if name not in _LEFT_OUT}
-    return {"info": info, "messages": await api.messages(str(session["id"]), seconds)}
+    return {"info": _carried(session), "messages": await api.messages(str(session["id"]), seconds)}
+
+
+def _carried(info: Json) -> dict[str, Any]:
+    return {name: value for name, value in info.items() if name not in _LEFT_OUT}
 
 
 async def _descendants(api: Api, id_: str) -> list[Json]:
@@ -80,40 +77,54 @@ async def _descendants(api: Api, id_: str) -> list[Json]:
     return found
 
 
+def _files(document: Json) -> Iterator[tuple[str, bytes]]:
+    """A session is a directory: what is said of it, and its messages in their order."""
+    own = document["info"]["id"]
+    yield f"{own}/{_INFO}", written(document["info"])
+    for message in document["messages"]:
+        yield f"{own}/{_MESSAGES}/{message['info']['id']}.json", written(message)
+
+
 def read(path: Path) -> Copy:
     """What an archive holds, if all of it belongs together."""
     contents, files = unpack(path, PROVIDER, frozenset({FORMAT}))
-    main = _parsed(path, files, _MAIN)
-    beneath = [_parsed(path, files, name) for name in sorted(files) if name.startswith(f"{_CHILDREN}/")]
-    if _own_id(path, main) != contents.native_id:
+    files.pop(_TODO, None)
+    sessions: dict[str, list[str]] = {}
+    for name in files:
+        sessions.setdefault(name.partition("/")[0], []).append(name)
+    if contents.native_id not in sessions:
         raise _spoiled(path, "it holds another session than it says")
-    listed = [each["info"]["id"] for each in main["messages"]]
-    if listed != contents.facts.get("messages"):
-        raise _spoiled(path, "its messages are not those that it lists")
+    main = _parsed(path, files, contents.native_id, sessions.pop(contents.native_id))
+    beneath = [_parsed(path, files, id_, names) for id_, names in sessions.items()]
     known = {contents.native_id}
     documents = [main]
-    # A parent comes before its children, whatever their files are called.
+    # A parent comes before its children, in whatever order they are listed.
     while beneath:
         ready = [each for each in beneath if each["info"].get("parentID") in known]
         if not ready:
             raise _spoiled(path, "it holds a session that belongs to none of its others")
         documents += ready
-        known |= {_own_id(path, each) for each in ready}
+        known |= {each["info"]["id"] for each in ready}
         beneath = [each for each in beneath if each not in ready]
     return Copy(contents.native_id, tuple(documents))
 
 
-def _parsed(path: Path, files: Mapping[str, bytes], name: str) -> Json:
+def _parsed(path: Path, files: Mapping[str, bytes], id_: str, names: Sequence[str]) -> Json:
+    """The session of that id, out of the files in its directory."""
     try:
-        document = orjson.loads(files[name])
-        messages = document["messages"]
         # Once more: what it may do is not taken from any archive, whoever made it.
-        info = {name: value for name, value in document["info"].items() if name not in _LEFT_OUT}
-        for problem in _strangers(str(info["id"]), messages):
-            raise _spoiled(path, f"{name}: {problem}")
-        return {"info": info, "messages": messages}
-    except (KeyError, TypeError, AttributeError, orjson.JSONDecodeError) as fault:
-        raise _spoiled(path, f"{name} is no session ({fault!r})") from fault
+        info = _carried(parsed(files[f"{id_}/{_INFO}"]))
+        messages = [parsed(files[name]) for name in names if name != f"{id_}/{_INFO}"]
+        document = {"info": info, "messages": messages}
+        strange = next(_strangers(id_, messages), None)
+        if strange is None and (info["id"] != id_ or [name for name, _ in _files(document)] != list(names)):
+            strange = "its files are not called by what is in them"
+    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise _spoiled(path, f"{id_} is no session ({fault!r})") from fault
+    if strange is not None:
+        raise _spoiled(path, f"{id_}: {strange}")
+    _must_be_id(path, id_)
+    return document
 
 
 def _strangers(id_: str, messages: Sequence[Json]) -> Iterator[str]:
@@ -130,9 +141,9 @@ def _strangers(id_: str, messages: Sequence[Json]) -> Iterator[str]:
             seen.add(part["id"])
 
 
-def _own_id(path: Path, document: Json) -> str:
+def _must_be_id(path: Path, id_: str) -> None:
     try:
-        return id_of(cursor_of(str(document["info"]["id"])))
+        id_of(cursor_of(id_))
     except Refused as fault:
         raise _spoiled(path, "a session in it has no proper id") from fault
 

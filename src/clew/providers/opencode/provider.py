@@ -149,11 +149,11 @@ class OpenCodeProvider:
             for each in found
         ]
 
-    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:  # noqa: ARG002 - one store
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
         id_ = id_of(cursor)
         launch = self._launch()
         api = Api(await self._shared.running())
-        return await archiving.archive(api, id_, into, launch.deadlines.start)
+        return await archiving.archive(api, id_, into, since, launch.deadlines.start)
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
         copy = await asyncio.to_thread(archiving.read, archive)
