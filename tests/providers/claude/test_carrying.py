@@ -97,9 +97,7 @@ def test_a_session_goes_to_another_home_and_comes_back(
             await session.close()
             before = await cmp(provider, model, OpenSpec(far, ASK, cursor, fork=True), place, other)
             # Only what was added, joined with what there was.
-            await provider.archive(cursor, far, tmp_path / "whole.zip")
-            contents, files = unpack(tmp_path / "whole.zip", "claude", FORMATS)
-            pack(more, "claude", contents.format, cursor.native_id, files, contents.facts, since=contents_of(out))
+            assert not (await provider.archive(cursor, far, more, since=out)).whole
             join(out, more, back)
             assert more.stat().st_size < back.stat().st_size
             return before

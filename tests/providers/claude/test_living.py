@@ -3,14 +3,14 @@
 import asyncio
 import json
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from clew.kernel import Answer, ProbeKind
-from clew.ports.events import Ending, PlanChanged, QuestionAsked, Text, ToolStarted
-from clew.ports.provider import OpenSpec
+from clew.ports.events import ApprovalAsked, Ending, PlanChanged, QuestionAsked, Text, ToolFinished, ToolStarted
+from clew.ports.provider import OpenSpec, Settings
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart
 from clew.programs.program import start
@@ -109,6 +109,29 @@ def test_side_threads_lists_and_questions_are_told_as_what_they_are(place: Place
     run(scene())
 
 
+def test_a_secret_is_in_no_event_however_it_comes(place: Place) -> None:
+    secret = "loopback-0c1d-must-not-be-seen"
+
+    def with_secret(settings: Settings) -> Settings:
+        return replace(settings, environment={**settings.environment, "ITS_TOKEN": secret})
+
+    async def scene() -> None:
+        async with place.provider(with_secret) as provider:
+            session = await provider.open(OpenSpec(place.work(), ASK))
+            said = await turn(session, f"THINK: of {secret}\nSAY: it is {secret}, no less")
+            parts = [event.text for event in said.of(Text) if not event.final]
+            assert len(parts) > 1, "it came in one part, and nothing was cut"
+            assert "".join(parts) == said.reply == "it is [hidden], no less"
+            ran = await turn(session, f"RUN: echo $ITS_TOKEN {secret} > file; cat file", Answer.APPROVE)
+            assert ran.of(ApprovalAsked)
+            assert "[hidden] [hidden]" in ran.of(ToolFinished)[-1].output
+            told = [*said.events, *ran.events]
+            assert secret not in json.dumps([asdict(event) for event in told])
+            assert secret not in repr(told)
+
+    run(scene())
+
+
 @pytest.mark.case("D10", "C17")
 def test_a_prompt_is_held_back_when_the_agent_has_gone_elsewhere(place: Place, model: Model) -> None:
     work = place.work()
@@ -128,7 +151,10 @@ def test_a_prompt_is_held_back_when_the_agent_has_gone_elsewhere(place: Place, m
             assert "aside" in turned.failed.words
             assert len(model.work) == count, "the prompt reached the model"
             assert session.cursor is not None
-            assert "belongs into" not in place.transcript(session.cursor).read_text()
+            await session.close()
+            # Its queue is noted down; in what the model gets there is nothing of it.
+            lines = map(json.loads, place.transcript(session.cursor).read_text().splitlines())
+            assert "belongs into" not in json.dumps([line["message"] for line in lines if "message" in line])
 
     run(scene())
 

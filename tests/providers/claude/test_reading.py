@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ import pytest
 
 from clew.kernel import Cursor, Directory, NativeId, PermissionMode, ProbeKind
 from clew.ports.provider import OpenSpec, Settings
-from clew.programs.faults import CannotStart
+from clew.programs.archive import pack
+from clew.programs.faults import BadArchive, CannotStart, ProgramFault, Refused
 from clew.programs.marking import Owner
-from clew.providers.claude import make
+from clew.providers.claude import carrying, make
 from clew.providers.claude.apart import apart
 from clew.providers.claude.faults import HomeFailed
 from clew.providers.claude.home import Home, account_of, account_said, project_name
@@ -145,8 +147,50 @@ def test_what_the_system_refuses_is_told_as_a_fault(tmp_path: Path) -> None:
     written(tmp_path, said("first", "1"))
     provider = make(Settings(home={"CLAUDE_CONFIG_DIR": str(tmp_path)}))
     nowhere = tmp_path / "nowhere" / "out.zip"
-    with pytest.raises(HomeFailed, match=r"out\.zip"):
+    with pytest.raises(ProgramFault, match=r"nowhere") as caught:
         asyncio.run(provider.archive(Cursor(1, NativeId(ID)), Directory("/w/a"), nowhere))
+    assert caught.value.remedy
+    assert [path.name for path in tmp_path.iterdir()] == ["projects"]
+    (tmp_path / "projects").rename(tmp_path / "elsewhere")
+    (tmp_path / "projects").write_text("in the way")
+    with pytest.raises(HomeFailed, match="projects"):
+        asyncio.run(provider.archive(Cursor(1, NativeId(ID)), Directory("/w/a"), tmp_path / "out.zip"))
+
+
+@pytest.mark.case("T02")
+@pytest.mark.parametrize("wrong", [{"format": [carrying.FORMAT]}, {"native_id": 7}, {"native_id": None}])
+def test_an_archive_with_a_list_of_strange_shape_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    archive, home = tmp_path / "out.zip", tmp_path / "home"
+    transcript = json.dumps(said("first", "1")).encode() + b"\n"
+    pack(archive, "claude", carrying.FORMAT, ID, {f"{ID}.jsonl": transcript}, {})
+    with zipfile.ZipFile(archive) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    listed = "clew-archive.json"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name, data in files.items():
+            packed.writestr(name, json.dumps({**json.loads(data), **wrong}) if name == listed else data)
+    with pytest.raises(BadArchive):
+        asyncio.run(make(Settings(home={"CLAUDE_CONFIG_DIR": str(home)})).restore(archive, Directory(str(tmp_path))))
+    assert not home.exists()
+
+
+def test_a_directory_that_is_not_there_is_what_is_said_to_be_missing(tmp_path: Path) -> None:
+    settings = Settings(program=(sys.executable,), home={"CLAUDE_CONFIG_DIR": str(tmp_path / "home")})
+    (tmp_path / "file").write_text("in the way")
+    gone = tmp_path / "gone"
+    written(tmp_path / "home", said("first", "1", cwd=str(gone)), project=project_name(str(gone)))
+    cursor = Cursor(1, NativeId(ID))
+    for spec in (
+        OpenSpec(Directory(str(gone)), PermissionMode.ASK),
+        OpenSpec(Directory(str(gone)), PermissionMode.ASK, cursor),
+        OpenSpec(Directory(str(gone)), PermissionMode.ASK, cursor, fork=True),
+        OpenSpec(Directory(str(tmp_path / "file")), PermissionMode.ASK),
+    ):
+        with pytest.raises(CannotStart) as caught:
+            asyncio.run(make(settings).open(spec))
+        assert spec.directory.path in caught.value.words
+        assert "is not there" in caught.value.words
+        assert sys.executable not in str(caught.value)
 
 
 @pytest.mark.case("P06")
@@ -195,10 +239,27 @@ def test_a_probe_goes_by_the_transcript(tmp_path: Path) -> None:
     assert probe(tmp_path).kind is ProbeKind.FOUND_HERE
     elsewhere = probe(tmp_path, "/w/b")
     assert (elsewhere.kind, elsewhere.directory) == (ProbeKind.FOUND_ELSEWHERE, Directory("/w/a"))
-    assert probe(tmp_path, native_id="../../etc/passwd").kind is ProbeKind.UNREACHABLE
     for nothing in (b"", b"\0\0\n", json.dumps(said("aside", "1", isSidechain=True)).encode() + b"\n"):
         path.write_bytes(nothing)
         assert probe(tmp_path).signal == "transcript-empty"
+
+
+@pytest.mark.case("C12", "S04")
+@pytest.mark.parametrize("id_", ["not-a-uuid", "../../etc/passwd", ID.upper(), f"{ID}\n", ""])
+def test_a_malformed_id_is_rejected_and_not_looked_for(tmp_path: Path, id_: str) -> None:
+    provider = make(Settings(program=("/nowhere/claude",), home={"CLAUDE_CONFIG_DIR": str(tmp_path)}))
+    cursor, directory = Cursor(1, NativeId(id_)), Directory(str(tmp_path))
+    found = asyncio.run(provider.probe(cursor, directory))
+    assert (found.kind, found.signal) == (ProbeKind.REJECTED, "malformed-id")
+    assert found.signal in provider.capabilities.rejection_signals
+    assert "is no id" in found.detail
+    with pytest.raises(Refused, match="is no id"):
+        asyncio.run(provider.open(OpenSpec(directory, PermissionMode.ASK, cursor)))
+    with pytest.raises(Refused, match="is no id"):
+        asyncio.run(provider.archive(cursor, directory, tmp_path / "out.zip"))
+    # A cursor that a later Clew wrote is not known to be bad.
+    later = asyncio.run(provider.probe(Cursor(2, NativeId(ID)), directory))
+    assert later.kind is ProbeKind.UNREACHABLE
 
 
 @pytest.mark.case("C16", "D10")

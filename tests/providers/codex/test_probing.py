@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from clew.kernel import Cursor, NativeId, ProbeKind
+from clew.programs.faults import Refused
 from clew.providers.codex.faults import SessionArchived, SessionBusy, SessionMissing
 from clew.providers.codex.probing import DAMAGED, MALFORMED, NO_ROLLOUT
 from tests.providers.codex.kit import Lab
@@ -36,8 +37,16 @@ def test_a_session_is_missing_when_no_file_holds_it(lab: Lab) -> None:
 @pytest.mark.parametrize("id_", ["not-a-uuid", "../../../etc/passwd", UNKNOWN.native_id.upper(), ""])
 def test_a_malformed_id_is_rejected_and_starts_nothing(lab: Lab, id_: str) -> None:
     async def scene() -> None:
-        probe = await lab.provider().probe(Cursor(1, NativeId(id_)), lab.directory())
+        provider, cursor = lab.provider(), Cursor(1, NativeId(id_))
+        probe = await provider.probe(cursor, lab.directory())
         assert (probe.kind, probe.signal) == (ProbeKind.REJECTED, MALFORMED)
+        assert MALFORMED == "malformed-id"
+        assert MALFORMED in provider.capabilities.rejection_signals
+        with pytest.raises(Refused, match="no session id"):
+            await lab.open(provider, cursor)
+        # A cursor that a later Clew wrote is not known to be bad.
+        later = await provider.probe(Cursor(2, UNKNOWN.native_id), lab.directory())
+        assert later.kind is ProbeKind.UNREACHABLE
         assert not (lab.root() / "state_5.sqlite").exists()
 
     lab.play(scene())

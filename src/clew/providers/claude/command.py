@@ -28,6 +28,8 @@ _DEFAULTS = {
     "CLAUDE_CODE_MAX_RETRIES": "3",
     # Its timers live in a process that is ended between turns; waking is ours.
     "CLAUDE_CODE_DISABLE_CRON": "1",
+    # What it has told is in its transcript then; it would write up to a tenth of a second later.
+    "CLAUDE_CODE_EAGER_FLUSH": "1",
 }
 
 

@@ -44,7 +44,7 @@ async def land(
         # Not on the command line, which is short and which everybody can read.
         greeting["appendSystemPrompt"] = spec.instructions
     hello = await wire.request("initialize", deadlines.start, **greeting)
-    applied = await modes.apply(wire, mode, deadlines.answer)
+    applied = await modes.apply(wire, mode, deadlines.answer, new=True)
     known = await wire.request("get_settings", deadlines.answer)
     note = await _note(home.root / "sessions" / f"{hello.get('pid')}.json", deadlines.answer)
     place = str(note["cwd"])

@@ -54,22 +54,32 @@ def before_a_tool(word: object, mode: PermissionMode) -> Mapping[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}
 
 
-async def apply(wire: Wire, mode: PermissionMode, seconds: float) -> PermissionMode:
+async def apply(wire: Wire, mode: PermissionMode, seconds: float, new: bool = False) -> PermissionMode:
     """Put a mode into force, and raise when the program does not confirm it; what it confirms is returned.
 
-    The user's or the company's settings may rule full out, whatever the program was started with.
+    The user's or the company's settings may rule full out, whatever the program was started with. In a `new` program
+    nothing is suspended yet that would have to be given back.
     """
     try:
-        await _apply(wire, mode, seconds)
+        await _apply(wire, mode, seconds, new)
     except Refused:
         if mode is not PermissionMode.FULL:
             raise
         mode = PermissionMode.EDIT
-        await _apply(wire, mode, seconds)
+        await _apply(wire, mode, seconds, new)
     return mode
 
 
-async def _apply(wire: Wire, mode: PermissionMode, seconds: float) -> None:
+async def _apply(wire: Wire, mode: PermissionMode, seconds: float, new: bool) -> None:
+    if mode is PermissionMode.READ or not new:
+        await _suspend(wire, mode, seconds)
+    answer = await wire.request("set_permission_mode", seconds, mode=WORDS[mode])
+    if meant(answer.get("mode")) is not mode:
+        raise _not_applied(mode, f"it says {answer.get('mode')!r}")
+
+
+async def _suspend(wire: Wire, mode: PermissionMode, seconds: float) -> None:
+    """What would be done unasked in read; in other modes, nothing any more."""
     reads = mode is PermissionMode.READ
     held = _held_back(await _allowed(wire, seconds)) if reads else []
     # What it may do in a sandbox of its own it does unasked unless told otherwise; null leaves that to the user.
@@ -80,9 +90,6 @@ async def _apply(wire: Wire, mode: PermissionMode, seconds: float) -> None:
         raise _not_applied(mode, f"it keeps the grants {', '.join(sorted(missing))}")
     if reads and _runs_unasked(known):
         raise _not_applied(mode, "it runs commands unasked in its sandbox")
-    answer = await wire.request("set_permission_mode", seconds, mode=WORDS[mode])
-    if meant(answer.get("mode")) is not mode:
-        raise _not_applied(mode, f"it says {answer.get('mode')!r}")
 
 
 async def _allowed(wire: Wire, seconds: float) -> Sequence[str]:

@@ -12,6 +12,7 @@ from clew.programs.program import start
 from clew.providers.claude import carrying, holding, modes, store
 from clew.providers.claude.apart import apart
 from clew.providers.claude.command import environment_of, program_of
+from clew.providers.claude.faults import MalformedId
 from clew.providers.claude.home import ID, Home, account_of
 from clew.providers.claude.live import Live
 from clew.providers.claude.opening import open_session
@@ -19,6 +20,7 @@ from clew.providers.claude.way import CURSOR_VERSION, readable
 
 ABSENT = "transcript-absent"
 EMPTY = "transcript-empty"
+MALFORMED = "malformed-id"
 
 # The names it takes for its models; beside them it takes any full name.
 _MODELS = ("default", "opus", "sonnet", "haiku")
@@ -47,6 +49,7 @@ class Claude:
             archive_formats=frozenset({carrying.FORMAT}),
             id_shape=ID,
             missing_signals=frozenset({ABSENT, EMPTY}),
+            rejection_signals=frozenset({MALFORMED}),
             reports=frozenset(LandingField) - {LandingField.ACCOUNT},
         )
 
@@ -71,6 +74,8 @@ class Claude:
         try:
             readable(cursor)
             return await apart(lambda: self._probe(cursor, directory))
+        except MalformedId as fault:
+            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
         except ProgramFault as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=fault.words)
 
@@ -114,9 +119,9 @@ class Claude:
     async def sessions(self) -> Sequence[FoundSession]:
         return await apart(lambda: store.sessions(self._home, CURSOR_VERSION))
 
-    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:
         native_id = readable(cursor)
-        return await apart(lambda: carrying.archive(self._home, native_id, directory, into))
+        return await apart(lambda: carrying.archive(self._home, native_id, directory, into, since))
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
         return await apart(lambda: carrying.restore(self._home, archive, directory))

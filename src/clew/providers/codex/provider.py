@@ -13,6 +13,8 @@ from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
 from clew.programs.ledger import Ledger
 from clew.programs.rpc import CallRefused
 from clew.providers.codex import archiving, discovering, locating, placing, probing
+from clew.providers.codex.apart import apart, make_ready
+from clew.providers.codex.faults import MalformedId
 from clew.providers.codex.home import Home
 from clew.providers.codex.names import CURSOR_VERSION, ID_SHAPE, cursor_of, id_of
 from clew.providers.codex.opening import bind, opened
@@ -80,8 +82,10 @@ class CodexProvider:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
             id_ = id_of(cursor)
-        except Refused as fault:
+        except MalformedId as fault:
             return Probe(ProbeKind.REJECTED, signal=probing.MALFORMED, detail=fault.words)
+        except Refused as fault:
+            return Probe(ProbeKind.UNREACHABLE, detail=fault.words)
         if not self._home.root.is_dir():
             return Probe(ProbeKind.UNREACHABLE, detail=f"The home {self._home.root} is not there.")
         try:
@@ -95,7 +99,7 @@ class CodexProvider:
             id_of(spec.cursor)
         if spec.fresh_id is not None:
             raise NotAble("Codex names its sessions itself.", "Open it without an id; it says which it took.")
-        self._home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await apart(lambda: make_ready(self._home.root))
         server = await self._started(Path(spec.directory.path), {**self._environment, **spec.environment})
         try:
             session = CodexSession(server, await opened(server, spec, self._home), self._home, self._sessions.discard)
@@ -110,16 +114,18 @@ class CodexProvider:
         return session
 
     async def sessions(self) -> Sequence[FoundSession]:
-        return await asyncio.to_thread(lambda: Index(self._home.root).sessions())
+        return await apart(lambda: Index(self._home.root).sessions())
 
-    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:  # noqa: ARG002 - one store
-        return await asyncio.to_thread(archiving.archive, self._home.root, id_of(cursor), into)
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
+        thread = id_of(cursor)
+        return await apart(lambda: archiving.archive(self._home.root, thread, into, since))
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
-        copy = await asyncio.to_thread(archiving.read, archive)
+        copy = await apart(lambda: archiving.read(archive))
         place = Path(directory.real or directory.path)
         _must_be_there(place)
-        placed = await asyncio.to_thread(placing.place, self._home.root, copy)
+        await apart(lambda: make_ready(self._home.root))
+        placed = await apart(lambda: placing.place(self._home.root, copy), placing.Placed.take_back)
         try:
             server = await self._started(place, self._environment)
             try:
