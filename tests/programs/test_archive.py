@@ -104,7 +104,6 @@ def test_a_file_that_did_not_only_grow_is_held_whole(tmp_path: Path) -> None:
         assert unpack(tmp_path / "whole.zip", "agent", FORMATS)[1] == kept
 
 
-@pytest.mark.case("T02")
 def test_a_tail_of_something_else_is_not_joined(tmp_path: Path) -> None:
     base = packed(tmp_path / "base.zip")
     tail = packed(tmp_path / "tail.zip", {"session.jsonl": FILES["session.jsonl"] + b"x"}, since=base)
@@ -121,7 +120,6 @@ def test_a_tail_of_something_else_is_not_joined(tmp_path: Path) -> None:
     assert not (tmp_path / "whole.zip").exists()
 
 
-@pytest.mark.case("T02")
 def test_since_what_is_foreign_or_damaged_nothing_is_written(tmp_path: Path) -> None:
     base, tail = packed(tmp_path / "base.zip", {**FILES, "noise": os.urandom(5000)}), tmp_path / "tail.zip"
     for provider, format_, id_ in (

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from clew.programs import marking
+from clew.programs.faults import CannotStart
 from clew.programs.ledger import Ledger
 from clew.programs.marking import Mark, Owner, end_marked, marked, new_mark
+from clew.programs.scratch import Scratch
 from tests.programs.kit import alive, eventually, pid_in, run, shell
 
 OWNER = """
@@ -164,3 +166,23 @@ def test_the_ledger_is_its_owners_alone(tmp_path: Path) -> None:
     ledger.leave(Mark("ab"))
     ledger.leave(Mark("ab"))
     assert list((tmp_path / "deep" / "ledger").iterdir()) == []
+
+
+def test_where_nothing_can_be_kept_nothing_is_started(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CannotStart, match="file"):
+        Ledger(tmp_path / "file" / "ledger")
+    with pytest.raises(CannotStart, match="file"):
+        Scratch(tmp_path / "file").make()
+    ledger = Ledger(tmp_path / "ledger")
+    (tmp_path / "ledger").rmdir()
+    for attempt in (lambda: ledger.enter(Mark("ab")), ledger.settle):
+        with pytest.raises(CannotStart):
+            attempt()
+
+    async def scene() -> None:
+        with pytest.raises(CannotStart):
+            await shell("touch ran", tmp_path, ledger)
+
+    run(scene())
+    assert not (tmp_path / "ran").exists()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.programs.faults import CannotStart, ProgramEnded, TooSlow
+from clew.programs.faults import BadArguments, CannotStart, ProgramEnded, TooSlow
 from clew.programs.ledger import Ledger
 from clew.programs.marking import VARIABLE
 from clew.programs.program import Program, start
@@ -196,8 +196,10 @@ def test_a_program_that_does_not_read_keeps_nobody_waiting(tmp_path: Path) -> No
 def test_arguments_that_are_no_text_are_a_fault(tmp_path: Path) -> None:
     async def scene() -> None:
         ledger = Ledger(tmp_path / "ledger")
-        with pytest.raises(CannotStart, match="null"):
+        with pytest.raises(BadArguments, match="null"):
             await start(("/bin/echo", "a\0b"), tmp_path, {}, ledger)
+        with pytest.raises(BadArguments, match="longer"):
+            await start(("/bin/echo", "x" * 5_000_000), tmp_path, {}, ledger)
         assert not list((tmp_path / "ledger").iterdir())
 
     run(scene())

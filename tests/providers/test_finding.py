@@ -123,6 +123,46 @@ def test_a_broken_provider_is_told_and_stops_no_other(site: Path) -> None:
         found.make("late", Settings())
 
 
+def test_a_list_that_cannot_be_read_stops_no_other(site: Path) -> None:
+    package(site, "clew-mute", "this line names nothing")
+    package(site, "clew-odd", "odd = not a module at all!")
+    package(site, "clew-parrot", "parrot = parrot_provider_3:make", parrot_provider_3=PARROT)
+    found = find_providers()
+    assert found.makers.keys() >= {"parrot", "guide", "command"}
+    assert "clew-mute" in found.broken["those of clew-mute"].words
+    assert "odd" in found.broken
+    assert found.makers["guide"].__module__ == "clew.providers.guide"
+
+
+@pytest.mark.parametrize("raised", ["BaseException", "GeneratorExit", "asyncio.CancelledError", "SystemExit"])
+def test_nothing_that_a_package_raises_stops_another(site: Path, raised: str) -> None:
+    module = f"wild_{raised.rpartition('.')[2].lower()}"
+    source = f"import asyncio\nraise {raised}('bye')"
+    package(site, "clew-wild", f"wild = {module}:make", **{module: source})
+    late = f"import asyncio\ndef make(settings): raise {raised}('bye')"
+    package(site, "clew-late", f"late = {module}_late:make", **{f"{module}_late": late})
+    found = find_providers()
+    assert "bye" in found.broken["wild"].words
+    assert "guide" in found.makers
+    with pytest.raises(BrokenProvider, match="bye"):
+        found.make("late", Settings())
+
+
+def test_who_stops_clew_stops_it(site: Path) -> None:
+    package(site, "clew-stop", "stop = stop_provider:make", stop_provider="raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        find_providers()
+
+
+def test_a_name_whose_provider_is_broken_passes_to_nobody(site: Path) -> None:
+    package(site, "a-first", "same = first_provider:make", first_provider="raise RuntimeError('torn')")
+    package(site, "b-second", "same = second_provider:make", second_provider=PARROT)
+    found = find_providers()
+    assert "same" not in found.makers
+    assert "torn" in found.broken["same"].words
+    assert "b-second" in found.broken["same of b-second"].words
+
+
 def test_a_strangers_provider_does_not_replace_one_of_clew(site: Path) -> None:
     package(site, "a-guide", "guide = other_guide:make", other_guide=PARROT)
     found = find_providers()

@@ -1,8 +1,9 @@
 """Finding providers: by entry point, so that anyone adds one with a package of their own and nothing else."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 
 from clew.ports.fault import Fault
 from clew.ports.provider import Provider, Settings
@@ -38,7 +39,9 @@ class Providers:
             made = self.makers[name](settings)
         except Fault:
             raise
-        except (Exception, SystemExit) as fault:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as fault:
             words = f"The provider {name} cannot be made: {type(fault).__name__}: {fault}."
             raise BrokenProvider(words, "Install it again, or remove it.") from fault
         if not callable(getattr(made, "open", None)):
@@ -50,8 +53,8 @@ def find_providers() -> Providers:
     """Every provider that is installed. What a provider needs is imported when it is found, so call this once."""
     makers: dict[str, Make] = {}
     broken: dict[str, BrokenProvider] = {}
-    for point in sorted(entry_points(group=GROUP), key=_rank):
-        if point.name in makers:
+    for point in sorted(_points(broken), key=_rank):
+        if point.name in makers or point.name in broken:
             broken[f"{point.name} of {_package(point)}"] = BrokenProvider(
                 f"Two packages offer a provider {point.name}; that of {_package(point)} is not used.",
                 "Remove one of them.",
@@ -59,7 +62,9 @@ def find_providers() -> Providers:
             continue
         try:
             found = point.load()
-        except (Exception, SystemExit) as fault:  # noqa: BLE001 - whatever a stranger's package does when it is imported
+        except KeyboardInterrupt:
+            raise
+        except BaseException as fault:  # noqa: BLE001 - whatever a stranger's package does when it is imported
             broken[point.name] = _broken(point, f"{type(fault).__name__}: {fault}")
             continue
         if callable(found):
@@ -69,6 +74,30 @@ def find_providers() -> Providers:
     return Providers(makers, broken)
 
 
+def _points(broken: dict[str, BrokenProvider]) -> Iterable[EntryPoint]:
+    try:
+        return entry_points(group=GROUP)
+    except Exception:  # noqa: BLE001 - one list that cannot be read keeps the library from all others
+        return _one_by_one(broken)
+
+
+def _one_by_one(broken: dict[str, BrokenProvider]) -> Iterator[EntryPoint]:
+    """The lists of all packages but those that cannot be read; of a package that is there twice, the first counts."""
+    seen: set[str] = set()
+    for package in distributions():
+        name = str(package.name)
+        if (key := re.sub(r"[-_.]+", "-", name).lower()) in seen:
+            continue
+        seen.add(key)
+        try:
+            yield from package.entry_points.select(group=GROUP)
+        except Exception as fault:  # noqa: BLE001 - whatever a stranger's list makes of the library
+            broken[f"those of {name}"] = BrokenProvider(
+                f"What the package {name} offers cannot be read: {type(fault).__name__}: {fault}.",
+                "Install it again, or remove it.",
+            )
+
+
 def _rank(point: EntryPoint) -> tuple[str, bool, str]:
     """Of two with one name Clew's own counts, whatever order they were installed in."""
     package = _package(point)
@@ -76,7 +105,7 @@ def _rank(point: EntryPoint) -> tuple[str, bool, str]:
 
 
 def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else "an unknown package"
+    return str(point.dist.name) if point.dist is not None else "an unknown package"
 
 
 def _broken(point: EntryPoint, why: str) -> BrokenProvider:

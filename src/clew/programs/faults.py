@@ -11,6 +11,12 @@ class CannotStart(ProgramFault):
     code = "program:cannot-start"
 
 
+class BadArguments(CannotStart):
+    """What it was to be given cannot be an argument at all; another try changes nothing."""
+
+    code = "program:bad-arguments"
+
+
 class ProgramEnded(ProgramFault):
     code = "program:ended"
 
@@ -29,6 +35,14 @@ class BadArchive(ProgramFault):
 
 class Refused(ProgramFault):
     code = "program:refused"
+
+
+class SessionBusy(Refused):
+    code = "program:session-busy"
+
+
+class CannotHold(ProgramFault):
+    code = "program:cannot-hold"
 
 
 class NotAble(ProgramFault):

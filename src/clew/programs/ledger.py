@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+from clew.programs.faults import CannotStart
 from clew.programs.marking import Mark, Owner, end_marked, marked
 
 
@@ -15,16 +17,18 @@ class Ledger:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _writable(directory):
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def enter(self, mark: Mark, owner: Owner | None = None) -> None:
         """Ours, unless another owner is named."""
         entry, beside = self._directory / mark.token, self._directory / f".{mark.token}"
-        file = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        with os.fdopen(file, "w", encoding="ascii") as written:
-            written.write((owner or Owner.ourselves()).written)
-        # Whole or not at all: a reader in between would take an unfinished entry for a dead owner's.
-        beside.rename(entry)
+        with _writable(self._directory):
+            file = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+            with os.fdopen(file, "w", encoding="ascii") as written:
+                written.write((owner or Owner.ourselves()).written)
+            # Whole or not at all: a reader in between would take an unfinished entry for a dead owner's.
+            beside.rename(entry)
 
     def leave(self, mark: Mark) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -32,7 +36,8 @@ class Ledger:
 
     def settle(self) -> int:
         """End what owners that are gone left going; how many processes there were."""
-        left = [Mark(entry.name) for entry in self._directory.iterdir() if not entry.name.startswith(".")]
+        with _writable(self._directory):
+            left = [Mark(entry.name) for entry in self._directory.iterdir() if not entry.name.startswith(".")]
         left = [mark for mark in left if not self._owner_lives(mark)]
         ended = end_marked(left)
         for mark in left:
@@ -50,3 +55,13 @@ class Ledger:
         except (OSError, ValueError):
             return False
         return owner.lives
+
+
+@contextlib.contextmanager
+def _writable(directory: Path) -> Iterator[None]:
+    """A program of which nothing could be written down is not started."""
+    try:
+        yield
+    except OSError as fault:
+        words = f"Nothing can be kept in {directory}, so nothing is started: {fault.strerror}."
+        raise CannotStart(words, "Make it a directory that Clew may write to.") from fault

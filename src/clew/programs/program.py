@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from clew.programs.faults import CannotStart, NotUnderstood, ProgramEnded, TooSlow
+from clew.programs.faults import BadArguments, CannotStart, NotUnderstood, ProgramEnded, TooSlow
 from clew.programs.ledger import Ledger
 from clew.programs.marking import end_marked, marked, new_mark
 from clew.programs.secrets import Redactor
@@ -189,6 +190,8 @@ async def start(
         raise
     except OSError as fault:
         mark.leave()
+        if fault.errno == errno.E2BIG:
+            raise _bad_arguments(command[0], "they are longer than the system takes") from fault
         what = directory if fault.filename == str(directory) else command[0]
         raise CannotStart(
             f"{command[0]} cannot be started in {directory}: {fault.strerror} ({what}).",
@@ -197,10 +200,12 @@ async def start(
     except ValueError as fault:
         # A zero byte, or half a letter, in an argument or a variable.
         mark.leave()
-        raise CannotStart(
-            f"{command[0]} cannot be given its arguments: {fault}.", "Take out what is no text."
-        ) from fault
+        raise _bad_arguments(command[0], str(fault)) from fault
     return Program(process, mark, Redactor(environment))
+
+
+def _bad_arguments(program: str, why: str) -> BadArguments:
+    return BadArguments(f"{program} cannot be given its arguments: {why}.", "Make it shorter, and plain text.")
 
 
 def _undo(starting: "asyncio.Task[asyncio.subprocess.Process]", mark: _Marked) -> None:

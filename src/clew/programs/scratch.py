@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from clew.programs.faults import CannotStart
 from clew.programs.marking import Owner
 
 
@@ -25,10 +26,14 @@ class Scratch:
 
     def make(self) -> Path:
         """Nobody else can look into it."""
-        if self._place is not None:
-            self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
         owner = Owner.ourselves()
-        return Path(tempfile.mkdtemp(prefix=f"clew-{owner.pid}-{owner.started}-", dir=self._place))
+        try:
+            if self._place is not None:
+                self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return Path(tempfile.mkdtemp(prefix=f"clew-{owner.pid}-{owner.started}-", dir=self._place))
+        except OSError as fault:
+            words = f"There is no room for a program in {self._place or tempfile.gettempdir()}: {fault.strerror}."
+            raise CannotStart(words, "Make it a directory that Clew may write to.") from fault
 
     @contextlib.contextmanager
     def for_a_moment(self) -> Iterator[Path]:

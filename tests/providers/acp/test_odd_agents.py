@@ -13,7 +13,7 @@ import pytest
 from clew.kernel import Answer, Cursor, NativeId, PermissionMode, ProbeKind
 from clew.ports.events import Done, Ending, ErrorCode, ToolFinished, ToolStarted
 from clew.ports.provider import Provider, Settings
-from clew.programs.faults import CannotStart, NotAble, NotUnderstood, Refused, TooSlow
+from clew.programs.faults import CannotHold, CannotStart, NotAble, NotUnderstood, Refused, SessionBusy, TooSlow
 from clew.providers.acp import make
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
@@ -96,6 +96,76 @@ def test_an_agent_that_can_neither_list_nor_resume_says_so(tmp_path: Path) -> No
         async with opened(provider, spec(tmp_path)) as session:
             assert (await turn(session, "hello")).reply == "you said hello"
             assert session.cursor is None
+
+    run(scene())
+
+
+# ---------------------------------------------------------------- one at a time
+
+
+@pytest.mark.case("C29", "P05")
+@pytest.mark.parametrize("cursor", [None, KNOWN])
+def test_two_providers_of_one_home_do_not_open_one_session_twice(tmp_path: Path, cursor: Cursor | None) -> None:
+    how: dict[str, Any] = {"abilities": LISTS, "sessions": known(tmp_path)}
+
+    async def scene() -> None:
+        one, two = odd(**how), odd(**how)
+        session = await one.open(spec(tmp_path, cursor=cursor))
+        held = Cursor(1, session.landing.native_id or NativeId(""))
+        assert (await two.probe(held, place(tmp_path))).kind is ProbeKind.BUSY
+        with pytest.raises(SessionBusy):
+            await two.open(spec(tmp_path, cursor=held))
+        if cursor is None:
+            with pytest.raises(SessionBusy):
+                await two.open(spec(tmp_path))
+        else:
+            await (await two.open(spec(tmp_path))).close()
+        assert (await turn(session, "hello")).reply == "you said hello"
+        await session.close()
+        await (await two.open(spec(tmp_path, cursor=cursor))).close()
+        await one.close()
+        await two.close()
+        assert not list((tmp_path / "home").rglob("locks/*/*"))
+
+    run(scene())
+
+
+def test_where_nobody_can_tell_who_has_a_session_none_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "home").touch()
+
+    async def scene() -> None:
+        provider = odd(abilities=LISTS, sessions=known(tmp_path))
+        for cursor in (None, KNOWN):
+            with pytest.raises(CannotHold, match="home"):
+                await provider.open(spec(tmp_path, cursor=cursor))
+        assert (await provider.probe(KNOWN, place(tmp_path))).kind is ProbeKind.UNREACHABLE
+        await provider.close()
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("agent", "home", "locks"),
+    [
+        ("claude", {"HOME": "h"}, "h/.claude/clew-locks"),
+        ("claude", {"HOME": "h", "CLAUDE_CONFIG_DIR": "h/.claude"}, "h/.claude/clew-locks"),
+        ("codex", {"CODEX_HOME": "c"}, "c/clew-locks"),
+        ("opencode", {"HOME": "h"}, "h/.local/share/opencode/opencode.db.clew-locks"),
+        ("gemini", {"HOME": "h"}, "h/.gemini/clew-locks"),
+    ],
+)
+def test_the_locks_of_a_preset_lie_in_the_store_of_its_agent(
+    tmp_path: Path, agent: str, home: dict[str, str], locks: str
+) -> None:
+    async def scene() -> None:
+        settings = Settings(
+            program=(sys.executable, str(AGENT), "{}"),
+            home={name: str(tmp_path / where) for name, where in home.items()},
+            options={"agent": agent, "mode.full": "wild"},
+            deadlines=QUICK,
+        )
+        async with opened(make(settings), spec(tmp_path)):
+            assert [each.name for each in (tmp_path / locks).iterdir()] == ["new-1"]
 
     run(scene())
 

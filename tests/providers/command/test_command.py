@@ -11,7 +11,7 @@ import pytest
 from clew.kernel import Cursor, NativeId, PermissionMode, ProbeKind
 from clew.ports.events import Ending, ErrorCode, SessionNamed, Text
 from clew.ports.provider import Provider, Settings
-from clew.programs.faults import CannotStart, NotAble, Refused
+from clew.programs.faults import CannotHold, CannotStart, NotAble, Refused, SessionBusy
 from clew.providers.command import make
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
@@ -91,6 +91,124 @@ def test_an_id_that_clew_chose_is_used_and_proven(tmp_path: Path) -> None:
             await turn(other, "first")
             assert other.cursor is not None
             assert other.cursor.native_id != "chosen-1"
+
+    run(scene())
+
+
+@pytest.mark.parametrize("start", ["'%s|' {prompt} end", "'%s|' '{prompt} end'"])
+def test_a_prompt_becomes_no_option(tmp_path: Path, start: str) -> None:
+    async def scene() -> None:
+        async with opened(command(tmp_path, "printf", start=start), spec(tmp_path)) as session:
+            for prompt in ("--help", "-", "-v\nlines"):
+                turned = await turn(session, prompt)
+                assert (turned.failed.code, turned.failed.retryable) == (ErrorCode.BAD_REQUEST, False)
+                assert "`--`" in turned.failed.words
+                assert turned.done.ending is Ending.FAILED
+            assert (await turn(session, "no - option")).done.ending is Ending.COMPLETED
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("start", "reply"), [("'[%s]' -- {prompt}", "[--][--help]"), ("'[%s]' --ask={prompt}", "[--ask=--help]")]
+)
+def test_a_prompt_that_stands_where_no_option_can_is_given(tmp_path: Path, start: str, reply: str) -> None:
+    async def scene() -> str:
+        async with opened(command(tmp_path, "printf", start=start), spec(tmp_path)) as session:
+            return (await turn(session, "--help")).reply
+
+    assert run(scene()) == reply
+
+
+@pytest.mark.parametrize("prompt", ["a\0b", "x" * 5_000_000, "half \ud800"], ids=["zero", "long", "half"])
+def test_a_prompt_that_can_be_no_argument_is_not_tried_again(tmp_path: Path, prompt: str) -> None:
+    async def scene() -> None:
+        async with opened(command(tmp_path, "echo", start="{prompt}"), spec(tmp_path)) as session:
+            turned = await turn(session, prompt)
+            assert (turned.failed.code, turned.failed.retryable) == (ErrorCode.BAD_REQUEST, False)
+            assert len(turned.failed.words) < 500
+            assert turned.done.ending is Ending.FAILED
+            assert (await turn(session, "hello")).reply == "hello"
+
+    run(scene())
+
+
+FULL = {"session": "session: (.+)", "start": "turn", "resume": "turn --session {session}", "probe": "show {session}"}
+
+
+@pytest.mark.case("C29", "P05")
+def test_two_providers_of_one_home_do_not_open_one_session_twice(tmp_path: Path) -> None:
+    async def scene() -> None:
+        one, two = command(tmp_path, **FULL), command(tmp_path, **FULL)
+        session = await one.open(spec(tmp_path))
+        await turn(session, "first")
+        cursor = session.cursor
+        assert cursor is not None
+        assert (await two.probe(cursor, place(tmp_path))).kind is ProbeKind.BUSY
+        with pytest.raises(SessionBusy):
+            await two.open(spec(tmp_path, cursor=cursor))
+        await session.close()
+        assert (await two.probe(cursor, place(tmp_path))).kind is ProbeKind.FOUND_HERE
+        again = await two.open(spec(tmp_path, cursor=cursor))
+        assert (await turn(again, "second")).seen.users == 2
+        with pytest.raises(SessionBusy):
+            await one.open(spec(tmp_path, cursor=cursor))
+        await two.close()
+        await (await one.open(spec(tmp_path, cursor=cursor))).close()
+        with pytest.raises(Refused, match="not found"):
+            await one.open(spec(tmp_path, cursor=Cursor(1, NativeId("nobody"))))
+        await one.close()
+        assert not list((tmp_path / "user").rglob("locks/*/*"))
+
+    run(scene())
+
+
+@pytest.mark.case("C29", "P05")
+def test_a_new_session_that_is_an_open_one_ends_its_turn(tmp_path: Path) -> None:
+    """A program that calls every new session the same goes on with somebody else's."""
+    options = {**FULL, "start": "-c 'echo session: one; echo more; sleep 300'", "resume": "x", "probe": "-c true"}
+
+    async def scene() -> None:
+        one, two = (command(tmp_path, "/bin/sh", **options) for _ in range(2))
+        first = await one.open(spec(tmp_path, cursor=Cursor(1, NativeId("one"))))
+        second = await two.open(spec(tmp_path))
+        turned = await turn(second, "hello")
+        assert "open already" in turned.failed.words
+        assert not turned.failed.retryable
+        assert turned.done.ending is Ending.FAILED
+        assert second.cursor is None
+        await two.close()
+        assert (await two.probe(Cursor(1, NativeId("one")), place(tmp_path))).kind is ProbeKind.BUSY
+        await first.close()
+        await one.close()
+
+    run(scene())
+
+
+def test_what_cannot_be_held_or_kept_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "user").touch()
+
+    async def scene() -> None:
+        provider = command(tmp_path, **FULL)
+        for cursor in (None, Cursor(1, NativeId("one"))):
+            with pytest.raises(CannotHold):
+                await provider.open(spec(tmp_path, cursor=cursor))
+        assert (await provider.probe(Cursor(1, NativeId("one")), place(tmp_path))).kind is ProbeKind.UNREACHABLE
+        # One that nobody can resume needs no lock.
+        await (await command(tmp_path, "cat").open(spec(tmp_path))).close()
+        settings = Settings(program=("cat",), deadlines=QUICK, state=tmp_path / "user")
+        with pytest.raises(CannotStart, match="user"):
+            await make(settings).open(spec(tmp_path))
+
+    run(scene())
+
+
+def test_a_closed_provider_opens_nothing(tmp_path: Path) -> None:
+    async def scene() -> None:
+        provider = command(tmp_path, **FULL)
+        await provider.close()
+        with pytest.raises(Refused, match="closed"):
+            await provider.open(spec(tmp_path))
 
     run(scene())
 
@@ -236,8 +354,12 @@ def test_an_id_is_never_taken_for_an_option(tmp_path: Path) -> None:
     async def scene() -> None:
         provider = command(tmp_path, session="(.+)", resume="{session}", probe="{session}")
         for text in ("--help", "-x", "a b", "a;b", "$(x)"):
+            probe = await provider.probe(Cursor(1, NativeId(text)), place(tmp_path))
+            assert (probe.kind, probe.signal) == (ProbeKind.REJECTED, "malformed-id")
             with pytest.raises(Refused):
-                await provider.probe(Cursor(1, NativeId(text)), place(tmp_path))
+                await provider.open(spec(tmp_path, cursor=Cursor(1, NativeId(text))))
+        probe = await provider.probe(Cursor(2, NativeId("one")), place(tmp_path))
+        assert probe.kind is ProbeKind.UNREACHABLE
 
     run(scene())
 

@@ -1,12 +1,15 @@
 """Failures: each has a code, says whether another try is worth it, and leaves the session as it was."""
 
 import time
+from pathlib import Path
 
 import pytest
 
-from clew.kernel import Cursor
+from clew.kernel import Cursor, Directory
 from clew.ports.events import Ending, ErrorCode, Failed
+from clew.ports.fault import Fault
 from tests.providers.contract.stage import Stage, faults
+from tests.providers.contract.test_transfer import archived, cannot, not_able, there
 
 # For each status what it may be called, and whether another try is worth it.
 _EXPECTED = {
@@ -95,6 +98,33 @@ async def test_a_prompt_that_reaches_nobody_is_told_as_failed(stage: Stage) -> N
     assert turned.failed.code is ErrorCode.PROGRAM_ENDED
     assert turned.failed.retryable
     assert turned.of(Failed)[0].words
+
+
+@pytest.mark.case("T02")
+async def test_a_restore_into_no_directory_is_refused(stage: Stage) -> None:
+    if cannot(stage):
+        await not_able(stage)
+        return
+    cursor, _ = await stage.begun()
+    archive = await archived(stage, cursor)
+    gone, before = Path(stage.directory().path) / "gone", await there(stage)
+    for place in (gone, archive.path):
+        with pytest.raises(Fault):
+            await stage.other.restore(archive.path, Directory(str(place), str(place)))
+    assert not gone.exists()
+    assert await there(stage) == before
+
+
+@pytest.mark.case("T02")
+async def test_an_archive_into_no_directory_is_refused(stage: Stage) -> None:
+    if cannot(stage):
+        await not_able(stage)
+        return
+    cursor, _ = await stage.begun()
+    gone = Path(stage.directory().path) / "gone"
+    with pytest.raises(Fault):
+        await stage.provider.archive(cursor, stage.directory(), gone / "session.zip")
+    assert not gone.exists()
 
 
 async def _goes_on(stage: Stage, cursor: Cursor | None) -> None:

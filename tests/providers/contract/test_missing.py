@@ -9,9 +9,8 @@ import pytest
 from clew.kernel import Cursor, NativeId, ProbeKind
 from clew.ports.fault import Fault
 from clew.ports.provider import Settings
+from clew.programs.ids import MALFORMED
 from tests.providers.contract.stage import Stage, core, faults
-
-_FOUND = (ProbeKind.FOUND_HERE, ProbeKind.FOUND_ELSEWHERE, ProbeKind.BUSY)
 
 
 def unknown(cursor: Cursor) -> Cursor:
@@ -65,6 +64,7 @@ _FOREIGN = ("guide_0123456789abcdef01234567", "ses_7f3a9b2c1d4e5f607Qx8Zy9Wk2", 
 """Ids as other programs give them."""
 
 
+@core
 @pytest.mark.case("C12", "S04")
 async def test_a_malformed_or_foreign_id_reaches_no_program(stage: Stage) -> None:
     before = stage.rig.processes("a")
@@ -74,12 +74,9 @@ async def test_a_malformed_or_foreign_id_reaches_no_program(stage: Stage) -> Non
         cursor = Cursor(1, NativeId(text))
         with pytest.raises(Fault):
             await stage.open(cursor)
-        try:
-            probe = await stage.provider.probe(cursor, stage.directory())
-        except Fault:
-            continue
-        assert probe.kind not in _FOUND
-        assert not (probe.kind is ProbeKind.MISSING and probe.signal in stage.provider.capabilities.missing_signals)
+        probe = await stage.provider.probe(cursor, stage.directory())
+        assert (probe.kind, probe.signal) == (ProbeKind.REJECTED, MALFORMED)
+    assert MALFORMED in stage.provider.capabilities.rejection_signals
     assert stage.rig.processes("a") == before
 
 
@@ -89,6 +86,7 @@ async def test_a_cursor_of_another_version_is_not_read(stage: Stage) -> None:
     later = replace(cursor, version=max(stage.provider.capabilities.cursor_versions) + 1)
     with pytest.raises(Fault):
         await stage.open(later)
+    assert (await stage.provider.probe(later, stage.directory())).kind in (ProbeKind.UNREACHABLE, ProbeKind.REJECTED)
 
 
 @pytest.mark.case("C14")

@@ -7,7 +7,7 @@ import pytest
 from clew.kernel import Cursor, ProbeKind
 from clew.ports.events import Ending
 from clew.ports.fault import Fault
-from tests.providers.contract.stage import Stage, eventually
+from tests.providers.contract.stage import Stage, core, eventually
 
 
 @pytest.mark.case("P05", "S13")
@@ -21,22 +21,29 @@ async def test_two_starts_at_once_make_two_sessions(stage: Stage) -> None:
     assert one.cursor.native_id != two.cursor.native_id
 
 
+@core
 @pytest.mark.case("P05", "C29")
-async def test_an_open_session_is_not_opened_a_second_time(stage: Stage) -> None:
+@pytest.mark.parametrize("whose", ["the same provider's", "another's"])
+async def test_an_open_session_is_not_opened_a_second_time(stage: Stage, whose: str) -> None:
+    """Neither by the provider that has it open nor by another of the same home, as in another process of Clew."""
     cursor, _ = await stage.begun("first")
     if not stage.provider.capabilities.resume:
         stage.unable("sessions cannot be resumed")
         return
-    opened = await asyncio.gather(stage.open(cursor), stage.open(cursor), return_exceptions=True)
+    other = stage.provider if whose == "the same provider's" else stage.anew()
+    opened = await asyncio.gather(stage.open(cursor), stage.open(cursor, provider=other), return_exceptions=True)
     faults = [each for each in opened if isinstance(each, BaseException)]
     assert len(faults) == 1, f"{len(faults)} of two openings of one session were refused"
     assert isinstance(faults[0], Fault)
     (session,) = (each for each in opened if not isinstance(each, BaseException))
-    assert (await stage.provider.probe(cursor, stage.directory())).kind is ProbeKind.BUSY
+    for provider in {stage.provider, other}:
+        assert (await provider.probe(cursor, stage.directory())).kind is ProbeKind.BUSY
+        with pytest.raises(Fault):
+            await stage.open(cursor, provider=provider)
     assert (await stage.turn(session, "second")).seen.users == 2
     await session.close()
-    assert (await stage.provider.probe(cursor, stage.directory())).kind is ProbeKind.FOUND_HERE
-    again = await stage.open(cursor)
+    assert (await other.probe(cursor, stage.directory())).kind is ProbeKind.FOUND_HERE
+    again = await stage.open(cursor, provider=other)
     assert (await stage.turn(again, "third")).seen.users == 3
 
 

@@ -3,12 +3,15 @@
 import json
 import re
 import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 
 from clew.kernel import LandingField, NativeId, ProbeKind, choose_mode
-from clew.ports.events import Done, Ending, SessionNamed, ToolFinished, ToolStarted
+from clew.ports.events import Done, Ending, Event, SessionNamed, ToolFinished, ToolStarted
 from clew.programs.faults import ProgramFault
 from tests.providers.contract.stage import Stage, core
 from tests.providers.rig import SECRET
@@ -150,6 +153,32 @@ async def test_secrets_stay_out_of_events_and_command_lines(stage: Stage) -> Non
     (name, value), *_ = SECRET.items()
     session = await stage.open()
     assert not any(value.encode() in line for line in stage.rig.command_lines("a"))
-    turned = await stage.turn(session, stage.rig.run(f"echo begin ${name} end; echo ${name} >&2"))
-    assert value not in json.dumps([asdict(event) for event in turned.events])
-    assert value not in repr(turned.events)
+    for prompt in (stage.rig.run(f"echo begin ${name} end; echo ${name} >&2"), stage.rig.say(f"it is {value} indeed")):
+        turned = await stage.turn(session, prompt)
+        assert value not in json.dumps([asdict(event) for event in turned.events])
+        assert value not in repr(turned.events)
+        for text in joined(turned.events):
+            assert value not in text, "a secret that the parts of a message cut is seen when they are joined"
+
+
+def joined(events: Iterable[Event]) -> list[str]:
+    """All texts of one kind one after the other, as somebody reads them who puts the parts together again."""
+    texts: defaultdict[tuple[str, ...], str] = defaultdict(str)
+    for event in events:
+        for path, text in _texts(asdict(event), (type(event).__name__,)):
+            texts[path] += text
+    return [*texts.values()]
+
+
+def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    match value:
+        case str():
+            yield path, value
+        case dict():
+            for key, each in value.items():
+                yield from _texts(each, (*path, str(key)))
+        case list() | tuple():
+            for each in value:
+                yield from _texts(each, path)
+        case _:
+            return

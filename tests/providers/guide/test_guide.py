@@ -15,7 +15,7 @@ import pytest
 from clew.kernel import Answer, Cursor, NativeId, PermissionMode, ProbeKind
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, PlanChanged, Thought, ToolFinished, ToolStarted
 from clew.ports.provider import LiveSession, Provider, Settings
-from clew.programs.faults import ProgramFault, Refused
+from clew.programs.faults import CannotHold, ProgramFault, Refused, SessionBusy
 from clew.providers.guide import make
 from clew.providers.guide.carrying import carry_in, carry_out
 from clew.providers.guide.home import home_of
@@ -138,9 +138,17 @@ def test_a_session_open_in_another_process_is_not_opened(tmp_path: Path) -> None
         first, second = guide(tmp_path), guide(tmp_path)
         async with opened(first, spec(tmp_path)) as session:
             await turn(session, "first")
+            assert session.cursor is not None
+            with pytest.raises(SessionBusy):
+                await second.open(spec(tmp_path, cursor=session.cursor))
+            assert (await second.probe(session.cursor, place(tmp_path))).kind is ProbeKind.BUSY
+            await session.close()
+            # The agent itself keeps others out, whoever its client is.
+            memory = Memory(tmp_path / "home")
+            memory.hold(session.cursor.native_id)
             with pytest.raises(Refused, match="another process"):
                 await second.open(spec(tmp_path, cursor=session.cursor))
-            await session.close()
+            memory.release(session.cursor.native_id)
             again = await second.open(spec(tmp_path, cursor=session.cursor))
             assert (await turn(again, "second")).seen.users == 2
         await second.close()
@@ -162,6 +170,9 @@ def test_a_damaged_session_is_not_missing_and_is_set_aside_by_a_restore(tmp_path
             file.write_text("{ damaged")
             with pytest.raises(Refused):
                 await provider.open(spec(tmp_path, cursor=cursor))
+            probe = await provider.probe(cursor, place(tmp_path))
+            assert probe.kind is ProbeKind.REJECTED
+            assert probe.signal in provider.capabilities.rejection_signals
             assert await provider.restore(archive.path, place(tmp_path)) == cursor
             aside = [each for each in file.parent.iterdir() if "damaged" in each.name]
             assert [each.read_text() for each in aside] == ["{ damaged"]
@@ -289,3 +300,73 @@ def test_a_file_that_holds_something_else_is_no_session(wrong: dict[str, Any]) -
         read(json.dumps({**whole, **wrong}).encode())
     with pytest.raises(Damaged):
         read(b"[" * 200_000)
+
+
+@pytest.mark.parametrize("spoilt", ["home", "home/sessions", "home/locks"])
+def test_a_home_that_cannot_be_used_is_told_at_once(tmp_path: Path, spoilt: str) -> None:
+    (tmp_path / spoilt).parent.mkdir(exist_ok=True)
+    (tmp_path / spoilt).touch()
+
+    async def scene() -> None:
+        provider = make(Settings(home={"GUIDE_HOME": str(tmp_path / "home")}))
+        began = time.monotonic()
+        with pytest.raises((CannotHold, Refused), match="home"):
+            await provider.open(spec(tmp_path))
+        assert time.monotonic() - began < 10
+        if spoilt != "home/locks":
+            probe = await provider.probe(Cursor(1, NativeId("guide_" + "0" * 24)), place(tmp_path))
+            assert probe.kind is ProbeKind.UNREACHABLE
+        await provider.close()
+
+    run(scene())
+
+
+CALLS: list[tuple[Any, int]] = [
+    ({"id": 1, "method": "initialize", "params": {}}, 0),
+    ({"id": 1, "method": "initialize", "params": [1]}, 0),
+    ({"id": 1, "method": "session/list", "params": [1]}, -32602),
+    ({"id": 1, "method": "session/list", "params": {}}, -32603),
+    ({"id": 1, "method": "session/new", "params": {"cwd": "/proc/1/fd/none\0"}}, -32602),
+    ({"id": 1, "method": "session/prompt", "params": {"sessionId": []}}, -32602),
+    ({"id": 1, "method": "session/new", "params": {"cwd": "/"}}, -32603),
+    ({"id": 1, "method": ["x"], "params": {}}, -32602),
+    ([1, 2], -32600),
+    (7, -32600),
+]
+
+
+@pytest.mark.parametrize(("call", "code"), CALLS)
+def test_every_call_gets_an_answer(tmp_path: Path, call: object, code: int) -> None:
+    """Whatever it is, and whatever comes before it that asks for none."""
+    (tmp_path / "file").touch()
+    noise = [{"method": "session/cancel", "params": [1]}, {"id": [1], "result": {}}, {"id": 9, "result": {}}]
+    said = subprocess.run(
+        (sys.executable, "-P", "-m", "clew.providers.guide.agent"),
+        input="".join(json.dumps(each) + "\n" for each in (*noise, call)),
+        env={**os.environ, "GUIDE_HOME": str(tmp_path / "file")},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+        cwd=tmp_path,
+    )
+    (answer,) = [json.loads(line) for line in said.stdout.splitlines()]
+    assert answer.get("error", {}).get("code", 0) == code
+
+
+def test_an_archive_into_no_directory_is_a_fault(tmp_path: Path) -> None:
+    session = Memory(tmp_path / "home").create(str(tmp_path), [Turn("look")])
+    (tmp_path / "file").touch()
+
+    async def scene() -> None:
+        cursor = Cursor(1, NativeId(session.id))
+        for into in (tmp_path / "missing" / "a.zip", tmp_path / "file" / "a.zip", tmp_path):
+            with pytest.raises(ProgramFault):
+                await guide(tmp_path).archive(cursor, place(tmp_path), into)
+        archive = await guide(tmp_path).archive(cursor, place(tmp_path), tmp_path / "a.zip")
+        with pytest.raises(ProgramFault, match="file"):
+            await guide(tmp_path, "file").restore(archive.path, place(tmp_path))
+
+    run(scene())
+    assert not (tmp_path / "missing").exists()
+    assert not list(tmp_path.rglob("*.part"))

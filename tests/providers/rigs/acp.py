@@ -22,7 +22,7 @@ class AcpRig(Rig):
     def settings(self, home: str) -> Settings:
         return Settings(
             program=(sys.executable, "-P", "-m", "clew.providers.guide.agent"),
-            home={"GUIDE_HOME": str(self.root / home)},
+            home={"GUIDE_HOME": str(self.root / home), "HOME": str(self.root / home / "user")},
             environment=SECRET,
             options={f"mode.{mode}": mode for mode in ("read", "ask", "edit", "full")},
         )

@@ -18,7 +18,7 @@ class CommandRig(Rig):
     def settings(self, home: str) -> Settings:
         return Settings(
             program=(sys.executable, str(AGENT)),
-            home={"COMMAND_HOME": str(self.root / home)},
+            home={"COMMAND_HOME": str(self.root / home), "HOME": str(self.root / home / "user")},
             environment=SECRET,
             options={
                 "start": "turn",

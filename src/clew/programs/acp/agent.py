@@ -41,7 +41,9 @@ class AcpAgent:
     which is not on its list is not there; such an agent may answer for an unknown one with success. `leaves_tools`
     tells that it lets a tool run on when its turn is interrupted. `flush` are the seconds it gets to put its store in
     order once its input is closed; one that ends by that takes no longer than it needs. `scratch` is the variable that
-    says where it puts what it does not remove; it gets a directory there that goes with it.
+    says where it puts what it does not remove; it gets a directory there that goes with it. `locks` says where in the
+    agent's store Clew puts its own locks, so that all who share the one share the other: below which variable, the
+    first that is set, and which path; where nothing is known of the store, they are found by the home's name.
     """
 
     name: str
@@ -57,4 +59,5 @@ class AcpAgent:
     reports: frozenset[LandingField] = frozenset({LandingField.NATIVE_ID, LandingField.MODE})
     id_shape: str = r"[A-Za-z0-9][A-Za-z0-9_.-]{2,127}"
     environment: Mapping[str, str] = field(default_factory=dict)
+    locks: tuple[tuple[str, str], ...] = ()
     hint: str = "Install the agent, or name its command line."

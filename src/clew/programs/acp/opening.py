@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,19 +21,25 @@ _NO_METHOD = -32601
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """One session on one connection. `mode` has been chosen among those that the agent can express."""
+    """One session on one connection. `mode` has been chosen among those that the agent can express.
+
+    `hold` is called with the id of a session that is made here, so that nobody else opens it.
+    """
 
     connection: Connection
     agent: AcpAgent
     spec: OpenSpec
     mode: PermissionMode
     deadlines: Deadlines
+    hold: Callable[[NativeId], None]
 
     async def open(self) -> Opened:
         cursor = self.spec.cursor
         if cursor is not None and not self.spec.fork:
             return await self._opened(cursor.native_id, await self._resumed(cursor), fresh=False)
         id_, answer = await self._made(cursor)
+        # One that another has is nothing that was made here, and so is not deleted.
+        self.hold(id_)
         try:
             return await self._opened(id_, answer, fresh=cursor is None)
         except BaseException:

@@ -1,10 +1,9 @@
 """A provider of one ACP agent in one home. Each open session has a process of its own."""
 
 import asyncio
-import re
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from clew.kernel import Capabilities, Cursor, Directory, LandingField, NativeId, Probe, ProbeKind, ProviderName
@@ -18,6 +17,8 @@ from clew.programs.acp.probing import NOT_LISTED, probe, signals
 from clew.programs.acp.session import AcpSession
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, Refused
+from clew.programs.holding import is_held, locks_by_name, must_lock, take
+from clew.programs.ids import MALFORMED, MalformedId, check_id
 from clew.programs.ledger import Ledger
 from clew.programs.scratch import Scratch
 
@@ -31,7 +32,7 @@ class AcpProvider:
         self._abilities = Abilities()
         self._sessions: set[AcpSession] = set()
         self._connections: set[Connection] = set()
-        self._held: set[NativeId] = set()
+        self._locks = _locks(self._name, agent, settings, home)
         self._ledger: Ledger | None = None
         self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
         self._closed = False
@@ -54,6 +55,7 @@ class AcpProvider:
             cursor_versions=frozenset({CURSOR_VERSION}),
             id_shape=agent.id_shape,
             missing_signals=signals(agent) - by_list,
+            rejection_signals=frozenset({MALFORMED}),
             reports=agent.reports if can.list else agent.reports - {LandingField.DIRECTORY, LandingField.TURNS},
         )
 
@@ -66,12 +68,14 @@ class AcpProvider:
         return Discovery(installed=True, home=self._home, version=version, program=self._command)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
-        self._check(cursor)
-        if cursor.native_id in self._held:
-            return Probe(ProbeKind.BUSY, holder="an open session of this provider", detail="it is open")
         try:
+            self._check(cursor)
+            if is_held(self._locks, cursor.native_id):
+                return Probe(ProbeKind.BUSY, holder="another opening of it by Clew", detail="it is open")
             async with self._met(Path(directory.path)) as connection:
                 return await probe(connection, self._agent, cursor, directory)
+        except MalformedId as fault:
+            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
         except Fault as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
 
@@ -82,22 +86,30 @@ class AcpProvider:
             self._check(spec.cursor)
         mode = expressible(self._agent, spec.mode)
         resumed = spec.cursor.native_id if spec.cursor is not None and not spec.fork else None
-        with self._holding(resumed):
+        with ExitStack() as held:
+
+            def hold(id_: NativeId) -> None:
+                held.callback(take(self._locks, id_).release)
+
+            if resumed is not None:
+                hold(resumed)
+            else:
+                must_lock(self._locks)
             connection = await self._connect(Path(spec.directory.path), spec)
             try:
-                opening = Opening(connection, self._agent, spec, mode, self._settings.deadlines)
+                opening = Opening(connection, self._agent, spec, mode, self._settings.deadlines, hold)
                 opened = await opening.open()
             except BaseException:
                 await self._end(connection)
                 raise
-        self._held.add(opened.id)
+            holding = held.pop_all()
         session = AcpSession(
             connection,
             self._agent,
             opened,
             self._settings.deadlines,
             spec.instructions,
-            lambda: self._release(session, connection),
+            lambda: self._release(session, connection, holding),
         )
         self._sessions.add(session)
         return session
@@ -109,7 +121,7 @@ class AcpProvider:
             found = [each.found async for each in listed(connection)]
         return sorted(found, key=lambda each: each.updated_at or 0.0, reverse=True)
 
-    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:  # noqa: ARG002
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002
         raise NotAble("The protocol has no way to take a session out of an agent.", "It stays on this machine.")
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:  # noqa: ARG002
@@ -127,29 +139,12 @@ class AcpProvider:
         return self._settings.program or self._agent.command
 
     def _check(self, cursor: Cursor) -> None:
-        """What is no id of this provider reaches no program."""
-        if cursor.version != CURSOR_VERSION or re.fullmatch(self._agent.id_shape, cursor.native_id) is None:
-            raise Refused(f"{cursor.native_id[:80]!r} is no session id of {self._name}.", "Start a new session.")
+        check_id(cursor, CURSOR_VERSION, self._agent.id_shape, self._name)
 
-    @contextmanager
-    def _holding(self, id_: NativeId | None) -> Iterator[None]:
-        """While a session is being opened, nobody else opens it."""
-        if id_ is None:
-            yield
-            return
-        if id_ in self._held:
-            raise Refused(f"Session {id_} is open already.", "Wait until it is closed, or fork it.")
-        self._held.add(id_)
-        try:
-            yield
-        except BaseException:
-            self._held.discard(id_)
-            raise
-
-    def _release(self, session: AcpSession, connection: Connection) -> None:
+    def _release(self, session: AcpSession, connection: Connection, holding: ExitStack) -> None:
         self._sessions.discard(session)
         self._connections.discard(connection)
-        self._held.discard(session.id)
+        holding.close()
 
     @asynccontextmanager
     async def _met(self, directory: Path) -> AsyncIterator[Connection]:
@@ -201,6 +196,14 @@ class AcpProvider:
             await asyncio.to_thread(self._ledger.settle)
             await asyncio.to_thread(self._scratch.settle)
         return self._ledger
+
+
+def _locks(name: str, agent: AcpAgent, settings: Settings, home: str) -> Path:
+    environment = environment_for(agent.environment, settings.home, settings.environment)
+    for variable, below in agent.locks:
+        if environment.get(variable):
+            return Path(environment[variable]).resolve() / below
+    return locks_by_name(name, home, environment)
 
 
 def _neutral() -> Path:

@@ -36,6 +36,11 @@ PRESETS: Mapping[str, AcpAgent] = {
         scratch="BUN_TMPDIR",
         reports=_ALWAYS_THERE,
         id_shape=r"ses_[0-9A-Za-z]{20,40}",
+        # Those of the provider of OpenCode itself.
+        locks=(
+            ("XDG_DATA_HOME", "opencode/opencode.db.clew-locks"),
+            ("HOME", ".local/share/opencode/opencode.db.clew-locks"),
+        ),
         hint="Install it with npm: opencode-ai.",
     ),
     "claude": AcpAgent(
@@ -46,6 +51,7 @@ PRESETS: Mapping[str, AcpAgent] = {
         list_is_whole=True,
         change_model=True,
         id_shape=_UUID,
+        locks=(("CLAUDE_CONFIG_DIR", "clew-locks"), ("HOME", ".claude/clew-locks")),
         hint="Install it with npm: @zed-industries/claude-code-acp.",
     ),
     "codex": AcpAgent(
@@ -63,12 +69,14 @@ PRESETS: Mapping[str, AcpAgent] = {
         # It writes before it answers, and does not end when its input does.
         flush=0.0,
         id_shape=_UUID,
+        locks=(("CODEX_HOME", "clew-locks"), ("HOME", ".codex/clew-locks")),
         hint="Install it with npm: @zed-industries/codex-acp.",
     ),
     "gemini": AcpAgent(
         name="gemini",
         command=("gemini", "--acp"),
         modes=_asking("default"),
+        locks=(("HOME", ".gemini/clew-locks"),),
         hint="Install it with npm: @google/gemini-cli.",
     ),
     "qwen": AcpAgent(
@@ -77,6 +85,7 @@ PRESETS: Mapping[str, AcpAgent] = {
         modes=_asking("default"),
         # It answers for an unknown session with success and an empty history.
         list_is_whole=True,
+        locks=(("HOME", ".qwen/clew-locks"),),
         hint="Install it with npm: @qwen-code/qwen-code.",
     ),
 }

@@ -30,11 +30,11 @@ class Running:
         return self._ledger
 
     async def start(self, command: Arguments, directory: Path, environment: Mapping[str, str], close: float) -> Program:
-        self._must_be_open()
+        self.must_be_open()
         program = await start(command, directory, environment, await self.ledger())
         try:
             # It may have been closed meanwhile, and what is not known by then nobody would end.
-            self._must_be_open()
+            self.must_be_open()
         except Refused:
             await program.end(close)
             raise
@@ -51,7 +51,7 @@ class Running:
         self._closed = True
         await asyncio.gather(*(self.end(program, close) for program in list(self._programs)))
 
-    def _must_be_open(self) -> None:
+    def must_be_open(self) -> None:
         if self._closed:
             raise Refused("The provider is closed.", "Make a new one.")
 

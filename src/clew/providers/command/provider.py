@@ -1,7 +1,6 @@
 """The provider of commands."""
 
 import asyncio
-import re
 import shutil
 import tempfile
 import uuid
@@ -20,8 +19,12 @@ from clew.kernel import (
     choose_mode,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
+from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
+from clew.programs.holding import is_held, locks_by_name
+from clew.programs.ids import MALFORMED, MalformedId, check_id
 from clew.providers.command.asking import Asker, signal
+from clew.providers.command.holding import Holding
 from clew.providers.command.launching import Launcher, Running
 from clew.providers.command.recipe import Recipe, home_of
 from clew.providers.command.session import CURSOR_VERSION, CommandSession
@@ -32,7 +35,8 @@ class CommandProvider:
         self._settings, self._recipe = settings, recipe
         self._launcher = Launcher(settings, recipe, Running(settings.state))
         self._sessions: set[CommandSession] = set()
-        self._opening: set[NativeId] = set()
+        environment = environment_for(settings.home, settings.environment)
+        self._locks = locks_by_name("command", home_of(settings), environment)
 
     @property
     def name(self) -> ProviderName:
@@ -53,6 +57,7 @@ class CommandProvider:
             cursor_versions=frozenset({CURSOR_VERSION}),
             id_shape=recipe.shape,
             missing_signals=frozenset(map(signal, recipe.missing)),
+            rejection_signals=frozenset({MALFORMED}),
             reports=frozenset(),
         )
 
@@ -63,12 +68,18 @@ class CommandProvider:
         return Discovery(installed=True, home=home, version=await self._version(), program=program)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
-        self._check(cursor)
-        if self._is_open(cursor.native_id):
-            return Probe(ProbeKind.BUSY, holder="an open session of this provider", detail="it is open")
+        try:
+            self._check(cursor)
+            if is_held(self._locks, cursor.native_id):
+                return Probe(ProbeKind.BUSY, holder="another opening of it by Clew", detail="it is open")
+        except MalformedId as fault:
+            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
+        except ProgramFault as fault:
+            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
         return await Asker(self._launcher).ask(cursor.native_id, Path(directory.path))
 
     async def open(self, spec: OpenSpec) -> LiveSession:
+        self._launcher.running.must_be_open()
         mode = self._mode(spec.mode)
         self._able(spec)
         await self._launcher.running.ledger()
@@ -77,7 +88,17 @@ class CommandProvider:
             raise CannotStart(f"{directory} is no directory.", "Make it first.")
         if shutil.which(self._settings.program[0]) is None:
             raise CannotStart(f"{self._settings.program[0]} is not here.", "Install it, or say where it is.")
-        id_ = await self._resumed(spec.cursor, directory) if spec.cursor is not None else self._chosen(spec)
+        id_ = self._chosen(spec) if spec.cursor is None else self._checked(spec.cursor)
+        holding = Holding(self._locks if self._recipe.resume is not None else None)
+        holding.begin(id_)
+        try:
+            if id_ is not None and spec.cursor is not None:
+                await self._must_be_there(id_, directory)
+            # It may have been closed while the program was asked.
+            self._launcher.running.must_be_open()
+        except BaseException:
+            holding.end()
+            raise
         session = CommandSession(
             self._launcher.with_environment(spec.environment),
             directory,
@@ -86,6 +107,7 @@ class CommandProvider:
             spec.cursor is not None,
             spec.model,
             spec.instructions,
+            holding,
             self._sessions.discard,
         )
         self._sessions.add(session)
@@ -94,7 +116,7 @@ class CommandProvider:
     async def sessions(self) -> Sequence[FoundSession]:
         raise NotAble("Nothing is known of a command's sessions.", "Open a session by its id.")
 
-    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:  # noqa: ARG002
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002
         raise NotAble("Nothing is known of where a command keeps its sessions.", "They stay on this machine.")
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:  # noqa: ARG002
@@ -108,8 +130,11 @@ class CommandProvider:
 
     def _check(self, cursor: Cursor) -> None:
         """What is no id of this program never becomes an argument of it."""
-        if cursor.version != CURSOR_VERSION or re.fullmatch(self._recipe.shape, cursor.native_id) is None:
-            raise Refused(f"{cursor.native_id[:80]!r} is no session id of this command.", "Start a new session.")
+        check_id(cursor, CURSOR_VERSION, self._recipe.shape, "this command")
+
+    def _checked(self, cursor: Cursor) -> NativeId:
+        self._check(cursor)
+        return cursor.native_id
 
     def _mode(self, wanted: PermissionMode) -> PermissionMode:
         mode = choose_mode(wanted, (), frozenset(self._recipe.modes)).mode
@@ -136,22 +161,10 @@ class CommandProvider:
         self._check(Cursor(CURSOR_VERSION, chosen))
         return chosen
 
-    async def _resumed(self, cursor: Cursor, directory: Path) -> NativeId:
-        self._check(cursor)
-        id_ = cursor.native_id
-        if self._is_open(id_):
-            raise Refused(f"Session {id_} is open already.", "Wait until it is closed.")
-        self._opening.add(id_)
-        try:
-            answer = await Asker(self._launcher).ask(id_, directory)
-            if answer.kind is not ProbeKind.FOUND_HERE:
-                raise Refused(f"Session {id_} was not found: {answer.detail}.", "Start a new one.")
-        finally:
-            self._opening.discard(id_)
-        return id_
-
-    def _is_open(self, id_: NativeId) -> bool:
-        return id_ in self._opening or any(session.id == id_ for session in self._sessions)
+    async def _must_be_there(self, id_: NativeId, directory: Path) -> None:
+        answer = await Asker(self._launcher).ask(id_, directory)
+        if answer.kind is not ProbeKind.FOUND_HERE:
+            raise Refused(f"Session {id_} was not found: {answer.detail}.", "Start a new one.")
 
     async def _version(self) -> str:
         """A program is not run for that unless it is said how: another argument might set it to work."""

@@ -2,7 +2,8 @@
 
     start       arguments of a turn in a new session; {prompt} and {session} stand for both. Without {prompt} it is
                 written to the program's input, and with {session} the program takes an id that Clew has chosen.
-                The arguments for mode and model go where the word {options} stands, or else to the end
+                The arguments for mode and model go where the word {options} stands, or else to the end. A prompt that
+                begins with - is refused as an argument unless the word -- stands right before {prompt}
     resume      arguments of a turn in a session that is there; needs `probe`, and `session` or {session} in `start`
     session     a pattern with one group that finds the session's id in a line of the output
     probe       arguments that end with status 0 when {session} is there, and with one of `missing` when it is not
@@ -21,6 +22,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
@@ -91,6 +93,12 @@ def filled(arguments: Arguments, values: Mapping[str, str]) -> Arguments:
     for name, value in values.items():
         arguments = tuple(word.replace(name, value) for word in arguments)
     return arguments
+
+
+def taken_for_option(template: Arguments, prompt: str) -> bool:
+    """Whether the prompt would stand where an option may. Not every program knows `--`, so its user has to say it."""
+    words = pairwise(("", *template))
+    return prompt.startswith("-") and any(word.startswith(PROMPT) and before != "--" for before, word in words)
 
 
 def with_options(template: Arguments, options: Arguments) -> Arguments:

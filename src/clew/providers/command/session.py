@@ -1,14 +1,24 @@
 """A conversation with a command: a process for each turn, and between turns nothing runs."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, ProbeKind, choose_mode
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
-from clew.programs.faults import CannotStart, NotAble, Refused
+from clew.programs.faults import BadArguments, CannotHold, CannotStart, NotAble, Refused, SessionBusy
 from clew.providers.command.asking import Asker
+from clew.providers.command.holding import Holding
 from clew.providers.command.launching import Launcher
-from clew.providers.command.recipe import MODEL, PROMPT, SESSION, Arguments, Recipe, filled, with_options
+from clew.providers.command.recipe import (
+    MODEL,
+    PROMPT,
+    SESSION,
+    Arguments,
+    Recipe,
+    filled,
+    taken_for_option,
+    with_options,
+)
 from clew.providers.command.turn import Turn
 
 CURSOR_VERSION = 1
@@ -24,13 +34,14 @@ class CommandSession:
         resumed: bool,
         model: str | None,
         instructions: str | None,
+        holding: Holding,
         released: Callable[["CommandSession"], None],
     ) -> None:
         self._launcher, self._directory = launcher, directory
         self._mode, self._model, self._instructions = mode, model, instructions
         self._id = native_id
         self._begun = self._durable = resumed
-        self._released = released
+        self._holding, self._released = holding, released
         self._turn: Turn | None = None
         self._busy = self._closed = self._called_off = False
         self._landing = Landing(native_id=native_id if resumed else None)
@@ -59,6 +70,13 @@ class CommandSession:
                 raise NotAble("The program cannot go on with a session.", "Open a new one for each turn.")
             async for event in self._followed(prompt):
                 if isinstance(event, SessionNamed):
+                    try:
+                        self._holding.begin(event.native_id)
+                    except (SessionBusy, CannotHold) as fault:
+                        await self.interrupt()
+                        for last in _failed(ErrorCode.UNKNOWN, fault.words):
+                            yield last
+                        return
                     self._id, self._durable = event.native_id, event.durable and self._recipe.resume is not None
                 yield event
         finally:
@@ -89,8 +107,11 @@ class CommandSession:
 
     async def close(self) -> None:
         self._closed = True
-        await self.interrupt()
-        self._released(self)
+        try:
+            await self.interrupt()
+        finally:
+            self._holding.end()
+            self._released(self)
 
     # ---------------------------------------------------------------- inside
 
@@ -102,8 +123,17 @@ class CommandSession:
         template = self._recipe.start if not self._begun else self._recipe.resume or ()
         told = prompt if self._instructions is None else f"{self._instructions}\n\n{prompt}"
         by_argument = any(PROMPT in word for word in template)
+        if taken_for_option(template, told):
+            words = "A prompt that begins with - would be an option of the program: `--` before {prompt} prevents that."
+            for last in _failed(ErrorCode.BAD_REQUEST, words):
+                yield last
+            return
         try:
             program = await self._launcher.launch(self._arguments(template, told), self._directory)
+        except BadArguments as fault:
+            for last in _failed(ErrorCode.BAD_REQUEST, self._launcher.redactor.text(fault.words)):
+                yield last
+            return
         except (CannotStart, Refused) as fault:
             if not (self._called_off or self._closed):
                 yield Failed(ErrorCode.PROGRAM_ENDED, self._launcher.redactor.text(fault.words), retryable=True)
@@ -128,3 +158,9 @@ class CommandSession:
         if self._recipe.resume is None:
             return False
         return (await Asker(self._launcher).ask(id_, self._directory)).kind is ProbeKind.FOUND_HERE
+
+
+def _failed(code: ErrorCode, words: str) -> Iterator[Event]:
+    """Another try would end the same way."""
+    yield Failed(code, words, retryable=False)
+    yield Done(Ending.FAILED)

@@ -109,9 +109,13 @@ class Memory:
         beside.replace(path)
 
     def all(self) -> list[Session]:
-        """Newest first; what cannot be read is passed over."""
+        """Newest first; what cannot be read is passed over, but not where nothing at all can be."""
+        try:
+            paths = [path for path in self._sessions.iterdir() if path.suffix == ".json"]
+        except FileNotFoundError:
+            return []
         found = []
-        for path in self._sessions.glob("*.json"):
+        for path in paths:
             with contextlib.suppress(Damaged, OSError):
                 found.append(read(path.read_bytes()))
         return sorted(found, key=lambda session: session.updated, reverse=True)

@@ -1,10 +1,12 @@
 """The provider of the guide: the ACP client with an agent of our own, whose sessions can also be carried."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from clew.kernel import Capabilities, Cursor, Directory, LandingField, PermissionMode
+from clew.kernel import Capabilities, Cursor, Directory, LandingField, PermissionMode, Probe, ProbeKind
 from clew.ports.provider import ArchiveFile, Settings
 from clew.programs.acp.agent import AcpAgent, ModeRule
 from clew.programs.acp.listing import CURSOR_VERSION
@@ -13,7 +15,9 @@ from clew.programs.environment import environment_for
 from clew.programs.faults import Refused
 from clew.providers.guide.carrying import FORMAT, carry_in, carry_out
 from clew.providers.guide.home import VARIABLE, home_of
-from clew.providers.guide.memory import SHAPE
+from clew.providers.guide.memory import SHAPE, Damaged, Memory, Missing
+
+DAMAGED = "damaged-session"
 
 # Its modes are Clew's own, and it asks by itself; -P keeps what lies in its directory from being imported.
 GUIDE = AcpAgent(
@@ -29,6 +33,8 @@ GUIDE = AcpAgent(
     list_is_whole=True,
     reports=frozenset({LandingField.NATIVE_ID, LandingField.DIRECTORY, LandingField.MODE, LandingField.TURNS}),
     id_shape=SHAPE,
+    # Beside those that the guide itself takes for as long as its process lives.
+    locks=((VARIABLE, "clew-locks"),),
     hint="It comes with Clew: install Clew again.",
 )
 
@@ -41,13 +47,44 @@ class GuideProvider(AcpProvider):
 
     @property
     def capabilities(self) -> Capabilities:
-        return replace(super().capabilities, archive=True, restore_keeps_id=True, archive_formats=frozenset({FORMAT}))
+        can = super().capabilities
+        return replace(
+            can,
+            archive=True,
+            restore_keeps_id=True,
+            archive_formats=frozenset({FORMAT}),
+            rejection_signals=can.rejection_signals | {DAMAGED},
+        )
 
-    async def archive(self, cursor: Cursor, directory: Directory, into: Path) -> ArchiveFile:  # noqa: ARG002
+    async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
+        """A session that cannot be read is not on the agent's list, and is not missing for that."""
+        try:
+            Memory(self._store).load(cursor.native_id)
+        except Damaged as fault:
+            return Probe(ProbeKind.REJECTED, signal=DAMAGED, detail=f"It cannot be read: {fault}.")
+        except OSError as fault:
+            return Probe(ProbeKind.UNREACHABLE, detail=f"It cannot be looked for: {fault}.")
+        except Missing:
+            pass
+        return await super().probe(cursor, directory)
+
+    async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
         self._check(cursor)
-        return carry_out(self._store, cursor.native_id, into)
+        with _in_words():
+            return carry_out(self._store, cursor.native_id, into, since)
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
         if not Path(directory.path).is_dir():
             raise Refused(f"{directory} is no directory.", "Make it first.")
-        return Cursor(CURSOR_VERSION, carry_in(self._store, archive, directory))
+        with _in_words():
+            return Cursor(CURSOR_VERSION, carry_in(self._store, archive, directory))
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        raise Refused(
+            f"{fault.filename} cannot be used: {fault.strerror}.", "Nothing was changed; make it usable."
+        ) from fault

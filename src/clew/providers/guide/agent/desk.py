@@ -179,3 +179,5 @@ def _in_words() -> Iterator[None]:
         raise CallError(INTERNAL, f"The session cannot be read: {fault}.", {"reason": "damaged"}) from fault
     except Busy as fault:
         raise CallError(INTERNAL, f"{fault} is open in another process.", {"reason": "busy"}) from fault
+    except OSError as fault:
+        raise CallError(INTERNAL, f"The guide cannot use its home: {fault}.", {"reason": "home"}) from fault

@@ -56,16 +56,21 @@ class Wire:
     def _take(self, line: bytes) -> None:
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             _send({"id": None, "error": {"code": -32700, "message": "This is no JSON."}})
+            return
+        if not isinstance(message, dict):
+            _send({"id": None, "error": {"code": -32600, "message": "This is no call."}})
             return
         method, number, said = message.get("method"), message.get("id"), message.get("params") or {}
         if method is None:
-            answer = self._waiting.get(number)
+            answer = self._waiting.get(number) if isinstance(number, int) else None
             if answer is not None and not answer.done():
-                answer.set_result(message.get("result") or {})
+                result = message.get("result")
+                answer.set_result(result if isinstance(result, dict) else {})
         elif number is None:
-            self._hear(method, said)
+            if isinstance(said, dict):
+                self._hear(method, said)
         else:
             task = asyncio.create_task(self._answer(number, method, said))
             self._going.add(task)
@@ -76,8 +81,10 @@ class Wire:
             _send({"id": number, "result": await self._handle(method, said)})
         except CallError as fault:
             _send({"id": number, "error": fault.error})
-        except (KeyError, TypeError, ValueError) as fault:
+        except (AttributeError, KeyError, TypeError, ValueError) as fault:
             _send({"id": number, "error": {"code": INVALID, "message": f"{method} was not understood: {fault!r}"}})
+        except Exception as fault:  # noqa: BLE001 - who asked would wait for ever
+            _send({"id": number, "error": {"code": INTERNAL, "message": f"{method} failed: {fault!r}"}})
 
 
 def _send(message: Json) -> None:
