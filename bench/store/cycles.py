@@ -75,7 +75,7 @@ def _ours(database: Database, callers: Sequence[Place], batch: int) -> float:
     def claims(at: int) -> None:
         asks = ClaimRequest("bench", (callers[at].runtime,), batch)
         while len(orders[at]) < CYCLES:
-            orders[at] += database.write(lambda connection: claim(connection, asks)).result()
+            orders[at] += database.do(lambda connection: claim(connection, asks))
 
     def finishes(at: int) -> None:
         for order in orders[at]:

@@ -54,7 +54,7 @@ class Ground:
     def fresh(self, kind: Kind) -> Iterator[Database]:
         """A new database with the current schema, open."""
         with self.empty(kind) as address, opened(address) as database:
-            database.write(upgrade).result()
+            database.do(upgrade)
             yield database
 
     def versions(self) -> str:

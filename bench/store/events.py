@@ -67,7 +67,7 @@ class Writer:
         lines = tuple(RunEventRecord(self._seq + at, "message", _BODY) for at in range(BATCH))
         self._seq += BATCH
         said = Report(self.run, self.attempt, events=lines)
-        assert self._database.write(lambda connection: report(connection, said)).result().held
+        assert self._database.do(lambda connection: report(connection, said)).held
 
 
 def _live(database: Database) -> list[Order]:

@@ -50,7 +50,7 @@ def fill(kind: Kind, address: str, size: Size) -> None:
     """Make the database at that address, with that history."""
     assert size.sessions >= size.lanes * CANDIDATES
     with opened(address) as database:
-        database.write(upgrade).result()
+        database.do(upgrade)
         furnish(database)
     with _loading(kind, address) as connection:
         _fill(kind, connection, size)

@@ -46,7 +46,7 @@ class Filled:
         def claims(connection: Connection) -> None:
             inner[0] = milliseconds(lambda: orders.extend(claim(connection, ASKS)))
 
-        committed = milliseconds(lambda: self.database.write(claims).result())
+        committed = milliseconds(lambda: self.database.do(claims))
         (order,) = orders
         assert order.plan.outcome is Outcome.RESUME, order.plan.words
         tell(self.database, order)

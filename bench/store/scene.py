@@ -70,15 +70,15 @@ def furnish(database: Database, suffix: str = "") -> Place:
     runtime = runtime_id(machine, PROVIDER, "/srv/home")
     laptop = Registration(machine, machine, PROVIDER, "/srv/home", capabilities=able, max_live=PLACES)
     agent = insert(agents).values(id=name, name=name, provider=PROVIDER, runtime_id=runtime, home=HOME, max_live=PLACES)
-    database.write(lambda connection: register_runtime(connection, laptop)).result()
-    database.write(lambda connection: connection.execute(agent)).result()
+    database.do(lambda connection: register_runtime(connection, laptop))
+    database.do(lambda connection: connection.execute(agent))
     return Place(runtime, name)
 
 
 def new_threads(database: Database, wanted: int) -> list[ThreadId]:
     named = [ThreadId(f"bench-{next(_numbers)}") for _ in range(wanted)]
     rows = [{"id": name, "kind": "issue", "created_at": 0.0} for name in named]
-    database.write(lambda connection: connection.execute(insert(threads), rows)).result()
+    database.do(lambda connection: connection.execute(insert(threads), rows))
     return named
 
 
@@ -95,18 +95,18 @@ def accept_all(database: Database, places: Iterable[ThreadId], agent: AgentId = 
         for request in requests:
             accept_wake(connection, request)
 
-    database.write(operation).result()
+    database.do(operation)
 
 
 def accept_one(database: Database, thread: ThreadId) -> None:
     request = request_in(thread)
-    database.write(lambda connection: accept_wake(connection, request)).result()
+    database.do(lambda connection: accept_wake(connection, request))
 
 
 def claim_one(database: Database) -> Order:
     while True:
         # Another caller may hold the very run for a moment.
-        for order in database.write(lambda connection: claim(connection, ASKS)).result():
+        for order in database.do(lambda connection: claim(connection, ASKS)):
             return order
 
 
@@ -124,14 +124,14 @@ def prompts(order: Order) -> Report:
 
 def tell(database: Database, order: Order) -> None:
     said = prompts(order)
-    assert database.write(lambda connection: report(connection, said)).result().may_prompt
+    assert database.do(lambda connection: report(connection, said)).may_prompt
 
 
 def complete(database: Database, order: Order) -> None:
     said = Finish(order.run, order.attempt, Completed("done", 1))
-    assert database.write(lambda connection: finish(connection, said)).result().taken
+    assert database.do(lambda connection: finish(connection, said)).taken
 
 
 def give_up(database: Database, run: RunId, attempt: int) -> None:
     said = Finish(run, attempt, Failed(FailureKind.PERMANENT, "it cannot be done"))
-    assert database.write(lambda connection: finish(connection, said)).result().taken
+    assert database.do(lambda connection: finish(connection, said)).taken

@@ -26,7 +26,7 @@ def measure(ground: Ground) -> Table:
         counter = Counter(database)
         _count(table, counter, "the first of its lane", first, Outcome.BLANK)
         _count(table, counter, "a follow-up that resumes", first, Outcome.RESUME)
-        database.write(_one_turn_only).result()
+        database.do(_one_turn_only)
         _count(table, counter, "a fresh start by policy", first, Outcome.RESEED)
     return table
 
@@ -37,7 +37,7 @@ class Counter:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._seen = 0
-        database.write(self._watch).result()
+        database.do(self._watch)
 
     def of(self, step: Callable[[], object]) -> int:
         self._seen = 0

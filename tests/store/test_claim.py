@@ -685,7 +685,8 @@ def test_a_lane_with_a_row_that_cannot_be_read_says_which_and_stops_no_other(
     daemon.accept()
     daemon.serve("n-1")
     daemon.accept()
-    daemon.accept(agent=BOB, thread=OTHER_THREAD)
+    # Behind it, also where both came at the same moment.
+    daemon.accept(agent=BOB, thread=OTHER_THREAD, priority=-1)
     (before,) = [{name: getattr(row, name) for name in values} for row in daemon.rows(table, *where, **where)]
     daemon.put(table, where, **values)
     order = daemon.claim_one()

@@ -97,12 +97,13 @@ def test_the_clock_is_the_databases_own(database: Database) -> None:
     assert database.read(read_clock) >= first
 
 
-def test_a_closed_sqlite_database_says_so(tmp_path: Path) -> None:
-    database = SqliteDatabase(tmp_path / "clew.db")
+def test_a_closed_database_says_so(database: Database) -> None:
+    database.close()
     database.close()
     with pytest.raises(Closed, match="is closed"):
-        database.write(names)
-    database.close()
+        database.write(read_clock)
+    with pytest.raises(Closed, match="is closed"):
+        database.do(read_clock)
 
 
 def test_a_second_server_is_refused_and_told_who_holds_the_file(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ class Daemon:
             with self._room:
                 self._room.wait_for(lambda: self._free or self._closing)
                 asks = replace(ASKS, most=self._free)
-            orders = self._database.write(lambda connection: claim(connection, asks)).result()  # noqa: B023 - awaited
+            orders = self._database.do(lambda connection: claim(connection, asks))  # noqa: B023 - awaited
             for order in orders:
                 self.marks.start(self._jobs[order.thread])
                 with self._room:

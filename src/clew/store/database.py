@@ -19,7 +19,13 @@ class LostRace(Exception):
 class Database(Protocol):
     """Where Clew remembers. An answer to a write is given when it is durable; reads do not wait for writes."""
 
-    def write(self, operation: Operation[Result]) -> Future[Result]: ...
+    def write(self, operation: Operation[Result]) -> Future[Result]:
+        """For whoever has something else to do meanwhile."""
+        ...
+
+    def do(self, operation: Operation[Result]) -> Result:
+        """The same for whoever waits for it: where the database allows, on the caller's own thread."""
+        ...
 
     def read(self, operation: Operation[Result]) -> Result: ...
 

@@ -2,10 +2,10 @@
 
 import math
 import random
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from queue import LifoQueue
 from typing import Any, TypeVar
 
 import psycopg
@@ -23,7 +23,7 @@ from clew.store.statement import wire_of
 Result = TypeVar("Result")
 
 WRITERS = 12
-"""How many operations of one server write at once, each on a connection that its thread keeps."""
+"""How many operations of one server write at once, each on a connection that is kept for them."""
 
 READERS = 8
 """How many read at once, beside them."""
@@ -69,8 +69,11 @@ class PostgresDatabase:
         # What SQLAlchemy itself sends comes after what the wire was left with.
         listen(self._engine, "before_cursor_execute", lambda connection, *_: wire_of(connection).ask(()))
         self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="clew-postgres")
-        self._own = threading.local()
-        self._kept: list[Connection] = []
+        self._closed = False
+        # The one that was used last is the next: what the server keeps for it is warm. None is not connected yet.
+        self._kept: LifoQueue[Connection | None] = LifoQueue()
+        for _ in range(WRITERS):
+            self._kept.put(None)
         self._board = Board()
         self._listener = Listener(url, self._board.put)
         # A connection of its own: nobody is told late because others read.
@@ -79,9 +82,12 @@ class PostgresDatabase:
 
     def write(self, operation: Operation[Result]) -> Future[Result]:
         try:
-            return self._threads.submit(self._until_done, self._on_own, operation)
+            return self._threads.submit(self._until_done, self._on_kept, operation)
         except RuntimeError as fault:
-            raise Closed("The database is closed.", "Open it again before writing.") from fault
+            raise _closed() from fault
+
+    def do(self, operation: Operation[Result]) -> Result:
+        return self._until_done(self._on_kept, operation)
 
     def read(self, operation: Operation[Result]) -> Result:
         return self._until_done(self._on_any, operation)
@@ -93,9 +99,16 @@ class PostgresDatabase:
         self._board.unsubscribe(reader)
 
     def close(self) -> None:
+        if self._closed:
+            return
         self._threads.shutdown()
-        for connection in self._kept:
-            connection.close()
+        self._closed = True
+        for _ in range(WRITERS):
+            connection = self._kept.get()
+            if connection is not None:
+                connection.close()
+        # Whoever still waits for one is told.
+        self._kept.put(None)
         self._pacer.close()
         self._listener.close()
         self._telling.dispose()
@@ -123,13 +136,16 @@ class PostgresDatabase:
                     deadline = min(deadline, time.monotonic() + self._patience)
                     time.sleep(_PAUSE)
 
-    def _on_own(self, operation: Operation[Result], hopes: bool) -> Result:
-        """On the connection of this thread, which is spared fetching one and giving it back each time."""
-        connection: Connection | None = getattr(self._own, "connection", None)
-        if connection is None:
-            connection = self._own.connection = self._engine.connect()
-            self._kept.append(connection)
-        return self._once(connection, operation, hopes)
+    def _on_kept(self, operation: Operation[Result], hopes: bool) -> Result:
+        """On a connection that is kept: one from the pool would be looked over before and after each time."""
+        connection = self._kept.get()
+        try:
+            if self._closed:
+                raise _closed()
+            connection = connection or self._engine.connect()
+            return self._once(connection, operation, hopes)
+        finally:
+            self._kept.put(connection)
 
     def _on_any(self, operation: Operation[Result], hopes: bool) -> Result:
         try:
@@ -167,6 +183,10 @@ class PostgresDatabase:
     def _away(self, fault: Exception) -> Unreachable:
         said = fault.orig if isinstance(fault, DBAPIError) else fault
         return Unreachable(f"{self._where} cannot be reached: {said}", "Check the address and that it runs.")
+
+
+def _closed() -> Closed:
+    return Closed("The database is closed.", "Open it again before writing.")
 
 
 def _driver_fault(fault: Exception) -> BaseException | None:

@@ -58,6 +58,9 @@ class SqliteDatabase:
     def write(self, operation: Operation[Result]) -> Future[Result]:
         return self._writer.submit(operation)
 
+    def do(self, operation: Operation[Result]) -> Result:
+        return self._writer.submit(operation).result()
+
     def read(self, operation: Operation[Result]) -> Result:
         with self._engine.connect() as connection:
             raw: Any = connection.connection.driver_connection

@@ -16,7 +16,7 @@ def upgrade_database(address: str, only_pre: bool = False) -> SchemaVersion:
     """Make it if there is none; a SQLite file must not be held by a server."""
     database = open_database(address)
     try:
-        return database.write(lambda connection: upgrade(connection, only_pre)).result()
+        return database.do(lambda connection: upgrade(connection, only_pre))
     except DatabaseError as fault:
         said = str(fault.orig).strip().splitlines()[0]
         raise CannotUpgrade(

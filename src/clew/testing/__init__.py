@@ -18,7 +18,7 @@ def temporary_store() -> Iterator[Database]:
     with tempfile.TemporaryDirectory(prefix="clew-test-") as directory:
         store = open_database(str(Path(directory) / "clew.db"))
         try:
-            store.write(upgrade).result()
+            store.do(upgrade)
             yield store
         finally:
             store.close()
