@@ -43,9 +43,13 @@ async def land(
     if spec.instructions:
         # Not on the command line, which is short and which everybody can read.
         greeting["appendSystemPrompt"] = spec.instructions
-    hello = await wire.request("initialize", deadlines.start, **greeting)
-    applied = await modes.apply(wire, mode, deadlines.answer, new=True)
-    known = await wire.request("get_settings", deadlines.answer)
+    # All is asked at once, and answered once it has started.
+    seconds = deadlines.start + deadlines.answer
+    hello, applied, known = await asyncio.gather(
+        wire.request("initialize", deadlines.start, **greeting),
+        modes.apply(wire, mode, seconds, new=True),
+        wire.request("get_settings", seconds),
+    )
     note = await _note(home.root / "sessions" / f"{hello.get('pid')}.json", deadlines.answer)
     place = str(note["cwd"])
     return Landing(

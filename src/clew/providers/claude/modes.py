@@ -1,5 +1,6 @@
 """Permission modes: what each of ours is to Claude Code, and how one is applied so that it holds."""
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -71,8 +72,17 @@ async def apply(wire: Wire, mode: PermissionMode, seconds: float, new: bool = Fa
 
 
 async def _apply(wire: Wire, mode: PermissionMode, seconds: float, new: bool) -> None:
-    if mode is PermissionMode.READ or not new:
+    if not new:
         await _suspend(wire, mode, seconds)
+        await _set(wire, mode, seconds)
+    elif mode is PermissionMode.READ:
+        # Where one fails the program is ended, so neither waits for the other.
+        await asyncio.gather(_suspend(wire, mode, seconds), _set(wire, mode, seconds))
+    else:
+        await _set(wire, mode, seconds)
+
+
+async def _set(wire: Wire, mode: PermissionMode, seconds: float) -> None:
     answer = await wire.request("set_permission_mode", seconds, mode=WORDS[mode])
     if meant(answer.get("mode")) is not mode:
         raise _not_applied(mode, f"it says {answer.get('mode')!r}")
@@ -84,8 +94,9 @@ async def _suspend(wire: Wire, mode: PermissionMode, seconds: float) -> None:
     held = _held_back(await _allowed(wire, seconds)) if reads else []
     # What it may do in a sandbox of its own it does unasked unless told otherwise; null leaves that to the user.
     settings = {"permissions": {"ask": held}, "sandbox": {"autoAllowBashIfSandboxed": False} if reads else None}
-    await wire.request("apply_flag_settings", seconds, settings=settings)
-    known = await wire.request("get_settings", seconds)
+    # It answers in the order in which it is asked.
+    applied = wire.request("apply_flag_settings", seconds, settings=settings)
+    _, known = await asyncio.gather(applied, wire.request("get_settings", seconds))
     if missing := set(held) - set(_rules(known, "ask")):
         raise _not_applied(mode, f"it keeps the grants {', '.join(sorted(missing))}")
     if reads and _runs_unasked(known):
