@@ -10,8 +10,9 @@ from bench.store.floor import floor
 from bench.store.scene import Place, accept_all, complete, furnish, new_threads, tell
 from bench.table import Table, ratio
 from bench.timing import Work, rate, ratios, rounds, spread
-from clew.store.claim import ClaimRequest, Order, claim
+from clew.store.claim import claim
 from clew.store.database import Database
+from clew.wire.orders import ClaimRequest, Order
 
 PART = "cycles"
 SECONDS = 25.0

@@ -28,16 +28,19 @@ from clew.kernel import (
     capabilities_to_record,
     runtime_id,
 )
-from clew.store.accept import WakeRequest, accept_wake
-from clew.store.claim import ClaimRequest, Order, claim
+from clew.store.accept import accept_wake
+from clew.store.claim import claim
 from clew.store.database import Database
-from clew.store.finish import Completed, Failed, Finish, finish
-from clew.store.journal import Said
+from clew.store.finish import finish
 from clew.store.naming import new_id
-from clew.store.pinning import NewSession
-from clew.store.register import Registration, register_runtime
-from clew.store.report import Landed, Report, report
+from clew.store.register import register_runtime
+from clew.store.report import report
 from clew.store.tables import agents, threads
+from clew.wire.ends import Completed, Failed, Finish
+from clew.wire.orders import ClaimRequest, Order
+from clew.wire.reports import Landed, NewSession, Report
+from clew.wire.runtimes import Registration
+from clew.wire.wakes import Said, WakeRequest
 
 ADA = AgentId("ada")
 HOME = f"/srv/{ADA}"

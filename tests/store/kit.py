@@ -38,17 +38,19 @@ from clew.kernel import (
     lane_id,
     runtime_id,
 )
-from clew.store.accept import Accepted, WakeRequest, accept_wake
-from clew.store.claim import ClaimRequest, Order, claim
+from clew.store.accept import accept_wake
+from clew.store.claim import claim
 from clew.store.database import Database
-from clew.store.finish import Completed, End, Failed, Finish, Finished, finish
-from clew.store.journal import Said
+from clew.store.finish import finish
 from clew.store.naming import new_id
-from clew.store.pinning import NewSession
-from clew.store.report import Landed, Report, Reported, report
+from clew.store.report import report
 from clew.store.statement import wire_of
 from clew.store.tables import agents, journal, lanes, machines, runs, runtimes, sessions, threads, wakes
 from clew.store.wire import Answer, Call
+from clew.wire.ends import Completed, End, Failed, Finish, Finished
+from clew.wire.orders import ClaimRequest, Order
+from clew.wire.reports import Landed, NewSession, Report, Reported
+from clew.wire.wakes import Accepted, Said, WakeRequest
 
 Result = TypeVar("Result")
 

@@ -6,13 +6,13 @@ import pytest
 
 from clew.kernel import Answer, Answered, ApprovalId, ApprovalState, RunState
 from clew.store.approvals import answer_approval
-from clew.store.claim import Order
 from clew.store.clock import read_clock
 from clew.store.expire import settle_orphans
 from clew.store.faults import NoSuchApproval
-from clew.store.finish import Completed
-from clew.store.report import Asked
 from clew.store.tables import approvals
+from clew.wire.ends import Completed
+from clew.wire.orders import Order
+from clew.wire.reports import Asked
 from tests.store.kit import RUNTIME, Daemon
 
 ONE, TWO = ApprovalId("ap-1"), ApprovalId("ap-2")

@@ -10,10 +10,10 @@ import pytest
 
 from clew.kernel import Outcome, RunId, RunOutcome, RunState, WakeEnd, WakeId, WakeState
 from clew.store.cancel import Cancelled, cancel_run, cancel_wake, end_pending, reassign
-from clew.store.claim import Order
 from clew.store.faults import NoSuchRun, NoSuchWake
-from clew.store.finish import Completed, Failed, Returned, Stopped
 from clew.store.tables import runs
+from clew.wire.ends import Completed, Failed, Returned, Stopped
+from clew.wire.orders import Order
 from tests.store.kit import ADA, BOB, BOBS_LANE, LANE, THREAD, TRANSIENT, Daemon, bodies, pin_of, states
 
 

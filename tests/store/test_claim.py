@@ -29,13 +29,11 @@ from clew.kernel import (
     settle,
 )
 from clew.store.check import check
-from clew.store.claim import ClaimRequest, Order, claim
+from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.decisions import decisions_of
-from clew.store.finish import Completed
 from clew.store.opening import open_database
 from clew.store.schema import upgrade
-from clew.store.settling import Usage
 from clew.store.tables import (
     agents,
     archives,
@@ -50,6 +48,8 @@ from clew.store.tables import (
     wakes,
     workspaces,
 )
+from clew.wire.ends import Completed, Usage
+from clew.wire.orders import ClaimRequest, Order
 from tests.store.kit import (
     ADA,
     BOB,

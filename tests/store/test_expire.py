@@ -8,11 +8,12 @@ from sqlalchemy import Connection
 
 from clew.kernel import Outcome, Patience, RunState
 from clew.store.cancel import cancel_run
-from clew.store.claim import Order
 from clew.store.clock import read_clock
-from clew.store.expire import Expired, Held, Renewed, expire, hear, renew, settle_orphans
-from clew.store.finish import Completed
+from clew.store.expire import expire, hear, renew, settle_orphans
 from clew.store.tables import agents, runs, runtimes, threads, wakes
+from clew.wire.ends import Completed
+from clew.wire.orders import Order
+from clew.wire.runtimes import Expired, Held, Renewed
 from tests.store.kit import ADA, ELSEWHERE, RUNTIME, Daemon, bodies, numbers, pin_of
 
 HOUR = 3600.0

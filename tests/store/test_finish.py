@@ -16,9 +16,8 @@ from clew.kernel import (
     WakeReason,
 )
 from clew.store.clock import read_clock
-from clew.store.finish import Completed, Failed, Returned, Stopped
-from clew.store.settling import Usage
 from clew.store.tables import agents, journal, runs, sessions, wakes
+from clew.wire.ends import Completed, Failed, Returned, Stopped, Usage
 from tests.store.kit import (
     ADA,
     BOB,

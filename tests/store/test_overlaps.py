@@ -15,20 +15,23 @@ from sqlalchemy import Connection, update
 
 from clew.kernel import Answer, ApprovalId, Cursor, Directory, NativeId, Patience, RunOutcome, ThreadId, WakeId
 from clew.store import postgres
-from clew.store.accept import WakeRequest, accept_wake
+from clew.store.accept import accept_wake
 from clew.store.adopt import Adoption, adopt_session
 from clew.store.approvals import answer_approval
 from clew.store.cancel import cancel_run, cancel_wake, reassign
 from clew.store.checks.runs import RUNS
 from clew.store.checks.sessions import SESSIONS
 from clew.store.checks.wakes import WAKES
-from clew.store.claim import ClaimRequest, Order, claim
+from clew.store.claim import claim
 from clew.store.expire import expire, settle_orphans
-from clew.store.finish import Completed, End, Finish, finish
+from clew.store.finish import finish
 from clew.store.moving import move_lane
-from clew.store.pinning import NewSession
-from clew.store.report import Asked, Report, report
+from clew.store.report import report
 from clew.store.tables import agents, runs, runtimes, threads, wakes
+from clew.wire.ends import Completed, End, Finish
+from clew.wire.orders import ClaimRequest, Order
+from clew.wire.reports import Asked, NewSession, Report
+from clew.wire.wakes import WakeRequest
 from tests.store.kit import ADA, BOB, ELSEWHERE, RUNTIME, TRANSIENT, Daemon, overlapping, pin_of, request
 
 HOLD = 0.05

@@ -31,14 +31,13 @@ from clew.kernel import (
 )
 from clew.store import postgres as store
 from clew.store import wire as wiring
-from clew.store.accept import WakeRequest
-from clew.store.expire import Held
 from clew.store.faults import StoreFault
-from clew.store.finish import Completed, Finish, Returned, Stopped
-from clew.store.journal import Said
 from clew.store.postgres import PostgresDatabase
-from clew.store.report import Asked, Report
 from clew.store.schema import upgrade
+from clew.wire.ends import Completed, Finish, Returned, Stopped
+from clew.wire.reports import Asked, Report
+from clew.wire.runtimes import Held
+from clew.wire.wakes import Said, WakeRequest
 from tests.store.kit import PERSON
 from tests.store.stateful import operations as ops
 from tests.store.stateful.model import ARun

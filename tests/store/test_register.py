@@ -7,8 +7,9 @@ from sqlalchemy import Connection, select
 
 from clew.kernel import AccountId, MachineId, ProviderName, RuntimeId, runtime_id
 from clew.store.database import Database
-from clew.store.register import Registration, register_runtime
+from clew.store.register import register_runtime
 from clew.store.tables import machines, runtimes
+from clew.wire.runtimes import Registration
 
 LAPTOP = Registration(MachineId("m1"), "laptop", ProviderName("loom"), "/srv/home", AccountId("me"), '{"resume": true}')
 

@@ -20,14 +20,14 @@ from clew.kernel import (
     settle,
 )
 from clew.store.cancel import cancel_run
-from clew.store.claim import Order
 from clew.store.decisions import decisions_of
 from clew.store.expire import expire
 from clew.store.faults import NoSuchRun, SessionHeld
-from clew.store.finish import Completed, Stopped
-from clew.store.report import Asked, Landed, Report, RunEventRecord, report
-from clew.store.settling import Usage
+from clew.store.report import report
 from clew.store.tables import approvals, events, landings, runs, sessions, wakes
+from clew.wire.ends import Completed, Stopped, Usage
+from clew.wire.orders import Order
+from clew.wire.reports import Asked, Landed, Report, RunEventRecord
 from tests.store.kit import AT_ONCE, OTHER_THREAD, REFUSED, RUNTIME, TRANSIENT, Daemon, bodies, numbers, pin_of
 
 

@@ -12,11 +12,12 @@ from clew.store.address import read_address
 from clew.store.database import Database
 from clew.store.expire import settle_orphans
 from clew.store.faults import BadAddress, BadText, KeyConflict, NewerThanProgram
-from clew.store.finish import Completed
 from clew.store.opening import open_current, open_database
-from clew.store.register import Registration, register_runtime
+from clew.store.register import register_runtime
 from clew.store.schema import upgrade
 from clew.store.tables import agents, meta, runs
+from clew.wire.ends import Completed
+from clew.wire.runtimes import Registration
 from tests.store.kit import ADA, BOB, RUNTIME, THREAD, Daemon, furnish, request, said_in
 
 

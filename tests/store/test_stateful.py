@@ -21,8 +21,8 @@ from sqlalchemy.pool import NullPool
 from clew.kernel import Answer, EntrySeq, RunState
 from clew.store.database import Database
 from clew.store.opening import open_database
-from clew.store.report import Report
 from clew.store.schema import upgrade
+from clew.wire.reports import Report
 from tests.store.conftest import DATABASES
 from tests.store.stateful import operations as ops
 from tests.store.stateful.drawing import Drawing

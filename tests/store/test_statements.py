@@ -2,9 +2,12 @@
 
 from clew.kernel import WakeReason
 from clew.store.accept import accept_wake
-from clew.store.claim import ClaimRequest, claim
-from clew.store.finish import Completed, Finish, finish
-from clew.store.report import Landed, Report, report
+from clew.store.claim import claim
+from clew.store.finish import finish
+from clew.store.report import report
+from clew.wire.ends import Completed, Finish
+from clew.wire.orders import ClaimRequest
+from clew.wire.reports import Landed, Report
 from tests.store.kit import RUNTIME, Daemon, pin_of, request, sent
 
 MOST = 15

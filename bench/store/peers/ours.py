@@ -12,9 +12,10 @@ from bench.store.databases import Ground, Kind
 from bench.store.peers.workload import ARRIVALS, JOBS, WARM_UP, WORKERS, Marks, Result, drive
 from bench.store.scene import ASKS, RUNTIME, accept_one, complete, furnish, new_threads, tell
 from clew.kernel import ThreadId
-from clew.store.claim import Order, claim
+from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.hints import Subscription
+from clew.wire.orders import Order
 
 LOOK_UP = 1.0
 """Seconds after which the daemon looks by itself: a hint may be lost."""

@@ -1,25 +1,19 @@
 """Accepting a wake: what was said goes into the journal, the request becomes durable, and a run waits for it."""
 
 import json
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, exists, func, literal_column, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     AdmissionPolicy,
-    AgentId,
     AgentState,
     EntrySeq,
-    Freshness,
     Instant,
     LaneId,
-    Origin,
     OriginKind,
     Overlap,
     Request,
-    RouteKey,
-    RunId,
     Sameness,
     ThreadId,
     WakeId,
@@ -35,50 +29,16 @@ from clew.store.clock import now
 from clew.store.dialect import insert_in
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.hints import hint_thread
-from clew.store.journal import Said, append_after
+from clew.store.journal import append_after
 from clew.store.queueing import queue_run
 from clew.store.rows import reading
 from clew.store.statement import Row, Statement
 from clew.store.tables import LIVE, agents, journal, lanes, runs, runtimes, threads, wakes
 from clew.store.texts import keepable
+from clew.wire.wakes import Accepted, WakeRequest
 
 MOST_PRIORITY = 1000
 """Steps of priority, up or down; each weighs as much as five minutes of waiting."""
-
-
-@dataclass(frozen=True, slots=True)
-class WakeRequest:
-    """A request that an agent act. The caller names the wake, so that asking twice is asking once.
-
-    `isolated` asks for a context of the run's own: nothing earlier is reachable from it, nothing later sees it.
-    """
-
-    id: WakeId
-    agent: AgentId
-    reason: WakeReason
-    origin: Origin
-    thread: ThreadId | None = None
-    said: Said | None = None
-    freshness: Freshness = Freshness.FOLLOW_POLICY
-    resume_run: RunId | None = None
-    priority: int = 0
-    dedupe_key: str | None = None
-    route: RouteKey | None = None
-    isolated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The receipt: the wake that stands for the request, its state and why. `repeated` when it was there before."""
-
-    wake: WakeId
-    state: WakeState
-    code: str
-    words: str
-    entry: EntrySeq | None = None
-    until: Instant | None = None
-    overlap: Overlap | None = None
-    repeated: bool = False
 
 
 def _facts_of(keyed: bool) -> ClauseElement:

@@ -10,9 +10,10 @@ from clew.store.dialect import insert
 from clew.store.faults import NoSuchAgent, NoSuchRuntime, NoSuchThread
 from clew.store.hints import hint_thread
 from clew.store.naming import new_id
-from clew.store.pinning import NewSession, append_session, held_by_another, holder_of, session_facts
+from clew.store.pinning import append_session, held_by_another, holder_of, session_facts
 from clew.store.statement import Statement
 from clew.store.tables import UNKNOWN_RUNTIME, agents, lanes, runtimes, threads
+from clew.wire.reports import NewSession
 
 
 @dataclass(frozen=True, slots=True)

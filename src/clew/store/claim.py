@@ -10,12 +10,9 @@ from clew.kernel import (
     AgentId,
     Carried,
     EntrySeq,
-    Instant,
     LaneId,
     Outcome,
-    Patience,
     Plan,
-    RouteKey,
     RunId,
     RuntimeId,
     SessionId,
@@ -30,7 +27,7 @@ from clew.store import claim_sql as sql
 from clew.store.decisions import HELD, decision_record, keep_decisions, leave_records
 from clew.store.faults import Unreadable
 from clew.store.hints import hint_run, hint_thread
-from clew.store.journal import Entry, entries_between, read_entry
+from clew.store.journal import entries_between, read_entry
 from clew.store.naming import new_id
 from clew.store.places import remember_place
 from clew.store.rows import read_wake
@@ -38,42 +35,10 @@ from clew.store.sessions import apply_marks
 from clew.store.situations import situation_of
 from clew.store.statement import POSTGRESQL, Row
 from clew.store.texts import keepable
+from clew.wire.orders import ClaimRequest, Entry, Order
 
 LOOKS = 20
 """How often one claim goes on past runs that have to wait before it leaves the rest to the next."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRequest:
-    """What a daemon asks for: work for these runtimes, so many runs at most. `by` names the daemon."""
-
-    by: str
-    runtimes: tuple[RuntimeId, ...]
-    most: int = 1
-    patience: Patience = Patience()
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Everything a daemon needs to serve a run; it asks nothing back.
-
-    `attempt` is the fence that every report must carry. `session` is the id of the session to continue, or the one
-    that the new one gets. `entries` are those the session is to be told, in order. Its log goes on after `logged`.
-    """
-
-    run: RunId
-    attempt: int
-    lane: LaneId
-    thread: ThreadId
-    agent: AgentId
-    runtime: RuntimeId
-    lease_until: Instant
-    session: SessionId
-    plan: Plan
-    wakes: tuple[Wake, ...]
-    entries: tuple[Entry, ...]
-    route: RouteKey | None = None
-    logged: int = 0
 
 
 @dataclass(frozen=True, slots=True)

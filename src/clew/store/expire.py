@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, select, text
 from sqlalchemy.sql import ClauseElement
@@ -28,36 +27,15 @@ from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.clock import now
 from clew.store.finish import failure_of, lose
-from clew.store.settling import Fate, Usage, settle, told
+from clew.store.settling import Fate, settle, told
 from clew.store.statement import POSTGRESQL, Row, Statement, among
 from clew.store.tables import LIVE, runs, runtimes
+from clew.wire.ends import Usage
+from clew.wire.runtimes import Expired, Held, Renewed
 
 MOST_AT_ONCE = 100
 MOST_LOOKED_AT = 10_000
 """More than are settled at once: those that are kept through their grace must not hide the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A run that a daemon believes to hold."""
-
-    run: RunId
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class Renewed:
-    """What a daemon is told of its runs: which it still holds, and which it must stop."""
-
-    held: frozenset[RunId]
-    stop: frozenset[RunId]
-
-
-@dataclass(frozen=True, slots=True)
-class Expired:
-    run: RunId
-    state: RunState
-    why: str
 
 
 _hear = Statement(

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam
 
@@ -35,54 +34,16 @@ from clew.kernel import RuleReason as Why
 from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.database import LostRace
-from clew.store.journal import Said, appending, place_of
-from clew.store.pinning import NewSession, pin_session
+from clew.store.journal import appending, place_of
+from clew.store.pinning import pin_session
 from clew.store.refusing import why_refused
 from clew.store.sessions import apply_marks
-from clew.store.settling import Fate, Usage, pending_in, settle, told, told_at_last
+from clew.store.settling import Fate, pending_in, settle, told, told_at_last
 from clew.store.statement import Row, Statement
 from clew.store.tables import runs
 from clew.store.texts import keepable
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """The agent ended its turn. `reply` is what it said in the end, if it said anything."""
-
-    reply: str | None = None
-    size: int = 0
-    usage: Usage = Usage(turns=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """It did not. `reset_at` is when a usage limit ends; a poisoned session is not to be used again."""
-
-    kind: FailureKind
-    why: str
-    reset_at: Instant | None = None
-    poisons: bool = False
-    usage: Usage = Usage()
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """The claim is given back before any prompt went out, to be looked at again after a while or by a person."""
-
-    why: str
-    code: str
-    waits_for: WaitsFor = WaitsFor.ANOTHER_TRY
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """It was stopped: by a person at the agent itself, or because the server said so."""
-
-    why: str = ""
-    usage: Usage = Usage()
-
-
-End = Completed | Failed | Returned | Stopped
+from clew.wire.ends import Completed, End, Failed, Finish, Finished, Returned, Stopped
+from clew.wire.wakes import Said
 
 _EVENTS: Mapping[type, RunEvent] = {
     Completed: RunEvent.SUCCEED,
@@ -90,30 +51,6 @@ _EVENTS: Mapping[type, RunEvent] = {
     Returned: RunEvent.RETURN,
     Stopped: RunEvent.STOPPED,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """How a run ended. A session that was not pinned before is pinned with it; one that another lane holds is refused
-    with the whole report, which then comes again without it."""
-
-    run: RunId
-    attempt: int
-    end: End
-    pin: NewSession | None = None
-    policy: RetryPolicy = RetryPolicy()
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """What became of the run. `taken` is false when this end came too late or from an attempt that holds it no more;
-    the same end told twice is taken."""
-
-    taken: bool
-    state: RunState
-    words: str
-    reply: EntrySeq | None = None
-    retry: RetryChoice | None = None
 
 
 _set_outcome = Statement(

@@ -1,20 +1,15 @@
 """The journal: a thread's entries, in order and without a gap."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, func, select
 
 from clew.kernel import (
-    AccountId,
     AgentId,
     Author,
     AuthorKind,
     EntrySeq,
-    Instant,
     JournalEntry,
-    ProviderName,
-    RunId,
     ThreadId,
 )
 from clew.store.clock import now
@@ -24,39 +19,14 @@ from clew.store.rows import reading
 from clew.store.statement import Done, Row, Statement, may_guess, together
 from clew.store.tables import journal
 from clew.store.texts import keepable
+from clew.wire.orders import Entry
+from clew.wire.wakes import Said
 
 MOST_RACES = 1000
 """How often the next place is tried for; somebody gets one each time."""
 
 MOST_ENTRIES = 500
 """How many entries are read at once: the newest ones. Who wants earlier ones asks for the page before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What somebody wrote. `provider` and `account` are those an agent used while it wrote."""
-
-    author: Author
-    body: str
-    size: int = 0
-    pair: str | None = None
-    provider: ProviderName | None = None
-    account: AccountId | None = None
-    run: RunId | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry as it is kept: its facts, its text, and when it was written."""
-
-    facts: JournalEntry
-    body: str
-    at: Instant
-    run: RunId | None = None
-
-    @property
-    def seq(self) -> EntrySeq:
-        return self.facts.seq
 
 
 _COLUMNS = ("thread_id", "seq", "author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair")

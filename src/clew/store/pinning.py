@@ -9,10 +9,7 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     NOTHING_SEEN,
-    AccountId,
-    Cursor,
     Directory,
-    EntrySeq,
     Floor,
     Instant,
     NativeId,
@@ -30,26 +27,7 @@ from clew.store.faults import SessionHeld
 from clew.store.naming import new_id
 from clew.store.statement import Row, Statement
 from clew.store.tables import UNKNOWN_RUNTIME, lanes, runs, sessions
-
-
-@dataclass(frozen=True, slots=True)
-class NewSession:
-    """A session that its agent can find again from another process: only then is it pinned.
-
-    It was told the journal after `begins`, and of what came before only `also`. `floor` is the plan's, when it cut
-    the lane's history off.
-    """
-
-    cursor: Cursor
-    directory: Directory
-    account: AccountId | None = None
-    begins: EntrySeq = NOTHING_SEEN
-    also: tuple[EntrySeq, ...] = ()
-    floor: Floor | None = None
-    model: str | None = None
-    mode: str | None = None
-    instructions: str | None = None
-    tools: str | None = None
+from clew.wire.reports import NewSession
 
 
 @dataclass(frozen=True, slots=True)

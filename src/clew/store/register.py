@@ -1,31 +1,14 @@
 """Registering a runtime: the same machine, provider and home are the same runtime, however often they come."""
 
-from dataclasses import dataclass
-
 from sqlalchemy import Connection, bindparam, select, text
 
-from clew.kernel import AccountId, MachineId, ProviderName, RuntimeId, runtime_id
+from clew.kernel import RuntimeId, runtime_id
 from clew.store.clock import now
 from clew.store.dialect import insert
 from clew.store.hints import hint_queue
 from clew.store.statement import Statement
 from clew.store.tables import agents, machines, runs, runtimes
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What a machine says of one provider in one home. `capabilities` is what the provider declared, as JSON."""
-
-    machine: MachineId
-    machine_name: str
-    provider: ProviderName
-    home: str
-    account: AccountId | None = None
-    capabilities: str = "{}"
-    max_live: int = 4
-    # Below which directory the machine makes workspaces.
-    root: str | None = None
-
+from clew.wire.runtimes import Registration
 
 _take_strays = Statement(
     lambda _: (

@@ -1,20 +1,13 @@
 """Reporting: what a daemon says of a run while it goes. Each report is one transaction, fenced by its attempt."""
 
-from dataclasses import dataclass
-
 from sqlalchemy import Connection, bindparam, select, text
 
 from clew.kernel import (
     RUN_ENDS,
     ApprovalId,
-    EntrySeq,
-    Instant,
     Outcome,
-    Patience,
     PinReason,
-    Plan,
     RunEvent,
-    RunId,
     RunState,
     SessionId,
     holds,
@@ -26,83 +19,13 @@ from clew.store.decisions import keep_decisions
 from clew.store.dialect import insert_in
 from clew.store.hints import hint_run
 from clew.store.naming import derived_id
-from clew.store.pinning import NewSession, pin_session, point
+from clew.store.pinning import pin_session, point
 from clew.store.refusing import Refused, why_refused
 from clew.store.sessions import apply_marks
 from clew.store.statement import Row, Statement
 from clew.store.tables import approvals, events, landings
 from clew.store.texts import keepable
-
-
-@dataclass(frozen=True, slots=True)
-class RunEventRecord:
-    """One line of a run's log. `seq` is the daemon's own count, so that a line that comes twice is kept once."""
-
-    seq: int
-    kind: str
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
-class Landed:
-    """What the agent said it opened, as JSON, and what may be claimed of it; `refused` when it was not as planned."""
-
-    landing: str
-    claim: str
-    refused: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An approval that the agent waits for."""
-
-    id: ApprovalId
-    question: str
-    expires_at: Instant | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What happened since the last one. `told` says that the prompt is about to go out, and how far into the journal
-    it tells: nothing may be sent before this report was answered. `settled` are the plans that probes led to."""
-
-    run: RunId
-    attempt: int
-    opens: bool = False
-    settled: tuple[Plan, ...] = ()
-    landed: Landed | None = None
-    told: EntrySeq | None = None
-    pin: NewSession | None = None
-    tool_ran: bool = False
-    asks: tuple[Asked, ...] = ()
-    answered: bool = False
-    reopens: bool = False
-    events: tuple[RunEventRecord, ...] = ()
-    patience: Patience = Patience()
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerGiven:
-    approval: ApprovalId
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """The answer: whether the daemon still holds the run, whether it must stop it and why, and what was answered.
-
-    The prompt goes out only when it was reported and `may_prompt` says so.
-    """
-
-    held: bool
-    state: RunState
-    may_prompt: bool = False
-    words: str = ""
-    stop: str | None = None
-    lease_until: Instant | None = None
-    pinned: PinReason | None = None
-    answers: tuple[AnswerGiven, ...] = ()
-
+from clew.wire.reports import AnswerGiven, Asked, Report, Reported
 
 _log = Statement(
     lambda dialect: (

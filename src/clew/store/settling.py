@@ -26,6 +26,7 @@ from clew.store.hints import hint_run, hint_thread
 from clew.store.queueing import queue_run
 from clew.store.statement import Done, Row, Statement, together
 from clew.store.tables import agents, approvals, lanes, sessions, wakes
+from clew.wire.ends import Usage
 
 _ENDS = {WakeEvent.SERVE: "served", WakeEvent.CANCEL: "cancelled"}
 
@@ -124,17 +125,6 @@ def _session_end(dialect: str) -> ClauseElement:
 
 
 _end_session = Statement(_session_end)
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a run added to its session: completed turns, tokens, and what its agent says of itself since."""
-
-    turns: int = 0
-    tokens: int = 0
-    size: int | None = None
-    model: str | None = None
-    mode: str | None = None
 
 
 def told(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> Row:

@@ -22,7 +22,7 @@ from clew.kernel import (
     due,
     tick,
 )
-from clew.store.accept import Accepted, WakeRequest, accept_wake, keep_wake
+from clew.store.accept import accept_wake, keep_wake
 from clew.store.clock import now
 from clew.store.faults import Unreadable
 from clew.store.naming import derived_id
@@ -30,6 +30,7 @@ from clew.store.rhythms import Rhythm, read_rhythm
 from clew.store.rows import reading
 from clew.store.statement import POSTGRESQL, Row, Statement
 from clew.store.tables import LIVE, lanes, runs, schedules, wakes
+from clew.wire.wakes import Accepted, WakeRequest
 
 MOST_AT_ONCE = 100
 LOOK_AGAIN = 300.0

@@ -10,13 +10,14 @@ from sqlalchemy import Connection, func, select, update
 
 from clew.kernel import RUN_ENDS, WAKE_ENDS, EntrySeq, Patience
 from clew.store.check import check
-from clew.store.claim import ClaimRequest, claim
+from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.expire import expire
-from clew.store.finish import Completed
-from clew.store.report import Report
 from clew.store.snapshot import snapshot
 from clew.store.tables import runs, schedules, wakes
+from clew.wire.ends import Completed
+from clew.wire.orders import ClaimRequest
+from clew.wire.reports import Report
 from tests.store.soak.killer import Killed
 from tests.store.soak.notes import Notes, read_notes
 from tests.store.soak.scene import RETRIES, RUNTIMES

@@ -29,20 +29,23 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
-from clew.store.accept import WakeRequest, accept_wake
+from clew.store.accept import accept_wake
 from clew.store.cancel import cancel_run, cancel_wake, reassign
-from clew.store.claim import ClaimRequest, Order, claim
+from clew.store.claim import claim
 from clew.store.clock import read_clock
 from clew.store.database import Database
-from clew.store.expire import Held, expire, renew, settle_orphans
+from clew.store.expire import expire, renew, settle_orphans
 from clew.store.faults import KeyConflict
-from clew.store.finish import Completed, End, Failed, Finish, Returned, Stopped, finish
-from clew.store.journal import Said
+from clew.store.finish import finish
 from clew.store.naming import new_id
-from clew.store.pinning import NewSession
-from clew.store.report import Asked, Report, RunEventRecord, report
+from clew.store.report import report
 from clew.store.tables import runs, wakes
 from clew.store.ticks import tick_due
+from clew.wire.ends import Completed, End, Failed, Finish, Returned, Stopped
+from clew.wire.orders import ClaimRequest, Order
+from clew.wire.reports import Asked, NewSession, Report, RunEventRecord
+from clew.wire.runtimes import Held
+from clew.wire.wakes import Said, WakeRequest
 from tests.store.kit import PERSON
 from tests.store.soak.notes import Notes
 from tests.store.soak.scene import AGENTS, PATIENCE, RETRIES, RUNTIMES, THREADS

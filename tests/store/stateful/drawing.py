@@ -23,12 +23,10 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
-from clew.store.accept import WakeRequest
-from clew.store.expire import Held
-from clew.store.finish import Completed, End, Finish, Returned, Stopped
-from clew.store.journal import Said
-from clew.store.pinning import NewSession
-from clew.store.report import Asked, Report
+from clew.wire.ends import Completed, End, Finish, Returned, Stopped
+from clew.wire.reports import Asked, NewSession, Report
+from clew.wire.runtimes import Held
+from clew.wire.wakes import Said, WakeRequest
 from tests.store.kit import PERSON
 from tests.store.stateful import operations as ops
 from tests.store.stateful.model import ARun

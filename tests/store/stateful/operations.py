@@ -44,18 +44,22 @@ from clew.kernel import (
     tick,
     wakes_on,
 )
-from clew.store.accept import Accepted, WakeRequest, accept_wake
+from clew.store.accept import accept_wake
 from clew.store.adopt import Adoption, adopt_session
 from clew.store.approvals import answer_approval
 from clew.store.cancel import cancel_run, cancel_wake, reassign
-from clew.store.claim import ClaimRequest, Order, claim
-from clew.store.expire import Held, expire, renew, settle_orphans
-from clew.store.finish import Completed, Failed, Finish, Returned, Stopped, finish
+from clew.store.claim import claim
+from clew.store.expire import expire, renew, settle_orphans
+from clew.store.finish import finish
 from clew.store.moving import move_lane
-from clew.store.pinning import NewSession
-from clew.store.report import Report, report
+from clew.store.report import report
 from clew.store.tables import runs
 from clew.store.ticks import Ticked, tick_due
+from clew.wire.ends import Completed, Failed, Finish, Returned, Stopped
+from clew.wire.orders import ClaimRequest, Order
+from clew.wire.reports import NewSession, Report
+from clew.wire.runtimes import Held
+from clew.wire.wakes import Accepted, WakeRequest
 from tests.store.stateful.model import OWN, AnApproval, ARun, AWake, Model, demand
 from tests.store.stateful.observed import Observed, in_future
 from tests.store.stateful.world import FAR_OFF, NO_FLOOD, RETRIES, ROUTE, TIMED

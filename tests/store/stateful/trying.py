@@ -13,9 +13,9 @@ from clew.kernel import EntrySeq, RunId, RunState, WakeState
 from clew.store.check import PROMISES, check
 from clew.store.database import Database
 from clew.store.faults import StoreFault
-from clew.store.finish import Completed, Finish
-from clew.store.report import Report
 from clew.store.tables import agents, runs, schedules, wakes
+from clew.wire.ends import Completed, Finish
+from clew.wire.reports import Report
 from tests.store.stateful import operations as ops
 from tests.store.stateful.model import ARun, Disallowed, Model
 from tests.store.stateful.observed import Observed, bind, compare, observe, still

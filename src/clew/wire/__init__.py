@@ -1,0 +1,1 @@
+"""What servers and daemons say to one another."""

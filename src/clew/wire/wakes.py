@@ -1,0 +1,69 @@
+"""What somebody asks of an agent, and the receipt."""
+
+from dataclasses import dataclass
+
+from clew.kernel import (
+    AccountId,
+    AgentId,
+    Author,
+    EntrySeq,
+    Freshness,
+    Instant,
+    Origin,
+    Overlap,
+    ProviderName,
+    RouteKey,
+    RunId,
+    ThreadId,
+    WakeId,
+    WakeReason,
+    WakeState,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What somebody wrote. `provider` and `account` are those an agent used while it wrote."""
+
+    author: Author
+    body: str
+    size: int = 0
+    pair: str | None = None
+    provider: ProviderName | None = None
+    account: AccountId | None = None
+    run: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WakeRequest:
+    """A request that an agent act. The caller names the wake, so that asking twice is asking once.
+
+    `isolated` asks for a context of the run's own: nothing earlier is reachable from it, nothing later sees it.
+    """
+
+    id: WakeId
+    agent: AgentId
+    reason: WakeReason
+    origin: Origin
+    thread: ThreadId | None = None
+    said: Said | None = None
+    freshness: Freshness = Freshness.FOLLOW_POLICY
+    resume_run: RunId | None = None
+    priority: int = 0
+    dedupe_key: str | None = None
+    route: RouteKey | None = None
+    isolated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The receipt: the wake that stands for the request, its state and why. `repeated` when it was there before."""
+
+    wake: WakeId
+    state: WakeState
+    code: str
+    words: str
+    entry: EntrySeq | None = None
+    until: Instant | None = None
+    overlap: Overlap | None = None
+    repeated: bool = False
