@@ -17,6 +17,7 @@ from clew.kernel import Cursor, Directory, NativeId, PermissionMode, ProbeKind
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.archive import pack
 from clew.programs.faults import BadArchive, CannotStart, ProgramFault, Refused
+from clew.programs.ids import MALFORMED
 from clew.programs.marking import Owner
 from clew.providers.claude import carrying, make
 from clew.providers.claude.apart import apart
@@ -250,12 +251,12 @@ def test_a_malformed_id_is_rejected_and_not_looked_for(tmp_path: Path, id_: str)
     provider = make(Settings(program=("/nowhere/claude",), home={"CLAUDE_CONFIG_DIR": str(tmp_path)}))
     cursor, directory = Cursor(1, NativeId(id_)), Directory(str(tmp_path))
     found = asyncio.run(provider.probe(cursor, directory))
-    assert (found.kind, found.signal) == (ProbeKind.REJECTED, "malformed-id")
+    assert (found.kind, found.signal) == (ProbeKind.REJECTED, MALFORMED)
     assert found.signal in provider.capabilities.rejection_signals
-    assert "is no id" in found.detail
-    with pytest.raises(Refused, match="is no id"):
+    assert "is no session id" in found.detail
+    with pytest.raises(Refused, match="is no session id"):
         asyncio.run(provider.open(OpenSpec(directory, PermissionMode.ASK, cursor)))
-    with pytest.raises(Refused, match="is no id"):
+    with pytest.raises(Refused, match="is no session id"):
         asyncio.run(provider.archive(cursor, directory, tmp_path / "out.zip"))
     # A cursor that a later Clew wrote is not known to be bad.
     later = asyncio.run(provider.probe(Cursor(2, NativeId(ID)), directory))

@@ -6,8 +6,9 @@ import pytest
 
 from clew.kernel import Cursor, NativeId, ProbeKind
 from clew.programs.faults import Refused
+from clew.programs.ids import MALFORMED
 from clew.providers.codex.faults import SessionArchived, SessionBusy, SessionMissing
-from clew.providers.codex.probing import DAMAGED, MALFORMED, NO_ROLLOUT
+from clew.providers.codex.probing import DAMAGED, NO_ROLLOUT
 from tests.providers.codex.kit import Lab
 
 UNKNOWN = Cursor(1, NativeId("01a1e1d6-05fc-78b2-b1de-8f0bdb91b141"))
@@ -40,7 +41,6 @@ def test_a_malformed_id_is_rejected_and_starts_nothing(lab: Lab, id_: str) -> No
         provider, cursor = lab.provider(), Cursor(1, NativeId(id_))
         probe = await provider.probe(cursor, lab.directory())
         assert (probe.kind, probe.signal) == (ProbeKind.REJECTED, MALFORMED)
-        assert MALFORMED == "malformed-id"
         assert MALFORMED in provider.capabilities.rejection_signals
         with pytest.raises(Refused, match="no session id"):
             await lab.open(provider, cursor)

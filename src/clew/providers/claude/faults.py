@@ -1,6 +1,6 @@
 """What can go wrong with Claude Code beyond what can with any program."""
 
-from clew.programs.faults import ProgramFault, Refused
+from clew.programs.faults import ProgramFault
 
 
 class Busy(ProgramFault):
@@ -9,10 +9,6 @@ class Busy(ProgramFault):
 
 class NoSuchSession(ProgramFault):
     code = "claude:no-such-session"
-
-
-class MalformedId(Refused):
-    code = "claude:malformed-id"
 
 
 class HomeFailed(ProgramFault):

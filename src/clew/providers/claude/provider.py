@@ -7,12 +7,12 @@ from pathlib import Path
 from clew.kernel import Capabilities, Cursor, Directory, LandingField, Probe, ProbeKind, ProviderName
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, OpenSpec, Settings
 from clew.programs.faults import CannotStart, ProgramFault, Refused
+from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
 from clew.programs.program import start
 from clew.providers.claude import carrying, holding, modes, store
 from clew.providers.claude.apart import apart
 from clew.providers.claude.command import environment_of, program_of
-from clew.providers.claude.faults import MalformedId
 from clew.providers.claude.home import ID, Home, account_of
 from clew.providers.claude.live import Live
 from clew.providers.claude.opening import open_session
@@ -20,7 +20,6 @@ from clew.providers.claude.way import CURSOR_VERSION, readable
 
 ABSENT = "transcript-absent"
 EMPTY = "transcript-empty"
-MALFORMED = "malformed-id"
 
 # The names it takes for its models; beside them it takes any full name.
 _MODELS = ("default", "opus", "sonnet", "haiku")

@@ -8,9 +8,10 @@ from pathlib import Path
 from clew.kernel import Cursor, Directory, NativeId
 from clew.ports.provider import OpenSpec
 from clew.programs.faults import CannotStart, NotAble, Refused
+from clew.programs.ids import check_id
 from clew.providers.claude import beside, holding
 from clew.providers.claude.apart import apart
-from clew.providers.claude.faults import MalformedId, NoSuchSession
+from clew.providers.claude.faults import NoSuchSession
 from clew.providers.claude.holding import Hold
 from clew.providers.claude.home import ID, Home
 from clew.providers.claude.store import find
@@ -77,8 +78,5 @@ def _way(home: Home, spec: OpenSpec) -> Way:
 
 def readable(cursor: Cursor) -> NativeId:
     """Its id. What is none never reaches the program, which would take it for a title."""
-    if cursor.version != CURSOR_VERSION:
-        raise Refused(f"A cursor of version {cursor.version} cannot be read.", "Use a newer Clew, or begin afresh.")
-    if re.fullmatch(ID, cursor.native_id) is None:
-        raise MalformedId(f"{cursor.native_id[:80]!r} is no id of a session of Claude Code.", "Begin afresh.")
+    check_id(cursor, CURSOR_VERSION, ID, "Claude Code")
     return cursor.native_id

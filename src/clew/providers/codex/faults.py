@@ -11,10 +11,6 @@ class SessionMissing(Refused):
     code = "codex:missing"
 
 
-class MalformedId(Refused):
-    code = "codex:malformed-id"
-
-
 class SessionArchived(Refused):
     code = "codex:archived"
 

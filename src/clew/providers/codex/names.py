@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.kernel import Cursor, NativeId
-from clew.programs.faults import Refused
-from clew.providers.codex.faults import MalformedId
+from clew.programs.ids import check_id
 
 CURSOR_VERSION = 1
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 ID_SHAPE = UUID
-_ID = re.compile(UUID)
 _FILE = re.compile(
     rf"rollout-(?P<day>\d{{4}}-\d{{2}}-\d{{2}})T\d{{2}}-\d{{2}}-\d{{2}}-(?P<thread>{UUID})(?:_(?P<segment>{UUID}))?"
     r"\.jsonl(?P<packed>\.zst)?"
@@ -20,10 +18,7 @@ _FILE = re.compile(
 
 def id_of(cursor: Cursor) -> NativeId:
     """The id, if it is one of ours: anything else would be taken by the program for a name, or for a path."""
-    if cursor.version != CURSOR_VERSION:
-        raise Refused(f"Codex cursors have version {CURSOR_VERSION}, not {cursor.version}.", "Start a new session.")
-    if _ID.fullmatch(cursor.native_id) is None:
-        raise MalformedId(f"{cursor.native_id[:80]!r} is no session id of Codex.", "Start a new session.")
+    check_id(cursor, CURSOR_VERSION, ID_SHAPE, "Codex")
     return cursor.native_id
 
 

@@ -20,8 +20,6 @@ NO_ROLLOUT = "codex:no-rollout"
 DAMAGED = "codex:damaged-rollout"
 """The file does not begin as a history must; the program lists such a thread, and never opens it."""
 
-MALFORMED = "malformed-id"
-
 
 async def probe(server: AppServer, home: Home, id_: str, directory: Directory) -> Probe:
     thread, words = await _read(server, id_)

@@ -10,11 +10,11 @@ from clew.kernel import Capabilities, Cursor, Directory, LandingField, Permissio
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
+from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
 from clew.programs.rpc import CallRefused
 from clew.providers.codex import archiving, discovering, locating, placing, probing
 from clew.providers.codex.apart import apart, make_ready
-from clew.providers.codex.faults import MalformedId
 from clew.providers.codex.home import Home
 from clew.providers.codex.names import CURSOR_VERSION, ID_SHAPE, cursor_of, id_of
 from clew.providers.codex.opening import bind, opened
@@ -39,7 +39,7 @@ CAPABILITIES = Capabilities(
     archive_formats=frozenset({archiving.FORMAT}),
     id_shape=ID_SHAPE,
     missing_signals=frozenset({probing.NO_ROLLOUT}),
-    rejection_signals=frozenset({probing.DAMAGED, probing.MALFORMED}),
+    rejection_signals=frozenset({probing.DAMAGED, MALFORMED}),
     reports=frozenset(LandingField) - {LandingField.ACCOUNT},
 )
 
@@ -83,7 +83,7 @@ class CodexProvider:
         try:
             id_ = id_of(cursor)
         except MalformedId as fault:
-            return Probe(ProbeKind.REJECTED, signal=probing.MALFORMED, detail=fault.words)
+            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
         except Refused as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=fault.words)
         if not self._home.root.is_dir():
