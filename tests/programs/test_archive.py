@@ -173,10 +173,10 @@ def test_what_is_too_large_is_neither_written_nor_read(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("name", ["bomb", LIST])
-@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2])
 def test_what_unpacks_to_more_than_is_listed_is_not_unpacked(tmp_path: Path, name: str, method: int) -> None:
     """The archive itself lies about how long a file is, so that its table and its list agree."""
-    path, much = tmp_path / "a.zip", 300 * 2**20
+    path, much = tmp_path / "a.zip", 64 * 2**20
     listed = {**_LISTED, "items": [{"name": "bomb", "size": 10, "digest": "0" * 64, "start": 0}]}
     head = json.dumps(listed).encode()
     with zipfile.ZipFile(path, "w", method) as archive:

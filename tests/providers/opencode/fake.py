@@ -1,13 +1,16 @@
 """A server that starts as OpenCode's does and answers as a test tells it. Run as a program: fake.py <answers>
 
 The answers are JSON: a path's beginning to [status, body]; `null` never answers, "close" drops the connection.
+{"dies": file, "then": answer} ends the server the first time, and answers so when that file is there.
 "listening": false never says where it listens.
 """
 
 import asyncio
 import json
+import os
 import sys
 from asyncio import StreamReader, StreamWriter
+from pathlib import Path
 from typing import Any
 
 BESIDE = {"/global/health": [200, {"healthy": True, "version": "0"}], "/global/event": "events"}
@@ -20,6 +23,11 @@ async def main(answers: dict[str, Any]) -> None:
         answer = next(
             (answer for start, answer in {**BESIDE, **answers}.items() if path.startswith(start)), [404, None]
         )
+        if isinstance(answer, dict):
+            if not (told := Path(answer["dies"])).exists():
+                told.touch()
+                os._exit(1)
+            answer = answer["then"]
         match answer:
             case None:
                 await asyncio.sleep(60)

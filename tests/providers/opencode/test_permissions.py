@@ -12,7 +12,22 @@ from clew.kernel import Answer, PermissionMode
 from clew.ports.events import ApprovalAsked, Ending, ToolFinished
 from clew.providers.opencode.http import Http
 from clew.providers.opencode.rules import read
-from tests.providers.opencode.kit import ASK, EDIT, FULL, READ, SILENCE, Lab, hurry, path, rest, subagent, turn, upto
+from tests.providers.contract.stage import Turned
+from tests.providers.opencode.kit import (
+    ASK,
+    EDIT,
+    FULL,
+    READ,
+    SILENCE,
+    Lab,
+    call,
+    hurry,
+    path,
+    rest,
+    subagent,
+    turn,
+    upto,
+)
 
 
 @pytest.mark.case("A01", "S13")
@@ -216,5 +231,101 @@ def test_modes_set_while_turns_begin_do_not_get_mixed_up(lab: Lab) -> None:
             assert await setting is mode
         await turn(session, f"RUN: touch {path(here, 'ran')}")
         assert not path(here, "ran").exists()
+
+    lab.play(scene())
+
+
+@pytest.mark.case("A01")
+@pytest.mark.parametrize("answer", list(Answer), ids=str)
+def test_a_link_out_of_the_directory_is_asked_for_as_what_it_leads_to(lab: Lab, answer: Answer) -> None:
+    """OpenCode goes by the text of a path, and follows the link."""
+
+    async def scene() -> None:
+        here, beyond = lab.new_directory(), Path(lab.new_directory().path)
+        (beyond / "there").write_text("before")
+        path(here, "file").symlink_to(beyond / "there")
+        path(here, "not-yet").symlink_to(beyond / "new")
+        path(here, "deep").symlink_to(beyond)
+        path(here, "again").symlink_to("deep")
+        path(here, "inner").symlink_to("plain")
+        session = await lab.open(mode=EDIT, directory=here)
+        edit = {"oldString": "before", "newString": "after"}
+        for told, leads_to in (
+            (call("edit", filePath=str(path(here, "file")), **edit), "there"),
+            (f"WRITE: {path(here, 'not-yet')} text", "new"),
+            (call("write", filePath="again/relative", content="text"), "relative"),
+            (f"WRITE: {path(here, 'deep/a/b')} text", "a/b"),
+            (call("read", filePath=str(path(here, "file"))), "there"),
+        ):
+            turned = await turn(session, told, answer)
+            (asked,) = turned.of(ApprovalAsked)
+            assert (asked.tool, asked.file) == ("external_directory", str(beyond / leads_to))
+        written = {str(file.relative_to(beyond)): file.read_text() for file in beyond.rglob("*") if file.is_file()}
+        all_of_it = {"there": "after", "new": "text", "relative": "text", "a/b": "text"}
+        assert written == (all_of_it if answer is Answer.APPROVE else {"there": "before"})
+        assert path(here, "file").is_symlink()
+        # What stays in the directory is not asked for, by whatever way it is named.
+        for name in ("plain", "inner", "new/one"):
+            await turn(session, f"WRITE: {path(here, name)} {name}")
+        assert path(here, "plain").read_text() == "inner"
+
+    lab.play(scene())
+
+
+@pytest.mark.case("A01")
+def test_a_link_out_of_the_directory_is_not_read_where_nothing_beyond_is(lab: Lab) -> None:
+    async def scene() -> None:
+        here, beyond = lab.new_directory(), path(lab.new_directory(), "there")
+        beyond.write_text("only-beyond")
+        path(here, "link").symlink_to(beyond)
+        path(here, "plain").write_text("only-here")
+        session = await lab.open(mode=READ, directory=here)
+        for name, said in (("link", ""), ("plain", "only-here")):
+            (finished,) = (await turn(session, call("read", filePath=str(path(here, name))))).of(ToolFinished)
+            assert (finished.ok, said in finished.output, "only-beyond" in finished.output) == (bool(said), True, False)
+        await session.set_mode(FULL)
+        (finished,) = (await turn(session, call("read", filePath=str(path(here, "link"))))).of(ToolFinished)
+        assert "only-beyond" in finished.output
+
+    lab.play(scene())
+
+
+@pytest.mark.case("A01")
+def test_a_patch_is_asked_for_by_where_it_leads(lab: Lab) -> None:
+    async def scene() -> None:
+        here, beyond = lab.new_directory(), Path(lab.new_directory().path)
+        for name in ("one", "two", "three"):
+            (beyond / name).write_text("before\n")
+            path(here, name).symlink_to(beyond / name)
+        path(here, "deep").symlink_to(beyond)
+        # It gives its tool for patches to these models alone.
+        named = {"models": {"gpt-9": {"name": "gpt-9", "tool_call": True}}}
+        path(here, "opencode.json").write_text(json.dumps({"provider": {"loopback": named}}))
+        session = await lab.open(mode=EDIT, directory=here, model="loopback/gpt-9")
+        change = "@@\n-before\n+after\n"
+
+        async def patched(body: str, answer: Answer | None) -> Turned:
+            return await turn(session, call("apply_patch", patchText=f"*** Begin Patch\n{body}*** End Patch"), answer)
+
+        for body in (
+            f"*** Update File: one\n{change}",
+            "*** Add File: deep/new\n+text\n",
+            "*** Add File:two\n+text\n",
+            "*** Delete File: deep/one\n",
+            f"*** Add File: inside\n+text\n*** Update File: {path(here, 'two')}\n{change}",
+        ):
+            turned = await patched(body, Answer.DENY)
+            assert {asked.tool for asked in turned.of(ApprovalAsked)} == {"external_directory"}, turned.events
+        # What would carry it into the directory is refused, and what removes a link touches nothing else.
+        turned = await patched(f"*** Update File: one\n*** Move to: taken\n{change}", None)
+        assert [each.ok for each in turned.of(ToolFinished)] == [False]
+        assert [file.read_text() for file in sorted(beyond.iterdir())] == ["before\n"] * 3
+        assert not path(here, "taken").exists()
+        await patched("*** Delete File: three\n*** Add File: plain\n+text\n", None)
+        assert not path(here, "three").is_symlink()
+        assert path(here, "plain").read_text() == "text\n"
+        await patched(f"*** Update File: one\n{change}", Answer.APPROVE)
+        assert (beyond / "one").read_text() == "after\n"
+        assert (beyond / "three").exists()
 
     lab.play(scene())

@@ -11,9 +11,9 @@ import pytest
 
 from clew.kernel import Cursor, Directory
 from clew.programs.archive import contents_of, pack, unpack
-from clew.programs.faults import BadArchive, ProgramFault
+from clew.programs.faults import BadArchive, ProgramFault, SessionBusy
 from clew.providers.opencode import archiving, importing
-from clew.providers.opencode.faults import SessionBusy, SessionDiverged
+from clew.providers.opencode.faults import SessionDiverged
 from tests.providers.opencode.kit import FULL, READ, Lab, path, subagent, turn
 
 Document = dict[str, Any]

@@ -12,10 +12,9 @@ from typing import Any
 from clew.kernel import NativeId
 from clew.ports.provider import ArchiveFile
 from clew.programs.archive import pack, unpack
-from clew.programs.faults import BadArchive, Refused
+from clew.programs.faults import BadArchive, Refused, SessionBusy
 from clew.programs.lines import parsed, written
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.faults import SessionBusy
 from clew.providers.opencode.history import turns_in
 from clew.providers.opencode.home import cursor_of, id_of
 from clew.providers.opencode.http import Json

@@ -12,8 +12,20 @@ from pathlib import Path
 
 import orjson
 
+from clew.programs.faults import BadArguments
 from clew.programs.ledger import Ledger
 from clew.programs.marking import end_marked, new_mark
+
+
+def must_be_variables(environment: Mapping[str, str]) -> None:
+    """A shell that cannot be given its variables would not start, and say nothing of why."""
+    for name, value in environment.items():
+        try:
+            proper = bool(name) and "=" not in name and "\0" not in f"{name}{value}" and f"{name}{value}".encode()
+        except UnicodeEncodeError:
+            proper = False
+        if not proper:
+            raise BadArguments(f"{name[:80]!r} cannot be a variable of a program.", "Take it out, or mend it.")
 
 
 class Belongings:

@@ -1,17 +1,14 @@
 """Where OpenCode keeps its sessions, and the names by which they are known."""
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from clew.kernel import Cursor, Directory, NativeId
-from clew.programs.faults import Refused
+from clew.programs.ids import check_id
 
 CURSOR_VERSION = 1
-ID_SHAPE = r"ses_[0-9A-Za-z]+"
-_ID = re.compile(ID_SHAPE)
-_LONGEST_ID = 200
+ID_SHAPE = r"ses_[0-9A-Za-z]{1,196}"
 
 
 def store(environment: Mapping[str, str]) -> Path:
@@ -22,14 +19,15 @@ def store(environment: Mapping[str, str]) -> Path:
     return (data / (environment.get("OPENCODE_DB") or "opencode.db")).resolve()
 
 
+def locks(store: Path) -> Path:
+    """Beside the database, so that all who share the one share the other."""
+    return store.with_name(f"{store.name}.clew-locks")
+
+
 def id_of(cursor: Cursor) -> str:
     """The session's id, if it may be handed to the program at all: an id of another shape makes its server fail."""
-    id_ = cursor.native_id
-    if cursor.version != CURSOR_VERSION or len(id_) > _LONGEST_ID or _ID.fullmatch(id_) is None:
-        raise Refused(
-            f"{id_[:80]!r} is not the id of an OpenCode session.", "Use a cursor that OpenCode's provider made."
-        )
-    return str(id_)
+    check_id(cursor, CURSOR_VERSION, ID_SHAPE, "OpenCode")
+    return str(cursor.native_id)
 
 
 def cursor_of(id_: str) -> Cursor:

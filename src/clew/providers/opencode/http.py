@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clew.programs.faults import NotUnderstood, ProgramEnded, TooSlow
+from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, TooSlow
 from clew.programs.lines import parsed, written
 
 HOST = "127.0.0.1"
@@ -73,8 +73,11 @@ class Http:
     ) -> AsyncIterator[tuple[asyncio.StreamReader, int, Mapping[str, str]]]:
         try:
             reader, writer = await asyncio.open_connection(HOST, self._port, limit=_LIMIT)
-        except OSError as fault:
+        except ConnectionError as fault:
             raise NotListening("OpenCode's server is not there.", "It is started again.") from fault
+        except OSError as fault:
+            words = f"There is no way to OpenCode's server: {fault.strerror}."
+            raise Refused(words, "Close something else, and try again.") from fault
         try:
             content = b"" if body is None else written(body)
             writer.write(self._head(method, path, len(content)) + content)

@@ -2,18 +2,18 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
 from clew.ports.provider import Deadlines, OpenSpec
-from clew.programs.faults import ProgramEnded, ProgramFault, Refused
+from clew.programs.faults import ProgramEnded, ProgramFault, Refused, SessionBusy
 from clew.programs.secrets import Redactor
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.applying import apply
 from clew.providers.opencode.asking import Asking
 from clew.providers.opencode.belonging import Belongings
-from clew.providers.opencode.faults import SessionBusy
 from clew.providers.opencode.following import Following
 from clew.providers.opencode.history import cut_off
 from clew.providers.opencode.home import cursor_of
@@ -21,6 +21,8 @@ from clew.providers.opencode.http import Json, NotListening
 from clew.providers.opencode.opening import Opened, must_have
 from clew.providers.opencode.server import Listener, Server, Shared
 from clew.providers.opencode.turning import Gone, Turn
+
+T = TypeVar("T")
 
 
 class OpenCodeSession:
@@ -105,7 +107,8 @@ class OpenCodeSession:
         if self._instructions is not None:
             asked["system"] = self._instructions
         for last in (False, True):
-            api = Api(await self.attach())
+            server = await self.attach()
+            api = Api(server)
             try:
                 await self._must_be_idle(api)
                 await self._apply(api, mode)
@@ -113,10 +116,10 @@ class OpenCodeSession:
                     return None
                 turn.handed = True
                 await api.prompt(self._opened.id, asked)
-            except NotListening:
-                # It had just died, and nothing of the prompt was heard; so it may be told once more.
-                turn.handed = False
-                if last:
+            except ProgramEnded as fault:
+                # Had it just died, nothing of the prompt was heard, and it may be told once more.
+                turn.handed = turn.handed and not isinstance(fault, NotListening)
+                if last or turn.handed or not await server.has_ended():
                     raise
                 continue
             return api
@@ -161,7 +164,7 @@ class OpenCodeSession:
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
         self._must_be_open()
         if self._going is None:
-            landed = await self._apply(Api(await self.attach()), mode)
+            landed = await self._asked(lambda api: self._apply(api, mode))
         else:
             # Put to the session now, it would change what the turn that is going may do.
             landed = self._opened.agent.mode_of(self._opened.agent.rules_for(mode))
@@ -175,8 +178,14 @@ class OpenCodeSession:
 
     async def set_model(self, model: str) -> None:
         self._must_be_open()
-        await must_have(Api(await self.attach()), self._opened.directory, model)
+        await self._asked(lambda api: must_have(api, self._opened.directory, model))
         self._model = model
+
+    async def _asked(self, ask: Callable[[Api], Awaitable[T]]) -> T:
+        async def asked(_: Server) -> T:
+            return await ask(Api(await self.attach()))
+
+        return await self._shared.ask(asked)
 
     async def _stop(self, turn: Turn) -> None:
         """End a turn. One that was handed over and has not begun would begin after the end."""
@@ -202,9 +211,10 @@ class OpenCodeSession:
     async def attach(self) -> Server:
         """The server that is running, with all that it must know of this session."""
         server = await self._shared.running()
+        if self._server not in (None, server):
+            await self._belongings.end_processes()
+            server = await self._shared.running()
         if server is not self._server:
-            if self._server is not None:
-                await self._belongings.end_processes()
             self._must_be_open()
             self._belongings.lay(server.sessions)
             server.listen(self._listener)

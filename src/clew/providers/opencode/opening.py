@@ -9,17 +9,17 @@ from typing import Any
 
 from clew.kernel import Landing, NativeId
 from clew.ports.provider import OpenSpec
-from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
+from clew.programs.faults import CannotStart, NotAble, ProgramEnded, ProgramFault, Refused
+from clew.programs.holding import Hold, must_lock, take
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.applying import Agent, agent_in, apply
-from clew.providers.opencode.faults import ModelUnknown
+from clew.providers.opencode.faults import CutOff, ModelUnknown
 from clew.providers.opencode.history import left_running, turns_in
-from clew.providers.opencode.holding import Hold, take
 from clew.providers.opencode.home import directory_at, id_of
-from clew.providers.opencode.http import Json
+from clew.providers.opencode.http import Json, NotListening
 from clew.providers.opencode.importing import bring_into
 from clew.providers.opencode.launching import Launch
-from clew.providers.opencode.server import Server
+from clew.providers.opencode.server import Server, Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,9 @@ class Opened:
 @dataclass(frozen=True, slots=True)
 class Opening:
     server: Server
+    shared: Shared
     launch: Launch
-    store: Path
+    locks: Path
     agent: str | None
 
     @property
@@ -48,6 +49,7 @@ class Opening:
 
     async def open(self, spec: OpenSpec) -> Opened:
         place = place_of(spec)
+        must_lock(self.locks)
         if spec.model is not None:
             await must_have(self.api, place, spec.model)
         if spec.cursor is None:
@@ -55,7 +57,7 @@ class Opening:
         id_ = id_of(spec.cursor)
         if spec.fork:
             return await self._fork(spec, id_, place)
-        hold = take(self.store, id_)
+        hold = take(self.locks, id_)
         try:
             return await self._land(spec, await self.api.session(id_), hold)
         except BaseException:
@@ -78,8 +80,8 @@ class Opening:
         made = asyncio.ensure_future(making)
         hold: Hold | None = None
         try:
-            session: Json = await asyncio.shield(made)
-            hold = take(self.store, str(session["id"]))
+            session = await self._known(made)
+            hold = take(self.locks, str(session["id"]))
             if place is not None and directory_at(str(session["directory"])) != directory_at(place):
                 session = await bring_into(self.api, self.launch, session, place)
             return await self._land(spec, session, hold)
@@ -89,9 +91,20 @@ class Opening:
             await asyncio.shield(asyncio.ensure_future(self._unmake(made)))
             raise
 
+    async def _known(self, made: "asyncio.Future[Json]") -> Json:
+        try:
+            return await asyncio.shield(made)
+        except NotListening:
+            raise
+        except ProgramEnded as fault:
+            words = "OpenCode ended while it made a session."
+            raise CutOff(words, "Open another; an empty one may be left in its list.") from fault
+
     async def _unmake(self, made: "asyncio.Future[Json]") -> None:
+        """By whatever server there is: the one that made it may be gone by now."""
         with contextlib.suppress(ProgramFault):
-            await self.api.delete(str((await made)["id"]))
+            id_ = str((await made)["id"])
+            await Api(await self.shared.running()).delete(id_)
 
     async def _land(self, spec: OpenSpec, session: Json, hold: Hold) -> Opened:
         if session.get("parentID"):

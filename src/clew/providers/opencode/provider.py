@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,24 +21,25 @@ from clew.kernel import (
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.environment import environment_for
 from clew.programs.faults import ProgramFault, Refused, TooSlow
+from clew.programs.holding import is_held
+from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
 from clew.programs.scratch import Scratch
 from clew.providers.opencode import archiving, launching
 from clew.providers.opencode.api import NOT_FOUND, Api
-from clew.providers.opencode.belonging import Belongings
+from clew.providers.opencode.belonging import Belongings, must_be_variables
 from clew.providers.opencode.faults import SessionMissing
-from clew.providers.opencode.holding import is_held
-from clew.providers.opencode.home import CURSOR_VERSION, ID_SHAPE, cursor_of, directory_at, id_of, store
+from clew.providers.opencode.home import CURSOR_VERSION, ID_SHAPE, cursor_of, directory_at, id_of, locks, store
 from clew.providers.opencode.launching import Launch
 from clew.providers.opencode.live import OpenCodeSession
-from clew.providers.opencode.opening import Opening, place_of
+from clew.providers.opencode.opening import Opened, Opening, place_of
 from clew.providers.opencode.restoring import Restoring
-from clew.providers.opencode.server import Shared
+from clew.providers.opencode.server import Server, Shared
 
 NAME = ProviderName("opencode")
 MISSING = f"404 {NOT_FOUND}"
-MALFORMED = "malformed-id"
 SUBAGENT = "session-of-a-subagent"
+_VERSION = re.compile(r"\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?|local")
 
 CAPABILITIES = Capabilities(
     resume=True,
@@ -71,6 +73,7 @@ class OpenCodeProvider:
         self._scratch.settle()
         # One for all its servers: what is hidden stays hidden when the server has to be started again.
         self._password = secrets.token_urlsafe(24)
+        self._locks = locks(self._store)
         self._shared = Shared(self._launch)
         self._open: set[OpenCodeSession] = set()
 
@@ -99,12 +102,11 @@ class OpenCodeProvider:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
             id_ = id_of(cursor)
-        except Refused as fault:
+            if is_held(self._locks, id_):
+                return Probe(ProbeKind.BUSY, holder="another session of Clew")
+            session = await self._shared.ask(lambda server: Api(server).session(id_))
+        except MalformedId as fault:
             return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
-        if is_held(self._store, id_):
-            return Probe(ProbeKind.BUSY, holder="another session of Clew")
-        try:
-            session = await Api(await self._shared.running()).session(id_)
         except SessionMissing as fault:
             return Probe(ProbeKind.MISSING, signal=MISSING, detail=fault.words)
         except ProgramFault as fault:
@@ -120,9 +122,13 @@ class OpenCodeProvider:
         if spec.cursor is not None:
             id_of(spec.cursor)
         place_of(spec)
-        launch = self._launch()
-        opening = Opening(await self._shared.running(), launch, self._store, self._settings.options.get("agent"))
-        opened = await opening.open(spec)
+        must_be_variables(spec.environment)
+        launch, agent = self._launch(), self._settings.options.get("agent")
+
+        async def opening(server: Server) -> Opened:
+            return await Opening(server, self._shared, launch, self._locks, agent).open(spec)
+
+        opened = await self._shared.ask(opening)
         belongings = Belongings(opened.id, spec.environment, self._ledger)
         redactor = launch.redactor(spec.environment)
         session = OpenCodeSession(
@@ -138,7 +144,7 @@ class OpenCodeProvider:
 
     async def sessions(self) -> Sequence[FoundSession]:
         """Those that were not put away in OpenCode itself."""
-        found = await Api(await self._shared.running()).sessions()
+        found = await self._shared.ask(lambda server: Api(server).sessions())
         return [
             FoundSession(
                 cursor_of(str(each["id"])),
@@ -151,15 +157,16 @@ class OpenCodeProvider:
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
         id_ = id_of(cursor)
-        launch = self._launch()
-        api = Api(await self._shared.running())
-        return await archiving.archive(api, id_, into, since, launch.deadlines.start)
+        seconds = self._settings.deadlines.start
+        return await self._shared.ask(lambda server: archiving.archive(Api(server), id_, into, since, seconds))
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
         copy = await asyncio.to_thread(archiving.read, archive)
         place = place_of(OpenSpec(directory, PermissionMode.READ))
-        api = Api(await self._shared.running())
-        await Restoring(api, self._launch(), self._store, copy, place).restore()
+        launch = self._launch()
+        await self._shared.ask(
+            lambda server: Restoring(server, self._shared, launch, self._locks, copy, place).restore()
+        )
         return cursor_of(copy.id)
 
     async def close(self) -> None:
@@ -184,4 +191,8 @@ async def _version(launch: Launch) -> str:
     if not lines or program.returncode != 0:
         words = launch.redactor().text(program.last_words)
         raise Refused(f"OpenCode does not say its version: {words or 'it said nothing'}", "Install it again.")
-    return lines[-1].decode(errors="replace").strip()
+    said = lines[-1].decode(errors="replace").strip()
+    if _VERSION.fullmatch(said) is None:
+        words = launch.redactor().text(said)[:80]
+        raise Refused(f"{launch.command[0]} is not OpenCode; asked for its version it says {words!r}.", "Name another.")
+    return said

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from clew.programs.faults import BadArchive, NotUnderstood, ProgramFault, Refused
+from clew.programs.holding import take
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.archiving import Copy
 from clew.providers.opencode.checking import Checker
 from clew.providers.opencode.faults import SessionDiverged, SessionMissing
-from clew.providers.opencode.holding import take
 from clew.providers.opencode.home import directory_at
 from clew.providers.opencode.http import Json
 from clew.providers.opencode.importing import bring_into, imported
 from clew.providers.opencode.launching import Launch
+from clew.providers.opencode.server import Server, Shared
 
 _NOTHING = "Nothing was changed; use another copy."
 
@@ -29,19 +30,24 @@ class Before:
 
 @dataclass
 class Restoring:
-    api: Api
+    server: Server
+    shared: Shared
     launch: Launch
-    store: Path
+    locks: Path
     copy: Copy
     place: str
     # Each session as it was; None where it was not there.
     _before: dict[str, Before | None] = field(default_factory=dict)
 
+    @property
+    def api(self) -> Api:
+        return Api(self.server)
+
     async def restore(self) -> None:
         await self._check()
         with contextlib.ExitStack() as stack:
             for document in self.copy.documents:
-                stack.callback(take(self.store, document["info"]["id"]).release)
+                stack.callback(take(self.locks, document["info"]["id"]).release)
             for document in self.copy.documents:
                 await self._look(document)
             try:
@@ -98,6 +104,9 @@ class Restoring:
             await bring_into(self.api, self.launch, session, directory)
 
     async def _take_back(self) -> None:
+        """By whatever server there is: the one that took it may be gone by now."""
+        with contextlib.suppress(ProgramFault):
+            self.server = await self.shared.running()
         for id_, before in reversed(self._before.items()):
             with contextlib.suppress(ProgramFault):
                 if before is None:

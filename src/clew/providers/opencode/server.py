@@ -4,17 +4,23 @@ import asyncio
 import contextlib
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, Refused, TooSlow
 from clew.programs.program import Program
+from clew.providers.opencode.faults import CutOff
 from clew.providers.opencode.http import Answer, Http, Json, NotListening
 from clew.providers.opencode.launching import USER, Launch, for_server
+
+T = TypeVar("T")
 
 _LISTENING = re.compile(rb"listening on http://127\.0\.0\.1:(\d+)")
 _HEARTBEATS_MISSED = 60.0
 """Seconds. It beats every ten; a server that has stopped is as good as dead."""
+_NOTICED = 1.0
+"""Seconds until the end of a process is noticed, at most."""
 _ONE_TRY = 5.0
 """Seconds. A call that comes while it starts may never be answered, so it is made again."""
 
@@ -42,7 +48,20 @@ class Server:
         return self._over is None and self._program.returncode is None
 
     async def call(self, method: str, path: str, body: Json | None = None, seconds: float | None = None) -> Answer:
-        return await self._http.call(method, path, body, seconds or self._launch.deadlines.answer)
+        try:
+            return await self._http.call(method, path, body, seconds or self._launch.deadlines.answer)
+        except NotListening:
+            if self._tasks:
+                # It did listen, so it is gone, whether or not its end was noticed.
+                words = self._launch.redactor().text(await self._program.parting(_NOTICED))
+                self._is_over(words or "It does not listen any more.")
+            raise
+
+    async def has_ended(self) -> bool:
+        """Whether it is gone, as far as it can be noticed now."""
+        if self.alive:
+            await self._program.wait(_NOTICED)
+        return not self.alive
 
     def listen(self, listener: Listener) -> None:
         if self._over is not None:
@@ -191,6 +210,16 @@ class Shared:
                 raise
             finally:
                 self._starting = None
+
+    async def ask(self, asked: Callable[[Server], Awaitable[T]]) -> T:
+        """Ask the server that is there. When it turns out to have died, a new one is asked, once."""
+        server = await self.running()
+        try:
+            return await asked(server)
+        except ProgramEnded as fault:
+            if isinstance(fault, CutOff) or not await server.has_ended():
+                raise
+        return await asked(await self.running())
 
     async def close(self) -> None:
         """For good: who waits for a server gets none."""
