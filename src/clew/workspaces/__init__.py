@@ -1,0 +1,6 @@
+"""Workspaces: the directories that lanes work in, as git worktrees, plain directories or agents' homes."""
+
+from clew.workspaces.git import Deadlines, Git
+from clew.workspaces.workspaces import GitWorkspaces
+
+__all__ = ["Deadlines", "Git", "GitWorkspaces"]

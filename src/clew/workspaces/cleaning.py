@@ -1,0 +1,130 @@
+"""Removing workspaces: by itself only what loses nothing, more only by name, and a branch only when it is merged."""
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+from clew.kernel import WorkspaceId
+from clew.ports.fault import Fault
+from clew.ports.workspaces import Cleaned, CleanReason, Listed, ListedState
+from clew.workspaces.disk import remove_tree
+from clew.workspaces.ensuring import LOCK
+from clew.workspaces.faults import StillBusy
+from clew.workspaces.git import Git, Repository
+from clew.workspaces.layout import SOURCE, Layout
+from clew.workspaces.listing import Lister
+from clew.workspaces.locks import locked
+from clew.workspaces.refusals import told_by_system
+from clew.workspaces.repository import pointer_of
+from clew.workspaces.use import Uses
+
+REMOVING = frozenset({CleanReason.MERGED, CleanReason.ASKED, CleanReason.ASKED_MERGED, CleanReason.CLEARED})
+
+
+def judge(listed: Listed, asked: bool, idle: float, now: float) -> tuple[CleanReason, str]:
+    """Whether a workspace may go, and why."""
+    if listed.state is ListedState.ORPHANED:
+        return (CleanReason.CLEARED if asked else CleanReason.GONE), listed.note
+    if listed.state is ListedState.UNKNOWN:
+        return CleanReason.NOT_OURS, listed.note
+    if listed.used_by:
+        return CleanReason.IN_USE, listed.used_by
+    if listed.locked is not None:
+        return CleanReason.LOCKED, listed.locked or "without a reason"
+    if listed.note:
+        return CleanReason.FAILED, listed.note
+    if asked:
+        return (CleanReason.ASKED_MERGED if listed.unmerged == 0 else CleanReason.ASKED), ""
+    return _judge_unasked(listed, idle, now)
+
+
+def _judge_unasked(listed: Listed, idle: float, now: float) -> tuple[CleanReason, str]:
+    if listed.dirty:
+        return CleanReason.DIRTY, listed.midst or f"{listed.changes} paths"
+    if listed.unmerged != 0:
+        return CleanReason.UNMERGED, "its base is not known" if listed.unmerged is None else f"{listed.unmerged}"
+    if listed.submodules:
+        return CleanReason.SUBMODULES, ""
+    if idle > 0 and listed.last_used is not None and now - listed.last_used < idle:
+        return CleanReason.RECENT, ""
+    return CleanReason.MERGED, ""
+
+
+class Cleaner:
+    def __init__(self, git: Git, layout: Layout, uses: Uses, lister: Lister) -> None:
+        self._git = git
+        self._layout = layout
+        self._uses = uses
+        self._lister = lister
+
+    async def clean(self, asked: Collection[WorkspaceId], idle: float) -> list[Cleaned]:
+        await asyncio.to_thread(self._empty_trash)
+        return [await self._one(listed, listed.workspace in asked, idle) for listed in await self._lister.listed()]
+
+    async def _one(self, listed: Listed, asked: bool, idle: float) -> Cleaned:
+        reason, seen = judge(listed, asked, idle, time.time())
+        if reason not in REMOVING:
+            return _kept(listed, reason, seen)
+        directory = Path(listed.directory.path)
+        try:
+            async with locked(self._layout.making(directory), patience=0.0):
+                # Meanwhile somebody may have worked there.
+                if listed.state is not ListedState.ORPHANED:
+                    user = self._uses.user(directory) or ""
+                    listed = await self._lister.one(directory, self._lister.record_of(directory), user)
+                    reason, seen = judge(listed, asked, idle, time.time())
+                if reason not in REMOVING:
+                    return _kept(listed, reason, seen)
+                await self._remove(listed, directory, reason)
+        except StillBusy:
+            return _kept(listed, CleanReason.IN_USE, "somebody is just making it")
+        except OSError as fault:
+            return _kept(listed, CleanReason.FAILED, " ".join(told_by_system(fault)))
+        except Fault as fault:
+            return _kept(listed, CleanReason.FAILED, str(fault))
+        await asyncio.to_thread(self._empty_trash)
+        return Cleaned(listed, True, reason, reason.fill(seen=""), listed.disk.total)
+
+    async def _remove(self, listed: Listed, directory: Path, reason: CleanReason) -> None:
+        """Each step leaves something that the next wake of the lane can go on from."""
+        record = self._lister.record_of(directory)
+        pointer = pointer_of(directory)
+        common = pointer.common if pointer else Path(record.common) if record and record.common else None
+        workspace = listed.workspace
+        assert workspace is not None, "what is removed is known by name"
+        if common is None or not common.is_dir():
+            self._layout.record(workspace).unlink(missing_ok=True)
+            return
+        where = self._where(common)
+        async with locked(common / LOCK) as lock:
+            branch = f"refs/heads/{record.branch}" if record else ""
+            tip = await self._git.ask(where, "rev-parse", "--verify", "--quiet", branch or "HEAD")
+            if pointer is not None:
+                self._layout.trash.mkdir(parents=True, exist_ok=True, mode=0o700)
+                directory.rename(self._layout.trash / secrets.token_hex(8))
+            self._layout.record(workspace).unlink(missing_ok=True)
+            self._layout.setup_output(workspace).unlink(missing_ok=True)
+            self._layout.use(directory).unlink(missing_ok=True)
+            if not directory.exists():
+                # It fails when git has forgotten it by itself.
+                directory.parent.mkdir(parents=True, exist_ok=True)
+                path = os.fspath(directory)
+                await self._git.ask(where, "worktree", "remove", "--force", "--", path, keep=(lock.file,))
+            if branch and tip.ok and reason in (CleanReason.MERGED, CleanReason.ASKED_MERGED):
+                # Only as it was when it was found to be merged.
+                await self._git.do(where, "update-ref", "-d", branch, tip.text, keep=(lock.file,))
+
+    def _where(self, common: Path) -> Repository:
+        ours = common.name == SOURCE and common.is_relative_to(self._layout.root.resolve())
+        return Repository(git_dir=common) if ours else Repository(common)
+
+    def _empty_trash(self) -> None:
+        for each in self._layout.trash.glob("*"):
+            remove_tree(each)
+
+
+def _kept(listed: Listed, reason: CleanReason, seen: str) -> Cleaned:
+    return Cleaned(listed, False, reason, reason.fill(seen=seen))

@@ -1,0 +1,131 @@
+"""Ensuring a worktree: look, let the kernel say what to do, do it, and look again before anybody works there."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.kernel import Found, PlaceStep, SettledPlace, settle_place
+from clew.ports.workspaces import Ensured, Held, PlaceWanted, Progress, ProjectSource, SourceKind
+from clew.workspaces.faults import CannotMake
+from clew.workspaces.git import Git, Repository
+from clew.workspaces.layout import Layout
+from clew.workspaces.locks import locked
+from clew.workspaces.looking import Look, Site, look
+from clew.workspaces.making import Maker
+from clew.workspaces.marker import Record, Unreadable
+from clew.workspaces.mirror import Mirror
+from clew.workspaces.refs import FileRefs, Refs, refs_of
+from clew.workspaces.repository import common_of, keeps_refs_elsewhere
+from clew.workspaces.setup import run_setup
+from clew.workspaces.spelling import leads_out, placed
+from clew.workspaces.sweeping import sweep
+
+LOCK = "clew.lock"
+"""In the repository itself, so that all who make worktrees of it meet there, whatever their roots."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    settled: SettledPlace
+    record: Record | None
+
+
+class Worktrees:
+    def __init__(self, git: Git, layout: Layout) -> None:
+        self._git = git
+        self._layout = layout
+        self._maker = Maker(git, layout)
+
+    async def ensure(self, wanted: PlaceWanted, source: ProjectSource, progress: Progress | None) -> Ensured | Held:
+        """Whoever calls holds the lock of making of this directory."""
+        seen = await asyncio.to_thread(self._glance, wanted, source)
+        if seen is None or seen.found is not Found.READY:
+            return await self._settle(wanted, source, progress)
+        return _ensured(wanted, settle_place(wanted.workspace, Found.READY), None)
+
+    def _glance(self, wanted: PlaceWanted, source: ProjectSource) -> Look | None:
+        """By files alone; None where git must be asked."""
+        site = self._site(wanted, source)
+        if site.common is None or keeps_refs_elsewhere(site.common):
+            return None
+        return look(site, FileRefs(site.common))
+
+    async def _settle(self, wanted: PlaceWanted, source: ProjectSource, progress: Progress | None) -> Ensured | Held:
+        if source.kind is SourceKind.ADDRESS and self._may_clone_for(Path(wanted.workspace.directory.path)):
+            await Mirror(self._git, self._layout, source).ensure()
+        site = await asyncio.to_thread(self._site, wanted, source)
+        if site.common is None:
+            return _held(await self._look(site), wanted)
+        async with locked(site.common / LOCK) as lock:
+            await asyncio.to_thread(sweep, self._layout, site.common, site.directory, site.branch)
+            made = await self._carry_out(self._site(wanted, source), source, (lock.file,))
+        if isinstance(made, Held):
+            return made
+        output = None
+        if made.record is not None:
+            output = self._layout.setup_output(wanted.workspace.id)
+            output = await run_setup(source.setup, site.directory, output, self._layout, progress)
+            await asyncio.to_thread(self._maker.finish, site, made.record, time.time())
+            await self._verify(wanted, source)
+        return _ensured(wanted, made.settled, output)
+
+    async def _carry_out(self, site: Site, source: ProjectSource, keep: tuple[int, ...]) -> "_Made | Held":
+        where = self._where(site, source)
+        seen = await self._look(site)
+        if seen.mendable:
+            await self._maker.mend(where, keep)
+            await self._maker.mend_back(where, site.directory, keep)
+            seen = await self._look(site)
+        settled = settle_place(site.wanted.workspace, seen.found, seen.seen)
+        match settled.step:
+            case PlaceStep.USE:
+                return _Made(settled, None)
+            case PlaceStep.HOLD:
+                return _held(seen, site.wanted)
+            case PlaceStep.MAKE | PlaceStep.REPAIR_THEN_MAKE | PlaceStep.MAKE_AGAIN:
+                if source.kind is SourceKind.ADDRESS and not seen.branch:
+                    await Mirror(self._git, self._layout, source).refresh()
+                return _Made(settled, await self._maker.make(site, where, seen, keep))
+
+    async def _verify(self, wanted: PlaceWanted, source: ProjectSource) -> None:
+        seen = await self._look(self._site(wanted, source))
+        if seen.found is not Found.READY:
+            raise CannotMake(f"it was made, and is now {seen.found.value} ({seen.seen}).", "Wake the lane again.")
+
+    async def _look(self, site: Site) -> Look:
+        refs: Refs | None = None
+        if site.common is not None:
+            where = Repository(site.source)
+            refs = await refs_of(self._git, where, site.common, site.directory, site.branch)
+        return await asyncio.to_thread(look, site, refs)
+
+    def _may_clone_for(self, directory: Path) -> bool:
+        """A worktree that is there was made of a clone that is gone; another clone would know nothing of it."""
+        filled = directory.is_dir() and any(directory.iterdir())
+        return not filled and leads_out(directory, self._layout.root) is None
+
+    def _where(self, site: Site, source: ProjectSource) -> Repository:
+        # The clone is Clew's own and bare; somebody's repository is found by git, which looks at its owner.
+        return Repository(git_dir=site.common) if source.kind is SourceKind.ADDRESS else Repository(site.source)
+
+    def _site(self, wanted: PlaceWanted, source: ProjectSource) -> Site:
+        mirrored = source.kind is SourceKind.ADDRESS
+        at = self._layout.mirror(source.project) if mirrored else Path(source.source)
+        try:
+            record = Record.read(self._layout.record(wanted.workspace.id))
+        except Unreadable:
+            record = None
+        directory = Path(wanted.workspace.directory.path)
+        branch = wanted.workspace.branch or f"clew/{wanted.lane}"
+        return Site(wanted, directory, self._layout.root, at, common_of(at), branch, record)
+
+
+def _ensured(wanted: PlaceWanted, settled: SettledPlace, output: Path | None) -> Ensured:
+    directory = placed(Path(wanted.workspace.directory.path))
+    return Ensured(directory, settled.step, settled.reason, settled.words, output)
+
+
+def _held(seen: Look, wanted: PlaceWanted) -> Held:
+    settled = settle_place(wanted.workspace, seen.found, seen.seen)
+    return Held(settled.reason, settled.words)

@@ -1,0 +1,95 @@
+"""What a project could be made of: a path or an address, and why it cannot."""
+
+import os
+import re
+from pathlib import Path
+
+from clew.ports.workspaces import SourceFound, SourceKind
+from clew.workspaces.faults import (
+    BareRepository,
+    BelowARepository,
+    EmptyRepository,
+    ForeignOwner,
+    GitRefused,
+    LinkedWorktree,
+    NotARepository,
+    SourceMissing,
+    SourceUnreachable,
+)
+from clew.workspaces.git import NOWHERE, Git, Repository
+from clew.workspaces.refusals import hide, told
+from clew.workspaces.repository import git_file, shared_by
+from clew.workspaces.spelling import resolved, same_place
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_HOST_AND_PATH = re.compile(r"[^/:]+:")
+
+
+async def inspect_source(git: Git, source: str, plain: bool = False) -> SourceFound:
+    if is_address(source):
+        return await _address(git, source)
+    path = Path(source).expanduser().absolute()
+    if not path.exists():
+        raise SourceMissing(f"There is nothing at {path}.", "Check the path.")
+    if not path.is_dir():
+        raise NotARepository(f"{path} is a file.", "Name the directory of the project.")
+    if plain:
+        return SourceFound(os.fspath(resolved(path)), SourceKind.PLAIN)
+    return await _repository(git, path)
+
+
+def is_address(source: str) -> bool:
+    """Also the short form `host:path`, unless there is a file of that name."""
+    if _ADDRESS.match(source):
+        return True
+    return _HOST_AND_PATH.match(source) is not None and not Path(source).exists()
+
+
+async def _address(git: Git, source: str) -> SourceFound:
+    shown = hide(source)
+    answer = await git.ask(NOWHERE, "ls-remote", "--symref", "--", source, "HEAD", seconds=git.deadlines.fetch)
+    if not answer.ok:
+        words, remedy = told(answer.err, "git ls-remote failed.")
+        raise SourceUnreachable(f"{shown}: {words}", remedy)
+    branch = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", answer.text, re.MULTILINE)
+    commit = re.search(r"^([0-9a-f]{40,64})\tHEAD$", answer.text, re.MULTILINE)
+    if commit is None:
+        raise EmptyRepository(f"{shown} has no commit on its default branch.", "Push a first commit there.")
+    return SourceFound(source, SourceKind.ADDRESS, branch[1] if branch else None, commit[1])
+
+
+async def _repository(git: Git, path: Path) -> SourceFound:
+    at = Repository(path)
+    answer = await git.ask(at, "rev-parse", "--is-bare-repository", "--is-inside-git-dir")
+    if not answer.ok:
+        raise _refused(path, answer.err)
+    if "true" in answer.text.split():
+        raise BareRepository(
+            f"{path} is a repository without files of its own (bare), or the inside of one.",
+            f"Name a checkout of it, or the address file://{path}, which is cloned.",
+        )
+    top = Path((await git.do(at, "rev-parse", "--show-toplevel")).text)
+    if not same_place(top, path):
+        raise BelowARepository(f"{path} is a part of the repository {top}.", f"Name {top}.")
+    admin = git_file(path / ".git")
+    common = None if admin is None else shared_by(admin)
+    if admin is not None and common is not None and not same_place(common, admin):
+        main = common.parent if common.name == ".git" else common
+        raise LinkedWorktree(f"{path} is a worktree of {main}.", f"Name {main}.")
+    branch = await git.ask(at, "symbolic-ref", "--quiet", "--short", "HEAD")
+    commit = await git.ask(at, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if not commit.ok:
+        on = f" on its branch {branch.text}" if branch.ok else ""
+        raise EmptyRepository(f"{path} has no commit{on}.", "Make a first commit there.")
+    return SourceFound(
+        os.fspath(resolved(path)), SourceKind.REPOSITORY, branch.text if branch.ok else None, commit.text
+    )
+
+
+def _refused(path: Path, said: str) -> Exception:
+    words, remedy = told(said, "git rev-parse failed.")
+    if "dubious ownership" in said:
+        return ForeignOwner(words, remedy)
+    if "not a git repository" in said:
+        return NotARepository(f"{path} is not a git repository.", "Run git init there, or add it as a plain directory.")
+    return GitRefused(words, remedy)

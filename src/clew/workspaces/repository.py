@@ -1,0 +1,144 @@
+"""What a repository's own files say of its worktrees, read without starting git: that costs more than all the rest."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_HEADS = "refs/heads/"
+_HEX = re.compile(r"[0-9a-f]{40,64}")
+
+# What lies in a worktree's git directory while it is in the midst of something, and what that is.
+_MIDST = {
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "BISECT_START": "a bisection",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The two files that tie a worktree to its repository: `.git` in it, and `gitdir` in `admin`, which points back."""
+
+    admin: Path
+    common: Path
+    back: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a worktree is on: a branch, or a commit (`detached`), or neither can be read."""
+
+    branch: str | None = None
+    detached: str | None = None
+
+
+def common_of(source: Path) -> Path | None:
+    """The git directory that all worktrees of a repository share; None where there is no repository."""
+    dot = source / ".git"
+    if dot.is_dir():
+        return dot.resolve()
+    admin = git_file(dot)
+    if admin is not None:
+        return shared_by(admin)
+    return source.resolve() if (source / "HEAD").is_file() and (source / "objects").is_dir() else None
+
+
+def git_file(dot: Path) -> Path | None:
+    """Where a `.git` that is a file points; None when it is none."""
+    try:
+        text = dot.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    if not text.startswith(b"gitdir: "):
+        return None
+    return dot.parent / os.fsdecode(text[8:].rstrip(b"\r\n"))
+
+
+def shared_by(admin: Path) -> Path | None:
+    """The common git directory of a worktree's own one."""
+    if not admin.is_dir():
+        return None
+    try:
+        text = (admin / "commondir").read_bytes()
+    except FileNotFoundError:
+        return admin.resolve()
+    return (admin / os.fsdecode(text.rstrip(b"\r\n"))).resolve()
+
+
+def pointer_of(directory: Path) -> Pointer | None:
+    """None when it is no worktree, or what it points at is gone."""
+    admin = git_file(directory / ".git")
+    common = None if admin is None else shared_by(admin)
+    if admin is None or common is None:
+        return None
+    return Pointer(admin.resolve(), common, points_back(admin))
+
+
+def points_back(admin: Path) -> Path | None:
+    """Which worktree a git directory says it belongs to."""
+    try:
+        text = (admin / "gitdir").read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return (admin / os.fsdecode(text.rstrip())).parent if text.strip() else None
+
+
+def references(common: Path) -> list[Path]:
+    """The git directories of all worktrees that a repository knows."""
+    try:
+        return sorted(each for each in (common / "worktrees").iterdir() if each.is_dir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def head_of(admin: Path) -> Head:
+    try:
+        text = os.fsdecode((admin / "HEAD").read_bytes()).strip()
+    except FileNotFoundError:
+        return Head()
+    if text.startswith(f"ref: {_HEADS}"):
+        return Head(branch=text.removeprefix(f"ref: {_HEADS}"))
+    return Head(detached=text) if _HEX.fullmatch(text) else Head()
+
+
+def has_branch(common: Path, branch: str) -> bool:
+    if (common / _HEADS / branch).is_file():
+        return True
+    try:
+        packed = (common / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return False
+    return f" {_HEADS}{branch}\n".encode() in packed
+
+
+def keeps_refs_elsewhere(common: Path) -> bool:
+    """Whether its branches are in no files of their own, so that git must be asked."""
+    return (common / "reftable").is_dir()
+
+
+def in_midst_of(admin: Path) -> str:
+    """What was begun in a worktree and not finished, in words; empty when nothing."""
+    for name, words in _MIDST.items():
+        if (admin / name).exists():
+            branch = _head_name(admin / name)
+            return f"in the midst of {words}" + (f" of {branch}" if branch else "")
+    return ""
+
+
+def lock_reason(admin: Path) -> str | None:
+    """Git's own lock on a worktree; None when there is none."""
+    try:
+        return (admin / "locked").read_text(errors="replace").strip()
+    except FileNotFoundError:
+        return None
+
+
+def _head_name(state: Path) -> str:
+    try:
+        return (state / "head-name").read_text(errors="replace").strip().removeprefix(_HEADS)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""

@@ -1,0 +1,58 @@
+"""Paths: one spelling for one place, and whether a place is below the root."""
+
+import os
+from pathlib import Path
+
+from clew.kernel import Directory
+
+
+def resolved(path: Path) -> Path:
+    """With links and `..` resolved, and each name as the disk has it. What is not there yet stays as it is written."""
+    try:
+        real = path.resolve()
+    except RuntimeError as fault:
+        # What older Pythons say of links that lead in a circle.
+        raise OSError(40, "Too many levels of symbolic links", str(path)) from fault
+    return _as_stored(real)
+
+
+def placed(path: Path) -> Directory:
+    return Directory(os.fspath(path), os.fspath(resolved(path)))
+
+
+def same_place(one: Path, other: Path) -> bool:
+    return resolved(one) == resolved(other)
+
+
+def leads_out(directory: Path, root: Path) -> Path | None:
+    """Where a directory leads that is not below the root, by its name or by a link; None when it is."""
+    named = Path(os.path.normpath(directory))
+    real_root, real = resolved(root), resolved(directory)
+    if not any(named.is_relative_to(each) and named != each for each in (Path(os.path.normpath(root)), real_root)):
+        return named
+    return None if real.is_relative_to(real_root) and real != real_root else real
+
+
+def _as_stored(path: Path) -> Path:
+    """Some disks take a name in any case; then the one it was made with counts."""
+    for at in (path, *path.parents):
+        other = at.with_name(at.name.swapcase()) if at.name else at
+        if other != at and _is_same(at, other):
+            parent = _as_stored(at.parent)
+            return parent / _stored_name(parent, at.name) / path.relative_to(at)
+    return path
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _stored_name(parent: Path, name: str) -> str:
+    try:
+        names = [each.name for each in parent.iterdir()]
+    except OSError:
+        return name
+    return name if name in names else next((each for each in names if each.casefold() == name.casefold()), name)
