@@ -10,6 +10,7 @@ import pytest
 from clew.kernel import PlaceStep, WorkspaceId
 from clew.ports.workspaces import Cleaned, CleanReason, Listed, ListedState, SourceKind
 from clew.workspaces import GitWorkspaces
+from clew.workspaces.cleaning import REMOVING, WORDS
 from clew.workspaces.disk import disk_use, remove_tree
 from tests.workspaces.kit import Scene, commit, git, plain, repository, run
 
@@ -244,6 +245,11 @@ def test_plain_directories_are_not_below_the_root_and_never_cleaned(scene: Scene
     run(scene.workspaces.close())
     assert run(scene.workspaces.clean(ASKED)) == []
     assert (tmp_path / "papers").exists()
+
+
+def test_every_reason_has_its_words() -> None:
+    assert set(WORDS) == set(CleanReason)
+    assert all("{" not in WORDS[reason] for reason in REMOVING)
 
 
 def test_a_size_that_takes_too_long_is_at_least_so_much(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ if os.geteuid() == 0:
 os.environ["HOME"] = "/nonexistent"
 scene = Scene(place)
 print(scene.ready().step.value, scene.ready().step.value)
-print(*(each.reason.code for each in run(scene.workspaces.clean())))
+print(*(each.reason.value for each in run(scene.workspaces.clean())))
 (scene.root / "pr_1").chmod(0o500)
 print(scene.held().words)
 (scene.root / "pr_1").chmod(0o700)

@@ -20,7 +20,6 @@ from clew.kernel import (
     Workspace,
     WorkspaceId,
 )
-from clew.kernel.reason import Reason
 
 Progress = Callable[[str], None]
 """Told what the setup writes, line by line."""
@@ -146,20 +145,20 @@ class Listed:
         return self.changes > 0 or self.midst != ""
 
 
-class CleanReason(Reason):
-    MERGED = "clean:merged", "It had nothing that its base does not have; it and its branch are removed."
-    ASKED = "clean:asked", "It was asked for by name and is removed; its branch stays."
-    ASKED_MERGED = "clean:asked-merged", "It was asked for by name and is removed, and its branch, which is merged."
-    CLEARED = "clean:cleared", "It is no worktree any more; what was still known of it is forgotten. Its branch stays."
-    GONE = "clean:gone", "It is no worktree any more ({seen}). Asked for by name, it is forgotten."
-    DIRTY = "clean:dirty", "It has changes that are in no commit ({seen})."
-    UNMERGED = "clean:unmerged", "It has commits that its base does not have ({seen})."
-    IN_USE = "clean:in-use", "It is in use: {seen}."
-    RECENT = "clean:recent", "It was used a short while ago."
-    LOCKED = "clean:locked", "Git keeps it locked ({seen}); unlock it first."
-    SUBMODULES = "clean:submodules", "It has submodules, whose commits may be nowhere else."
-    NOT_OURS = "clean:not-ours", "Clew did not make it ({seen})."
-    FAILED = "clean:failed", "It could not be removed: {seen}"
+class CleanReason(StrEnum):
+    MERGED = "clean:merged"
+    ASKED = "clean:asked"
+    ASKED_MERGED = "clean:asked-merged"
+    CLEARED = "clean:cleared"
+    GONE = "clean:gone"
+    DIRTY = "clean:dirty"
+    UNMERGED = "clean:unmerged"
+    IN_USE = "clean:in-use"
+    RECENT = "clean:recent"
+    LOCKED = "clean:locked"
+    SUBMODULES = "clean:submodules"
+    NOT_OURS = "clean:not-ours"
+    FAILED = "clean:failed"
 
 
 @dataclass(frozen=True, slots=True)

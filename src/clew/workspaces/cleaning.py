@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from clew.kernel import WorkspaceId
@@ -20,6 +20,22 @@ from clew.workspaces.locks import locked
 from clew.workspaces.refusals import told_by_system
 from clew.workspaces.repository import pointer_of
 from clew.workspaces.use import Uses
+
+WORDS: Mapping[CleanReason, str] = {
+    CleanReason.MERGED: "It had nothing that its base does not have; it and its branch are removed.",
+    CleanReason.ASKED: "It was asked for by name and is removed; its branch stays.",
+    CleanReason.ASKED_MERGED: "It was asked for by name and is removed, and its branch, which is merged.",
+    CleanReason.CLEARED: "It is no worktree any more; what was still known of it is forgotten. Its branch stays.",
+    CleanReason.GONE: "It is no worktree any more ({seen}). Asked for by name, it is forgotten.",
+    CleanReason.DIRTY: "It has changes that are in no commit ({seen}).",
+    CleanReason.UNMERGED: "It has commits that its base does not have ({seen}).",
+    CleanReason.IN_USE: "It is in use: {seen}.",
+    CleanReason.RECENT: "It was used a short while ago.",
+    CleanReason.LOCKED: "Git keeps it locked ({seen}); unlock it first.",
+    CleanReason.SUBMODULES: "It has submodules, whose commits may be nowhere else.",
+    CleanReason.NOT_OURS: "Clew did not make it ({seen}).",
+    CleanReason.FAILED: "It could not be removed: {seen}",
+}
 
 REMOVING = frozenset({CleanReason.MERGED, CleanReason.ASKED, CleanReason.ASKED_MERGED, CleanReason.CLEARED})
 
@@ -71,6 +87,7 @@ class Cleaner:
         directory = Path(listed.directory.path)
         try:
             async with locked(self._layout.making(directory), patience=0.0):
+                tip = await self._tip(directory)
                 # Meanwhile somebody may have worked there.
                 if listed.state is not ListedState.ORPHANED:
                     user = self._uses.user(directory) or ""
@@ -78,7 +95,7 @@ class Cleaner:
                     reason, seen = judge(listed, asked, idle, time.time())
                 if reason not in REMOVING:
                     return _kept(listed, reason, seen)
-                await self._remove(listed, directory, reason)
+                await self._remove(listed, directory, reason, tip)
         except StillBusy:
             return _kept(listed, CleanReason.IN_USE, "somebody is just making it")
         except OSError as fault:
@@ -86,23 +103,34 @@ class Cleaner:
         except Fault as fault:
             return _kept(listed, CleanReason.FAILED, str(fault))
         await asyncio.to_thread(self._empty_trash)
-        return Cleaned(listed, True, reason, reason.fill(seen=""), listed.disk.total)
+        return Cleaned(listed, True, reason, WORDS[reason], listed.disk.total)
 
-    async def _remove(self, listed: Listed, directory: Path, reason: CleanReason) -> None:
-        """Each step leaves something that the next wake of the lane can go on from."""
-        record = self._lister.record_of(directory)
+    async def _tip(self, directory: Path) -> tuple[str, str] | None:
+        """The lane's branch and its commit, from before it is judged: what is added later is not removed with it."""
+        record, common = self._lister.record_of(directory), self._common(directory)
+        if record is None or not record.branch or common is None:
+            return None
+        branch = f"refs/heads/{record.branch}"
+        tip = await self._git.ask(self._where(common), "rev-parse", "--verify", "--quiet", branch)
+        return (branch, tip.text) if tip.ok else None
+
+    def _common(self, directory: Path) -> Path | None:
         pointer = pointer_of(directory)
-        common = pointer.common if pointer else Path(record.common) if record and record.common else None
-        workspace = listed.workspace
+        if pointer is not None:
+            return pointer.common
+        record = self._lister.record_of(directory)
+        return Path(record.common) if record and record.common and Path(record.common).is_dir() else None
+
+    async def _remove(self, listed: Listed, directory: Path, reason: CleanReason, tip: tuple[str, str] | None) -> None:
+        """Each step leaves something that the next wake of the lane can go on from."""
+        common, workspace = self._common(directory), listed.workspace
         assert workspace is not None, "what is removed is known by name"
-        if common is None or not common.is_dir():
+        if common is None:
             self._layout.record(workspace).unlink(missing_ok=True)
             return
         where = self._where(common)
         async with locked(common / LOCK) as lock:
-            branch = f"refs/heads/{record.branch}" if record else ""
-            tip = await self._git.ask(where, "rev-parse", "--verify", "--quiet", branch or "HEAD")
-            if pointer is not None:
+            if pointer_of(directory) is not None:
                 self._layout.trash.mkdir(parents=True, exist_ok=True, mode=0o700)
                 directory.rename(self._layout.trash / secrets.token_hex(8))
             self._layout.record(workspace).unlink(missing_ok=True)
@@ -113,9 +141,8 @@ class Cleaner:
                 directory.parent.mkdir(parents=True, exist_ok=True)
                 path = os.fspath(directory)
                 await self._git.ask(where, "worktree", "remove", "--force", "--", path, keep=(lock.file,))
-            if branch and tip.ok and reason in (CleanReason.MERGED, CleanReason.ASKED_MERGED):
-                # Only as it was when it was found to be merged.
-                await self._git.do(where, "update-ref", "-d", branch, tip.text, keep=(lock.file,))
+            if tip is not None and reason in (CleanReason.MERGED, CleanReason.ASKED_MERGED):
+                await self._git.do(where, "update-ref", "-d", *tip, keep=(lock.file,))
 
     def _where(self, common: Path) -> Repository:
         ours = common.name == SOURCE and common.is_relative_to(self._layout.root.resolve())
@@ -127,4 +154,4 @@ class Cleaner:
 
 
 def _kept(listed: Listed, reason: CleanReason, seen: str) -> Cleaned:
-    return Cleaned(listed, False, reason, reason.fill(seen=seen))
+    return Cleaned(listed, False, reason, WORDS[reason].format(seen=seen))

@@ -53,7 +53,7 @@ class Worktrees:
 
     async def _settle(self, wanted: PlaceWanted, source: ProjectSource, progress: Progress | None) -> Ensured | Held:
         if source.kind is SourceKind.ADDRESS and self._may_clone_for(Path(wanted.workspace.directory.path)):
-            await Mirror(self._git, self._layout, source).ensure()
+            await self._fetch_for(wanted, source)
         site = await asyncio.to_thread(self._site, wanted, source)
         if site.common is None:
             return _held(await self._look(site), wanted)
@@ -70,6 +70,20 @@ class Worktrees:
             await self._verify(wanted, source)
         return _ensured(wanted, made.settled, output)
 
+    async def _fetch_for(self, wanted: PlaceWanted, source: ProjectSource) -> None:
+        """A new branch starts from what the address has now. Nobody else is kept waiting for the network."""
+        mirror = Mirror(self._git, self._layout, source)
+        if await mirror.ensure():
+            return
+        site = self._site(wanted, source)
+        if site.common is None:
+            return
+        async with locked(site.common / LOCK):
+            await asyncio.to_thread(sweep, self._layout, site.common, site.directory, site.branch)
+        seen = await self._look(site)
+        if seen.found in (Found.NOT_MADE, Found.ORPHANED_REFERENCE) and not seen.branch:
+            await mirror.refresh()
+
     async def _carry_out(self, site: Site, source: ProjectSource, keep: tuple[int, ...]) -> "_Made | Held":
         where = self._where(site, source)
         seen = await self._look(site)
@@ -84,8 +98,6 @@ class Worktrees:
             case PlaceStep.HOLD:
                 return _held(seen, site.wanted)
             case PlaceStep.MAKE | PlaceStep.REPAIR_THEN_MAKE | PlaceStep.MAKE_AGAIN:
-                if source.kind is SourceKind.ADDRESS and not seen.branch:
-                    await Mirror(self._git, self._layout, source).refresh()
                 return _Made(settled, await self._maker.make(site, where, seen, keep))
 
     async def _verify(self, wanted: PlaceWanted, source: ProjectSource) -> None:

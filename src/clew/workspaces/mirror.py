@@ -24,11 +24,11 @@ class Mirror:
         self._source = source
         self.path = layout.mirror(source.project)
 
-    async def ensure(self) -> None:
-        """Clone it unless it is there. It appears when it is complete."""
+    async def ensure(self) -> bool:
+        """Clone it unless it is there; whether it was cloned. It appears when it is complete."""
         async with locked(self._layout.cloning(self._source.project)):
             if self.path.is_dir():
-                return
+                return False
             _sweep(self.path)
             beside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(4)}")
             beside.parent.mkdir(parents=True, exist_ok=True)
@@ -41,6 +41,7 @@ class Mirror:
                 beside.rename(self.path)
             finally:
                 shutil.rmtree(beside, ignore_errors=True)
+        return True
 
     async def refresh(self) -> None:
         """What the address has now; it may be another address than before."""

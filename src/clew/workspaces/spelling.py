@@ -1,5 +1,6 @@
 """Paths: one spelling for one place, and whether a place is below the root."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,10 +10,17 @@ from clew.kernel import Directory
 def resolved(path: Path) -> Path:
     """With links and `..` resolved, and each name as the disk has it. What is not there yet stays as it is written."""
     try:
-        real = path.resolve()
+        return _as_stored(path.resolve(strict=True))
     except RuntimeError as fault:
         # What older Pythons say of links that lead in a circle.
-        raise OSError(40, "Too many levels of symbolic links", str(path)) from fault
+        raise _circle(path) from fault
+    except OSError as fault:
+        if fault.errno == errno.ELOOP:
+            raise
+    real = path.resolve()
+    # Where links lead in a circle, what follows them is given back as it is.
+    if real.resolve() != real:
+        raise _circle(path)
     return _as_stored(real)
 
 
@@ -31,6 +39,10 @@ def leads_out(directory: Path, root: Path) -> Path | None:
     if not any(named.is_relative_to(each) and named != each for each in (Path(os.path.normpath(root)), real_root)):
         return named
     return None if real.is_relative_to(real_root) and real != real_root else real
+
+
+def _circle(path: Path) -> OSError:
+    return OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 
 def _as_stored(path: Path) -> Path:
