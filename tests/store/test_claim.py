@@ -86,7 +86,7 @@ def test_an_order_holds_all_that_is_needed_to_serve_it(daemon: Daemon) -> None:
     route = RouteKey(RouteKind.WEBHOOK, "https://example.invalid/")
     accepted = daemon.say("look", route=route)
     order = daemon.claim_one()
-    assert (order.lane, order.thread, order.agent, order.runtime) == (LANE, THREAD, ADA, RUNTIME)
+    assert (order.lane, order.thread.id, order.agent.id, order.runtime) == (LANE, THREAD, ADA, RUNTIME)
     assert (order.attempt, order.route) == (1, route)
     assert [wake.id for wake in order.wakes] == [accepted.wake]
     assert bodies(order) == ["look"]
@@ -159,7 +159,7 @@ def test_what_others_said_meanwhile_is_told_too(daemon: Daemon) -> None:
     assert bodies(daemon.serve("n-bob")) == ["to ada", "done", "to bob"]
     daemon.say("to ada again")
     order = daemon.claim_one()
-    assert order.agent == ADA
+    assert order.agent.id == ADA
     assert numbers(order) == [3, 4, 5]
     assert [entry.facts.author.agent for entry in order.entries] == [None, BOB, None]
     assert order.plan.act_on == (5,)
@@ -598,7 +598,7 @@ def test_an_agent_that_is_full_does_not_stand_before_the_others(daemon: Daemon) 
         daemon.accept(thread=thread)
     daemon.accept(agent=BOB)
     orders = daemon.claim(most=2)
-    assert [order.agent for order in orders] == [ADA, BOB]
+    assert [order.agent.id for order in orders] == [ADA, BOB]
     assert daemon.claim(most=2) == ()
 
 
@@ -690,7 +690,7 @@ def test_a_lane_with_a_row_that_cannot_be_read_says_which_and_stops_no_other(
     (before,) = [{name: getattr(row, name) for name in values} for row in daemon.rows(table, *where, **where)]
     daemon.put(table, where, **values)
     order = daemon.claim_one()
-    assert (order.agent, order.thread) == (BOB, OTHER_THREAD)
+    assert (order.agent.id, order.thread.id) == (BOB, OTHER_THREAD)
     (held,) = daemon.rows(runs, state="queued")
     assert (held.lane_id, held.hold, held.hold_code) == (LANE, "person", "store:unreadable")
     assert named in held.words
@@ -712,7 +712,7 @@ def test_a_runtime_whose_capabilities_cannot_be_read_stops_no_other(daemon: Daem
     daemon.put(runtimes, {"id": RUNTIME}, capabilities=NO_JSON)
     both = ClaimRequest("daemon-1", (RUNTIME, ELSEWHERE), most=2)
     (order,) = daemon.write(lambda connection: claim(connection, both))
-    assert order.agent == BOB
+    assert order.agent.id == BOB
     (held,) = daemon.rows(runs, state="queued")
     assert f"The row {RUNTIME} of runtimes cannot be read (capabilities)" in held.words
     daemon.put(runtimes, {"id": RUNTIME}, capabilities=able)
@@ -725,7 +725,7 @@ def test_a_queue_full_of_unreadable_lanes_is_passed_in_one_claim(daemon: Daemon)
     daemon.accept(agent=BOB)
     before = daemon.rows(agents, id=ADA)[0].policy
     daemon.put(agents, {"id": ADA}, policy=NO_JSON)
-    assert daemon.claim_one().agent == BOB
+    assert daemon.claim_one().agent.id == BOB
     daemon.put(agents, {"id": ADA}, policy=before)
 
 

@@ -200,7 +200,7 @@ def test_runs_in_their_grace_do_not_hide_those_that_are_over(daemon: Daemon) -> 
     daemon.put(agents, {"id": ADA}, max_live=3)
     kept = daemon.claim(most=2)
     for order in kept:
-        daemon.prompt(order, f"n-{order.thread}")
+        daemon.prompt(order, f"n-{order.thread.id}")
         lapse(daemon, order, ago=50)
     silent(daemon, 60)
     over = daemon.claim_one()

@@ -422,9 +422,9 @@ def test_two_agents_of_a_thread_answer_in_one_journal(daemon: Daemon) -> None:
     daemon.accept(agent=BOB, said=None)
     first, second = daemon.claim(most=2)
     for order in (first, second):
-        daemon.prompt(order, f"n-{order.agent}")
+        daemon.prompt(order, f"n-{order.agent.id}")
     for order in (second, first):
-        daemon.finish(order, Completed(f"{order.agent} here"))
+        daemon.finish(order, Completed(f"{order.agent.id} here"))
     assert daemon.database.read(lambda connection: said_in(connection, THREAD)) == [
         (1, "both of you"),
         (2, "bob here"),

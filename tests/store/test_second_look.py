@@ -39,7 +39,7 @@ def test_a_name_that_cannot_be_kept_is_refused_at_the_door(daemon: Daemon) -> No
         with pytest.raises(BadText):
             daemon.accept(route=RouteKey(RouteKind.WEBHOOK, odd))
     daemon.accept()
-    assert daemon.claim_one().thread == THREAD
+    assert daemon.claim_one().thread.id == THREAD
 
 
 def test_an_odd_reply_is_kept_all_the_same(daemon: Daemon) -> None:

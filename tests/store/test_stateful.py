@@ -99,7 +99,7 @@ class Store(RuleBasedStateMachine):
             if goes_on > 1:
                 self.do(ops.Say(Report(order.run, order.attempt, opens=True, pin=draw.pin(run))))
             if goes_on > 2:
-                told = EntrySeq(self.trial.model.entries.get(order.thread, 0))
+                told = EntrySeq(self.trial.model.entries.get(order.thread.id, 0))
                 self.do(ops.Say(Report(order.run, order.attempt, told=told, pin=draw.pin(run))))
 
     @rule(chance=CHANCES)

@@ -68,7 +68,7 @@ class Daemon:
                 asks = replace(ASKS, most=self._free)
             orders = self._database.do(lambda connection: claim(connection, asks))  # noqa: B023 - awaited
             for order in orders:
-                self.marks.start(self._jobs[order.thread])
+                self.marks.start(self._jobs[order.thread.id])
                 with self._room:
                     self._free -= 1
                 self._workers.submit(self._work, order)

@@ -20,6 +20,7 @@ from clew.store.faults import NoSuchApproval
 from clew.store.hints import hint_run
 from clew.store.statement import POSTGRESQL, Statement
 from clew.store.tables import approvals, runs
+from clew.store.texts import keepable
 
 
 def _read(dialect: str) -> ClauseElement:
@@ -38,12 +39,12 @@ _settle = Statement(
     lambda _: (
         approvals.update()
         .where(approvals.c.id == bindparam("approval"), text("approvals.state = 'pending'"))
-        .values(state=bindparam("state"), answered_by=bindparam("by"), ended_at=now())
+        .values(state=bindparam("state"), answered_by=bindparam("by"), answer=bindparam("words"), ended_at=now())
     )
 )
 
 
-def answer_approval(connection: Connection, approval: ApprovalId, given: Answer, by: str) -> Answered:
+def answer_approval(connection: Connection, approval: ApprovalId, given: Answer, by: str, words: str = "") -> Answered:
     """One transaction. The daemon is told of the answer with its next report."""
     row = _approval.first(connection, approval=approval)
     if row is None:
@@ -52,8 +53,9 @@ def answer_approval(connection: Connection, approval: ApprovalId, given: Answer,
     live = RunState(row["run_state"]) in LIVE_STATES
     answered = answer(asked, given, row["run_attempt"] if live else None, row["now"])
     if answered.approval.state is not asked.state:
-        by_whom = by if answered.taken else None
-        if not _settle.count(connection, approval=approval, state=answered.approval.state.value, by=by_whom):
+        by_whom, said = (by, keepable(words) or None) if answered.taken else (None, None)
+        state = answered.approval.state.value
+        if not _settle.count(connection, approval=approval, state=state, by=by_whom, words=said):
             raise LostRace("the approval was settled while this answer was waiting")
         hint_run(connection, asked.run)
     return answered

@@ -13,6 +13,7 @@ from clew.kernel import (
     LaneId,
     Outcome,
     Plan,
+    ProjectId,
     RunId,
     RuntimeId,
     SessionId,
@@ -35,7 +36,7 @@ from clew.store.sessions import apply_marks
 from clew.store.situations import situation_of
 from clew.store.statement import POSTGRESQL, Row
 from clew.store.texts import keepable
-from clew.wire.orders import ClaimRequest, Entry, Order
+from clew.wire.orders import ClaimRequest, Entry, Order, OrderedAgent, OrderedProject, OrderedThread
 
 LOOKS = 20
 """How often one claim goes on past runs that have to wait before it leaves the rest to the next."""
@@ -107,7 +108,7 @@ def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, 
             places.take(run, at)
             taken.append(_Taken(order[0], run, order[1], record, *at))
     # By agent, so that two runtimes take the places of the same agents in the same order.
-    _write(connection, asked, sorted(taken, key=lambda each: each.order.agent))
+    _write(connection, asked, sorted(taken, key=lambda each: each.order.agent.id))
     return [each.order for each in taken], len(groups)
 
 
@@ -167,8 +168,9 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
         run=RunId(row["run_id"]),
         attempt=row["attempt"] + 1,
         lane=LaneId(row["lane_id"]),
-        thread=ThreadId(row["thread_id"]),
-        agent=AgentId(row["agent_id"]),
+        thread=OrderedThread(ThreadId(row["thread_id"]), row["thread_kind"], row["thread_title"], row["thread_number"]),
+        agent=OrderedAgent(AgentId(row["agent_id"]), row["agent_name"], row["agent_settings"], row["instructions"]),
+        project=_project(row),
         runtime=RuntimeId(row["runtime_id"]),
         lease_until=leased(row["now"], asked.patience),
         session=session,
@@ -179,6 +181,14 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
         logged=row["logged"],
     )
     return order, carried
+
+
+def _project(row: Row) -> OrderedProject | None:
+    if row["project_id"] is None:
+        return None
+    return OrderedProject(
+        ProjectId(row["project_id"]), row["project_name"], row["project_source"], row["project_settings"]
+    )
 
 
 def _carried(group: Sequence[Row]) -> _Load:
@@ -243,5 +253,5 @@ def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken])
     sql.take.leave_all(connection, takes)
     leave_records(connection, keeps)
     for each in taken:
-        hint_thread(connection, each.order.thread)
+        hint_thread(connection, each.order.thread.id)
         hint_run(connection, each.order.run)

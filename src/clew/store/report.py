@@ -66,7 +66,7 @@ _ask = Statement(
 )
 
 _answers = Statement(
-    lambda _: select(approvals.c.id, approvals.c.state).where(
+    lambda _: select(approvals.c.id, approvals.c.state, approvals.c.answer).where(
         approvals.c.run_id == bindparam("run"),
         approvals.c.attempt == bindparam("attempt"),
         text("approvals.state <> 'pending'"),
@@ -225,4 +225,4 @@ def _settled_on(said: Report, row: Row) -> SessionId:
 
 def _given(connection: Connection, said: Report) -> tuple[AnswerGiven, ...]:
     rows = _answers.rows(connection, run=said.run, attempt=said.attempt)
-    return tuple(AnswerGiven(ApprovalId(row["id"]), row["state"]) for row in rows)
+    return tuple(AnswerGiven(ApprovalId(row["id"]), row["state"], row["answer"] or "") for row in rows)

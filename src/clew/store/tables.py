@@ -141,6 +141,8 @@ agents = Table(
     _text("policy", "{}"),
     _number("max_live", 1),
     _text("home"),
+    # Which program it is, in whose home and how it is used; the provider's own words.
+    _text("settings", "{}"),
     UniqueConstraint("name"),
     CheckConstraint(_one_of("mode", PermissionMode), "mode"),
     CheckConstraint(_one_of("state", AgentState), "state"),
@@ -156,6 +158,11 @@ threads = Table(
     _text("state", "open"),
     _maybe("mode_limit"),
     _time("created_at", nullable=False),
+    # By which people call it: each kind is counted by itself.
+    Column("number", Integer),
+    # Whose it is, where it is anybody's.
+    _maybe("assignee"),
+    _only("uq_threads_number", "number IS NOT NULL", "kind", "number", unique=True),
 )
 
 journal = Table(
@@ -409,6 +416,8 @@ approvals = Table(
     _time("expires_at"),
     _time("asked_at", nullable=False),
     _time("ended_at"),
+    # What was said with the answer.
+    _maybe("answer"),
     _only("ix_approvals_pending", "state = 'pending'", "run_id"),
 )
 

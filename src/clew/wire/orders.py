@@ -10,6 +10,7 @@ from clew.kernel import (
     LaneId,
     Patience,
     Plan,
+    ProjectId,
     RouteKey,
     RunId,
     RuntimeId,
@@ -44,6 +45,36 @@ class ClaimRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderedAgent:
+    """Who works: `settings` says which program it is, in whose home and how it is used, as JSON."""
+
+    id: AgentId
+    name: str
+    settings: str = "{}"
+    instructions: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedThread:
+    """What the work is called."""
+
+    id: ThreadId
+    kind: str
+    title: str = ""
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedProject:
+    """What the workspace is made from; `settings` says how, as JSON."""
+
+    id: ProjectId
+    name: str
+    source: str
+    settings: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """Everything a daemon needs to serve a run; it asks nothing back.
 
@@ -54,8 +85,9 @@ class Order:
     run: RunId
     attempt: int
     lane: LaneId
-    thread: ThreadId
-    agent: AgentId
+    thread: OrderedThread
+    agent: OrderedAgent
+    project: OrderedProject | None
     runtime: RuntimeId
     lease_until: Instant
     session: SessionId

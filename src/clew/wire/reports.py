@@ -88,8 +88,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class AnswerGiven:
+    """What a person answered; `words` is what they said with it, or the answer itself where a question was asked."""
+
     approval: ApprovalId
     state: str
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)

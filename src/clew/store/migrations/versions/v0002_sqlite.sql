@@ -54,3 +54,8 @@ CREATE TABLE archives (
 );
 
 CREATE INDEX ix_archives_session ON archives (session_id, at);
+ALTER TABLE agents ADD COLUMN settings TEXT DEFAULT '{}' NOT NULL;
+ALTER TABLE threads ADD COLUMN number INTEGER;
+ALTER TABLE threads ADD COLUMN assignee TEXT;
+ALTER TABLE approvals ADD COLUMN answer TEXT;
+CREATE UNIQUE INDEX uq_threads_number ON threads (kind, number) WHERE number IS NOT NULL;
