@@ -1,0 +1,343 @@
+"""What the server shows: plain values, the same for the API, the command line and the pages.
+
+Times are seconds since the epoch. Wherever something waits, ended or was refused, `code` says so to programs and
+`words` to people.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Mode = Literal["read", "ask", "edit", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """When an agent's heart beats: `every` so many seconds, or by a `cron` line in a time `zone`."""
+
+    every: float | None = None
+    cron: str | None = None
+    zone: str = "UTC"
+    isolated: bool = True
+    next_at: float | None = None
+    last_at: float | None = None
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    id: str
+    name: str
+    state: str
+    provider: str
+    model: str | None
+    mode: Mode
+    instructions: str | None
+    program: tuple[str, ...]
+    options: Mapping[str, str]
+    home_variables: Mapping[str, str]
+    environment_names: tuple[str, ...]
+    """Names alone: values may be secrets."""
+    most: int
+    home: str
+    runtime: str | None
+    live: int
+    """How many of its runs are going."""
+    waiting: int
+    heartbeat: Rhythm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectView:
+    id: str
+    name: str
+    source: str
+    kind: str
+    base: str | None
+    setup: tuple[str, ...]
+    mode_limit: Mode | None
+    machine: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadView:
+    """`state` is open or closed; `status` is what goes on in it now: idle, queued, running, waiting (for an answer) or
+    held, with `words` where there is something to say."""
+
+    id: str
+    ref: str
+    """How people call it: issue-3, chat-1, own-ada."""
+    kind: str
+    title: str
+    state: str
+    status: str
+    words: str
+    project: str | None
+    assignee: str | None
+    entries: int
+    created_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    seq: int
+    author_kind: str
+    author: str
+    text: str
+    at: float
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneView:
+    id: str
+    agent: str
+    directory: str | None
+    branch: str | None
+    runtime: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadPage:
+    thread: ThreadView
+    lanes: tuple[LaneView, ...]
+    entries: tuple[EntryView, ...]
+    runs: tuple["RunView", ...]
+    """The newest of them, newest first."""
+    approvals: tuple["ApprovalView", ...]
+    earlier: bool
+    """Whether there are entries before the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class WakeView:
+    """A wake's receipt: whatever became of it, it says why."""
+
+    id: str
+    thread: str
+    agent: str
+    reason: str
+    origin: str
+    state: str
+    code: str
+    words: str
+    accepted_at: float
+    not_before: float | None = None
+    ended_at: float | None = None
+    run: str | None = None
+    entry: int | None = None
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    id: str
+    thread: str
+    agent: str
+    state: str
+    attempt: int
+    queued_at: float
+    started_at: float | None
+    ended_at: float | None
+    runtime: str | None
+    session: str | None
+    decision: str | None
+    """The outcome of its latest decision, and why in one sentence."""
+    decision_words: str | None
+    claim: str | None
+    """What may be said of it since its agent answered: resumed, forked, transferred, started."""
+    code: str | None
+    words: str | None
+    """How it ended, or what it waits for."""
+    not_before: float | None = None
+    stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    subject: str
+    rule: str
+    outcome: str
+    code: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsideredView:
+    """A session that was considered: what spoke for or against it."""
+
+    session: str
+    generation: int
+    route: str
+    words: str
+    steps: tuple[StepView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionView:
+    attempt: int
+    step: int
+    at: float
+    outcome: str
+    code: str
+    words: str
+    directory: str | None
+    place_words: str
+    mode: str | None
+    mode_words: str
+    catch_up: str
+    notices: tuple[str, ...]
+    considered: tuple[ConsideredView, ...]
+    probes: tuple[StepView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyView:
+    """Why a run went as it did, or a wake did not run: the outcome first, in a sentence."""
+
+    subject: str
+    headline: str
+    run: RunView | None
+    wakes: tuple[WakeView, ...]
+    decisions: tuple[DecisionView, ...]
+    landing: Mapping[str, str]
+    """What the agent itself said it opened, field by field."""
+    refused: tuple[str, ...]
+    """What it opened that was not as planned, and why it was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    seq: int
+    kind: str
+    at: float
+    body: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    id: str
+    thread: str
+    agent: str
+    generation: int
+    provider: str
+    runtime: str
+    native_id: str
+    directory: str
+    state: str
+    turns: int
+    seen: int
+    born_at: float
+    proven_at: float | None
+    resumability: str
+    scope: str
+    superseded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeView:
+    id: str
+    machine: str
+    provider: str
+    home: str
+    account: str | None
+    online: bool
+    seen_at: float | None
+    live: int
+    most: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalView:
+    id: str
+    run: str
+    thread: str
+    agent: str
+    kind: str
+    """approval or question."""
+    words: str
+    tool: str | None
+    command: str | None
+    file: str | None
+    choices: tuple[str, ...]
+    state: str
+    asked_at: float
+    answered_by: str | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A kept decision that another policy would have made otherwise."""
+
+    run: str
+    thread: str
+    at: float
+    was: str
+    now: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayView:
+    looked_at: int
+    unreadable: int
+    changed: tuple[Changed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceView:
+    directory: str
+    state: str
+    lane: str | None
+    thread: str | None
+    agent: str | None
+    project: str | None
+    branch: str | None
+    bytes: int
+    changes: int
+    unmerged: int | None
+    used_by: str
+    last_used: float | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedView:
+    directory: str
+    removed: bool
+    code: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSessionView:
+    """A session that an agent of this machine has, whether Clew knows it or not."""
+
+    provider: str
+    runtime: str
+    native_id: str
+    directory: str | None
+    title: str
+    updated_at: float | None
+    turns: int | None
+    thread: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """One thing that `clew doctor` looked at."""
+
+    name: str
+    state: Literal["ok", "warning", "missing", "failed"]
+    words: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    taken: bool
+    state: str
+    words: str
