@@ -1,5 +1,6 @@
 """Killed at any moment, or raced: the next to come finishes it, and nothing half-made is taken for ready."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -85,15 +86,43 @@ def test_a_checkout_that_was_cut_short_is_completed(scene: Scene) -> None:
     assert not (admin / "locked").exists()
 
 
+def emptied(scene: Scene) -> None:
+    """Nothing is checked out yet."""
+    for name in ("a.txt", ".gitignore", "sub/b.txt"):
+        (scene.directory() / name).unlink()
+    (scene.directory() / "sub").rmdir()
+
+
+def test_a_worktree_that_git_had_barely_begun_and_lost_is_begun_anew(scene: Scene) -> None:
+    shutil.rmtree(half_made(scene))
+    emptied(scene)
+    scene.ready()
+    assert git(scene.directory(), "status", "--porcelain") == ""
+
+
+def test_one_lane_is_not_taken_for_the_second_of_another(scene: Scene) -> None:
+    """Where a name is taken, git adds a number to it."""
+    scene.ready("ln_1")
+    scene.ready("ln_19")
+    admin = scene.project / ".git" / "worktrees" / "ln_19"
+    for name in ("clew.json", "index", "commondir"):
+        (admin / name).unlink()
+    shutil.rmtree(scene.directory("ln_19"))
+    scene.directory("ln_19").mkdir()
+    (scene.directory("ln_19") / ".git").write_text(f"gitdir: {admin}\n")
+    scene.ready("ln_2")
+    assert not admin.exists()
+    assert not scene.directory("ln_19").exists(), "it was taken back as a whole"
+    scene.ready("ln_19")
+
+
 @pytest.mark.parametrize("broken", ["gitdir", "commondir", "HEAD"])
 def test_what_one_lane_left_unborn_stops_no_other(scene: Scene, broken: str) -> None:
     """Git itself refuses to work in a repository with such a worktree."""
     admin = half_made(scene)
     (admin / broken).write_text("")
     (admin / "index").unlink()
-    for name in ("a.txt", ".gitignore", "sub/b.txt"):
-        (scene.directory() / name).unlink()
-    (scene.directory() / "sub").rmdir()
+    emptied(scene)
     scene.ready("ln_2")
     assert not admin.exists()
     assert scene.ready("ln_1").step in (PlaceStep.MAKE, PlaceStep.MAKE_AGAIN)
@@ -120,9 +149,7 @@ def test_a_worktree_that_git_had_barely_begun_is_begun_anew(scene: Scene) -> Non
     (admin / "index").unlink()
     (admin / "HEAD").write_text("0" * 40 + "\n")
     git(scene.project, "update-ref", "-d", "refs/heads/clew/ln_1")
-    for name in ("a.txt", ".gitignore", "sub/b.txt"):
-        (scene.directory() / name).unlink()
-    (scene.directory() / "sub").rmdir()
+    emptied(scene)
     scene.ready()
     assert git(scene.directory(), "status", "--porcelain") == ""
 

@@ -87,6 +87,8 @@ def _look_inside(site: Site, common: Path, refs: Refs, entries: list[str]) -> Lo
     if git_file(dot) is None:
         return Look(Found.NO_GIT, "a repository of its own")
     pointer = pointer_of(site.directory)
+    if pointer is None and entries == [".git"] and site.record is not None and _was_of(site.directory, common):
+        return Look(Found.NOT_MADE, branch=refs.has(site.branch), half=True)
     if pointer is None:
         return _look_for_pointer(site, common)
     if pointer.common != common:
@@ -124,11 +126,17 @@ def _look_for_pointer(site: Site, common: Path) -> Look:
         known = back is not None and same_place(back, site.directory)
         if known and (admin / NAME).exists() and whose(admin, site.wanted) is None:
             return Look(Found.PROJECT_MOVED, f"{was} is gone, {admin} stands for it", mendable=True)
-    if was is not None and same_place(was.parent, common / "worktrees"):
+    if _was_of(site.directory, common):
         return Look(
             Found.NO_GIT, f"git was made to forget it, {was} is gone; moved away, it is made again from its branch"
         )
     return Look(Found.PROJECT_MOVED, f"{was} is gone, and the repository at {site.source} does not know this worktree")
+
+
+def _was_of(directory: Path, common: Path) -> bool:
+    """Whether it points into this repository, at something that is gone."""
+    was = git_file(directory / ".git")
+    return was is not None and same_place(was.parent, common / "worktrees")
 
 
 def _look_at_back(site: Site, pointer: Pointer) -> Look:

@@ -103,12 +103,10 @@ class Maker:
         """Check out what is missing. False when there was nothing to finish, and it is begun anew."""
         pointer = pointer_of(site.directory)
         if pointer is None:
+            _take_back(site.directory)
             return False
         if head_of(pointer.admin).branch != site.branch or pointer.back is None:
-            if [each.name for each in site.directory.iterdir()] != [".git"]:
-                raise CannotMake("it was begun, and somebody else's files are in it.", "Move them away.")
-            (site.directory / ".git").unlink()
-            site.directory.rmdir()
+            _take_back(site.directory)
             shutil.rmtree(pointer.admin)
             return False
         if not (pointer.admin / "index").exists():
@@ -143,6 +141,14 @@ class Maker:
             return
         new = ("--no-track", "-b", site.branch, "--", directory, start)
         await self._git.do(where, "worktree", "add", "--quiet", *new, seconds=seconds, keep=keep)
+
+
+def _take_back(directory: Path) -> None:
+    """A worktree in which nothing is but what git begins with."""
+    if [each.name for each in directory.iterdir()] != [".git"]:
+        raise CannotMake("it was begun, and somebody else's files are in it.", "Move them away.")
+    (directory / ".git").unlink()
+    directory.rmdir()
 
 
 def _unlock(admin: Path) -> None:

@@ -18,9 +18,11 @@ def sweep(layout: Layout, common: Path, wanted: Path, branch: str) -> None:
     A person may be making a worktree at this moment; theirs has another name than any directory of ours.
     """
     unborn = [admin for admin in references(common) if not all(map(_has_text, (admin / name for name in _NEEDED)))]
-    ours = [wanted, *_directories(layout, common)] if unborn else []
+    ours = {wanted, *_directories(layout, common)} if unborn else set()
+    # Longest name first: "lane-12" is rather that lane's than the second of "lane-1".
+    named = sorted(ours, key=lambda directory: len(directory.name), reverse=True)
     for admin in unborn:
-        for directory in ours:
+        for directory in named:
             # Git adds a number where the name is taken.
             if re.fullmatch(re.escape(directory.name) + r"\d*", admin.name):
                 _take_back(directory, admin)
