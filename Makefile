@@ -9,25 +9,22 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-agents contract check bench bench-store bench-providers soak agents examples enumerate mutants lock format clean
+.PHONY: help test contract check bench bench-store bench-providers soak agents examples enumerate mutants lock format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-test: $(VENV)/ready ## Run every test but the agents' and show the slowest (ARGS="-k name" narrows it)
-	@$(BIN)/python -m pytest -n auto --maxprocesses=8 --durations=5 --ignore=tests/providers $(ARGS)
-
 # Tests that share a warm program stay in one worker.
-AGENTS := $(BIN)/python -m pytest -n auto --maxprocesses=8 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=8 --dist loadgroup
 
-test-agents: $(VENV)/ready ## Run the tests of providers, with the real agents (installs them where npm is)
+test: $(VENV)/ready ## Run every test and show the slowest (ARGS="-k name" narrows it; installs the agents where npm is)
 	@$(BIN)/python -m tools.agents --if-possible
-	@$(AGENTS) --durations=5 tests/providers $(ARGS)
+	@$(PYTEST) --durations=5 $(ARGS)
 
 contract: $(VENV)/ready ## Run the contract of providers in full and write its table into docs (ARGS="-k codex" narrows it)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	CLEW_NEED_AGENTS=1 CLEW_THOROUGH=1 CLEW_CONTRACT_TABLE="$$dir/contract.json" \
-		$(AGENTS) --durations=10 tests/providers/contract $(ARGS); \
+		$(PYTEST) --durations=10 tests/providers/contract $(ARGS); \
 	$(BIN)/python -m tools.contract_table --write "$$dir"/contract.*.json
 
 # All of them run, so that one report hides no other.

@@ -14,6 +14,7 @@ LINT_IMPORTS = Path(sysconfig.get_path("scripts")) / "lint-imports"
 
 LAYERS = "Imports go downwards only"
 PARTS = "Parts meet only in wiring"
+CONTROL = "Control knows the store and no other part"
 PAGES = "Server and pages reach storage and agents through control"
 PROVIDERS = "Providers never import one another"
 KERNEL = "The kernel is pure"
@@ -65,7 +66,7 @@ def test_the_layers_of_the_design_keep_every_contract(copy: Path) -> None:
     plant(copy, "clew.providers.codex.cursor", "import clew.ports.store")
     plant(copy, "clew.providers.codex.open", "import clew.providers.codex.cursor")
     plant(copy, "clew.providers.claude", "import clew.ports.store")
-    plant(copy, "clew.control.claim", "import clew.ports.store")
+    plant(copy, "clew.control.claim", "import clew.ports.store, clew.store.tables")
     plant(copy, "clew.daemon.turn", "import clew.wire.claim")
     plant(copy, "clew.server.api", "import clew.control.claim")
     plant(copy, "clew.wiring", "import clew.server.api, clew.daemon.turn, clew.store.tables")
@@ -109,10 +110,16 @@ def test_the_layers_of_the_design_keep_every_contract(copy: Path) -> None:
             id="store-imports-server",
         ),
         pytest.param(
-            {"clew.control.claim": "from clew.store import tables", "clew.store.tables": ""},
+            {"clew.daemon.turn": "from clew.store import tables", "clew.store.tables": ""},
             PARTS,
-            "clew.control.claim -> clew.store.tables",
-            id="control-imports-store",
+            "clew.daemon.turn -> clew.store.tables",
+            id="daemon-imports-store",
+        ),
+        pytest.param(
+            {"clew.control.claim": "from clew.workspaces import tree", "clew.workspaces.tree": ""},
+            CONTROL,
+            "clew.control.claim -> clew.workspaces.tree",
+            id="control-imports-workspaces",
         ),
         pytest.param(
             {"clew.web.issue": "from clew.store import tables", "clew.store.tables": ""},
