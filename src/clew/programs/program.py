@@ -192,7 +192,7 @@ async def start(
         mark.leave()
         if fault.errno == errno.E2BIG:
             raise _bad_arguments(command[0], "they are longer than the system takes") from fault
-        what = directory if fault.filename == str(directory) else command[0]
+        what = directory if str(fault.filename) == str(directory) else command[0]
         raise CannotStart(
             f"{command[0]} cannot be started in {directory}: {fault.strerror} ({what}).",
             "Check that the program is installed and the directory exists.",
