@@ -45,6 +45,7 @@ def test_a_new_lane_starts_from_what_the_address_has_now(remote: Scene, origin: 
     remote.ready("ln_2")
     assert git(remote.directory("ln_2"), "rev-parse", "HEAD") == tip
     assert git(remote.directory("ln_1"), "rev-parse", "HEAD") == work, "a fetch leaves the lanes' branches alone"
+    assert git(remote.directory("ln_1"), "config", "branch.clew/ln_1.merge", ok=False) == "", "it tracks nothing"
     git(remote.directory("ln_1"), "push", "--quiet", "origin", "HEAD")
     assert git(origin, "rev-parse", "clew/ln_1") == work
 

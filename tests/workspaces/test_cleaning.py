@@ -232,6 +232,24 @@ def test_a_base_that_is_gone_leaves_where_the_branch_began(scene: Scene) -> None
     assert one(scene).unmerged == 1
 
 
+def test_where_the_branch_began_is_kept_when_it_is_made_again(scene: Scene) -> None:
+    git(scene.project, "branch", "feature")
+    source = dataclasses.replace(scene.source, base="feature")
+    scene.ready("ln_1", source)
+    commit(scene.directory(), "work")
+    shutil.rmtree(scene.directory())
+    git(scene.project, "branch", "--force", "feature", "clew/ln_1")
+    scene.ready("ln_1", source)
+    git(scene.project, "branch", "-D", "feature")
+    assert one(scene).unmerged == 1
+
+
+def test_a_renamed_file_is_one_change(scene: Scene) -> None:
+    scene.ready()
+    git(scene.directory(), "mv", "a.txt", "z.txt")
+    assert one(scene).changes == 1
+
+
 def test_without_a_record_nothing_is_known_to_be_merged(scene: Scene) -> None:
     scene.ready()
     shutil.rmtree(scene.root / ".clew" / "records")
@@ -270,6 +288,8 @@ def test_what_a_tool_made_read_only_is_removed_too(tmp_path: Path) -> None:
     (tmp_path / "outside" / "kept").touch()
     (tmp_path / "tree" / "link").symlink_to(tmp_path / "outside")
     deep.chmod(0o500)
+    (tmp_path / "outside").chmod(0o755)
     remove_tree(tmp_path / "tree")
     assert not (tmp_path / "tree").exists()
     assert (tmp_path / "outside" / "kept").exists()
+    assert (tmp_path / "outside").stat().st_mode & 0o777 == 0o755

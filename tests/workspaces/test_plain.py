@@ -20,6 +20,8 @@ def test_a_second_lane_is_told_who_has_the_directory(tmp_path: Path) -> None:
         one, two = GitWorkspaces(tmp_path / "root"), GitWorkspaces(tmp_path / "root")
         first, second = plain(directory, "ln_1", "agent Ada's lane ln_1"), plain(directory, "ln_2")
         assert isinstance(await one.ensure(first), Ensured)
+        assert isinstance(await one.ensure(first), Ensured)
+        await one.release(first)
         for asked in (one, two):
             held = await asked.ensure(second)
             assert isinstance(held, Held)
@@ -35,6 +37,7 @@ def test_a_second_lane_is_told_who_has_the_directory(tmp_path: Path) -> None:
         await two.release(second)
 
     run(scene())
+    assert (tmp_path / "root").stat().st_mode & 0o77 == 0
     assert list(directory.iterdir()) == [], "nothing of Clew is in the user's directory"
 
 

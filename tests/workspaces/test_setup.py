@@ -2,6 +2,8 @@
 
 import asyncio
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -71,6 +73,26 @@ def test_what_it_leaves_in_the_background_is_ended_and_not_waited_for(scene: Sce
     assert time.monotonic() - began < 30
     pid = int((scene.directory().parent / "pid").read_text())
     assert run(eventually(lambda: not alive(pid)))
+
+
+def test_what_a_killed_process_left_of_its_setup_is_ended_before_it_runs_again(scene: Scene) -> None:
+    code = """
+import asyncio, sys
+from pathlib import Path
+from tests.workspaces.kit import Scene
+scene = Scene(Path(sys.argv[1]), sys.argv[2])
+asyncio.run(scene.workspaces.ensure(scene.wanted("ln_1", scene.with_setup("echo $$ > ../pid; sleep 300"))))
+"""
+    arguments = [sys.executable, "-c", code, str(scene.root.parent), str(scene.project)]
+    maker = subprocess.Popen(arguments, cwd=Path(__file__).parents[2])
+    try:
+        pid = run(pid_in(scene.directory().parent / "pid"))
+    finally:
+        maker.kill()
+        maker.wait()
+    assert alive(pid)
+    made = scene.ready("ln_1", scene.with_setup(f"! grep -qs 'State:.[RSD]' /proc/{pid}/status"))
+    assert made.step is PlaceStep.MAKE
 
 
 def test_it_can_be_called_off(scene: Scene) -> None:

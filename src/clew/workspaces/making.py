@@ -139,7 +139,7 @@ class Maker:
                 where, "worktree", "add", "--quiet", "--", directory, site.branch, seconds=seconds, keep=keep
             )
             return
-        new = ("--no-track", "-b", site.branch, "--", directory, start)
+        new = ("-b", site.branch, "--", directory, start)
         await self._git.do(where, "worktree", "add", "--quiet", *new, seconds=seconds, keep=keep)
 
 

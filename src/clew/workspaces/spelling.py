@@ -17,11 +17,7 @@ def resolved(path: Path) -> Path:
     except OSError as fault:
         if fault.errno == errno.ELOOP:
             raise
-    real = path.resolve()
-    # Where links lead in a circle, what follows them is given back as it is.
-    if real.resolve() != real:
-        raise _circle(path)
-    return _as_stored(real)
+    return _as_stored(_as_far_as_it_is_there(path))
 
 
 def placed(path: Path) -> Directory:
@@ -39,6 +35,17 @@ def leads_out(directory: Path, root: Path) -> Path | None:
     if not any(named.is_relative_to(each) and named != each for each in (Path(os.path.normpath(root)), real_root)):
         return named
     return None if real.is_relative_to(real_root) and real != real_root else real
+
+
+def _as_far_as_it_is_there(path: Path) -> Path:
+    try:
+        real = path.resolve()
+        # Where links lead in a circle, what follows them is given back as it is.
+        if real.resolve() == real:
+            return real
+    except RuntimeError as fault:
+        raise _circle(path) from fault
+    raise _circle(path)
 
 
 def _circle(path: Path) -> OSError:
