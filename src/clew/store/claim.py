@@ -176,7 +176,7 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
         session=session,
         plan=plan,
         wakes=carried.wakes,
-        entries=_to_tell(connection, ThreadId(row["thread_id"]), plan, carried.entries),
+        entries=to_tell(connection, ThreadId(row["thread_id"]), plan, carried.entries),
         route=plan.situation.demand.route,
         logged=row["logged"],
     )
@@ -202,7 +202,7 @@ def _carried(group: Sequence[Row]) -> _Load:
     return _Load(mine, scope_run, tuple(told[seq] for seq in sorted(told)))
 
 
-def _to_tell(connection: Connection, thread: ThreadId, plan: Plan, own: tuple[Entry, ...]) -> tuple[Entry, ...]:
+def to_tell(connection: Connection, thread: ThreadId, plan: Plan, own: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """What the session has not seen. The wakes' own entries came with the claim; the rest is read if there is any."""
     told_before = plan.already_told
     at_hand = {entry.seq: entry for entry in own if entry.seq not in told_before}

@@ -4,15 +4,18 @@ from sqlalchemy import Connection, bindparam, select, text
 
 from clew.kernel import (
     RUN_ENDS,
+    STARTS_NEW_SESSION,
     ApprovalId,
     Outcome,
     PinReason,
     RunEvent,
     RunState,
     SessionId,
+    ThreadId,
     holds,
 )
 from clew.store.advancing import advance
+from clew.store.claim import to_tell
 from clew.store.clock import now
 from clew.store.database import LostRace
 from clew.store.decisions import keep_decisions
@@ -25,6 +28,7 @@ from clew.store.sessions import apply_marks
 from clew.store.statement import Row, Statement
 from clew.store.tables import approvals, events, landings
 from clew.store.texts import keepable
+from clew.wire.orders import Entry
 from clew.wire.reports import AnswerGiven, Asked, Report, Reported
 
 _log = Statement(
@@ -104,6 +108,7 @@ def report(connection: Connection, said: Report) -> Reported:
         lease_until=row["lease_until"],
         pinned=pinned,
         answers=_given(connection, said) if row["asked"] else (),
+        entries=_to_tell_now(connection, said, row) if said.settled else (),
     )
 
 
@@ -221,6 +226,12 @@ def _settled_on(said: Report, row: Row) -> SessionId:
         return plan.session.id
     # The same name however often it is said: it must not count as the session that was given up.
     return SessionId(derived_id("ss", said.run, str(said.attempt))) if planned in earlier else planned
+
+
+def _to_tell_now(connection: Connection, said: Report, row: Row) -> tuple[Entry, ...]:
+    """A session that takes another's place is told more than the order had for that one."""
+    plan = said.settled[-1]
+    return to_tell(connection, ThreadId(row["thread_id"]), plan, ()) if plan.outcome in STARTS_NEW_SESSION else ()
 
 
 def _given(connection: Connection, said: Report) -> tuple[AnswerGiven, ...]:

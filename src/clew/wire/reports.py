@@ -17,6 +17,7 @@ from clew.kernel import (
     RunId,
     RunState,
 )
+from clew.wire.orders import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ class AnswerGiven:
 class Reported:
     """The answer: whether the daemon still holds the run, whether it must stop it and why, and what was answered.
 
-    The prompt goes out only when it was reported and `may_prompt` says so.
+    The prompt goes out only when it was reported and `may_prompt` says so. `entries` answer plans that were settled
+    otherwise: what the session of the last of them is to be told, instead of what the order said.
     """
 
     held: bool
@@ -110,3 +112,4 @@ class Reported:
     lease_until: Instant | None = None
     pinned: PinReason | None = None
     answers: tuple[AnswerGiven, ...] = ()
+    entries: tuple[Entry, ...] = ()

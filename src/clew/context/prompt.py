@@ -1,0 +1,112 @@
+"""The prompt: what the session has not seen, in order, by whom it was said, and what of it is to be acted on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from clew.context.engine import ContextEngine, Listing
+from clew.context.fence import Fence, fence_for
+from clew.context.measure import size_in_prompt
+from clew.context.opening import opening_lines
+from clew.kernel import AuthorKind, Budget, BudgetReason, EntrySeq, Plan, select, voice
+from clew.ports.fault import Fault
+from clew.wire.orders import Entry, Order
+from clew.wire.prompts import Prompt, PromptMaker
+
+BUDGET = Budget(total=48_000, brief=4_000, entry_cap=16_000)
+
+
+class PromptTooLong(Fault):
+    code = BudgetReason.OVER.code
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The entries by how they are told."""
+
+    verbatim: tuple[Entry, ...]
+    brief: str
+    words: str
+
+
+def prompts_of(engine: ContextEngine | None = None, budget: Budget = BUDGET) -> PromptMaker:
+    """What a daemon is handed."""
+
+    async def make(order: Order, plan: Plan) -> Prompt:
+        return await prompt_for(order, plan, engine, budget)
+
+    return make
+
+
+async def prompt_for(order: Order, plan: Plan, engine: ContextEngine | None = None, budget: Budget = BUDGET) -> Prompt:
+    """Within the budget or not at all. The entries to act on are always there, unless the session has them already."""
+    told = await _told(order, plan, engine or Listing(), budget)
+    opening = opening_lines(order, plan)
+    plain = not plan.already_told and _is_plain(order, opening, told)
+    text = told.verbatim[0].body if plain else _laid_out(order, plan, opening, told)
+    return Prompt(text or "Go on.", plan.catch_up.through, told.words)
+
+
+async def _told(order: Order, plan: Plan, engine: ContextEngine, budget: Budget) -> _Told:
+    entries = {entry.seq: entry for entry in order.entries}
+    act_on = [seq for seq in plan.act_on if seq in entries]
+    sized = (replace(each.facts, size=size_in_prompt(each.body, each.facts.size)) for each in entries.values())
+    chosen = select(sized, budget, plan.reader, act_on)
+    if not chosen.fits:
+        raise PromptTooLong(chosen.words, "Say it in fewer words, or put it into a file of the project.")
+    compacted = [entries[seq] for seq in chosen.compacted]
+    brief = await engine.brief(compacted, budget.brief, order.agent.id) if compacted else ""
+    words = "" if chosen.reason is BudgetReason.ALL and not chosen.withheld else chosen.words
+    return _Told(tuple(entries[seq] for seq in chosen.verbatim), brief, words)
+
+
+def _is_plain(order: Order, opening: Sequence[str], told: _Told) -> bool:
+    """One message of a person to the agent itself, and nothing beside it: that is said as it was written."""
+    if opening or told.brief or len(told.verbatim) != 1 or order.thread.kind == "issue":
+        return False
+    entry = told.verbatim[0]
+    return entry.facts.author.kind is AuthorKind.HUMAN and bool(entry.body.strip())
+
+
+def _laid_out(order: Order, plan: Plan, opening: Sequence[str], told: _Told) -> str:
+    fence = fence_for([told.brief, order.thread.title, *(entry.body for entry in told.verbatim)])
+    parts = [_thread(order, fence), *opening]
+    if told.verbatim or told.brief:
+        parts.append(fence.words)
+    if told.brief:
+        parts.append(f"Earlier in this thread, in short:\n{fence.around(told.brief)}")
+    asked = frozenset(plan.act_on)
+    parts += [_entry(order, entry, asked, fence) for entry in told.verbatim]
+    parts.append(_demand(plan, [entry.seq for entry in told.verbatim if entry.seq in asked]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _thread(order: Order, fence: Fence) -> str:
+    thread = order.thread
+    if thread.kind != "issue" and not thread.title:
+        return ""
+    name = thread.kind if thread.number is None else f"{thread.kind} {thread.number}"
+    # On one line, so that a title cannot pass for anything else.
+    title = " ".join(thread.title.split()).replace(fence.mark, "")
+    return f'This is {name}, called "{title}".' if title else f"This is {name}."
+
+
+def _entry(order: Order, entry: Entry, asked: frozenset[EntrySeq], fence: Fence) -> str:
+    spoken = voice(entry.facts, order.agent.id).words
+    now = " (you are asked for this now)" if entry.seq in asked else ""
+    return f"[{entry.seq}] {spoken}{now}\n{fence.around(entry.body)}"
+
+
+def _demand(plan: Plan, asked: Sequence[EntrySeq]) -> str:
+    parts = []
+    if plan.already_told:
+        parts.append(
+            "You were told before what is wanted of you "
+            f"({_listed(plan.already_told)}), and your work on it was cut off: look at how far it came, and go on."
+        )
+    if asked:
+        parts.append(f"Act on {_listed(asked)} now; all else is there for you to know.")
+    return "\n".join(parts)
+
+
+def _listed(entries: Sequence[EntrySeq]) -> str:
+    return ", ".join(f"[{entry}]" for entry in entries)
