@@ -39,9 +39,14 @@ RUN_COLUMNS: tuple[ColumnElement[Any], ...] = (
     .where(sessions.c.id == runs.c.session_id)
     .scalar_subquery()
     .label("pinned"),
+    select(func.coalesce(func.max(sessions.c.generation), 0))
+    .where(sessions.c.lane_id == runs.c.lane_id, sessions.c.scope_run == runs.c.scope_run)
+    .scalar_subquery()
+    .label("generations"),
     now().label("now"),
 )
-"""A run with what else its operations need of it: its thread, who answers there, and whether its session is pinned."""
+"""A run with what else its operations need of it: its thread, who answers there, whether its session is pinned, and how
+many generations its lane has in that scope."""
 
 Events = tuple[RunEvent, ...]
 
