@@ -121,6 +121,7 @@ _COLUMNS = (
     "code",
     "words",
     "ended_at",
+    "entries",
 )
 _keep = Statement(lambda _: wakes.insert().values({name: bindparam(name) for name in _COLUMNS}))
 _keep_once = Statement(
@@ -192,6 +193,7 @@ def keep_wake(
         code=accepted.code,
         words=accepted.words,
         ended_at=None if accepted.state is WakeState.PENDING else at,
+        entries=json.dumps(request.entries) if request.entries else None,
     )
 
 

@@ -17,7 +17,7 @@ from clew.kernel import (
 from clew.store.clock import now
 from clew.store.database import LostRace
 from clew.store.faults import NoSuchApproval
-from clew.store.hints import hint_run
+from clew.store.hints import hint_news, hint_run
 from clew.store.statement import POSTGRESQL, Statement
 from clew.store.tables import approvals, runs
 from clew.store.texts import keepable
@@ -58,4 +58,5 @@ def answer_approval(connection: Connection, approval: ApprovalId, given: Answer,
         if not _settle.count(connection, approval=approval, state=state, by=by_whom, words=said):
             raise LostRace("the approval was settled while this answer was waiting")
         hint_run(connection, asked.run)
+        hint_news(connection, asked.run)
     return answered

@@ -25,7 +25,7 @@ from clew.store.advancing import RUN_COLUMNS, advance
 from clew.store.clock import now, read_clock
 from clew.store.database import LostRace
 from clew.store.faults import NoSuchRun, NoSuchWake
-from clew.store.hints import hint_run, hint_thread
+from clew.store.hints import hint_news, hint_run, hint_thread
 from clew.store.settling import Fate, settle
 from clew.store.statement import POSTGRESQL, Row, Statement
 from clew.store.tables import NOT_ENDED, runs, wakes
@@ -103,6 +103,7 @@ def cancel_run(connection: Connection, run: RunId, why: RunOutcome = RunOutcome.
     end = settlement.why
     if RunState(found["state"]) is not RunState.QUEUED:
         _stop.count(connection, run=run, code=why.code, words=words)
+        hint_news(connection, run)
     elif end is not None:
         _end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=end.fill())
     fate = Fate(settlement.wakes, why.code, words)

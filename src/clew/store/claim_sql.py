@@ -47,6 +47,7 @@ WAKE_KEYS = (
     "route",
     "began",
     "scope",
+    "entries",
 )
 _WORKSPACE_KEYS = ("id", "kind", "directory", "project_id", "machine_id", "branch")
 ENTRY_KEYS = (

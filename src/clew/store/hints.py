@@ -18,6 +18,7 @@ Topics = frozenset[str]
 
 _KEPT = "clew-hints"
 _QUEUE = "queue:"
+_NEWS = "news:"
 
 
 def hint_queue(connection: Connection, runtime: RuntimeId | None) -> None:
@@ -31,6 +32,11 @@ def hint_thread(connection: Connection, thread: ThreadId) -> None:
 
 def hint_run(connection: Connection, run: RunId) -> None:
     _hint(connection, f"run:{run}")
+
+
+def hint_news(connection: Connection, run: RunId) -> None:
+    """The daemon of a run that is going is to be told something: to stop, or what was answered."""
+    _hint(connection, f"{_NEWS}{run}")
 
 
 def _hint(connection: Connection, topic: str) -> None:
@@ -146,10 +152,10 @@ class Pacer:
 
 
 def work(topics: Topics) -> Topics:
-    """Those that say that a run waits. They are put up in this process at once: a daemon that waits for work is one
-    reader, and looks once however often it is called meanwhile."""
-    return frozenset(topic for topic in topics if topic.startswith(_QUEUE))
+    """Those that are for daemons: a run waits, or one is to be told something. They are put up in this process at once:
+    a daemon that waits is one reader, and looks once however often it is called meanwhile."""
+    return frozenset(topic for topic in topics if topic.startswith((_QUEUE, _NEWS)))
 
 
 def _kind(topic: str) -> str:
-    return _QUEUE if topic.startswith(_QUEUE) else ""
+    return _QUEUE if topic.startswith((_QUEUE, _NEWS)) else ""

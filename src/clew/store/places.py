@@ -1,5 +1,6 @@
 """Where a lane works: its memory of places, and the workspace it would be given on a machine."""
 
+import json
 from functools import lru_cache
 
 from sqlalchemy import Connection, bindparam, select
@@ -25,6 +26,9 @@ from clew.store.tables import lanes, workspaces
 EARLIER = 10
 """How many of a lane's earlier workspaces are looked at: it has one for each machine and project it worked in."""
 
+PLAIN = "plain"
+"""The kind of a project that is a directory without git, as its settings say it."""
+
 _earlier = Statement(
     lambda _: (
         select(workspaces)
@@ -42,7 +46,7 @@ def place_facts(connection: Connection, row: Row) -> PlaceFacts:
     """What is known of the place of a run's lane. Earlier places are read only where the last does not serve."""
     machine = MachineId(row["machine_id"])
     project = None if row["project_id"] is None else ProjectId(row["project_id"])
-    remembered = read_workspace(row, "workspace_")
+    remembered = _still(row, read_workspace(row, "workspace_"))
     home = _home(row)
     facts = PlaceFacts(agent_home=home, project=project, remembered=remembered)
     serves = remembered is not None and remembered.reachable_from(machine) and remembered.project == project
@@ -53,7 +57,7 @@ def place_facts(connection: Connection, row: Row) -> PlaceFacts:
         agent_home=home,
         project=project,
         remembered=remembered,
-        earlier=_earlier_places(connection, LaneId(row["lane_id"])),
+        earlier=_earlier_places(connection, row),
         prepared=prepared,
         obstacle=obstacle,
     )
@@ -77,26 +81,55 @@ def remember_place(connection: Connection, lane: LaneId, workspace: Workspace) -
     _remember.count(connection, lane=lane, workspace=workspace.id)
 
 
-def _earlier_places(connection: Connection, lane: LaneId) -> tuple[Workspace, ...]:
-    found = (read_workspace(row) for row in _earlier.rows(connection, lane=lane))
+def _earlier_places(connection: Connection, row: Row) -> tuple[Workspace, ...]:
+    found = (_still(row, read_workspace(each)) for each in _earlier.rows(connection, lane=row["lane_id"]))
     return tuple(place for place in found if place is not None)
 
 
+def _still(row: Row, place: Workspace | None) -> Workspace | None:
+    """The place, unless its project was given another since: a plain directory is the project's own, and no other."""
+    if place is None or place.project is None or place.project != row["project_id"]:
+        return place
+    if not _is_plain(row["project_id"], row["project_settings"]):
+        return None if place.kind is WorkspaceKind.DIRECTORY else place
+    return place if place.kind is WorkspaceKind.DIRECTORY and place.directory.path == row["project_source"] else None
+
+
+@lru_cache(maxsize=512)
+def _is_plain(project: str, settings: str) -> bool:
+    try:
+        return bool(json.loads(settings).get("kind") == PLAIN)
+    except (ValueError, AttributeError, RecursionError) as fault:
+        raise reading("projects", project, "settings", fault) from fault
+
+
 def _prepared(row: Row, project: ProjectId | None, machine: MachineId) -> tuple[Workspace | None, str | None]:
-    """The worktree that the lane would get on this machine: a place of its own, by its name alone."""
+    """The worktree that the lane would get on this machine: a place of its own, by its name alone. A project without
+    git is used where it is."""
     if project is None:
         return None, None
-    if row["machine_root"] is None:
-        return None, f"machine {machine} names no directory for workspaces."
     if row["project_machine"] not in (None, machine):
         return None, f"its source is a directory of machine {row['project_machine']}."
     lane = LaneId(row["lane_id"])
+    if _is_plain(project, row["project_settings"]):
+        return _in_place(lane, project, machine, row["project_source"]), None
+    if row["machine_root"] is None:
+        return None, f"machine {machine} names no directory for workspaces."
     try:
         directory = Directory(f"{row['machine_root']}/{project}/{lane}")
     except ValueError as fault:
         raise reading("machines", machine, "root", fault) from fault
     name = WorkspaceId(derived_id("ws", lane, project, machine))
     return Workspace(name, WorkspaceKind.WORKTREE, directory, project, machine, f"clew/{lane}"), None
+
+
+def _in_place(lane: LaneId, project: ProjectId, machine: MachineId, source: str) -> Workspace:
+    try:
+        directory = Directory(source)
+    except ValueError as fault:
+        raise reading("projects", project, "source", fault) from fault
+    name = WorkspaceId(derived_id("ws", lane, project, machine, source))
+    return Workspace(name, WorkspaceKind.DIRECTORY, directory, project, machine)
 
 
 def _home(row: Row) -> Workspace:

@@ -120,7 +120,7 @@ def read_wake(row: Row, prefix: str = "") -> Wake:
                 row[f"{prefix}origin_depth"],
             ),
             accepted_at=row[f"{prefix}accepted_at"],
-            entries=(EntrySeq(row[f"{prefix}entry"]),) if row[f"{prefix}entry"] else (),
+            entries=_entries(row[f"{prefix}entry"], row[f"{prefix}entries"]),
             freshness=Freshness(row[f"{prefix}freshness"]),
             resume_run=row[f"{prefix}resume_run"],
             priority=row[f"{prefix}priority"],
@@ -130,6 +130,11 @@ def read_wake(row: Row, prefix: str = "") -> Wake:
         )
     except (ValueError, TypeError, RecursionError) as fault:
         raise reading("wakes", row[f"{prefix}id"], "its values", fault) from fault
+
+
+def _entries(own: int, more: str | None) -> tuple[EntrySeq, ...]:
+    said = (EntrySeq(own),) if own else ()
+    return said if more is None else tuple(sorted({*said, *read_numbers(more)}))
 
 
 def read_session(row: Row) -> Session:

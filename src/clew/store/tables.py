@@ -163,6 +163,8 @@ threads = Table(
     # Whose it is, where it is anybody's.
     _maybe("assignee"),
     _only("uq_threads_number", "number IS NOT NULL", "kind", "number", unique=True),
+    Index("ix_threads_listed", "kind", "state", "created_at", "id"),
+    _only("ix_threads_assignee", "assignee IS NOT NULL", "assignee", "kind", "state", "created_at", "id"),
 )
 
 journal = Table(
@@ -275,6 +277,9 @@ runs = Table(
     _only("ix_runs_lease", LIVE, "lease_until"),
     Index("ix_runs_lane", "lane_id", "queued_at"),
     _only("ix_runs_started", "started_at IS NOT NULL", "agent_id", "started_at"),
+    Index("ix_runs_agent", "agent_id", "id"),
+    # What went wrong is rare, and looked for.
+    _only("ix_runs_unserved", "ended_at IS NOT NULL AND state <> 'succeeded'", "state", "id"),
 )
 
 wakes = Table(
@@ -306,6 +311,8 @@ wakes = Table(
     _text("code"),
     _text("words"),
     _time("ended_at"),
+    # Earlier entries that it wants answered too, as a list; seldom there.
+    _maybe("entries"),
     CheckConstraint(_one_of("state", WakeState), "state"),
     CheckConstraint(f"NOT {_one_of('state', ('claimed', 'served'))} OR run_id IS NOT NULL", "carried_by_a_run"),
     CheckConstraint("code <> '' AND words <> ''", "has_a_reason"),
@@ -419,6 +426,8 @@ approvals = Table(
     # What was said with the answer.
     _maybe("answer"),
     _only("ix_approvals_pending", "state = 'pending'", "run_id"),
+    Index("ix_approvals_run", "run_id"),
+    Index("ix_approvals_asked", "asked_at", "id"),
 )
 
 schedules = Table(

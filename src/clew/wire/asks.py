@@ -115,3 +115,20 @@ class AnswerTo:
 
     allow: bool = True
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """A session that a person has with an agent already, to be gone on with in a thread."""
+
+    agent: str
+    runtime: str
+    native_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Which decisions since then another policy would have made otherwise; `since` in seconds since the epoch."""
+
+    since: float
+    policy: Mapping[str, object] = field(default_factory=dict)

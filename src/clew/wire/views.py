@@ -19,6 +19,8 @@ class Rhythm:
     cron: str | None = None
     zone: str = "UTC"
     isolated: bool = True
+    thread: str | None = None
+    """The thread it wakes the agent in, as issue-3; the agent's own without one."""
     next_at: float | None = None
     last_at: float | None = None
     fault: str | None = None
@@ -131,6 +133,14 @@ class WakeView:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoken:
+    """What was said: its place in the journal, and whom it woke, if anybody."""
+
+    entry: int
+    wake: WakeView | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     id: str
     thread: str
@@ -209,6 +219,17 @@ class WhyView:
 
 @dataclass(frozen=True, slots=True)
 class EventView:
+    seq: int
+    kind: str
+    at: float
+    body: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """A line of a run's log as it is sent live, with the run it is of."""
+
+    run: str
     seq: int
     kind: str
     at: float

@@ -38,7 +38,8 @@ class Said:
 class WakeRequest:
     """A request that an agent act. The caller names the wake, so that asking twice is asking once.
 
-    `isolated` asks for a context of the run's own: nothing earlier is reachable from it, nothing later sees it.
+    `entries` are earlier ones of the journal that it wants answered beside what is said with it. `isolated` asks for a
+    context of the run's own: nothing earlier is reachable from it, nothing later sees it.
     """
 
     id: WakeId
@@ -53,6 +54,7 @@ class WakeRequest:
     dedupe_key: str | None = None
     route: RouteKey | None = None
     isolated: bool = False
+    entries: tuple[EntrySeq, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
