@@ -1,4 +1,4 @@
-"""Where the database is, unless somebody says otherwise."""
+"""Where Clew keeps what it keeps, unless somebody says otherwise."""
 
 import os
 from pathlib import Path
@@ -7,12 +7,28 @@ from typing import Annotated
 from cyclopts import Parameter
 
 
-def usual_place() -> str:
-    """A file in the user's data directory. What is not an absolute path there is to be ignored, says its standard."""
+def usual_data() -> Path:
+    """In the user's data directory. What is not an absolute path there is to be ignored, says its standard."""
     named = Path(os.environ.get("XDG_DATA_HOME", ""))
     home = named if named.is_absolute() else Path("~/.local/share").expanduser()
-    return str(home / "clew" / "clew.db")
+    return home / "clew"
 
+
+def usual_place() -> str:
+    """The database in it."""
+    return str(usual_data() / "clew.db")
+
+
+DataDirectory = Annotated[
+    Path,
+    Parameter(
+        name="--data",
+        env_var="CLEW_DATA",
+        metavar="DIR",
+        show_default=True,
+        help="The directory in which Clew keeps its database, token and workspaces.",
+    ),
+]
 
 DatabaseAddress = Annotated[
     str,

@@ -1,4 +1,4 @@
-"""Wiring: the only place where parts are put together."""
+"""What is done with a database as a whole, by its address."""
 
 from dataclasses import dataclass
 

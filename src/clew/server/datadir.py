@@ -1,0 +1,53 @@
+"""The data directory: what lies where, for the server and for commands that look for one."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class DataDirectory:
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        return self.root / "clew.db"
+
+    @property
+    def token(self) -> Path:
+        return self.root / "token"
+
+    @property
+    def machine(self) -> Path:
+        """The id of this machine: made once, and what its sessions are found by again."""
+        return self.root / "machine"
+
+    @property
+    def address(self) -> Path:
+        """Where the running server is; there while it is ready."""
+        return self.root / "address"
+
+    @property
+    def holder(self) -> Path:
+        """Locked by the server that uses the directory."""
+        return self.root / "holder"
+
+    @property
+    def workspaces(self) -> Path:
+        return self.root / "workspaces"
+
+    @property
+    def homes(self) -> Path:
+        return self.root / "homes"
+
+    @property
+    def state(self) -> Path:
+        """What providers must know after a crash."""
+        return self.root / "state"
+
+    @property
+    def outbox(self) -> Path:
+        return self.root / "outbox.db"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
