@@ -1,0 +1,93 @@
+"""Claiming: asking for work for what is offered here, again and again, and hearing what the server has to say."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from clew.daemon.delivering import Backlog, until_answered
+from clew.daemon.limits import Limits
+from clew.kernel import RunId, RuntimeId
+from clew.wire.control import Claimed, ControlPlane
+from clew.wire.orders import ClaimRequest, Order
+from clew.wire.runtimes import Held
+
+_log = logging.getLogger("clew.daemon")
+
+
+class Claimer:
+    """One question for work goes for runtimes that were offered together; none waits for another's answer."""
+
+    def __init__(
+        self,
+        by: str,
+        plane: ControlPlane,
+        backlog: Backlog,
+        limits: Limits,
+        holding: Callable[[], Sequence[Held]],
+        start: Callable[[Order], None],
+        news: Callable[[RunId], None],
+    ) -> None:
+        self._by, self._plane, self._backlog, self._limits = by, plane, backlog, limits
+        self._holding, self._start, self._news = holding, start, news
+        self._polls: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Event()
+        self._stopped = False
+        self.runtimes: list[RuntimeId] = []
+
+    def offer(self, runtimes: Sequence[RuntimeId]) -> None:
+        """Settle what an earlier daemon of this name had going there, then ask for work."""
+        poll = asyncio.create_task(self._serve(tuple(runtimes)), name=f"claims for {', '.join(runtimes)}")
+        self._polls.add(poll)
+        poll.add_done_callback(self._polls.discard)
+
+    def has_room(self) -> None:
+        """A run has ended."""
+        self._room.set()
+
+    async def stop(self) -> None:
+        """No more is claimed. What an answer on its way would have brought is settled by the next start."""
+        self._stopped = True
+        for poll in list(self._polls):
+            poll.cancel()
+        if self._polls:
+            await asyncio.wait(self._polls)
+
+    async def _serve(self, runtimes: tuple[RuntimeId, ...]) -> None:
+        # What was said before the crash counts, above all which sessions there are; then the rest is settled.
+        await self._backlog.delivered(self._limits.backlog)
+        settled = await until_answered(
+            "settling", lambda: self._plane.settle(self._by, runtimes, self._held()), self._limits
+        )
+        for left in settled:
+            _log.info("run %s was left by an earlier daemon: %s", left.run, left.why)
+        self.runtimes += runtimes
+        while not self._stopped:
+            claimed = await until_answered("claiming", lambda: self._claim(runtimes), self._limits)
+            for order in claimed.orders:
+                self._start(order)
+            for run in claimed.news:
+                self._news(run)
+
+    async def _claim(self, runtimes: tuple[RuntimeId, ...]) -> Claimed:
+        holding = frozenset(each.run for each in self._holding())
+        room = self._limits.capacity - len(holding)
+        asked = ClaimRequest(self._by, runtimes, max(room, 0), self._limits.patience)
+        if room > 0:
+            return await self._plane.claim(asked, holding, self._limits.poll)
+        return await self._only_news(asked, holding)
+
+    async def _only_news(self, asked: ClaimRequest, holding: frozenset[RunId]) -> Claimed:
+        """Full: no orders are asked for, so the question may be left off as soon as there is room."""
+        self._room.clear()
+        poll = asyncio.ensure_future(self._plane.claim(asked, holding, self._limits.poll))
+        room = asyncio.ensure_future(self._room.wait())
+        try:
+            await asyncio.wait((poll, room), return_when=asyncio.FIRST_COMPLETED)
+            return poll.result() if poll.done() else Claimed()
+        finally:
+            room.cancel()
+            poll.cancel()
+            await asyncio.wait((poll, room))
+
+    def _held(self) -> tuple[Held, ...]:
+        return (*self._holding(), *self._backlog.held)

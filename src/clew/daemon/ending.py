@@ -1,0 +1,93 @@
+"""How a run ends: what an agent, a fault or a call makes of it, in the words that a retry is decided by."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from clew.kernel import USES_EARLIER_SESSION as CONTINUES
+from clew.kernel import FailureKind, Plan, WaitsFor
+from clew.ports.events import Done, Ending, ErrorCode
+from clew.ports.events import Failed as AgentFailed
+from clew.ports.fault import Fault
+from clew.wire.ends import Completed, End, Failed, Returned, Stopped, Usage
+
+_KINDS: Mapping[ErrorCode, tuple[FailureKind, FailureKind]] = {
+    ErrorCode.MODEL_UNREACHABLE: (FailureKind.TRANSIENT, FailureKind.PERMANENT),
+    ErrorCode.MODEL_FAILED: (FailureKind.TRANSIENT, FailureKind.PERMANENT),
+    ErrorCode.NOT_ALLOWED: (FailureKind.TRANSIENT, FailureKind.PERMANENT),
+    ErrorCode.USAGE_LIMIT: (FailureKind.USAGE_LIMIT, FailureKind.USAGE_LIMIT),
+    ErrorCode.BAD_REQUEST: (FailureKind.TRANSIENT, FailureKind.PERMANENT),
+    ErrorCode.PROGRAM_ENDED: (FailureKind.CRASHED, FailureKind.PERMANENT),
+    ErrorCode.TOO_SLOW: (FailureKind.TRANSIENT, FailureKind.PERMANENT),
+    ErrorCode.UNKNOWN: (FailureKind.TRANSIENT, FailureKind.UNKNOWN),
+}
+"""Of each code: what it is when the agent calls it worth another try, and otherwise."""
+
+_BUSY = frozenset({"program:session-busy", "claude:busy", "codex:busy"})
+# What is the daemon's own matter, or the program's of the moment.
+_PASSING = frozenset(
+    {
+        "daemon:too-long",
+        "program:ended",
+        "program:too-slow",
+        "program:not-understood",
+        "program:cannot-hold",
+        "opencode:cut-off",
+    }
+)
+
+DAEMON_STOPPED = "The daemon was stopped."
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """What came of a turn. `said` tells that the agent did anything with its prompt; `silent`, why it was ended."""
+
+    done: Done | None
+    failed: AgentFailed | None
+    fault: Exception | None
+    usage: Usage
+    said: bool
+    tool_ran: bool
+    silent: str = ""
+
+
+def end_of_turn(turned: Turned, plan: Plan) -> End:
+    """Unless somebody called it off: how the turn itself ended."""
+    if turned.done is not None and turned.done.ending is Ending.COMPLETED:
+        reply = turned.done.reply or None
+        return Completed(reply, 0 if reply is None else _tokens(reply), turned.usage)
+    if turned.silent:
+        return Failed(FailureKind.TRANSIENT, turned.silent, usage=turned.usage)
+    if turned.failed is not None:
+        return _failed(turned.failed, plan, turned.usage)
+    if turned.done is not None and turned.done.ending is Ending.INTERRUPTED:
+        return Stopped("It was stopped at the agent itself.", turned.usage)
+    if isinstance(turned.fault, Fault):
+        kind = FailureKind.CRASHED if turned.fault.code == "program:ended" else FailureKind.UNKNOWN
+        return Failed(kind, str(turned.fault), usage=turned.usage)
+    why = "it gave no reason" if turned.fault is None else repr(turned.fault)
+    return Failed(FailureKind.UNKNOWN, f"The agent's turn did not end as turns do: {why}.", usage=turned.usage)
+
+
+def end_before_prompt(fault: Exception) -> End:
+    """Nothing was sent, so nothing can be done twice."""
+    if not isinstance(fault, Fault):
+        return Failed(FailureKind.UNKNOWN, f"Something is wrong with Clew itself: {fault!r}.")
+    words = str(fault)
+    if fault.code in _BUSY:
+        return Returned(words, fault.code, WaitsFor.SESSION_FREE)
+    if fault.code in _PASSING:
+        return Failed(FailureKind.TRANSIENT, words)
+    return Returned(words, fault.code, WaitsFor.PERSON)
+
+
+def _failed(failed: AgentFailed, plan: Plan, usage: Usage) -> Failed:
+    again, not_again = _KINDS[failed.code]
+    kind = again if failed.retryable else not_again
+    # What a model refuses of a conversation it refuses each time: the next wake goes on in another.
+    poisons = failed.code is ErrorCode.BAD_REQUEST and not failed.retryable and plan.outcome in CONTINUES
+    return Failed(kind, failed.words, failed.reset_at, poisons, usage)
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text.encode("utf-8", "surrogatepass")) // 4)

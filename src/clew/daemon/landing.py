@@ -1,0 +1,113 @@
+"""What the agent says it opened: checked against the plan, told to the server, and written down as the session."""
+
+import json
+from dataclasses import dataclass
+
+from clew.kernel import (
+    NOTHING_SEEN,
+    USES_EARLIER_SESSION,
+    Cursor,
+    Directory,
+    EntrySeq,
+    Landing,
+    Outcome,
+    Plan,
+    Session,
+    Verification,
+    Weight,
+)
+from clew.ports.fault import Fault
+from clew.wire.reports import Landed, NewSession
+
+
+class LandingRefused(Fault):
+    """It is not where it was to be, so it is told nothing."""
+
+    code = "landing:refused"
+
+    def __init__(self, verification: Verification, landed: Landed) -> None:
+        first = next(each for each in verification.differences if each.weight is Weight.REFUSE)
+        self.reason = first.reason.code
+        self.landed = landed
+        words = " ".join(each.words for each in verification.differences if each.weight is Weight.REFUSE)
+        super().__init__(words, "Nothing was sent. Look at the agent's settings, or start afresh.")
+
+
+def landed_of(verification: Verification, landing: Landing) -> Landed:
+    said = {
+        "native_id": landing.native_id,
+        "directory": None if landing.directory is None else str(landing.directory),
+        "mode": None if landing.mode is None else str(landing.mode),
+        "model": landing.model,
+        "account": landing.account,
+        "turns": None if landing.turns is None else str(landing.turns),
+        "unverified": ", ".join(field.value for field in verification.unverified),
+        "noted": " ".join(each.words for each in verification.differences if each.weight is Weight.NOTE),
+    }
+    text = json.dumps({name: value for name, value in said.items() if value})
+    refused = " ".join(each.words for each in verification.differences if each.weight is Weight.REFUSE)
+    return Landed(text, verification.claim.value, refused or None)
+
+
+@dataclass(slots=True)
+class Pins:
+    """What is written down of a run's session, as soon as it can be found again, and again when it has changed."""
+
+    plan: Plan
+    directory: Directory
+    landing: Landing
+    last: NewSession | None = None
+
+    def due(self, cursor: Cursor | None) -> NewSession | None:
+        if cursor is None or (self.last is not None and self.last.cursor == cursor):
+            return None
+        new = _new_session(self.plan, cursor, self.landing, self.directory)
+        if self.last is None and self.plan.outcome is Outcome.RESUME and _is_known(new, self.plan.session):
+            self.last = new
+            return None
+        self.last = new
+        return new
+
+
+def _new_session(plan: Plan, cursor: Cursor, landing: Landing, directory: Directory) -> NewSession:
+    here, mode = plan.situation.here, landing.mode or plan.mode
+    begins, also = _told_from(plan)
+    return NewSession(
+        cursor=cursor,
+        directory=directory,
+        account=here.account,
+        begins=begins,
+        also=also,
+        floor=plan.new_floor,
+        model=landing.model or plan.model,
+        mode=None if mode is None else mode.value,
+        instructions=here.instructions,
+        tools=here.tools,
+    )
+
+
+def _told_from(plan: Plan) -> tuple[EntrySeq, tuple[EntrySeq, ...]]:
+    """After which entry it was told the journal, and what of before. A fork was told what its origin was."""
+    if plan.session is not None and plan.outcome in USES_EARLIER_SESSION:
+        return plan.session.begins, plan.session.also
+    begins = plan.catch_up.after
+    if begins <= NOTHING_SEEN:
+        return NOTHING_SEEN, ()
+    return begins, tuple(entry for entry in (*plan.kept, *plan.act_on) if entry <= begins)
+
+
+def _is_known(new: NewSession, session: Session | None) -> bool:
+    """Whether all of it is on record already."""
+    return session is not None and (
+        new.cursor == session.cursor
+        and new.directory == session.directory
+        and (new.directory.path, new.directory.real) == (session.directory.path, session.directory.real)
+        and (new.model, new.instructions, new.tools) == (session.model, session.instructions, session.tools)
+        and new.mode == (None if session.mode is None else session.mode.value)
+    )
+
+
+def settled_at(plan: Plan, directory: Directory) -> Directory:
+    """The planned directory with its links resolved: it is told by the name it was given."""
+    known = directory.path if plan.workspace is None else plan.workspace.directory.path
+    return Directory(known, directory.place)

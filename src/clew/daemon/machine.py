@@ -1,0 +1,157 @@
+"""This machine: its providers, made once each, and its workspaces."""
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from clew.kernel import MachineId, RuntimeId, WorkspaceId, capabilities_to_record
+from clew.ports.fault import Fault
+from clew.ports.finding import Providers
+from clew.ports.provider import Deadlines, FoundSession, Provider, Settings
+from clew.ports.workspaces import Cleaned, Listed, SourceFound, Workspaces
+from clew.programs.ledger import Ledger
+from clew.wire.machine import AgentProgram, Looked
+from clew.wire.runtimes import Registration
+
+_log = logging.getLogger("clew.daemon")
+
+
+class NoSuchRuntime(Fault):
+    code = "daemon:no-such-runtime"
+
+
+class LocalMachine:
+    """`state` is where it is written down which processes run; `root` is where workspaces are made."""
+
+    def __init__(
+        self,
+        id_: MachineId,
+        name: str,
+        providers: Providers,
+        workspaces: Workspaces,
+        state: Path,
+        root: Path,
+        max_live: int = 8,
+        deadlines: Deadlines = Deadlines(),
+    ) -> None:
+        self._id, self._name = id_, name
+        self._providers, self._workspaces = providers, workspaces
+        self._state, self._root = state, root
+        self._max_live, self._deadlines = max_live, deadlines
+        self._made: dict[str, Provider] = {}
+        self._offered: dict[RuntimeId, AgentProgram] = {}
+        self._listener: Callable[[RuntimeId], None] | None = None
+
+    @property
+    def id(self) -> MachineId:
+        return self._id
+
+    @property
+    def places(self) -> Workspaces:
+        return self._workspaces
+
+    @property
+    def offered(self) -> tuple[RuntimeId, ...]:
+        return tuple(self._offered)
+
+    def listen(self, listener: Callable[[RuntimeId], None]) -> None:
+        """Be told of every runtime that is offered from now on."""
+        self._listener = listener
+
+    # ---------------------------------------------------------------- what the server asks
+
+    async def providers(self) -> Sequence[str]:
+        return sorted(self._providers.makers)
+
+    async def look(self, program: AgentProgram) -> Looked:
+        try:
+            provider = self.provider(program)
+            found = await provider.discover()
+        except Fault as fault:
+            return Looked(program, None, missing=str(fault))
+        if not found.installed:
+            return Looked(program, None, missing=found.missing)
+        registration = Registration(
+            machine=self._id,
+            machine_name=self._name,
+            provider=provider.name,
+            home=found.home,
+            account=found.account,
+            capabilities=json.dumps(capabilities_to_record(provider.capabilities)),
+            max_live=self._max_live,
+            root=str(await asyncio.to_thread(_real, self._root)),
+        )
+        return Looked(program, registration, found.version, found.models)
+
+    async def offer(self, runtime: RuntimeId, program: AgentProgram) -> None:
+        known = runtime in self._offered
+        self._offered[runtime] = program
+        if not known and self._listener is not None:
+            self._listener(runtime)
+
+    async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]:
+        return await self.provider(self.offered_as(runtime)).sessions()
+
+    async def inspect(self, source: str, plain: bool) -> SourceFound:
+        return await self._workspaces.inspect(source, plain)
+
+    async def workspaces(self) -> Sequence[Listed]:
+        return await self._workspaces.listed()
+
+    async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]:
+        return await self._workspaces.clean(asked)
+
+    # ---------------------------------------------------------------- what the daemon asks
+
+    def offered_as(self, runtime: RuntimeId) -> AgentProgram:
+        if runtime not in self._offered:
+            raise NoSuchRuntime(f"Nothing is offered here as runtime {runtime}.", "Add its agent on this machine.")
+        return self._offered[runtime]
+
+    def provider(self, program: AgentProgram) -> Provider:
+        """The same object for the same program, home and settings; it remembers what it started."""
+        key = key_of(program)
+        if key not in self._made:
+            settings = Settings(
+                program=program.program,
+                home=program.home,
+                environment=program.environment,
+                options=program.options,
+                deadlines=self._deadlines,
+                state=self._state / f"{program.provider}-{key}",
+            )
+            self._made[key] = self._providers.make(program.provider, settings)
+        return self._made[key]
+
+    async def settle(self) -> None:
+        """End what processes of an earlier daemon left going, of agents that are gone by now, too."""
+        await asyncio.to_thread(_settle, self._state)
+
+    async def close(self) -> None:
+        made, self._made = list(self._made.values()), {}
+        for fault in await asyncio.gather(*(each.close() for each in made), return_exceptions=True):
+            if isinstance(fault, BaseException):
+                _log.warning("a provider could not be closed: %s", fault)
+
+
+def key_of(program: AgentProgram) -> str:
+    """By this a program is known from start to start; a digest, because secrets are among it."""
+    text = json.dumps(asdict(program), sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _real(path: Path) -> Path:
+    # Two spellings of one root would be two directories for whoever cannot see the disk.
+    return path.resolve()
+
+
+def _settle(state: Path) -> None:
+    for ledger in sorted(state.glob("*/ledger")):
+        try:
+            Ledger(ledger).settle()
+        except Fault as fault:
+            _log.warning("%s: %s", ledger, fault)

@@ -1,0 +1,78 @@
+"""What an order says of its agent's program and of its project, read from their settings."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from clew.kernel import Plan
+from clew.ports.fault import Fault
+from clew.ports.workspaces import PlaceWanted, ProjectSource, Setup, SourceKind
+from clew.programs.environment import environment_for
+from clew.wire.machine import AgentProgram
+from clew.wire.orders import Order
+
+
+class SettingsUnreadable(Fault):
+    code = "daemon:settings-unreadable"
+
+
+def program_of(order: Order) -> AgentProgram | None:
+    """None where the agent's settings name no provider: then it is the one that its runtime was offered with."""
+    said = _read(order.agent.settings, f"agent {order.agent.name}")
+    if "provider" not in said:
+        return None
+    try:
+        return AgentProgram(
+            provider=str(said["provider"]),
+            program=tuple(map(str, said.get("program") or ())),
+            options=_texts(said.get("options")),
+            home=_texts(said.get("home")),
+            environment=_texts(said.get("environment")),
+        )
+    except (TypeError, ValueError, AttributeError) as fault:
+        raise _unreadable(f"agent {order.agent.name}", repr(fault)) from fault
+
+
+def place_wanted(order: Order, plan: Plan) -> PlaceWanted | None:
+    """The workspace of the plan; None where it has none."""
+    workspace = plan.workspace
+    if workspace is None:
+        return None
+    who = f"agent {order.agent.name}'s lane {order.lane}"
+    return PlaceWanted(order.lane, workspace, _source(order, plan), who)
+
+
+def _source(order: Order, plan: Plan) -> ProjectSource | None:
+    project = order.project
+    if project is None or plan.workspace is None or plan.workspace.project != project.id:
+        return None
+    said = _read(project.settings, f"project {project.name}")
+    try:
+        kind = SourceKind(said.get("kind", SourceKind.REPOSITORY))
+        base = said.get("base")
+        setup = Setup(
+            tuple(map(str, said.get("setup") or ())),
+            environment_for(_texts(said.get("environment"))),
+            float(said.get("seconds", 600.0)),
+        )
+    except (TypeError, ValueError, AttributeError) as fault:
+        raise _unreadable(f"project {project.name}", repr(fault)) from fault
+    return ProjectSource(project.id, project.source, kind, None if base is None else str(base), setup)
+
+
+def _read(settings: str, whose: str) -> dict[str, Any]:
+    try:
+        said = json.loads(settings)
+    except (ValueError, RecursionError) as fault:
+        raise _unreadable(whose, str(fault)) from fault
+    if not isinstance(said, dict):
+        raise _unreadable(whose, "they are no object")
+    return said
+
+
+def _texts(said: Mapping[str, object] | None) -> dict[str, str]:
+    return {str(name): str(value) for name, value in (said or {}).items()}
+
+
+def _unreadable(whose: str, why: str) -> SettingsUnreadable:
+    return SettingsUnreadable(f"The settings of {whose} cannot be read: {why}.", "Set them again.")

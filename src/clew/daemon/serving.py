@@ -1,0 +1,278 @@
+"""Serving one run, from its order to its end. The table of contents of the daemon."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+
+from clew.daemon.asking import Questions
+from clew.daemon.calls import Call, CalledOff, Calls
+from clew.daemon.ending import DAEMON_STOPPED, Turned, end_before_prompt, end_of_turn
+from clew.daemon.landing import LandingRefused, Pins, settled_at
+from clew.daemon.limits import Limits
+from clew.daemon.machine import LocalMachine, key_of
+from clew.daemon.opening import Opened, Opener, PlanHolds
+from clew.daemon.orders import program_of
+from clew.daemon.outbox import Outbox
+from clew.daemon.placing import Placed, PlaceHeld, placed
+from clew.daemon.reporting import Reporting
+from clew.daemon.turning import Turning
+from clew.daemon.warm import Warm
+from clew.kernel import FailureKind, Plan, WaitsFor
+from clew.ports.events import ErrorCode
+from clew.ports.fault import Fault
+from clew.wire.control import ControlPlane
+from clew.wire.ends import End, Failed, Returned, Stopped, Usage
+from clew.wire.orders import Order
+from clew.wire.prompts import PromptMaker
+from clew.wire.reports import Reported
+from clew.wire.runtimes import Held
+
+_log = logging.getLogger("clew.daemon")
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a run is served with."""
+
+    plane: ControlPlane
+    machine: LocalMachine
+    prompts: PromptMaker
+    outbox: Outbox
+    warm: Warm
+    limits: Limits
+
+
+class PromptRefused(Fault):
+    code = "daemon:prompt-refused"
+
+
+class Serving:
+    def __init__(self, order: Order, means: Means) -> None:
+        self._order, self._means = order, means
+        self._calls = Calls()
+        self._questions = Questions(order)
+        self._reporting = Reporting(order, means.plane, means.outbox, means.limits, self._hear, self._lose_session)
+        self._opened: Opened | None = None
+        self._turning: Turning | None = None
+        self._place: Placed | None = None
+        self._prompted = self._reopen_said = False
+        self._session_fault: Fault | None = None
+        self._answering: set[asyncio.Task[None]] = set()
+
+    @property
+    def held(self) -> Held:
+        return Held(self._order.run, self._order.attempt)
+
+    def call(self, call: Call, words: str = "") -> None:
+        self._calls.make(call, words)
+
+    def look(self) -> None:
+        """The server has something to say of this run."""
+        self._reporting.look()
+
+    async def serve(self) -> None:
+        """To its end, whatever happens: told to the server, unless it is somebody else's by then."""
+        try:
+            end = await self._end()
+            if self._calls.call is Call.LOST:
+                await self._reporting.abandon()
+                return
+            # Who resumes it next finds it ready; what nobody can resume keeps nobody waiting.
+            resumable = self._opened is not None and self._opened.live.cursor is not None
+            if resumable:
+                await self._put_away()
+            finished = await self._reporting.finish(end)
+            if not finished.taken:
+                _log.info("run %s: its end was not taken: %s", self._order.run, finished.words)
+        finally:
+            await self._put_away()
+            if self._place is not None:
+                await self._place.release()
+
+    # ---------------------------------------------------------------- from the order to the end
+
+    async def _end(self) -> End:
+        try:
+            return await self._served()
+        except CalledOff:
+            return self._called_off()
+        except PlaceHeld as held:
+            waits = WaitsFor.ANOTHER_TRY if held.passing else WaitsFor.PERSON
+            return Returned(held.words, held.reason.code, waits)
+        except PlanHolds as held:
+            plan = held.plan
+            return Returned(plan.words, plan.reason.code, plan.waits_for or WaitsFor.ANOTHER_TRY)
+        except LandingRefused as fault:
+            return Returned(str(fault), fault.reason, WaitsFor.PERSON)
+        except Exception as fault:  # noqa: BLE001 - a run has an end, whatever is wrong with us
+            if not isinstance(fault, Fault):
+                _log.exception("run %s", self._order.run)
+            if self._prompted:
+                return Failed(FailureKind.UNKNOWN, str(fault) or repr(fault))
+            return end_before_prompt(fault)
+
+    async def _served(self) -> End:
+        order, means = self._order, self._means
+        program = program_of(order) or means.machine.offered_as(order.runtime)
+        provider = means.machine.provider(program)
+        self._place = await placed(order, means.machine.places, self._calls, self._reporting, means.limits)
+        opener = Opener(
+            order,
+            provider,
+            key_of(program),
+            self._place.directory,
+            means.warm,
+            self._calls,
+            self._reporting,
+            means.limits,
+        )
+        plan = self._place.plan
+        if plan is not order.plan:
+            opener.settled.append(plan)
+        while True:
+            opened = self._opened = await self._open(opener, plan)
+            turned = await self._turn(opener, opened)
+            if self._calls.call is not None:
+                return self._called_off(turned)
+            again = await self._another(opener, opened, turned)
+            if again is None:
+                return self._after(turned, opened.plan)
+            plan = again
+
+    async def _open(self, opener: Opener, plan: Plan) -> Opened:
+        try:
+            return await opener.open(plan)
+        except PlanHolds:
+            await self._reporting.ask(settled=tuple(opener.settled))
+            raise
+        except LandingRefused as fault:
+            await self._reporting.ask(settled=tuple(opener.settled), landed=fault.landed)
+            raise
+
+    async def _turn(self, opener: Opener, opened: Opened) -> Turned:
+        """The prompt is made and reported; only when the server agrees does it go out."""
+        place = self._place
+        assert place is not None
+        plan, live = opened.plan, opened.live
+        order = await self._complete(opener, plan)
+        prompt = await self._means.prompts(order, plan)
+        if prompt.words:
+            self._reporting.step("prompt", prompt.words)
+        landing = opened.session.landing if opened.warm else live.landing
+        pins = Pins(plan, settled_at(plan, place.directory), landing)
+        reopens = opener.reopened and not self._reopen_said
+        reported = await self._reporting.ask(
+            settled=tuple(opener.settled),
+            landed=opened.landed,
+            told=prompt.told,
+            pin=pins.due(live.cursor),
+            reopens=reopens,
+        )
+        self._reopen_said = self._reopen_said or reopens
+        self._calls.check()
+        if not reported.may_prompt:
+            raise PromptRefused(f"The server does not let the prompt go out: {reported.words}", "Wake the agent again.")
+        self._prompted = True
+        self._turning = Turning(live, pins, self._questions, self._reporting, self._calls, self._means.limits)
+        turned = await self._turning.run(prompt.text)
+        session = opened.session
+        session.turns += turned.usage.turns
+        session.background_work, session.open_question = self._turning.works_on, self._questions.open
+        cursor = live.cursor
+        if cursor is not None:
+            session.native_id = cursor.native_id
+        return turned
+
+    async def _complete(self, opener: Opener, plan: Plan) -> Order:
+        """A session that takes another's place is told more than the order had for that one."""
+        if not opener.settled or _has_all(self._order, plan):
+            return self._order
+        reported = await self._reporting.ask(settled=tuple(opener.settled))
+        self._calls.check()
+        return replace(self._order, entries=reported.entries) if reported.entries else self._order
+
+    async def _another(self, opener: Opener, opened: Opened, turned: Turned) -> Plan | None:
+        """Another try in the same run, once: where the session did nothing with the prompt because it is gone, or
+        because the process that had been kept for it was dead."""
+        failed = turned.failed
+        if failed is None or turned.said or turned.tool_ran or opener.reopened or turned.silent:
+            return None
+        if opened.warm and failed.code is ErrorCode.PROGRAM_ENDED:
+            opener.reopened, again = True, opened.plan
+        else:
+            try:
+                again = await opener.settled_again(opened.plan, Fault(failed.words, ""))
+            except Fault:
+                return None
+        self._reporting.step("reopen", f"The session took nothing of it: {failed.words}")
+        await self._close(opened)
+        return again
+
+    # ---------------------------------------------------------------- ends
+
+    def _after(self, turned: Turned, plan: Plan) -> End:
+        if self._session_fault is not None:
+            return Failed(FailureKind.PERMANENT, str(self._session_fault), usage=turned.usage)
+        return end_of_turn(turned, plan)
+
+    def _called_off(self, turned: Turned | None = None) -> End:
+        usage = Usage() if turned is None else turned.usage
+        if turned is not None and turned.done is not None and turned.usage.turns:
+            # It was completed before the call reached it.
+            return end_of_turn(turned, self._order.plan)
+        if self._session_fault is not None:
+            return (
+                self._after(turned, self._order.plan) if turned is not None else end_before_prompt(self._session_fault)
+            )
+        if self._calls.call is Call.CLOSE:
+            return Failed(FailureKind.INTERRUPTED, self._calls.words or DAEMON_STOPPED, usage=usage)
+        return Stopped(self._calls.words, usage)
+
+    # ---------------------------------------------------------------- what comes from outside
+
+    def _hear(self, said: Reported) -> None:
+        if not said.held:
+            self._calls.make(Call.LOST, said.words)
+            return
+        if said.stop is not None:
+            self._calls.make(Call.STOP, said.words or said.stop)
+        if said.answers and self._opened is not None:
+            task = asyncio.create_task(self._answer(said), name=f"answers of {self._order.run}")
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, said: Reported) -> None:
+        assert self._opened is not None
+        if await self._questions.hear(said.answers, self._opened.live):
+            self._reporting.answered()
+
+    def _lose_session(self, fault: Fault) -> None:
+        """The session that the agent is in is another lane's: nothing more is done in it."""
+        self._session_fault = fault
+        self._calls.make(Call.STOP, str(fault))
+
+    # ---------------------------------------------------------------- afterwards
+
+    async def _put_away(self) -> None:
+        """The session is kept for the next turn where it can have one, and closed otherwise."""
+        opened, self._opened = self._opened, None
+        if opened is None:
+            return
+        if self._turning is not None:
+            await self._turning.leave()
+        keeps = self._prompted and self._calls.call is not Call.LOST and self._session_fault is None
+        if keeps and opened.live.cursor is not None and opened.plan.wanted.here.capabilities.resume:
+            self._means.warm.keep(opened.session)
+        else:
+            await self._means.warm.end(opened.session)
+
+    async def _close(self, opened: Opened) -> None:
+        self._opened = None
+        if self._turning is not None:
+            await self._turning.leave()
+        await self._means.warm.end(opened.session)
+
+
+def _has_all(order: Order, plan: Plan) -> bool:
+    told = {entry.seq for entry in order.entries}
+    return all(entry in told for entry in range(plan.catch_up.after + 1, plan.catch_up.through + 1))

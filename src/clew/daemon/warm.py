@@ -1,0 +1,137 @@
+"""Warm sessions: kept open after a turn for the next one, and ended when nobody comes."""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field, replace
+
+from clew.daemon.limits import Limits
+from clew.kernel import Directory, Fate, Landing, Moment, NativeId, PermissionMode, Reaped, WarmFacts, confirm, reap
+from clew.ports.provider import LiveSession
+
+_log = logging.getLogger("clew.daemon")
+
+
+def moment() -> Moment:
+    return Moment(time.time(), time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAs:
+    """How a session was opened: by which program, where, and with what. Another mode can be set; the rest cannot."""
+
+    program: str
+    directory: Directory
+    model: str | None
+    instructions: str | None
+
+
+@dataclass(slots=True)
+class WarmSession:
+    """`turns` were completed since it was opened. `epoch` counts its uses."""
+
+    live: LiveSession
+    native_id: NativeId
+    opened_as: OpenedAs
+    mode: PermissionMode
+    turns: int = 0
+    epoch: int = 0
+    last_used: Moment = field(default_factory=moment)
+    background_work: bool = False
+    open_question: bool = False
+
+    @property
+    def landing(self) -> Landing:
+        """What the agent said when it was opened, with what has become of it since."""
+        said = self.live.landing
+        turns = None if said.turns is None else said.turns + self.turns
+        return replace(said, native_id=said.native_id or self.native_id, mode=self.mode, turns=turns)
+
+
+Key = tuple[str, NativeId]
+
+
+class Warm:
+    """A session that is taken is its taker's; only idle ones are here."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._idle: dict[Key, WarmSession] = {}
+        self._closed = False
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._idle)
+
+    def take(self, program: str, native_id: NativeId) -> WarmSession | None:
+        session = self._idle.pop((program, native_id), None)
+        if session is not None:
+            # Before anything is awaited: whoever looked at it before sees that it was used since.
+            session.epoch += 1
+        return session
+
+    def keep(self, session: WarmSession) -> None:
+        """For the next turn. Where there is no room, the one that was not used for longest is ended."""
+        session.last_used = moment()
+        session.epoch += 1
+        key = session.opened_as.program, session.native_id
+        if self._closed or self._limits.warm <= 0 or key in self._idle:
+            self._end_soon(session)
+            return
+        self._idle[key] = session
+        while len(self._idle) > self._limits.warm:
+            idle = [each for each in self._idle.values() if not (each.background_work or each.open_question)]
+            if not idle:
+                return
+            oldest = min(idle, key=lambda each: each.last_used.active)
+            del self._idle[oldest.opened_as.program, oldest.native_id]
+            self._end_soon(oldest)
+
+    async def sweep(self) -> list[Reaped]:
+        """End what has been idle for too long. One that fails to close keeps no other open."""
+        seen = [(session, self._look(session)) for session in list(self._idle.values())]
+        fates = []
+        for session, reaped in seen:
+            # Between the look and now a turn may have begun; it goes first.
+            fate = confirm(reaped, session.epoch)
+            fates.append(fate)
+            if fate.fate is Fate.END:
+                await self._end(session)
+        return fates
+
+    async def sweeping(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.sweep)
+            await self.sweep()
+
+    async def close(self) -> None:
+        self._closed = True
+        await asyncio.gather(*(self._end(session) for session in list(self._idle.values())), *self._ending)
+
+    async def end(self, session: WarmSession) -> None:
+        """Its process. The session stays in its program's store."""
+        try:
+            async with asyncio.timeout(self._limits.close):
+                await session.live.close()
+        except Exception as fault:  # noqa: BLE001 - whatever a provider does, the others are closed too
+            _log.warning("session %s could not be closed: %r", session.native_id, fault)
+
+    def _end_soon(self, session: WarmSession) -> None:
+        """Nobody waits for its process to end."""
+        ending = asyncio.create_task(self.end(session), name=f"end of session {session.native_id}")
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    async def _end(self, session: WarmSession) -> None:
+        if self._idle.pop((session.opened_as.program, session.native_id), None) is not None:
+            await self.end(session)
+
+    def _look(self, session: WarmSession) -> Reaped:
+        facts = WarmFacts(
+            epoch=session.epoch,
+            last_used=session.last_used,
+            now=moment(),
+            open_question=session.open_question,
+            background_work=session.background_work,
+        )
+        return reap(facts, self._limits.idle)
