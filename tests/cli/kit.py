@@ -6,6 +6,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from clew.cli.ending import ending_of
+from clew.cli.program import program
+
 PROGRAM = (sys.executable, "-m", "clew")
 
 
@@ -30,7 +35,9 @@ def clew(*words: object, **settings: str) -> Said:
 
 
 def environment(**settings: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("CLEW_DATABASE", "XDG_DATA_HOME")}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("CLEW_DATABASE", "CLEW_DATA", "XDG_DATA_HOME")
+    }
     return {**kept, "COLUMNS": "100", "NO_COLOR": "1", **settings}
 
 
@@ -41,3 +48,10 @@ def ok(said: Said) -> str:
 
 def names_in(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
+
+
+def here(capfd: pytest.CaptureFixture[str], *words: object) -> Said:
+    """The command in this process, which is faster; what it says and its status are the same."""
+    status = ending_of(lambda: program(str(words[0]))([str(word) for word in words]))
+    out, err = capfd.readouterr()
+    return Said(int(status), out, err)

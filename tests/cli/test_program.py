@@ -10,12 +10,23 @@ import pytest
 
 from clew import __version__
 from clew.cli.ending import Ending, ending_of
-from clew.cli.program import program
+from clew.cli.program import COMMANDS, program
 from clew.ports.fault import Fault
 from tests.cli.kit import PROGRAM, clew, environment, ok
+from tests.cli.stub import Stub
 
-PAGE = Path(__file__).parents[2] / "docs" / "database.md"
-COMMANDS = sorted(name for name in program()["db"] if not name.startswith("-"))
+DOCS = Path(__file__).parents[2] / "docs"
+LISTED = {name: where for commands in COMMANDS.values() for name, where, _ in commands}
+
+
+def named_in(group: str) -> list[str]:
+    return sorted(name for name in program(group)[group] if not name.startswith("-"))
+
+
+GROUPS = {name: named_in(name) for name, where in LISTED.items() if where.endswith(":app")}
+ALONE = [(name,) for name in LISTED if name not in GROUPS or name in ("runs", "approvals", "workspaces")]
+EVERY = ALONE + [(group, name) for group, names in GROUPS.items() for name in names]
+ASKING = [words for words in EVERY if words[0] not in ("db", "up")]
 
 
 def test_the_command_is_installed() -> None:
@@ -26,35 +37,85 @@ def test_the_command_is_installed() -> None:
 
 def test_help_names_the_commands_and_how_it_ends() -> None:
     said = ok(clew("--help"))
-    assert re.search(r"\bdb\b", said)
+    for name in LISTED:
+        assert re.search(rf"│ {name} ", said)
     assert "exit status" in said
     assert said == ok(clew())
 
 
-def test_help_of_a_group_names_each_of_its_commands() -> None:
-    said = ok(clew("db", "--help"))
-    assert COMMANDS == ["backup", "check", "restore", "upgrade"]
-    for name in COMMANDS:
-        assert re.search(rf"\b{name}\b", said)
+@pytest.mark.parametrize(("group", "names"), GROUPS.items())
+def test_help_of_a_group_names_each_of_its_commands(group: str, names: list[str]) -> None:
+    said = ok(clew(group, "--help"))
+    assert names
+    for name in names:
+        assert re.search(rf"│ {name} ", said)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_has_an_example_and_every_option(name: str) -> None:
+def test_the_groups_have_the_commands_that_are_promised() -> None:
+    assert GROUPS == {
+        "agent": ["add", "edit", "list", "pause", "resume", "show"],
+        "approvals": ["allow", "answer", "deny"],
+        "db": ["backup", "check", "restore", "upgrade"],
+        "issue": ["assign", "close", "comment", "list", "new", "reopen", "show"],
+        "project": ["add", "edit", "list", "show"],
+        "runs": ["show"],
+        "thread": ["show"],
+        "workspaces": ["clean", "list"],
+    }
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_help_of_a_command_has_an_example(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending_of(lambda: program(words[0])([*words, "--help"])) is Ending.DONE
+    said = capsys.readouterr().out
+    assert "For example:" in said
+    assert re.search(rf"\n +(?:\S+ \S+ \| )?clew {' '.join(words)}\b", said)
+
+
+@pytest.mark.parametrize("words", ASKING, ids=" ".join)
+def test_every_command_that_asks_prints_json_and_takes_a_data_directory(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending_of(lambda: program(words[0])([*words, "--help"])) is Ending.DONE
+    said = capsys.readouterr().out
+    for option in ("--json", "--data", "CLEW_DATA"):
+        assert option in said
+
+
+@pytest.mark.parametrize("words", ASKING, ids=" ".join)
+def test_every_command_is_in_the_guide(words: tuple[str, ...]) -> None:
+    assert f"clew {' '.join(words)}" in (DOCS / "commands.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", GROUPS["db"])
+def test_help_of_a_command_of_the_database_has_every_option(name: str) -> None:
     said = ok(clew("db", name, "--help"))
-    assert f"\n clew db {name}" in said
     for option in ("--database", "CLEW_DATABASE", "clew.db"):
         assert option in said
     assert "--no-" not in said
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_in_the_docs(name: str) -> None:
-    assert f"clew db {name}" in PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", GROUPS["db"])
+def test_every_command_of_the_database_is_in_its_docs(name: str) -> None:
+    assert f"clew db {name}" in (DOCS / "database.md").read_text(encoding="utf-8")
+
+
+HEAVY = {"sqlalchemy", "alembic", "psycopg", "fastapi", "httpx2", "pydantic", "clew.wiring", "clew.store"}
 
 
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("db", "--help"), ("db", "backup", "--help")])
 def test_help_loads_no_store(words: tuple[str, ...]) -> None:
-    assert not loaded(*words) & {"sqlalchemy", "alembic", "psycopg", "clew.wiring", "clew.store", "clew.kernel"}
+    assert not loaded(*words) & (HEAVY | {"clew.kernel"})
+
+
+def test_the_list_of_commands_loads_none_of_them() -> None:
+    commands = {where.split(":")[0] for where in LISTED.values()}
+    assert not loaded("--help") & (commands | {"rich.markdown"})
+
+
+def test_a_command_that_asks_the_server_loads_little(stub: Stub) -> None:
+    stub.on("GET", "/agents", [])
+    assert not loaded("agent", "list", "--data", str(stub.data)) & (HEAVY | {"rich", "asyncio", "clew.kernel"})
 
 
 def test_a_command_that_needs_no_terminal_loads_none(tmp_path: Path) -> None:

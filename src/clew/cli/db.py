@@ -11,7 +11,7 @@ from clew.cli.ending import Ending
 from clew.cli.place import DatabaseAddress, usual_place
 from clew.cli.telling import counted, progress, tell, warn
 
-app = App(name="db", help="Upgrade, back up, restore and check the database.")
+app = App(name="db", help="Upgrade, back up, restore and check the database.", help_format="markdown")
 
 _USUAL = usual_place()
 

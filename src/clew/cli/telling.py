@@ -1,5 +1,6 @@
 """What a command says: results to stdout, warnings and progress to stderr."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,14 @@ def tell(line: str) -> None:
 
 def warn(line: str) -> None:
     sys.stderr.write(f"clew: {line}\n")
+
+
+def aside(line: str) -> None:
+    """Something beside the matter, in its order between the results; dim where somebody watches."""
+    sys.stdout.flush()
+    plain = not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    sys.stderr.write(f"{line}\n" if plain else f"\x1b[2m{line}\x1b[0m\n")
+    sys.stderr.flush()
 
 
 def counted(count: int, what: str) -> str:

@@ -1,0 +1,112 @@
+"""What an agent does besides speaking, each event as one line; and what it says, as it says it."""
+
+import sys
+from collections.abc import Mapping
+
+from clew.cli.harmless import Flow, harmless, one_line
+from clew.wire.views import ApprovalView, EventView, RunView
+
+_LINE = 200
+
+
+def line_of(event: EventView) -> str | None:
+    """Nothing for an event that says nothing by itself."""
+    body = event.body
+    match event.kind:
+        case "tool-started":
+            about = _text(body, "command") or _text(body, "file")
+            return one_line(f"{_text(body, 'name') or 'tool'}: {about}" if about else _text(body, "name"), _LINE)
+        case "tool-finished":
+            return None if body.get("ok") else one_line(f"failed: {_text(body, 'output') or 'no output'}", _LINE)
+        case "thought":
+            return one_line(f"thinks: {_text(body, 'text')}", _LINE)
+        case "plan":
+            return one_line(f"plan: {_steps(body.get('steps'))}", _LINE)
+        case "used":
+            cost = body.get("cost")
+            money = f", {cost:.4f} USD" if isinstance(cost, int | float) else ""
+            return f"used: {body.get('input', 0)} tokens in, {body.get('output', 0)} out{money}"
+        case "approval" | "question":
+            about = _text(body, "command") or _text(body, "file")
+            return one_line("asks: " + _text(body, "words") + (f" ({about})" if about else ""), _LINE)
+        case "session":
+            kept = "" if body.get("durable") else ", not yet kept"
+            return one_line(f"session: {_text(body, 'native_id')}{kept}", _LINE)
+        case "failed":
+            return one_line(f"failed: {_text(body, 'words')} [{_text(body, 'code')}]", _LINE)
+        case "done":
+            return one_line(f"done: {_text(body, 'ending')}", _LINE)
+        case "step":
+            return one_line(f"{_text(body, 'what')}: {_text(body, 'words')}", _LINE)
+        case "text":
+            return None
+        case other:
+            return one_line(other, _LINE)
+
+
+def decision_of(run: RunView) -> str | None:
+    return None if run.decision is None else one_line(f"{run.decision}: {run.decision_words or ''}".rstrip(": "))
+
+
+def ending_of_run(run: RunView) -> str:
+    """How it ended, for people: nothing to say when it went well."""
+    if run.state == "succeeded":
+        return ""
+    return f"The run ended {run.state}" + (f": {run.words}" if run.words else ".") + f" See `clew why {run.id}`."
+
+
+def asking(approval: ApprovalView) -> list[str]:
+    """What an agent asks of a person."""
+    what = "asks" if approval.kind == "question" else "wants to"
+    lines = [f"{approval.agent} {what}: {one_line(approval.words)}"]
+    if approval.command:
+        lines += [f"  $ {line}" for line in harmless(approval.command).splitlines()]
+    if approval.file:
+        lines.append(f"  file {one_line(approval.file)}")
+    lines += [f"  {number}. {one_line(choice)}" for number, choice in enumerate(approval.choices, 1)]
+    return lines
+
+
+class Speech:
+    """The agent's messages to stdout: parts as they come, then only what the whole message adds to them."""
+
+    def __init__(self) -> None:
+        self._flow = Flow()
+        self._parts = ""
+        self.said = False
+
+    def hear(self, body: Mapping[str, object]) -> None:
+        text = _text(body, "text")
+        if not body.get("final", True):
+            self._parts += text
+            self._write(self._flow.add(text))
+            return
+        if self._parts and not text.startswith(self._parts):
+            self.pause()
+        self._write(self._flow.add(text[len(self._parts) :]))
+        self._end()
+
+    def pause(self) -> None:
+        """Something else is to be shown: begin it on a line of its own."""
+        if self._parts:
+            self._end()
+
+    def _end(self) -> None:
+        self._write(self._flow.end() + "\n")
+        self._parts = ""
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        self.said = self.said or bool(text.strip())
+
+
+def _steps(steps: object) -> str:
+    if not isinstance(steps, list):
+        return ""
+    return "; ".join(" ".join(map(str, step)) if isinstance(step, list) else str(step) for step in steps)
+
+
+def _text(body: Mapping[str, object], name: str) -> str:
+    found = body.get(name)
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,174 @@
+"""The running server, as a command reaches it: found by its data directory, asked over HTTP, each call with a deadline.
+
+The standard library's client loads in a third of httpx2's time, and most commands make one call.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from clew.cli.texts import BadText
+from clew.ports.fault import Fault
+from clew.server.datadir import DataDirectory
+from clew.server.token import read_token
+
+DEADLINE = 30.0
+"""How long, in seconds, a server may take to answer. It is on the same machine."""
+
+Query = Mapping[str, str | int | None]
+
+
+class NotRunning(Fault):
+    code = "cli:not-running"
+
+    def __init__(self) -> None:
+        super().__init__("Clew is not running.", "Start it with `clew up`.")
+
+
+class Unreadable(Fault):
+    code = "cli:unreadable"
+
+
+class NoAnswer(Fault):
+    code = "cli:no-answer"
+
+
+class NotUnderstood(Fault):
+    code = "cli:not-understood"
+
+
+class Refused(Fault):
+    """What the server said, in its own words and with its own code."""
+
+    def __init__(self, words: str, remedy: str, code: str, status: int) -> None:
+        super().__init__(words, remedy)
+        self.code = code
+        self.status = status
+
+    def __str__(self) -> str:
+        return f"{self.words} {self.remedy}".strip()
+
+
+class Server:
+    """Asked for by its data directory at every call: after a restart it may be at another address."""
+
+    def __init__(self, data: Path) -> None:
+        self._place = DataDirectory(data)
+
+    def get(self, path: str, query: Query | None = None, deadline: float = DEADLINE) -> bytes:
+        # Looking twice does no harm: a server that went away in between is asked once more.
+        return self._ask("GET", path, query, None, deadline, again=True)
+
+    def post(self, path: str, body: Mapping[str, Any] | None = None, deadline: float = DEADLINE) -> bytes:
+        """A body with a key names its request, so it may be sent again."""
+        return self._ask("POST", path, None, body or {}, deadline, again=bool(body and body.get("key")))
+
+    def patch(self, path: str, body: Mapping[str, Any]) -> bytes:
+        return self._ask("PATCH", path, None, body, DEADLINE, again=True)
+
+    def delete(self, path: str) -> bytes:
+        return self._ask("DELETE", path, None, None, DEADLINE, again=False)
+
+    def stream(self, path: str, query: Query, last: str | None, silence: float) -> tuple[HTTPConnection, HTTPResponse]:
+        """An open stream of events. Whoever asks for it closes the connection."""
+        headers = {"Accept": "text/event-stream"} | ({} if last is None else {"Last-Event-ID": last})
+        connection, answer = self._send("GET", path, query, None, silence, headers)
+        if answer.status != 200:
+            with_words = answer.read()
+            connection.close()
+            raise _refused(answer, with_words)
+        return connection, answer
+
+    def _ask(self, method: str, path: str, query: Query | None, body: object, deadline: float, *, again: bool) -> bytes:
+        while True:
+            connection = None
+            try:
+                connection, answer = self._send(method, path, query, body, deadline, {})
+                said = answer.read()
+            except TimeoutError as fault:
+                words = f"Clew did not answer within {deadline:g} seconds ({method} {path})."
+                raise NoAnswer(words, "Look at it with `clew doctor`, and ask again.") from fault
+            except (OSError, HTTPException) as fault:
+                if not again:
+                    words = f"The connection broke before Clew answered ({method} {path})."
+                    raise NoAnswer(words, "It may have been done: look before you ask again.") from fault
+                again = False
+                continue
+            finally:
+                if connection is not None:
+                    connection.close()
+            if answer.status >= 400:
+                raise _refused(answer, said)
+            return said
+
+    def _send(
+        self, method: str, path: str, query: Query | None, body: object, deadline: float, headers: Mapping[str, str]
+    ) -> tuple[HTTPConnection, HTTPResponse]:
+        connection = self._connect(deadline)
+        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        sent = None if body is None else json.dumps(body).encode()
+        try:
+            token = read_token(self._place.token)
+            headers = {"Accept": "application/json", "Authorization": f"Bearer {token}", **headers}
+            if sent is not None:
+                headers["Content-Type"] = "application/json"
+            connection.request(method, "/api/v1" + path + (f"?{urlencode(asked)}" if asked else ""), sent, headers)
+            return connection, connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+
+    def _connect(self, deadline: float) -> HTTPConnection:
+        try:
+            address = urlsplit(_read(self._place.address))
+            host, port = address.hostname, address.port
+        except ValueError:
+            host = port = None
+        if not host or not port:
+            words = f"{self._place.address} does not hold an address."
+            raise Unreadable(words, "Start Clew again with `clew up`, which writes it anew.")
+        connection = HTTPConnection(host, port, timeout=deadline)
+        try:
+            connection.connect()
+        except ConnectionRefusedError:
+            # It was ended so hard that it could not take its address away.
+            raise NotRunning from None
+        return connection
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotRunning from None
+    except UnicodeDecodeError:
+        return ""
+    except OSError as fault:
+        words = f"{file} cannot be read: {fault.strerror}."
+        raise Unreadable(words, "Run this as the user who started Clew.") from fault
+
+
+def _refused(answer: HTTPResponse, said: bytes) -> Fault:
+    problem: object = None
+    if "json" in (answer.getheader("Content-Type") or ""):
+        with suppress(ValueError):
+            problem = json.loads(said)
+    if not isinstance(problem, dict):
+        words = f"What answers at the address of Clew is not Clew: status {answer.status}."
+        return NotUnderstood(words, "Stop it, and start Clew with `clew up`.")
+    words = str(problem.get("detail") or problem.get("title") or f"Clew refused with status {answer.status}.")
+    for each in problem.get("errors") or ():
+        if isinstance(each, dict):
+            words += " " + ": ".join(str(text) for text in each.values())
+    return Refused(words, str(problem.get("remedy") or ""), str(problem.get("code") or "api:refused"), answer.status)
+
+
+def part(name: str) -> str:
+    """A name as one part of a path, whatever is in it."""
+    if not name or name in (".", ".."):
+        raise BadText(f"{name!r} names nothing.", "Give a name or an id.")
+    return quote(name, safe="")

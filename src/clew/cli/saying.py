@@ -1,0 +1,66 @@
+"""Saying something in a thread, and showing what comes of it. Three commands do that."""
+
+import uuid
+
+from clew.cli.client import Server, part
+from clew.cli.ending import Ending
+from clew.cli.harmless import one_line
+from clew.cli.options import Options
+from clew.cli.reading import read
+from clew.cli.telling import tell
+from clew.cli.texts import given
+from clew.cli.turn import Turn
+from clew.wire.views import Spoken, WakeView
+
+
+def new_key() -> str:
+    """Names a request, so that it can be sent again when the connection breaks and is still one."""
+    return f"cli-{uuid.uuid4().hex}"
+
+
+def say_in(
+    options: Options,
+    thread: str,
+    text: str,
+    *,
+    agent: str | None = None,
+    fresh: bool = False,
+    resume: str | None = None,
+    wakes: bool = True,
+    key: str | None = None,
+    wait: bool = False,
+) -> Ending:
+    server = Server(options.data)
+    body = {
+        "text": given(text),
+        "agent": agent,
+        "fresh": fresh,
+        "resume_run": resume,
+        "wakes": wakes,
+        "key": key or new_key(),
+    }
+    said = server.post(f"/threads/{part(thread)}/words", body)
+    wake = read(Spoken, said).wake
+    if options.json:
+        tell(said.decode())
+    elif wake is None:
+        tell(f"Said in {thread}. Nobody is woken by it.")
+    elif not wait:
+        tell(receipt(wake))
+    if wake is None or not wait:
+        return refused(wake)
+    return Turn(server, wake, as_json=options.json).show()
+
+
+def receipt(wake: WakeView) -> str:
+    """What became of a wake, in one line."""
+    again = ", as it was asked before" if wake.repeated else ""
+    run = f" (run {wake.run})" if wake.run else ""
+    words = f" {one_line(wake.words)}" if wake.words else ""
+    return f"Wake {wake.id} of {wake.agent} in {wake.thread} is {wake.state}{again}{run}.{words}"
+
+
+def refused(wake: WakeView | None) -> Ending:
+    """A wake that was turned away at once is a failure of the command that asked for it."""
+    turned_away = wake is not None and wake.state in ("skipped", "cancelled")
+    return Ending.FAILED if turned_away else Ending.DONE

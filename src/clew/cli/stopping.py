@@ -1,0 +1,95 @@
+"""`clew cancel`, `interrupt`, `retry` and `rerun`: what a person does about a run."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.client import Refused, Server, part
+from clew.cli.ending import Ending
+from clew.cli.harmless import one_line
+from clew.cli.options import OPTIONS, Options, Wait
+from clew.cli.reading import read, read_all
+from clew.cli.saying import receipt, refused
+from clew.cli.telling import tell
+from clew.cli.turn import Turn
+from clew.wire.views import Cancelled, WakeView
+
+Run = Annotated[str, Parameter(metavar="RUN", help="Its id, or a beginning of it that no other run has.")]
+
+_NOT_FOUND = 404
+
+
+def cancel(subject: Annotated[str, Parameter(metavar="RUN|WAKE")], /, *, options: Options = OPTIONS) -> Ending:
+    """End a run, or take back a wake that waits. The session is kept, and the next message goes on in it.
+
+    For example:
+
+        clew cancel 01J9
+
+    Parameters
+    ----------
+    subject
+        A run or a wake: its id, or a beginning of it that no other has.
+    """
+    server = Server(options.data)
+    try:
+        said = server.post(f"/runs/{part(subject)}/cancel")
+    except Refused as no_run:
+        if no_run.status != _NOT_FOUND:
+            raise
+        try:
+            said = server.delete(f"/wakes/{part(subject)}")
+        except Refused as no_wake:
+            raise (no_run if no_wake.status == _NOT_FOUND else no_wake) from None
+    return _tell(options, said)
+
+
+def interrupt(run: Run, /, *, options: Options = OPTIONS) -> Ending:
+    """Stop what an agent is doing now. Its session is kept and may stay warm.
+
+    For example:
+
+        clew interrupt 01J9
+    """
+    return _tell(options, Server(options.data).post(f"/runs/{part(run)}/interrupt"))
+
+
+def retry(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> Ending:
+    """Serve the wakes of a run that did not end well once more, as things are now.
+
+    For example:
+
+        clew retry 01J9 -w
+    """
+    return _again(options, run, "retry", wait)
+
+
+def rerun(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> Ending:
+    """Do once more what a run was asked to do, beginning in the session that it had.
+
+    For example:
+
+        clew rerun 01J9
+    """
+    return _again(options, run, "rerun", wait)
+
+
+def _tell(options: Options, said: bytes) -> Ending:
+    done = read(Cancelled, said)
+    tell(said.decode() if options.json else one_line(done.words) or f"It is {done.state}.")
+    return Ending.DONE if done.taken else Ending.FAILED
+
+
+def _again(options: Options, run: str, how: str, wait: bool) -> Ending:
+    server = Server(options.data)
+    said = server.post(f"/runs/{part(run)}/{how}")
+    wakes = read_all(WakeView, said) if said.startswith(b"[") else [read(WakeView, said)]
+    if options.json:
+        tell(said.decode())
+    elif not wait:
+        for wake in wakes:
+            tell(receipt(wake))
+    if not wait:
+        return max(map(refused, wakes), default=Ending.DONE)
+    # All of them are of one lane, so the run that has the last one has them all.
+    return Turn(server, wakes[-1], as_json=options.json).show() if wakes else Ending.DONE

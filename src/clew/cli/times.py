@@ -1,0 +1,65 @@
+"""Moments and durations, as people read and write them."""
+
+import re
+import sys
+import time
+from datetime import UTC, datetime
+
+from clew.ports.fault import Fault
+
+
+class BadDuration(Fault):
+    code = "cli:bad-duration"
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_AGO = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_LONGEST = 100 * 365 * 86_400
+
+
+def moment(at: float | None) -> str:
+    """How long ago on a terminal, and exactly where a program reads it."""
+    if at is None:
+        return ""
+    return ago(at, time.time()) if sys.stdout.isatty() else exactly(at)
+
+
+def exactly(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def ago(at: float, now: float) -> str:
+    passed = abs(now - at)
+    if passed < 1:
+        return "now"
+    unit, name = next((unit, name) for unit, name in _AGO if passed >= unit)
+    said = f"{int(passed // unit)} {name}"
+    return f"{said} ago" if at < now else f"in {said}"
+
+
+def lasted(start: float | None, end: float | None) -> str:
+    if start is None:
+        return ""
+    seconds = max(0.0, (time.time() if end is None else end) - start)
+    if seconds < 1:
+        return f"{seconds * 1_000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else every(round(seconds))
+
+
+def seconds_of(words: str) -> float:
+    """45s, 30m, 1h30m, 7d, 2w."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)\s*([smhdw])", words.strip().lower())
+    whole = re.fullmatch(r"(?:\d+(?:\.\d+)?\s*[smhdw]\s*)+", words.strip().lower())
+    total = sum(float(count) * _UNITS[unit] for count, unit in parts) if whole else 0.0
+    if not 0 < total <= _LONGEST:
+        raise BadDuration(f"{words!r} is no duration.", "Write it like 45s, 30m, 1h30m, 7d or 2w.")
+    return total
+
+
+def every(seconds: float) -> str:
+    """The other way round: 90 is 1m30s."""
+    said, left = "", round(seconds)
+    for unit in ("w", "d", "h", "m", "s"):
+        count, left = divmod(left, _UNITS[unit])
+        said += f"{count}{unit}" if count else ""
+    return said or f"{seconds:g}s"

@@ -1,0 +1,148 @@
+"""What cannot be done is said clearly, and nothing is half done: the server is not even asked."""
+
+import io
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli import samples
+from tests.cli.kit import PROGRAM, environment, here
+from tests.cli.stub import Stub
+
+Cap = pytest.CaptureFixture[str]
+
+ADD = ("agent", "add", "ada", "--provider", "guide")
+
+BAD: list[tuple[tuple[str, ...], str, str]] = [
+    (("say", "chat-1", ""), "cli:bad-text", "The text is empty."),
+    (("say", "chat-1", " \n"), "cli:bad-text", "The text is empty."),
+    (("say", "chat-1", "x" * 1_000_001), "cli:bad-text", "at most 1,000,000"),
+    (("say", "chat-1", "half \udcff"), "cli:bad-text", "not valid UTF-8"),
+    (("say", "", "hello"), "cli:bad-text", "names nothing"),
+    (("issue", "new", ""), "cli:bad-text", "The title is empty."),
+    (("issue", "assign", "3"), "cli:bad-text", "to one agent, or to nobody"),
+    (("issue", "assign", "3", "ada", "--nobody"), "cli:bad-text", "to one agent, or to nobody"),
+    (("wake", ""), "cli:bad-text", "The name is empty."),
+    (("wake", "ada", ""), "cli:bad-text", "The text is empty."),
+    ((*ADD, "--every", "soon"), "cli:bad-duration", "'soon' is no duration."),
+    ((*ADD, "--every", "30"), "cli:bad-duration", "Write it like 45s"),
+    ((*ADD, "--every", "0m"), "cli:bad-duration", "'0m' is no duration."),
+    ((*ADD, "--every=-5m"), "cli:bad-duration", "'-5m' is no duration."),
+    ((*ADD, "--every", "9" * 400 + "d"), "cli:bad-duration", "is no duration."),
+    ((*ADD, "--every", "1h", "--cron", "* * * * *"), "cli:bad-text", "not by both"),
+    ((*ADD, "--shared"), "cli:bad-text", "no heartbeat"),
+    ((*ADD, "--env", "CLEW_TEST_UNSET"), "cli:bad-text", "CLEW_TEST_UNSET has no value here."),
+    ((*ADD, "--option", "x"), "cli:bad-text", "--option takes NAME=VALUE"),
+    ((*ADD, "--option", "=x"), "cli:bad-text", "--option takes NAME=VALUE"),
+    (("project", "add", "web", ""), "cli:bad-text", "names no directory"),
+    (("replay", "--policy", "/nowhere/policy.json"), "cli:bad-policy", "cannot be read: No such file"),
+    (("replay", "--policy", "/"), "cli:bad-policy", "cannot be read: Is a directory"),
+    (("chat", "ada", "--once", ""), "cli:bad-text", "The text is empty."),
+    (("chat", "--in", "chat-1", "--continue", "--once", "x"), "cli:bad-text", "two threads"),
+    (("approvals", "answer", "ap_1", ""), "cli:bad-text", "The text is empty."),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "shown"), BAD, ids=lambda value: str(value)[:50])
+def test_bad_input_is_told(stub: Stub, capfd: Cap, words: tuple[str, ...], code: str, shown: str) -> None:
+    said = here(capfd, *words)
+    assert (said.status, said.out) == (1, "")
+    assert re.fullmatch(rf"clew: .+\. [A-Z].+\. \[{code}\]\n", said.err, re.DOTALL), said.err[:300]
+    assert shown in said.err
+    assert stub.asked == []
+
+
+@pytest.mark.parametrize(
+    ("held", "shown"), [("{", "is not JSON"), ("[]", "does not hold a policy"), ("\0", "not JSON")]
+)
+def test_a_policy_that_is_none_is_told(stub: Stub, capfd: Cap, tmp_path: Path, held: str, shown: str) -> None:
+    file = tmp_path / "policy.json"
+    file.write_text(held)
+    said = here(capfd, "replay", "--policy", file)
+    assert said.status == 1
+    assert shown in said.err
+    file.write_bytes(b"\xff")
+    assert "is not JSON" in here(capfd, "replay", "--policy", file).err
+    file.write_text("{}")
+    assert "'1 month' is no duration" in here(capfd, "replay", "--policy", file, "--since", "1 month").err
+    assert stub.asked == []
+
+
+@pytest.mark.parametrize("words", [("say", "chat-1", "-"), ("chat", "ada"), ("chat", "ada", "--once", "-")])
+def test_a_closed_stdin_is_told(
+    stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    said = here(capfd, *words)
+    assert said.status == 1
+    assert "stdin is closed" in said.err
+    assert stub.asked == []
+
+
+def test_text_comes_from_stdin_where_a_hyphen_stands(stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub.on("POST", "/wakes", samples.WAKE)
+    stub.on("PATCH", "/agents/ada", samples.AGENT)
+    monkeypatch.setattr("sys.stdin", io.StringIO("one\ntwo\n"))
+    assert here(capfd, "wake", "ada", "-").status == 0
+    assert stub.bodies("POST", "/wakes")[0]["text"] == "one\ntwo"
+    monkeypatch.setattr("sys.stdin", io.StringIO("Be kind.\n"))
+    assert here(capfd, "agent", "edit", "ada", "--instructions", "-").status == 0
+    assert stub.bodies("PATCH", "/agents/ada") == [{"instructions": "Be kind."}]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    assert "The text is empty." in here(capfd, "wake", "ada", "-").err
+
+
+def test_stdin_that_is_no_text_is_told(stub: Stub) -> None:
+    for words in (("say", "chat-1", "-"), ("chat", "ada")):
+        ran = subprocess.run(
+            [*PROGRAM, *words],
+            input=b"\xff\xfe\n",
+            env=environment(CLEW_DATA=str(stub.data), PYTHONUTF8="1"),
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert (ran.returncode, ran.stdout) == (1, b""), ran
+        assert b"not valid UTF-8" in ran.stderr
+    assert stub.asked == []
+
+
+def test_a_reader_who_has_heard_enough_is_no_failure(stub: Stub) -> None:
+    stub.on("GET", "/agents", [samples.AGENT] * 5_000)
+    with subprocess.Popen(
+        [*PROGRAM, "agent", "list"],
+        env=environment(CLEW_DATA=str(stub.data)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr is not None
+        assert running.stderr.read() == b""
+    assert running.returncode == 0
+
+
+def test_a_closed_stdout_and_a_terminal_without_unicode_are_no_failure(stub: Stub) -> None:
+    stub.on("GET", "/threads", [replace(samples.THREAD, title="→ 漢字 \U0001f600")])
+    shell = subprocess.run(
+        ["sh", "-c", 'exec "$0" -m clew threads >&-', PROGRAM[0]],
+        env=environment(CLEW_DATA=str(stub.data)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (shell.returncode, shell.stderr) == (0, "")
+    plain = subprocess.run(
+        [*PROGRAM, "threads"],
+        env=environment(CLEW_DATA=str(stub.data), PYTHONIOENCODING="ascii", PYTHONUTF8="0"),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (plain.returncode, plain.stderr) == (0, b"")
+    assert b"? ?? ?" in plain.stdout

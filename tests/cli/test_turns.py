@@ -1,0 +1,327 @@
+"""Work shown as it goes on: what is said, done and asked, whatever breaks in between."""
+
+import io
+import json
+import threading
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from clew.cli.streaming import Absence
+from clew.wire.views import EventView, Spoken
+from tests.cli import samples
+from tests.cli.kit import here
+from tests.cli.samples import log
+from tests.cli.stub import BREAK, Asked, Frame, Stub, serving
+
+Cap = pytest.CaptureFixture[str]
+SAY = ("say", "chat-1", "hello", "-w")
+
+PARTS = [
+    log(1, "step", what="open", words="It is opened."),
+    log(2, "text", text="Hel", final=False),
+    log(3, "text", text="lo\x1b[3", final=False),
+    log(4, "text", text="1m!", final=False),
+    log(5, "text", text="Hello\x1b[31m! All well.", final=True),
+    log(6, "tool-started", id="1", name="Bash", command="make\ntest\x07", file=None),
+    log(7, "tool-finished", id="1", ok=False, output="No rule.\nSorry."),
+    log(8, "text", text="Done.", final=True),
+    log(9, "done", ending="completed", reply="Done."),
+]
+NOTES = "· resume: Generation 1 fits in every point that must match.\n· Bash: make test\n· failed: No rule. Sorry.\n"
+
+
+def frames(*views: object) -> list[Frame | str]:
+    return [each if isinstance(each, str) else frame(each) for each in views]
+
+
+def frame(view: object) -> Frame:
+    kinds = {"LogView": "log", "RunView": "run", "ApprovalView": "approval", "ThreadView": "thread"}
+    return Frame(kinds[type(view).__name__], view, f"m-{getattr(view, 'seq', 'x')}")
+
+
+def accepted(stub: Stub, state: str = "served") -> None:
+    """A message that is accepted; its run ends well, and its log is complete."""
+    stub.on("POST", "/threads/chat-1/words", Spoken(3, samples.WAKE))
+    stub.on("GET", "/wakes/wake-1", replace(samples.SERVED, state=state))
+    stub.on("GET", "/runs/run-1", samples.RUN)
+    stub.on("GET", "/runs/run-1/events", written)
+
+
+def written(asked: Asked) -> list[EventView]:
+    after = int(asked.query.get("after", 0))
+    return [EventView(each.seq, each.kind, each.at, each.body) for each in PARTS if each.seq > after]
+
+
+def test_an_answer_is_shown_as_it_comes_and_all_else_beside_it(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    stub.streams.append(frames(samples.THREAD, samples.GOING, *PARTS, samples.RUN))
+    said = here(capfd, *SAY)
+    assert (said.status, said.out) == (0, "Hello! All well.\nDone.\n")
+    assert said.err == NOTES
+    assert stub.queries("/live") == [{"run": "run-1", "after": "0"}]
+
+
+def test_every_line_is_shown_once_and_in_order_whatever_breaks(stub: Stub, capfd: Cap) -> None:
+    """The stream breaks, repeats itself, leaves a gap, and tells the end before the last lines."""
+    accepted(stub)
+    stub.streams.append(frames(samples.GOING, *PARTS[:3], BREAK))
+    stub.streams.append(frames(samples.GOING, *PARTS[:5], PARTS[6], BREAK))
+    stub.streams.append(frames(samples.RUN, *PARTS[7:]))
+    said = here(capfd, *SAY)
+    assert (said.status, said.out) == (0, "Hello! All well.\nDone.\n")
+    marks = [each.headers.get("Last-Event-ID") for each in stub.asked if each.path == "/live"]
+    assert marks == [None, "m-3", "m-7"]
+
+
+def test_a_restart_of_the_server_is_waited_for(tmp_path: Path, capfd: Cap, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes back at another address, while a stream is open."""
+    data = tmp_path / "data"
+    monkeypatch.setenv("CLEW_DATA", str(data))
+    first, second = Stub(data), Stub(data)
+    gone = threading.Event()
+    accepted(first)
+    accepted(second)
+    first.streams.append(frames(samples.GOING, *PARTS[:5], BREAK))
+    second.streams.append(frames(samples.RUN))
+
+    def restart() -> None:
+        with serving(first):
+            ready.set()
+            while len(first.streams):
+                gone.wait(0.01)
+        with serving(second):
+            gone.wait(60)
+
+    ready = threading.Event()
+    thread = threading.Thread(target=restart)
+    thread.start()
+    try:
+        assert ready.wait(30)
+        said = here(capfd, *SAY)
+    finally:
+        gone.set()
+        thread.join()
+    assert (said.status, said.out) == (0, "Hello! All well.\nDone.\n")
+    assert first.queries("/live")
+
+
+def test_a_server_that_stays_away_is_not_waited_for_forever(
+    stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Absence.__init__, "__defaults__", (0.0,))
+    accepted(stub)
+
+    def leave(_: Asked) -> object:
+        (stub.data / "address").unlink()
+        return BREAK
+
+    stub.on("GET", "/runs/run-1", leave)
+    stub.streams.append(frames(samples.RUN))
+    said = here(capfd, *SAY)
+    assert said.status == 1
+    assert said.err.endswith("clew: Clew is not running. Start it with `clew up`. [cli:not-running]\n")
+
+
+def test_a_run_that_is_tried_again_is_followed_to_the_end(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    failed = replace(samples.RUN, state="failed", words="The model is busy.", code="turn:failed")
+    again = replace(samples.RUN, id="run-2")
+    seen = iter([replace(samples.WAKE), replace(samples.WAKE, run="run-2"), replace(samples.SERVED, run="run-2")])
+    stub.on("GET", "/wakes/wake-1", lambda _: next(seen))
+    stub.on("GET", "/runs/run-1", failed)
+    stub.on("GET", "/runs/run-2", again)
+    stub.on("GET", "/runs/run-1/events", [])
+    stub.on("GET", "/runs/run-2/events", [EventView(1, "text", samples.AT, {"text": "At last.", "final": True})])
+    stub.streams += [frames(failed), frames(again)]
+    said = here(capfd, *SAY)
+    assert (said.status, said.out) == (0, "At last.\n")
+
+
+def test_a_run_that_failed_is_a_failure_with_its_reason(stub: Stub, capfd: Cap) -> None:
+    accepted(stub, "cancelled")
+    failed = replace(samples.RUN, state="failed", words="The model is gone.", code="turn:failed")
+    stub.on("GET", "/runs/run-1", failed)
+    stub.on("GET", "/runs/run-1/events", [])
+    stub.streams.append(frames(failed))
+    said = here(capfd, *SAY)
+    assert said.status == 1
+    assert "· The run ended failed: The model is gone. See `clew why run-1`.\n" in said.err
+
+
+@pytest.mark.case("V02")
+def test_a_run_without_a_reply_says_so(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    stub.on("GET", "/runs/run-1/events", [EventView(1, "done", samples.AT, {"ending": "completed", "reply": ""})])
+    stub.streams.append(frames(samples.RUN))
+    said = here(capfd, *SAY)
+    assert (said.status, said.out) == (0, "")
+    assert "ada ended its turn without a reply." in said.err
+
+
+def test_a_reply_that_was_never_streamed_is_shown_at_the_end(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    stub.on("GET", "/runs/run-1/events", [EventView(1, "done", samples.AT, {"ending": "completed", "reply": "Yes."})])
+    stub.streams.append(frames(samples.RUN))
+    assert here(capfd, *SAY).out == "Yes.\n"
+
+
+def test_a_wake_that_waits_says_what_for(stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.cli.following.LONG", 0.0)
+    accepted(stub)
+    waits = replace(samples.WAKE, run=None)
+    seen = iter([waits, waits, samples.SERVED, samples.SERVED, samples.SERVED])
+    stub.on("POST", "/threads/chat-1/words", Spoken(3, waits))
+    stub.on("GET", "/wakes/wake-1", lambda _: next(seen))
+    held = replace(samples.THREAD, status="held", words="Codex is not installed.")
+    stub.on("GET", "/threads/chat-1", replace(samples.PAGE, thread=held))
+    stub.streams.append(frames(samples.RUN))
+    said = here(capfd, *SAY)
+    assert said.status == 0
+    assert said.err.count("· Codex is not installed.\n") == 1
+
+
+@pytest.mark.case("A03")
+def test_what_an_agent_asks_is_shown_with_how_to_answer(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    asked = frames(samples.GOING, samples.APPROVAL, samples.APPROVAL, samples.QUESTION, samples.RUN)
+    stub.streams.append(asked)
+    said = here(capfd, *SAY)
+    assert said.err.count("· Answer with `clew approvals allow ap_1`.") == 1
+    assert "· ada wants to: Run a command\n· $ rm -r build\n" in said.err
+    assert "· 2. blue\n· Answer with `clew approvals answer ap_2`." in said.err
+
+
+def test_as_json_every_line_is_one_value(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    stub.streams.append(frames(samples.GOING, *PARTS, samples.RUN))
+    said = here(capfd, *SAY, "--json")
+    receipt, going, *events, run = [json.loads(line) for line in said.out.splitlines()]
+    assert receipt == json.loads(json.dumps(asdict(Spoken(3, samples.WAKE))))
+    assert (going["state"], run["state"]) == ("running", "succeeded")
+    assert [event["seq"] for event in events] == list(range(1, 10))
+
+
+def test_an_assigned_issue_can_be_watched(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    stub.on("POST", "/issues", samples.PAGE)
+    stub.on("GET", "/runs", [samples.RUN])
+    stub.on("GET", "/why/run-1", samples.WHY)
+    stub.streams.append(frames(samples.GOING, samples.RUN))
+    said = here(capfd, "issue", "new", "Blank", "--assign", "ada", "-w")
+    assert said.status == 0
+    assert said.out.endswith("Hello! All well.\nDone.\n")
+
+
+@pytest.mark.parametrize("follow", [(), ("-f",)])
+def test_a_log_is_complete_and_puts_messages_together(stub: Stub, capfd: Cap, follow: tuple[str, ...]) -> None:
+    accepted(stub)
+    stub.streams.append(frames(samples.GOING, *PARTS[:4], samples.RUN))
+    said = here(capfd, "logs", "run-1", *follow)
+    lines = [line.split("  ", 1)[1] for line in said.out.splitlines()[:5]]
+    assert lines == [
+        "open: It is opened.",
+        "says: Hello! All well.",
+        "Bash: make test",
+        "failed: No rule. Sorry.",
+        "says: Done.",
+    ]
+    assert said.out.startswith("2025-06-15T15:06:41Z  open")
+    assert ("The run succeeded." in said.out) is bool(follow)
+
+
+def test_a_log_as_json_is_what_the_api_says(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    said = here(capfd, "logs", "run-1", "--json")
+    assert json.loads(said.out) == json.loads(json.dumps([asdict(event) for event in written_all()]))
+    stub.streams.append(frames(samples.GOING, *PARTS, samples.RUN))
+    lines = here(capfd, "logs", "run-1", "-f", "--json").out.splitlines()
+    assert [json.loads(line) for line in lines] == json.loads(said.out)
+
+
+def written_all() -> list[EventView]:
+    return written(Asked("GET", "", {}, None, {}))
+
+
+def test_a_long_log_is_read_in_pages(stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.cli.following.PAGE", 4)
+    accepted(stub)
+    stub.on("GET", "/runs/run-1/events", lambda asked: written(asked)[: int(asked.query["limit"])])
+    said = here(capfd, "logs", "run-1", "--json")
+    assert [event["seq"] for event in json.loads(said.out)] == list(range(1, 10))
+    assert [query["after"] for query in stub.queries("/runs/run-1/events")] == ["0", "4", "8"]
+
+
+# ---------------------------------------------------------------- chat
+
+
+def chatting(stub: Stub) -> None:
+    accepted(stub)
+    stub.on("GET", "/agents", [samples.AGENT])
+    stub.on("POST", "/chats", samples.THREAD)
+    stub.on("GET", "/threads/chat-1", replace(samples.PAGE, thread=samples.THREAD))
+
+
+def test_a_single_message_is_said_and_answered(stub: Stub, capfd: Cap) -> None:
+    chatting(stub)
+    stub.streams.append(frames(samples.RUN))
+    said = here(capfd, "chat", "--once", "hello", "--project", "web")
+    assert (said.status, said.out) == (0, "Hello! All well.\nDone.\n")
+    assert stub.bodies("POST", "/chats") == [{"agent": "ada", "project": "web", "title": ""}]
+
+
+def test_lines_of_a_pipe_are_said_one_after_another(stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch) -> None:
+    chatting(stub)
+    stub.streams += [frames(samples.RUN), frames(samples.RUN)]
+    monkeypatch.setattr("sys.stdin", io.StringIO("one\n\n - two"))
+    said = here(capfd, "chat", "ada")
+    assert (said.status, said.out) == (0, "Hello! All well.\nDone.\n" * 2)
+    assert [body["text"] for body in stub.bodies("POST", "/threads/chat-1/words")] == ["one", " - two"]
+
+
+def test_a_chat_is_taken_up_again(stub: Stub, capfd: Cap) -> None:
+    chatting(stub)
+    stub.on("GET", "/threads", [samples.THREAD])
+    stub.streams += [frames(samples.RUN)] * 3
+    assert here(capfd, "chat", "--in", "1", "--once", "on").status == 0
+    assert here(capfd, "chat", "ada", "-c", "--once", "on").status == 0
+    assert stub.bodies("POST", "/chats") == []
+    stub.on("GET", "/threads", [])
+    assert here(capfd, "chat", "ada", "--continue", "--once", "on").status == 0
+    assert len(stub.bodies("POST", "/chats")) == 1
+
+
+def test_which_agent_is_asked_only_when_there_are_several(stub: Stub, capfd: Cap) -> None:
+    chatting(stub)
+    stub.on("GET", "/agents", [samples.AGENT, replace(samples.AGENT, name="bob")])
+    said = here(capfd, "chat", "--once", "hello")
+    assert said.err == "clew: There are several agents: ada, bob. Say which: `clew chat NAME`. [cli:which-agent]\n"
+    stub.on("GET", "/agents", [])
+    assert "Add one with `clew agent add`." in here(capfd, "chat", "--once", "hello").err
+    assert stub.bodies("POST", "/chats") == []
+
+
+def test_an_interrupt_reaches_the_agent_and_the_rest_is_still_shown(
+    stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chatting(stub)
+    stub.on("POST", "/runs/run-1/interrupt", {"taken": True, "state": "stopping", "words": "It is told to stop."})
+    stub.streams += [frames(samples.GOING, *PARTS[:5], BREAK), frames(samples.RUN)]
+    interrupt_once(monkeypatch)
+    said = here(capfd, "chat", "ada", "--once", "hello")
+    assert (said.status, said.out) == (0, "Hello! All well.\nDone.\n")
+    assert len(stub.bodies("POST", "/runs/run-1/interrupt")) == 1
+    assert "It is told to stop." in said.err
+
+
+def interrupt_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a person presses Ctrl-C while the stream is silent."""
+    pressed: list[bool] = []
+
+    def press(_: float) -> None:
+        if not pressed:
+            pressed.append(True)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("clew.cli.streaming.time.sleep", press)
