@@ -88,7 +88,12 @@ _starts = Statement(
 _make_own_thread = Statement(
     lambda dialect: (
         insert_in(dialect, threads)
-        .values(id=bindparam("id"), kind=literal_column("'own'"), created_at=bindparam("at"))
+        .values(
+            id=bindparam("id"),
+            kind=literal_column("'own'"),
+            created_at=bindparam("at"),
+            assignee=bindparam("agent"),
+        )
         .on_conflict_do_nothing()
     )
 )
@@ -272,5 +277,5 @@ def _make_lane(connection: Connection, request: WakeRequest, thread: ThreadId, l
             raise NoSuchThread(
                 f"There is no thread {thread}.", "Open it first, or leave it out to wake the agent itself."
             )
-        _make_own_thread.leave(connection, id=thread, at=facts["now"])
+        _make_own_thread.leave(connection, id=thread, at=facts["now"], agent=request.agent)
     _make.leave(connection, id=lane, agent=request.agent, thread=thread)

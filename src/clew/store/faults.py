@@ -51,8 +51,24 @@ class NoSuchAgent(StoreFault):
     code = "store:no-such-agent"
 
 
+class NoSuchProject(StoreFault):
+    code = "store:no-such-project"
+
+
 class NoSuchThread(StoreFault):
     code = "store:no-such-thread"
+
+
+class Ambiguous(StoreFault):
+    code = "store:ambiguous"
+
+
+class NameTaken(StoreFault):
+    code = "store:name-taken"
+
+
+class ThreadClosed(StoreFault):
+    code = "store:thread-closed"
 
 
 class KeyConflict(StoreFault):

@@ -22,7 +22,7 @@ from clew.store.statement import Statement
 from clew.store.tables import LIVE, archives, runs, sessions
 
 
-def _with_facts() -> Select[tuple[object, ...]]:
+def with_facts() -> Select[tuple[object, ...]]:
     """A session with its newest archive and the run that has it open."""
     users = runs.alias("users")
     busy = and_(users.c.session_id == sessions.c.id, users.c.session_id.is_not(None), text(f"users.{LIVE}"))
@@ -38,7 +38,7 @@ def _with_facts() -> Select[tuple[object, ...]]:
 
 candidates = Statement(
     lambda _: (
-        _with_facts()
+        with_facts()
         .where(sessions.c.lane_id == bindparam("lane"), sessions.c.scope_run == bindparam("scope"))
         .order_by(sessions.c.generation.desc())
         .limit(CANDIDATES)
@@ -51,7 +51,7 @@ def _asked() -> Select[tuple[object, ...]]:
     asked = sessions.alias("asked")
     same = ("lane_id", "scope_run", "runtime_id", "native_id")
     return (
-        _with_facts()
+        with_facts()
         .where(
             asked.c.id == select(runs.c.session_id).where(runs.c.id == bindparam("run")).scalar_subquery(),
             *(sessions.c[name] == asked.c[name] for name in same),
@@ -63,7 +63,7 @@ def _asked() -> Select[tuple[object, ...]]:
 
 _of_run = Statement(lambda _: _asked())
 
-_by_id = Statement(lambda _: _with_facts().where(sessions.c.id == bindparam("session")))
+_by_id = Statement(lambda _: with_facts().where(sessions.c.id == bindparam("session")))
 
 
 @cache

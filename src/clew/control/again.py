@@ -1,0 +1,68 @@
+"""Once more: a run that is held or failed is tried again now, or one goes on from where another was."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from clew.control.desk import Desk
+from clew.control.faults import NotNow
+from clew.control.showing.wakes import show_wake
+from clew.kernel import LaneId, RunId, RunState, ThreadId
+from clew.store.again import ask_again, go_now
+from clew.store.reading.names import run_called, thread_called
+from clew.store.reading.runs import is_live, read_run
+from clew.store.reading.threads import thread_ref
+from clew.store.reading.wakes import pending_wakes, read_wake
+from clew.store.sessions import run_session
+from clew.store.statement import Row
+from clew.store.threads import must_be_open
+from clew.wire.views import WakeView
+from clew.wire.wakes import Accepted
+
+
+async def retry_run(desk: Desk, run: str) -> tuple[WakeView, ...]:
+    """The wakes that go again now: those that wait, and of a run that gave up, those it had carried."""
+
+    def do(connection: Connection) -> tuple[WakeView, ...]:
+        row = _named(connection, run)
+        state = RunState(row["state"])
+        if is_live(row):
+            raise NotNow(f"Run {row['id']} is {state}: it is being tried.", "Wait for its end, or cancel it first.")
+        if state is RunState.SUCCEEDED:
+            raise NotNow(f"Run {row['id']} has succeeded.", "Say something new, or rerun from it.")
+        asked = [] if state is RunState.QUEUED else ask_again(connection, row, only_unserved=True, resume=False)
+        waits = go_now(connection, LaneId(row["lane_id"]), ThreadId(row["thread_id"]))
+        if waits is None and not asked:
+            raise NotNow(f"Nothing of run {row['id']} is left to be tried.", "Wake its agent in its thread again.")
+        return _shown(connection, row, asked)
+
+    return await desk.write(do)
+
+
+async def rerun(desk: Desk, run: str) -> tuple[WakeView, ...]:
+    """What the run was for is asked again, in the session that it was in."""
+
+    def do(connection: Connection) -> tuple[WakeView, ...]:
+        row = _named(connection, run)
+        if row["scope_run"]:
+            raise NotNow(f"Run {row['id']} kept a context of its own, which ended with it.", "Wake its agent anew.")
+        if not run_session(connection, RunId(row["id"])):
+            raise NotNow(f"No session of run {row['id']} is known, so none can be gone on with.", "Retry it instead.")
+        asked = ask_again(connection, row, only_unserved=False, resume=True)
+        if not asked:
+            raise NotNow(f"Run {row['id']} has carried nothing.", "Wake its agent in its thread again.")
+        return _shown(connection, row, asked)
+
+    return await desk.write(do)
+
+
+def _named(connection: Connection, run: str) -> Row:
+    row = read_run(connection, run_called(connection, run))
+    must_be_open(thread_called(connection, row["thread_id"], held=True), thread_ref(row))
+    return row
+
+
+def _shown(connection: Connection, row: Row, asked: Sequence[Accepted]) -> tuple[WakeView, ...]:
+    if not asked:
+        return tuple(map(show_wake, pending_wakes(connection, row["lane_id"])))
+    return tuple(show_wake(read_wake(connection, each.wake), each.repeated) for each in asked)

@@ -1,0 +1,186 @@
+"""Agents: listed, shown, added with a program that is there, changed, paused."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+from sqlalchemy import Connection
+
+from clew.control.bounds import not_too_long
+from clew.control.desk import Desk
+from clew.control.faults import BadRequest
+from clew.control.modes import check_mode
+from clew.control.naming import check_name
+from clew.control.programs import changed, check_program, find_program, read_settings, write_settings
+from clew.control.rhythms import check_rhythm, set_rhythm, show_rhythm
+from clew.kernel import AgentId, RuntimeId
+from clew.store import agents as store
+from clew.store.reading.agents import count_going, read_agent
+from clew.store.reading.agents import list_agents as read_agents
+from clew.store.reading.names import agent_named
+from clew.store.register import register_runtime
+from clew.store.schedules import remove_heartbeat
+from clew.store.statement import Row
+from clew.wire.asks import AgentChange, NewAgent
+from clew.wire.machine import AgentProgram
+from clew.wire.runtimes import Registration
+from clew.wire.views import AgentView, Mode
+
+MOST_AT_ONCE = 100
+
+
+async def list_agents(desk: Desk) -> tuple[AgentView, ...]:
+    def look(connection: Connection) -> tuple[AgentView, ...]:
+        going = count_going(connection, "agent_id")
+        return tuple(_show(connection, row, going) for row in read_agents(connection))
+
+    return await desk.read(look)
+
+
+async def show_agent(desk: Desk, name: str) -> AgentView:
+    return await desk.read(lambda connection: show_row(connection, agent_named(connection, name)))
+
+
+async def add_agent(desk: Desk, asked: NewAgent) -> AgentView:
+    """Its program is looked for first: an agent that could not work is not added."""
+    name = check_name(asked.name, "an agent")
+    program = check_program(AgentProgram(asked.provider, asked.program, asked.options, asked.home, asked.environment))
+    rhythm = None if asked.heartbeat is None else check_rhythm(asked.heartbeat)
+    mode, most = check_mode(asked.mode), _most(asked.most)
+    found = await find_program(desk, program)
+
+    def do(connection: Connection) -> AgentView:
+        facts = store.AgentFacts(
+            name=name,
+            provider=found.provider,
+            runtime=register_runtime(connection, found),
+            home=str(desk.data / "homes" / name),
+            mode=mode,
+            model=asked.model or None,
+            instructions=_instructions(asked.instructions),
+            settings=write_settings(program),
+            max_live=most,
+        )
+        agent = store.add_agent(connection, facts)
+        if rhythm is not None:
+            set_rhythm(connection, agent, rhythm)
+        return _show_again(connection, agent)
+
+    added = await desk.write(do)
+    await _offer(desk, added, program)
+    return added
+
+
+async def change_agent(desk: Desk, name: str, change: AgentChange) -> AgentView:
+    """What is not named stays. Another program or home is another runtime: what waits goes there, and the next
+    decision says what becomes of its sessions."""
+    kept = await desk.read(lambda connection: agent_named(connection, name))
+    program, found = await _changed_program(desk, kept, change)
+    if change.heartbeat is not None and change.no_heartbeat:
+        raise BadRequest("A heartbeat cannot be set and taken away at once.", "Ask for one of them.")
+    rhythm = None if change.heartbeat is None else check_rhythm(change.heartbeat)
+    values = _values(change)
+
+    def do(connection: Connection) -> AgentView:
+        row, to = agent_named(connection, name), dict(values)
+        if found is not None and program is not None:
+            runtime = register_runtime(connection, found)
+            to |= {"provider": found.provider, "runtime_id": runtime, "settings": write_settings(program)}
+        store.change_agent(connection, row, to)
+        agent = AgentId(row["id"])
+        if change.no_heartbeat:
+            remove_heartbeat(connection, agent)
+        if rhythm is not None:
+            set_rhythm(connection, agent, rhythm)
+        return _show_again(connection, agent)
+
+    view = await desk.write(do)
+    if program is not None:
+        await _offer(desk, view, program)
+    return view
+
+
+async def _changed_program(
+    desk: Desk, kept: Row, change: AgentChange
+) -> tuple[AgentProgram | None, Registration | None]:
+    """The program after the change, if it is one of the program, and what the machine says of it."""
+    if all(each is None for each in (change.provider, change.program, change.options, change.home, change.environment)):
+        return None, None
+    earlier = read_settings(kept["settings"], kept["provider"])
+    if change.provider is not None and change.provider != earlier.provider:
+        # Another's options, command line and home mean nothing to it; what its owner put into its environment may.
+        earlier = AgentProgram(change.provider, environment=earlier.environment)
+    program = check_program(
+        replace(
+            earlier,
+            program=earlier.program if change.program is None else change.program,
+            options=changed(earlier.options, change.options),
+            home=changed(earlier.home, change.home),
+            environment=changed(earlier.environment, change.environment),
+        )
+    )
+    return program, await find_program(desk, program)
+
+
+def _values(change: AgentChange) -> Mapping[str, object]:
+    values: dict[str, object] = {}
+    if change.model is not None:
+        values["model"] = change.model or None
+    if change.mode is not None:
+        values["mode"] = check_mode(change.mode)
+    if change.instructions is not None:
+        values["instructions"] = _instructions(change.instructions)
+    if change.most is not None:
+        values["max_live"] = _most(change.most)
+    if change.paused is not None:
+        values["state"] = "paused" if change.paused else "active"
+    return values
+
+
+def _most(most: int) -> int:
+    if not 1 <= most <= MOST_AT_ONCE:
+        raise BadRequest(f"{most} runs at once cannot be had.", f"Give 1 to {MOST_AT_ONCE}; to stop it, pause it.")
+    return most
+
+
+def _instructions(text: str | None) -> str | None:
+    return None if text is None else not_too_long(text, "The instruction") or None
+
+
+async def _offer(desk: Desk, agent: AgentView, program: AgentProgram) -> None:
+    if agent.runtime is not None:
+        await desk.here().offer(RuntimeId(agent.runtime), program)
+
+
+def show_row(connection: Connection, row: Row) -> AgentView:
+    return _show(connection, row, count_going(connection, "agent_id"))
+
+
+def _show_again(connection: Connection, agent: AgentId) -> AgentView:
+    row = read_agent(connection, agent)
+    assert row is not None
+    return show_row(connection, row)
+
+
+def _show(connection: Connection, row: Row, going: Mapping[str, tuple[int, int]]) -> AgentView:
+    program = read_settings(row["settings"], row["provider"])
+    live, waiting = going.get(row["id"], (0, 0))
+    return AgentView(
+        id=row["id"],
+        name=row["name"],
+        state=row["state"],
+        provider=row["provider"],
+        model=row["model"],
+        mode=cast(Mode, row["mode"]),
+        instructions=row["instructions"],
+        program=program.program,
+        options=program.options,
+        home_variables=program.home,
+        environment_names=tuple(sorted(program.environment)),
+        most=row["max_live"],
+        home=row["home"],
+        runtime=row["runtime_id"],
+        live=live,
+        waiting=waiting,
+        heartbeat=show_rhythm(connection, AgentId(row["id"])),
+    )

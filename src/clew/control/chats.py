@@ -1,0 +1,24 @@
+"""Chats: a thread with one agent, opened before anything is said."""
+
+from sqlalchemy import Connection
+
+from clew.control.desk import Desk
+from clew.control.issues import check_title
+from clew.control.showing.threads import show_thread
+from clew.kernel import AgentId, ProjectId
+from clew.store.reading.names import agent_named, project_named
+from clew.store.threads import open_thread
+from clew.wire.asks import NewChat
+from clew.wire.views import ThreadView
+
+
+async def open_chat(desk: Desk, asked: NewChat) -> ThreadView:
+    title = check_title(asked.title) if asked.title.strip() else ""
+
+    def do(connection: Connection) -> ThreadView:
+        agent = agent_named(connection, asked.agent)
+        project = None if asked.project is None else ProjectId(project_named(connection, asked.project)["id"])
+        thread = open_thread(connection, "chat", title, project, AgentId(agent["id"]))
+        return show_thread(connection, thread)
+
+    return await desk.write(do)

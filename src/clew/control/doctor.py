@@ -1,0 +1,94 @@
+"""The doctor: what is there, what works, and what to do about the rest. Nothing it looks at stops it."""
+
+import asyncio
+import shutil
+import stat
+
+from clew.control.desk import Desk
+from clew.control.programs import read_settings
+from clew.ports.fault import Fault
+from clew.store.clock import read_clock
+from clew.store.reading.agents import list_agents
+from clew.store.schema import read_version
+from clew.store.statement import Row
+from clew.wire.machine import AgentProgram, Machine
+from clew.wire.views import CheckView
+
+_WAIT = 60.0
+_ALWAYS_NAMED = frozenset({"acp", "command"})
+"""Providers that run whatever program an agent names; without one there is nothing to look for."""
+
+
+async def examine(desk: Desk) -> tuple[CheckView, ...]:
+    checks = [await _database(desk), _token(desk), await _git()]
+    if desk.machine is None:
+        return (*checks, CheckView("machine", "missing", "No machine is at hand.", "Start one with `clew up`."))
+    checks.append(CheckView("machine", "ok", f"Machine {desk.machine.id} serves."))
+    machine = desk.machine
+    names = sorted(await machine.providers())
+    looked = [_provider(machine, name) for name in names if name not in _ALWAYS_NAMED]
+    agents = [_agent(machine, row) for row in await desk.read(list_agents)]
+    return (*checks, *await asyncio.gather(*looked, *agents))
+
+
+async def _database(desk: Desk) -> CheckView:
+    try:
+        version = await desk.read(read_version)
+        await desk.write(read_clock)
+    except Fault as fault:
+        return CheckView("database", "failed", fault.words, fault.remedy)
+    return CheckView("database", "ok", f"It answers and can be written; its schema is {version.schema}.")
+
+
+def _token(desk: Desk) -> CheckView:
+    token = desk.data / "token"
+    try:
+        mode = stat.S_IMODE(token.stat().st_mode)
+    except OSError as fault:
+        words = f"{token} cannot be read: {fault.strerror}."
+        return CheckView("token", "missing", words, "Start the server anew with `clew up`; it makes one.")
+    if mode & 0o077:
+        return CheckView("token", "failed", f"Others can read {token}.", f"Run `chmod 600 {token}`, then start anew.")
+    return CheckView("token", "ok", "Only you can read it.")
+
+
+async def _git() -> CheckView:
+    where = shutil.which("git")
+    if where is None:
+        return CheckView("git", "missing", "Git was not found.", "Install git: worktrees are made with it.")
+    try:
+        program = await asyncio.create_subprocess_exec(
+            where, "--version", stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+        )
+        said, _ = await asyncio.wait_for(program.communicate(), 10)
+    except (OSError, TimeoutError) as fault:
+        return CheckView("git", "failed", f"{where} cannot be run: {fault}.", "Install git anew.")
+    return CheckView("git", "ok", said.decode(errors="replace").strip())
+
+
+async def _provider(machine: Machine, name: str) -> CheckView:
+    return await _look(machine, name, AgentProgram(name), "Install it to use it; agents of other providers work.")
+
+
+async def _agent(machine: Machine, row: Row) -> CheckView:
+    program = read_settings(row["settings"], row["provider"])
+    found = await _look(machine, f"agent {row['name']}", program, "Install it again, or move it: `clew agent edit`.")
+    if found.state == "ok" and row["state"] != "active":
+        return CheckView(
+            found.name, "warning", f"It is {row['state']}.", f"Wake it up: `clew agent edit {row['name']}`."
+        )
+    return found
+
+
+async def _look(machine: Machine, name: str, program: AgentProgram, remedy: str) -> CheckView:
+    try:
+        looked = await asyncio.wait_for(machine.look(program), _WAIT)
+    except TimeoutError:
+        return CheckView(name, "failed", f"{program.provider} did not answer within {_WAIT:g} s.", remedy)
+    except Fault as fault:
+        return CheckView(name, "failed", fault.words, fault.remedy)
+    if looked.registration is None:
+        return CheckView(name, "missing", looked.missing or "It was not found.", remedy)
+    account = looked.registration.account
+    as_whom = f", as {account}" if account else ""
+    return CheckView(name, "ok", f"{program.provider} {looked.version}".strip() + f"{as_whom}.")

@@ -1,0 +1,92 @@
+"""Hearing of changes: one thread reads the database's hints and passes them to all who wait in the event loop."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from clew.store.database import Database
+from clew.store.hints import Subscription, Topics
+from clew.store.listening import ANYTHING
+
+Listener = Callable[[Topics], None]
+
+_A_WHILE = 3600.0
+_CLOSING = frozenset({"closing"})
+
+
+class Watch:
+    """What was hinted at since it was last looked at, of what somebody waits for."""
+
+    def __init__(self, topics: Topics | None) -> None:
+        self._wanted = topics
+        self._heard: set[str] = set()
+        self._bell = asyncio.Event()
+
+    def hear(self, topics: Topics) -> None:
+        mine = topics if self._wanted is None else topics & (self._wanted | ANYTHING)
+        if mine:
+            self._heard |= mine
+            self._bell.set()
+
+    async def wait(self, seconds: float) -> Topics:
+        """What was hinted at, as soon as there is something; nothing when the time is over: look all the same."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._bell.wait()
+        self._bell.clear()
+        heard, self._heard = frozenset(self._heard), set()
+        return heard
+
+
+class Hints:
+    """The hints of one database, for one event loop. The thread starts with the first listener."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._listeners: list[Listener] = []
+        self._thread: threading.Thread | None = None
+        self._reader: Subscription | None = None
+
+    def listen(self, listener: Listener) -> None:
+        """Call it in the event loop with whatever is hinted at."""
+        self._listeners.append(listener)
+        if self._thread is None:
+            self._reader = self._database.subscribe()
+            called = (self._reader, asyncio.get_running_loop())
+            self._thread = threading.Thread(target=self._serve, args=called, name="clew-hearing", daemon=True)
+            self._thread.start()
+
+    def unlisten(self, listener: Listener) -> None:
+        self._listeners = [each for each in self._listeners if each != listener]
+
+    @contextmanager
+    def watch(self, topics: Topics | None = None) -> Iterator[Watch]:
+        """Wait for these, or for anything at all."""
+        watch = Watch(topics)
+        self.listen(watch.hear)
+        try:
+            yield watch
+        finally:
+            self.unlisten(watch.hear)
+
+    async def close(self) -> None:
+        if self._thread is None or self._reader is None:
+            return
+        self._database.unsubscribe(self._reader)
+        self._reader.put(_CLOSING)
+        await asyncio.to_thread(self._thread.join)
+
+    def _serve(self, reader: Subscription, loop: asyncio.AbstractEventLoop) -> None:
+        while not (topics := reader.wait(_A_WHILE)) >= _CLOSING:
+            if topics:
+                try:
+                    loop.call_soon_threadsafe(self._tell, topics)
+                except RuntimeError:
+                    # The loop is closed: nobody is left to be told.
+                    return
+
+    def _tell(self, topics: Topics) -> None:
+        for listener in list(self._listeners):
+            listener(topics)

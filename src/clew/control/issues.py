@@ -1,0 +1,89 @@
+"""Issues: opened, and given to an agent."""
+
+from sqlalchemy import Connection
+
+from clew.control.bounds import not_too_long
+from clew.control.desk import Desk
+from clew.control.faults import BadRequest
+from clew.control.showing.threads import show_thread
+from clew.control.threads import page_of
+from clew.control.waking import say_it, wake
+from clew.kernel import AgentId, AuthorKind, EntrySeq, ProjectId, RunOutcome, ThreadId, WakeEnd, WakeReason, lane_id
+from clew.store.cancel import end_pending, reassign
+from clew.store.journal import append, entries_between
+from clew.store.reading.names import agent_named, project_named, thread_called
+from clew.store.reading.threads import read_thread
+from clew.store.threads import give_thread, hold_thread, must_be_open, open_thread
+from clew.wire.asks import Assign, NewIssue
+from clew.wire.views import ThreadPage, ThreadView
+
+_LONGEST_TITLE = 300
+MOST_TOLD = 100
+"""How many of the latest entries an agent that is given an issue is asked to act on."""
+
+
+async def open_issue(desk: Desk, asked: NewIssue) -> ThreadPage:
+    """Its text is the first entry of its journal, and what its agent is woken for."""
+    title = check_title(asked.title)
+    text = not_too_long(asked.body.strip(), "The text") or title
+
+    def do(connection: Connection) -> ThreadPage:
+        agent = None if asked.assignee is None else agent_named(connection, asked.assignee)
+        project = None if asked.project is None else ProjectId(project_named(connection, asked.project)["id"])
+        assignee = None if agent is None else AgentId(agent["id"])
+        thread = open_thread(connection, "issue", title, project, assignee)
+        if agent is None:
+            append(connection, thread, say_it(text))
+        else:
+            wake(connection, agent, thread, WakeReason.ASSIGNMENT, say_it(text))
+        return page_of(connection, thread)
+
+    return await desk.write(do)
+
+
+async def assign_thread(desk: Desk, ref: str, asked: Assign) -> ThreadView:
+    """What its former agent was still to do of it ends; the new one is asked to act on what people said in it."""
+
+    def do(connection: Connection) -> ThreadView:
+        found = thread_called(connection, ref)
+        thread = ThreadId(found["id"])
+        row = hold_thread(connection, thread)
+        if row["kind"] != "issue":
+            raise BadRequest(f"{ref} is no issue, so it cannot change hands.", "Open an issue, or chat with the other.")
+        agent = None if asked.agent is None else agent_named(connection, asked.agent)
+        new = None if agent is None else AgentId(agent["id"])
+        if agent is not None:
+            must_be_open(row, ref)
+        if row["assignee"] != new:
+            if row["assignee"] is not None:
+                _take_away(connection, thread, AgentId(row["assignee"]), new)
+            give_thread(connection, thread, new)
+            if agent is not None:
+                wake(connection, agent, thread, WakeReason.ASSIGNMENT, entries=_to_act_on(connection, thread))
+        return show_thread(connection, thread)
+
+    return await desk.write(do)
+
+
+def _take_away(connection: Connection, thread: ThreadId, old: AgentId, new: AgentId | None) -> None:
+    if new is None:
+        end_pending(connection, lane_id(old, thread), WakeEnd.BY_USER, RunOutcome.BY_USER)
+    else:
+        reassign(connection, thread, old, new)
+
+
+def _to_act_on(connection: Connection, thread: ThreadId) -> tuple[EntrySeq, ...]:
+    """What people and the outside said: an assignment starts afresh, so nothing else is told by itself."""
+    known = read_thread(connection, thread)
+    head = EntrySeq(0 if known is None else known["entries"])
+    latest = entries_between(connection, thread, EntrySeq(0), head, MOST_TOLD)
+    said = [entry.seq for entry in latest if entry.facts.author.kind in (AuthorKind.HUMAN, AuthorKind.OUTSIDE)]
+    return tuple(sorted({EntrySeq(1), *said})) if head else ()
+
+
+def check_title(title: str) -> str:
+    """One line that is not empty."""
+    line = " ".join(title.split())
+    if not line or len(line) > _LONGEST_TITLE:
+        raise BadRequest(f"A title has 1 to {_LONGEST_TITLE} characters.", "Put the rest into the text.")
+    return line

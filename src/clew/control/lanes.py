@@ -1,0 +1,30 @@
+"""Lanes: what a wake does to one that is busy."""
+
+from sqlalchemy import Connection
+
+from clew.control.desk import Desk
+from clew.control.faults import BadRequest
+from clew.control.showing.threads import show_lane
+from clew.kernel import AgentId, Overlap, ThreadId
+from clew.store.reading.names import agent_named, thread_called
+from clew.store.reading.threads import lanes_of
+from clew.store.threads import make_lane
+from clew.store.threads import set_overlap as put_overlap
+from clew.wire.views import LaneView
+
+
+async def set_overlap(desk: Desk, ref: str, agent: str, overlap: str) -> LaneView:
+    """From now on a wake that comes while the agent works in that thread queues, steers, interrupts or is rejected."""
+    try:
+        chosen = Overlap(overlap)
+    except ValueError as fault:
+        raise BadRequest(f"{overlap!r} is no overlap policy.", f"Name one of {', '.join(Overlap)}.") from fault
+
+    def do(connection: Connection) -> LaneView:
+        thread = ThreadId(thread_called(connection, ref)["id"])
+        lane = make_lane(connection, AgentId(agent_named(connection, agent)["id"]), thread)
+        put_overlap(connection, lane, chosen.value)
+        rows = lanes_of.rows(connection, thread=thread)
+        return next(show_lane(row) for row in rows if row["id"] == lane)
+
+    return await desk.write(do)

@@ -1,0 +1,104 @@
+"""The control plane as daemons call it: the store's operations, and a claim that waits until there is something."""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from clew.control.desk import Desk
+from clew.kernel import RunId, RuntimeId
+from clew.store.claim import claim
+from clew.store.expire import hear, renew, settle_orphans
+from clew.store.finish import finish
+from clew.store.hints import Topics
+from clew.store.listening import ANYTHING
+from clew.store.register import register_runtime
+from clew.store.report import report
+from clew.wire.control import Claimed
+from clew.wire.ends import Finish, Finished
+from clew.wire.orders import ClaimRequest, Order
+from clew.wire.reports import Report, Reported
+from clew.wire.runtimes import Expired, Held, Registration, Renewed
+
+LOOK = 3.0
+"""Seconds after which a claim looks by itself: a hint may be lost, and what was put off comes due without one."""
+
+HEAR = 20.0
+"""Seconds between two notes that a daemon which holds nothing is there."""
+
+MOST_NEWS = 10_000
+_NEWS = "news:"
+
+
+class Plane:
+    """Implements `clew.wire.control.ControlPlane`."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        # What daemons have not been told yet; a report of the run is answered with it too.
+        self._news: dict[RunId, None] = {}
+        self._listens = False
+        self._heard: dict[str, float] = {}
+
+    async def register(self, registration: Registration) -> RuntimeId:
+        return await self._desk.write(partial(register_runtime, registration=registration))
+
+    async def claim(self, asked: ClaimRequest, holding: frozenset[RunId], wait: float) -> Claimed:
+        self._listen()
+        until = time.monotonic() + wait
+        queues = {f"queue:{runtime}" for runtime in asked.runtimes}
+        with self._desk.hints.watch(frozenset(queues | {f"{_NEWS}{run}" for run in holding})) as watch:
+            heard: Topics = frozenset()
+            while True:
+                orders = await self._orders(asked)
+                news = holding if heard & ANYTHING else self._take_news(holding)
+                left = until - time.monotonic()
+                if orders or news or left <= 0:
+                    return Claimed(orders, news)
+                await self._hear(asked, holding)
+                heard = await watch.wait(min(left, LOOK))
+
+    async def report(self, said: Report) -> Reported:
+        # Before it is answered: what comes after is news again.
+        self._news.pop(said.run, None)
+        return await self._desk.write(partial(report, said=said))
+
+    async def finish(self, said: Finish) -> Finished:
+        finished = await self._desk.write(partial(finish, said=said))
+        self._news.pop(said.run, None)
+        return finished
+
+    async def renew(self, of: Sequence[RuntimeId], held: Sequence[Held]) -> Renewed:
+        return await self._desk.write(partial(renew, of=of, held=held))
+
+    async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
+        return await self._desk.write(partial(settle_orphans, by=by, of=of, held=held))
+
+    def _listen(self) -> None:
+        if not self._listens:
+            self._listens = True
+            self._desk.hints.listen(self._on_hint)
+
+    def _on_hint(self, topics: Topics) -> None:
+        self._news |= {RunId(topic.removeprefix(_NEWS)): None for topic in topics if topic.startswith(_NEWS)}
+        while len(self._news) > MOST_NEWS:
+            # The oldest: its daemon is another server's.
+            self._news.pop(next(iter(self._news)))
+
+    def _take_news(self, holding: frozenset[RunId]) -> frozenset[RunId]:
+        mine = frozenset(run for run in holding if run in self._news)
+        for run in mine:
+            del self._news[run]
+        return mine
+
+    async def _orders(self, asked: ClaimRequest) -> tuple[Order, ...]:
+        if asked.most < 1 or not asked.runtimes:
+            return ()
+        return await self._desk.write(partial(claim, asked=asked))
+
+    async def _hear(self, asked: ClaimRequest, holding: frozenset[RunId]) -> None:
+        """A daemon that holds runs speaks of them when it renews; to hear it before would tell nothing of them."""
+        now = time.monotonic()
+        if holding or now - self._heard.get(asked.by, -HEAR) < HEAR:
+            return
+        self._heard[asked.by] = now
+        await self._desk.write(partial(hear, of=asked.runtimes))

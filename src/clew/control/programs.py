@@ -1,0 +1,70 @@
+"""An agent's program: looked for on the machine, and kept as the agent's settings."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+
+from clew.control.desk import Desk
+from clew.control.faults import BadRequest, NotInstalled
+from clew.wire.machine import AgentProgram
+from clew.wire.runtimes import Registration
+
+_MOST = 100
+
+
+async def find_program(desk: Desk, program: AgentProgram) -> Registration:
+    """What the machine says of it; a fault that says what to do where it is not there."""
+    machine = desk.here()
+    there = await machine.providers()
+    if program.provider not in there:
+        raise BadRequest(f"There is no provider {program.provider!r}.", f"Name one of {', '.join(sorted(there))}.")
+    looked = await machine.look(program)
+    if looked.registration is None:
+        missing = looked.missing or "It was not found."
+        raise NotInstalled(
+            f"{program.provider} cannot be used on this machine: {missing}",
+            "Install it, or say where it is; `clew doctor` shows what was looked at. The guide agent is always there.",
+        )
+    return looked.registration
+
+
+def write_settings(program: AgentProgram) -> str:
+    return json.dumps(dataclasses.asdict(program), ensure_ascii=False)
+
+
+def read_settings(text: str, provider: str) -> AgentProgram:
+    """What cannot be read is left out: an agent can always be shown, and changed."""
+    try:
+        kept = json.loads(text)
+    except ValueError:
+        kept = {}
+    kept = kept if isinstance(kept, dict) else {}
+    words = kept.get("program")
+    return AgentProgram(
+        provider=provider,
+        program=tuple(map(str, words)) if isinstance(words, list) else (),
+        options=_texts(kept.get("options")),
+        home=_texts(kept.get("home")),
+        environment=_texts(kept.get("environment")),
+    )
+
+
+def _texts(value: object) -> Mapping[str, str]:
+    return {str(name): str(text) for name, text in value.items()} if isinstance(value, dict) else {}
+
+
+def changed(kept: Mapping[str, str], change: Mapping[str, str] | None) -> Mapping[str, str]:
+    """What is given is set, what is given as nothing is taken away, and the rest stays."""
+    return kept if change is None else {name: text for name, text in {**kept, **change}.items() if text}
+
+
+def check_program(program: AgentProgram) -> AgentProgram:
+    for what, given in (("option", program.options), ("home", program.home), ("environment", program.environment)):
+        if len(given) > _MOST:
+            raise BadRequest(f"{len(given)} variables of {what} are too many.", f"Give up to {_MOST}.")
+        for name, text in given.items():
+            if not name or "=" in name or "\0" in name + text:
+                raise BadRequest(f"{name!r} cannot be the name of a variable ({what}).", "Leave out = and NUL.")
+    if len(program.program) > _MOST or any("\0" in word for word in program.program):
+        raise BadRequest("That command line cannot be run.", f"Give up to {_MOST} words without NUL.")
+    return program

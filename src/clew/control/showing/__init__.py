@@ -1,0 +1,1 @@
+"""Rows as what is shown of them."""

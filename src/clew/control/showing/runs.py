@@ -1,0 +1,66 @@
+"""Runs as they are shown."""
+
+from collections.abc import Sequence
+
+import orjson
+from sqlalchemy import Connection
+
+from clew.kernel import RunState
+from clew.store.reading.runs import newest_decisions
+from clew.store.reading.threads import thread_ref
+from clew.store.statement import Row
+from clew.wire.views import EventView, RunView
+
+
+def show_runs(connection: Connection, rows: Sequence[Row]) -> tuple[RunView, ...]:
+    decided = newest_decisions(connection, [row["id"] for row in rows])
+    return tuple(_show(row, decided.get(row["id"])) for row in rows)
+
+
+def show_run(connection: Connection, row: Row) -> RunView:
+    return show_runs(connection, [row])[0]
+
+
+def _show(row: Row, decision: Row | None) -> RunView:
+    state = RunState(row["state"])
+    return RunView(
+        id=row["id"],
+        thread=thread_ref(row),
+        agent=row["agent_name"],
+        state=state.value,
+        attempt=row["attempt"],
+        queued_at=row["queued_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        runtime=row["runtime_id"],
+        session=row["session_id"],
+        decision=None if decision is None else decision["outcome"],
+        decision_words=None if decision is None else _words(decision),
+        claim=row["claim"],
+        code=row["outcome"] or row["stop_code"] or row["hold_code"],
+        words=row["words"] or (_waits(row) if state is RunState.QUEUED else None),
+        not_before=row["not_before"],
+        stopping=state is RunState.STOPPING,
+    )
+
+
+def _waits(row: Row) -> str | None:
+    if row["runtime_id"] is None:
+        return "No machine has its agent's program; it waits for one."
+    return None
+
+
+def _words(decision: Row) -> str:
+    try:
+        return str(orjson.loads(decision["record"])["plan"]["words"])
+    except (ValueError, KeyError, TypeError):
+        return str(decision["code"])
+
+
+def show_event(row: Row) -> EventView:
+    """A line of a log; what is no JSON object is shown as the text it is."""
+    try:
+        body = orjson.loads(row["body"])
+    except ValueError:
+        body = None
+    return EventView(row["seq"], row["kind"], row["at"], body if isinstance(body, dict) else {"text": row["body"]})

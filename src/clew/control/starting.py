@@ -1,0 +1,59 @@
+"""At the start: every agent's program is looked for and offered, and whoever has no agent yet gets a first one."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from clew.control.agents import add_agent, list_agents
+from clew.control.desk import Desk
+from clew.control.programs import read_settings
+from clew.kernel import RuntimeId
+from clew.ports.fault import Fault
+from clew.store.agents import change_agent
+from clew.store.reading.agents import list_agents as read_agents
+from clew.store.register import register_runtime
+from clew.store.statement import Row
+from clew.wire.asks import NewAgent
+from clew.wire.machine import AgentProgram
+from clew.wire.runtimes import Registration
+from clew.wire.views import AgentView, CheckView
+
+
+async def offer_agents(desk: Desk) -> tuple[CheckView, ...]:
+    """What became of each. One whose program is gone stays as it is and says so; it stops no other."""
+    return tuple([await _offer(desk, row) for row in await desk.read(read_agents)])
+
+
+async def first_agent(desk: Desk, preferred: Sequence[str]) -> AgentView | None:
+    """The first of these providers that is installed becomes an agent of that name; nothing where there is one."""
+    if await list_agents(desk):
+        return None
+    machine = desk.here()
+    there = set(await machine.providers())
+    for provider in preferred:
+        if provider in there and (await machine.look(AgentProgram(provider))).registration is not None:
+            return await add_agent(desk, NewAgent(provider, provider))
+    return None
+
+
+async def _offer(desk: Desk, row: Row) -> CheckView:
+    name, program = f"agent {row['name']}", read_settings(row["settings"], row["provider"])
+    try:
+        looked = await desk.here().look(program)
+        if looked.registration is None:
+            return CheckView(name, "missing", looked.missing or f"{program.provider} was not found.", _REMEDY)
+        runtime = await _register(desk, row, looked.registration)
+        await desk.here().offer(runtime, program)
+    except Fault as fault:
+        return CheckView(name, "failed", fault.words, fault.remedy)
+    return CheckView(name, "ok", f"{program.provider} {looked.version}".strip())
+
+
+_REMEDY = "Install it again, or move the agent to another: `clew agent edit`."
+
+
+async def _register(desk: Desk, row: Row, found: Registration) -> RuntimeId:
+    runtime = await desk.write(partial(register_runtime, registration=found))
+    if runtime != row["runtime_id"]:
+        # Its home has another name since, or the data came from another machine.
+        await desk.write(lambda connection: change_agent(connection, row, {"runtime_id": runtime}))
+    return runtime

@@ -1,0 +1,56 @@
+"""Time: due heartbeats make wakes, and leases that are over are settled. One loop for each server."""
+
+import asyncio
+import logging
+from functools import partial
+
+from clew.control.desk import Desk
+from clew.kernel import Instant
+from clew.ports.fault import Fault
+from clew.store.clock import read_clock
+from clew.store.expire import expire
+from clew.store.ticks import tick_due
+from clew.store.timing import anything_due
+
+EVERY = 1.0
+"""Seconds between two looks."""
+
+MOST_LOOKS = 100
+"""How often one look goes on while there is more than it takes at once."""
+
+_log = logging.getLogger("clew.timing")
+
+
+async def keep_time(desk: Desk) -> None:
+    """Until it is cancelled. What goes wrong is said once, and tried again with the next look."""
+    since: Instant | None = None
+    said = ""
+    while True:
+        try:
+            if since is None:
+                since = await desk.read(read_clock)
+            await look_at_time(desk, since)
+            said = ""
+        except Exception as fault:  # noqa: BLE001 - whatever it is, time goes on
+            words = str(fault) if isinstance(fault, Fault) else repr(fault)
+            if words != said:
+                _log.warning("heartbeats and leases wait: %s", words)
+            said = words
+        await asyncio.sleep(EVERY)
+
+
+async def look_at_time(desk: Desk, since: Instant) -> int:
+    """Everything that is due now; how much that was. `since` is when this server began to hear its daemons."""
+    done = 0
+    for _ in range(MOST_LOOKS):
+        # Nothing is written while nothing is due.
+        due = await desk.read(anything_due)
+        if not (due.ticks or due.leases):
+            break
+        ticked = len(await desk.write(tick_due)) if due.ticks else 0
+        ended = len(await desk.write(partial(expire, listening_since=since))) if due.leases else 0
+        done += ticked + ended
+        if not ticked + ended:
+            # Leases that are kept through their grace are due all the same.
+            break
+    return done

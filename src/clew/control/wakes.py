@@ -1,0 +1,61 @@
+"""Wakes by hand: made, looked at, and cancelled."""
+
+from sqlalchemy import Connection
+
+from clew.control.desk import Desk
+from clew.control.faults import BadRequest
+from clew.control.showing import wakes as showing
+from clew.control.waking import say_it, wake
+from clew.kernel import ThreadId, WakeId, WakeReason
+from clew.store import cancel
+from clew.store.accept import MOST_PRIORITY
+from clew.store.reading.names import agent_named, thread_called, wake_called
+from clew.store.reading.wakes import read_wake
+from clew.store.threads import must_be_open
+from clew.wire.asks import Poke
+from clew.wire.views import Cancelled, WakeView
+
+
+async def poke(desk: Desk, asked: Poke) -> WakeView:
+    """In a thread, or in the agent's own: never in a conversation that was not named."""
+    if abs(asked.priority) > MOST_PRIORITY:
+        raise BadRequest(f"A priority of {asked.priority} is out of reach.", f"Stay within {MOST_PRIORITY}.")
+    said = say_it(asked.text) if asked.text.strip() else None
+
+    def do(connection: Connection) -> WakeView:
+        agent = agent_named(connection, asked.agent)
+        thread = None
+        if asked.thread is not None:
+            row = thread_called(connection, asked.thread, held=True)
+            must_be_open(row, asked.thread)
+            thread = ThreadId(row["id"])
+        accepted = wake(
+            connection,
+            agent,
+            thread,
+            WakeReason.MANUAL,
+            said,
+            asked.key,
+            asked.fresh,
+            asked.resume_run,
+            asked.priority,
+        )
+        return showing.show_wake(read_wake(connection, accepted.wake), accepted.repeated)
+
+    return await desk.write(do)
+
+
+async def show_wake(desk: Desk, wake_id: str) -> WakeView:
+    return await desk.read(
+        lambda connection: showing.show_wake(read_wake(connection, wake_called(connection, wake_id)))
+    )
+
+
+async def cancel_wake(desk: Desk, wake_id: str) -> Cancelled:
+    """One that no run has taken yet; what a run carries is cancelled with the run."""
+
+    def do(connection: Connection) -> Cancelled:
+        ended = cancel.cancel_wake(connection, WakeId(wake_called(connection, wake_id)))
+        return Cancelled(ended.taken, ended.state.value, ended.words)
+
+    return await desk.write(do)

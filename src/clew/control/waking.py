@@ -1,0 +1,103 @@
+"""Waking an agent: the one door that every wake of a person goes through, whatever it is about."""
+
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from clew.control.bounds import not_too_long
+from clew.control.faults import BadRequest
+from clew.kernel import (
+    HUMAN,
+    AdmissionReason,
+    AgentId,
+    Author,
+    AuthorKind,
+    EntrySeq,
+    Freshness,
+    Overlap,
+    RunId,
+    RunOutcome,
+    ThreadId,
+    WakeId,
+    WakeReason,
+    lane_id,
+    thread_for,
+)
+from clew.store.accept import accept_wake
+from clew.store.cancel import cancel_run
+from clew.store.naming import new_id
+from clew.store.overlapping import call_it, live_run
+from clew.store.reading.names import run_called
+from clew.store.reading.runs import read_run
+from clew.store.reading.threads import thread_ref
+from clew.store.statement import Row
+from clew.wire.wakes import Accepted, Said, WakeRequest
+
+PERSON = Author(AuthorKind.HUMAN, "user")
+_LONGEST_KEY = 200
+
+
+def say_it(text: str) -> Said:
+    """What a person says; a token is taken for four bytes."""
+    return Said(PERSON, not_too_long(text, "The text"), (len(text.encode(errors="replace")) + 3) // 4)
+
+
+def wake(
+    connection: Connection,
+    agent: Row,
+    thread: ThreadId | None,
+    reason: WakeReason,
+    said: Said | None = None,
+    key: str | None = None,
+    fresh: bool = False,
+    resume_run: str | None = None,
+    priority: int = 0,
+    entries: tuple[EntrySeq, ...] = (),
+) -> Accepted:
+    """One transaction. On a busy lane its overlap policy is applied, and the receipt says which."""
+    if key is not None and not 1 <= len(key) <= _LONGEST_KEY:
+        raise BadRequest("A key has 1 to 200 characters.", "Leave it out, or name the request shorter.")
+    request = WakeRequest(
+        id=WakeId(new_id("wk")),
+        agent=AgentId(agent["id"]),
+        reason=reason,
+        origin=HUMAN,
+        thread=thread,
+        said=said,
+        freshness=Freshness.FRESH if fresh else Freshness.FOLLOW_POLICY,
+        priority=priority,
+        dedupe_key=key,
+        entries=entries,
+    )
+    if resume_run is not None:
+        if fresh:
+            raise BadRequest("A fresh start and an earlier run's session cannot both be had.", "Ask for one of them.")
+        request = replace(request, resume_run=RunId(run_called(connection, resume_run)))
+        _must_be_its_own(connection, request)
+    return apply_overlap(connection, request, accept_wake(connection, request))
+
+
+def apply_overlap(connection: Connection, request: WakeRequest, accepted: Accepted) -> Accepted:
+    """What a lane's policy says of a wake that came while it was busy."""
+    if accepted.repeated or accepted.overlap is None:
+        return accepted
+    if accepted.overlap is Overlap.INTERRUPT:
+        run = live_run(connection, lane_id(request.agent, thread_for(request.agent, request.thread)))
+        if run is not None:
+            cancel_run(connection, run, RunOutcome.INTERRUPTED)
+    elif accepted.overlap is Overlap.STEER:
+        # No agent takes words within a turn yet: the next turn has them, and the receipt says so.
+        reason = AdmissionReason.QUEUED
+        call_it(connection, accepted.wake, reason.code, reason.fill())
+        return replace(accepted, code=reason.code, words=reason.fill(), overlap=Overlap.QUEUE)
+    return accepted
+
+
+def _must_be_its_own(connection: Connection, request: WakeRequest) -> None:
+    assert request.resume_run is not None
+    run = read_run(connection, request.resume_run)
+    if (run["agent_id"], run["thread_id"]) != (request.agent, thread_for(request.agent, request.thread)):
+        raise BadRequest(
+            f"Run {request.resume_run} is {run['agent_name']}'s in {thread_ref(run)}.",
+            "A conversation goes on where it was: wake that agent in that thread.",
+        )

@@ -1,0 +1,104 @@
+"""Why a run went as it did, or a wake did not run: the outcome first, then all that it came from."""
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+from sqlalchemy import Connection
+
+from clew.control.desk import Desk
+from clew.control.showing.decisions import show_decision
+from clew.control.showing.runs import show_run
+from clew.control.showing.wakes import show_wake
+from clew.kernel import RunId, WakeState
+from clew.store.decisions import decisions_of
+from clew.store.faults import NoSuchRun, NoSuchWake
+from clew.store.reading.names import run_called, wake_called
+from clew.store.reading.runs import open_run_of, read_run, refused_landings
+from clew.store.reading.wakes import pending_wakes, read_wake, wakes_of_run
+from clew.store.statement import Row
+from clew.wire.views import DecisionView, RunView, WakeView, WhyView
+
+
+async def explain(desk: Desk, what: str) -> WhyView:
+    """For a run or a wake, by its id or a beginning that no other has."""
+    return await desk.read(lambda connection: _explain(connection, what))
+
+
+def _explain(connection: Connection, what: str) -> WhyView:
+    try:
+        return _of_run(connection, run_called(connection, what))
+    except NoSuchRun:
+        pass
+    try:
+        return _of_wake(connection, read_wake(connection, wake_called(connection, what)))
+    except NoSuchWake as fault:
+        raise NoSuchRun(
+            f"There is neither a run nor a wake {what!r}.", "Name one by its id or its beginning; see `clew runs`."
+        ) from fault
+
+
+def _of_run(connection: Connection, run: str) -> WhyView:
+    row = read_run(connection, run)
+    view = show_run(connection, row)
+    carried = wakes_of_run(connection, run) or pending_wakes(connection, row["lane_id"])
+    decided = tuple(show_decision(each) for each in sorted(decisions_of(connection, RunId(run)), key=_order))
+    return WhyView(
+        subject=run,
+        headline=_headline(view, decided),
+        run=view,
+        wakes=tuple(map(show_wake, carried)),
+        decisions=decided,
+        landing=_landing(row["landing"]),
+        refused=tuple(each["words"] for each in refused_landings(connection, run)),
+    )
+
+
+def _of_wake(connection: Connection, row: Row) -> WhyView:
+    """A wake that a run took is explained by that run; any other by its receipt, and by what it waits for."""
+    wake = show_wake(row)
+    if row["run_id"] is not None:
+        told = _of_run(connection, row["run_id"])
+        return WhyView(row["id"], told.headline, told.run, (wake,), told.decisions, told.landing, told.refused)
+    run: RunView | None = None
+    decided: tuple[DecisionView, ...] = ()
+    if row["state"] == WakeState.PENDING:
+        waiting = open_run_of(connection, row["lane_id"])
+        if waiting is not None:
+            run = show_run(connection, waiting)
+            decided = tuple(map(show_decision, decisions_of(connection, RunId(run.id))))
+    return WhyView(row["id"], _why_not(wake, run), run, (wake,), decided, {}, ())
+
+
+def _headline(run: RunView, decided: Sequence[DecisionView]) -> str:
+    if not decided:
+        return f"{run.state}: {run.words or 'It waits for its turn and was not decided yet.'}"
+    last = decided[-1]
+    return f"{last.outcome}: {last.words} [{last.code}]"
+
+
+def _why_not(wake: WakeView, run: RunView | None) -> str:
+    said = f"{wake.state}: {wake.words} [{wake.code}]"
+    if run is None or run.state != "queued":
+        return said
+    return f"{said} {run.words}" if run.words else f"{said} Run {run.id} waits for its turn."
+
+
+def _order(row: Row) -> tuple[float, int, int]:
+    """As they were made: one that held a run again is later than the one before it was claimed."""
+    return row["at"], row["attempt"], row["step"]
+
+
+def _landing(text: str | None) -> Mapping[str, str]:
+    if text is None:
+        return {}
+    try:
+        said = orjson.loads(text)
+    except ValueError:
+        said = text
+    if not isinstance(said, dict):
+        return {"said": str(said)}
+    return {str(name): value if isinstance(value, str) else _plain(value) for name, value in said.items()}
+
+
+def _plain(value: object) -> str:
+    return orjson.dumps(value).decode()

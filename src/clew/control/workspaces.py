@@ -1,0 +1,60 @@
+"""Workspaces of the machine: listed with what they hold, and cleaned of what nobody needs."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from clew.control.desk import Desk
+from clew.kernel import WorkspaceId
+from clew.ports.workspaces import Cleaned, Listed
+from clew.store.reading.agents import list_projects
+from clew.store.reading.sessions import names_of_lanes
+from clew.store.reading.threads import thread_ref
+from clew.store.statement import Row
+from clew.wire.views import CleanedView, WorkspaceView
+
+
+async def list_workspaces(desk: Desk) -> tuple[WorkspaceView, ...]:
+    found = await desk.here().workspaces()
+
+    def look(connection: Connection) -> tuple[WorkspaceView, ...]:
+        mine = [each.lane for each in found if each.lane is not None]
+        lanes = {row["lane_id"]: row for row in names_of_lanes.rows(connection, lanes=mine)} if mine else {}
+        projects = {row["id"]: row["name"] for row in list_projects(connection)}
+        return tuple(_show(each, lanes.get(each.lane or ""), projects.get(each.project or "")) for each in found)
+
+    return await desk.read(look)
+
+
+async def clean_workspaces(desk: Desk, asked: Sequence[str] = ()) -> tuple[CleanedView, ...]:
+    """What is merged, unchanged and idle goes; a dirty or unmerged one only if it is named by its directory or id."""
+    machine = desk.here()
+    named = set(asked)
+    ids = [
+        each.workspace
+        for each in (await machine.workspaces() if named else ())
+        if each.workspace is not None and named & {each.workspace, each.directory.path, each.lane or ""}
+    ]
+    return tuple(_cleaned(each) for each in await machine.clean([WorkspaceId(each) for each in ids]))
+
+
+def _show(listed: Listed, lane: Row | None, project: str | None) -> WorkspaceView:
+    return WorkspaceView(
+        directory=listed.directory.path,
+        state=listed.state.value,
+        lane=listed.lane,
+        thread=None if lane is None else thread_ref(lane),
+        agent=None if lane is None else lane["agent_name"],
+        project=project or listed.project,
+        branch=listed.branch,
+        bytes=listed.disk.total,
+        changes=listed.changes,
+        unmerged=listed.unmerged,
+        used_by=listed.used_by,
+        last_used=listed.last_used,
+        note=listed.note,
+    )
+
+
+def _cleaned(done: Cleaned) -> CleanedView:
+    return CleanedView(done.listed.directory.path, done.removed, done.reason.value, done.words)
