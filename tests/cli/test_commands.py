@@ -1,6 +1,7 @@
 """Every command against a server: what it asks, what it shows, what it prints as JSON."""
 
 import json
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -432,3 +433,13 @@ def test_lists_ask_for_what_was_named(stub: Stub, capfd: Cap) -> None:
     assert stub.queries("/runs") == [{"thread": "chat-1", "state": "failed", "limit": "20"}]
     assert stub.queries("/sessions") == [{"thread": "chat 1&x=2", "limit": "50"}]
     assert stub.queries("/approvals") == [{"state": "all"}]
+
+
+def test_a_doctor_without_a_server_looks_at_what_is_installed(tmp_path: Path, capfd: Cap) -> None:
+    said = done(here(capfd, "doctor", "--data", tmp_path))
+    assert re.search(r"^clew +missing +Clew is not running\. Start it with `clew up`\.$", said, re.MULTILINE)
+    for name in ("claude", "codex", "opencode"):
+        assert f"\n{name} " in said
+    first, *_ = json.loads(done(here(capfd, "doctor", "--data", tmp_path, "--json")))
+    assert first["name"] == "clew"
+    assert list(tmp_path.iterdir()) == []

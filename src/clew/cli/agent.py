@@ -9,7 +9,7 @@ from clew.cli.client import Server, part
 from clew.cli.options import OPTIONS, Options, Text
 from clew.cli.reading import read, read_all
 from clew.cli.table import table
-from clew.cli.telling import tell
+from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import checked, given, pairs, piped
 from clew.cli.times import every as spelled
 from clew.wire.views import AgentView, Mode
@@ -99,7 +99,7 @@ def add(
     }
     said = Server(options.data).post("/agents", body)
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     made = read(AgentView, said)
     return tell(f"{made.name} is ready: {made.provider}, mode {made.mode}. Talk to it with `clew chat {made.name}`.")
 
@@ -114,7 +114,7 @@ def list_(*, options: Options = OPTIONS) -> None:
     """
     said = Server(options.data).get("/agents")
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     return table(
         ("name", "state", "provider", "model", "mode", "going", "waiting", "heartbeat"),
         [
@@ -237,5 +237,5 @@ def _change(options: Options, name: str, change: dict[str, Any]) -> None:
 
 def _tell(options: Options, said: bytes) -> None:
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     return show_agent(read(AgentView, said))

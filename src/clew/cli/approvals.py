@@ -9,7 +9,7 @@ from clew.cli.harmless import one_line
 from clew.cli.options import OPTIONS, Options, Text
 from clew.cli.reading import read, read_all
 from clew.cli.table import table
-from clew.cli.telling import tell
+from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import checked, given
 from clew.cli.times import moment
 from clew.wire.views import ApprovalView
@@ -38,7 +38,7 @@ def approvals(*, state: str = "pending", options: Options = OPTIONS) -> None:
     """
     said = Server(options.data).get("/approvals", {"state": state})
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     return table(
         ("approval", "thread", "agent", "kind", "state", "words", "about", "asked"),
         [
@@ -106,6 +106,6 @@ def answer(approval: Id, text: Text, /, *, options: Options = OPTIONS) -> None:
 def _answer(options: Options, approval: str, *, allow: bool, text: str) -> None:
     said = Server(options.data).post(f"/approvals/{part(approval)}", {"allow": allow, "text": text})
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     found = read(ApprovalView, said)
     return tell(f"{found.id} of {found.agent} in {found.thread} is {found.state}.")

@@ -8,7 +8,7 @@ from clew.cli.client import Server, part
 from clew.cli.ending import Ending
 from clew.cli.reading import read
 from clew.cli.saying import new_key
-from clew.cli.telling import aside, tell, warn
+from clew.cli.telling import aside, tell, tell_as_is, warn
 from clew.cli.texts import BadText, checked
 from clew.cli.turn import Answerer, Turn
 from clew.ports.fault import Fault
@@ -31,7 +31,7 @@ class Conversation:
         body = {"text": checked(text), "agent": self._agent, "key": new_key()}
         said = self._server.post(f"/threads/{part(self._thread.ref)}/words", body)
         if self._json:
-            tell(said.decode())
+            tell_as_is(said)
         wake = read(Spoken, said).wake
         if wake is None:
             aside("Nobody is woken by it.")
@@ -41,7 +41,10 @@ class Conversation:
             return turn.show()
         except KeyboardInterrupt:
             aside("Interrupting. Once more leaves it alone.")
-            turn.stop()
+            try:
+                turn.stop()
+            except Fault as fault:
+                warn(f"{fault} [{fault.code}]")
             return turn.show()
 
     def piped(self, lines: Iterable[str]) -> Ending:

@@ -9,7 +9,7 @@ from clew.cli.ending import Ending
 from clew.cli.options import OPTIONS, Limit, Options, Text, Wait
 from clew.cli.reading import read
 from clew.cli.saying import say_in
-from clew.cli.telling import tell
+from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import BadText, checked, given, piped
 from clew.cli.threads import list_threads, named, show_page
 from clew.cli.watching import watch_thread
@@ -61,7 +61,7 @@ def new(
     thread = read(ThreadPage, said).thread
     ref = thread.ref
     if options.json:
-        tell(said.decode())
+        tell_as_is(said)
     elif thread.assignee:
         tell(f"{ref} is open, and {thread.assignee} is woken. See `clew issue show {ref}`.")
     else:
@@ -197,7 +197,7 @@ def reopen(issue: Issue, /, *, options: Options = OPTIONS) -> None:
 def _tell(options: Options, said: bytes) -> ThreadView:
     thread = read(ThreadView, said)
     if options.json:
-        tell(said.decode())
+        tell_as_is(said)
     else:
         whose = f"{thread.assignee} has it" if thread.assignee else "nobody has it"
         tell(f"{thread.ref} is {thread.state}, and {whose}.")

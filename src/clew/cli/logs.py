@@ -13,8 +13,8 @@ from clew.cli.following import Place, events_after, follow_run
 from clew.cli.harmless import harmless
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read
-from clew.cli.telling import tell
-from clew.cli.times import moment
+from clew.cli.telling import tell, tell_as_is
+from clew.cli.times import clock
 from clew.wire.views import EventView, RunView
 
 
@@ -47,13 +47,13 @@ def logs(
     if not follow:
         every = list(events_after(server, place))
         if options.json:
-            return tell(json.dumps([asdict(event) for event in every], ensure_ascii=False))
+            return tell_as_is(json.dumps([asdict(event) for event in every], ensure_ascii=False))
         for event in every:
             log.show(event)
         return log.end()
     for seen in follow_run(server, place):
         if isinstance(seen, EventView):
-            tell(json.dumps(asdict(seen), ensure_ascii=False)) if options.json else log.show(seen)
+            tell_as_is(json.dumps(asdict(seen), ensure_ascii=False)) if options.json else log.show(seen)
             sys.stdout.flush()
         elif isinstance(seen, RunView):
             found = seen
@@ -80,13 +80,13 @@ class Log:
             self._parts = [text]
         self.end()
         if line := line_of(event):
-            tell(f"{moment(event.at)}  {line}")
+            tell(f"{clock(event.at)}  {line}")
 
     def end(self) -> None:
         if not self._parts:
             return
         first, *more = harmless("".join(self._parts)).splitlines() or [""]
         self._parts = []
-        tell(f"{moment(self._at)}  says: {first}")
+        tell(f"{clock(self._at)}  says: {first}")
         for line in more:
             tell(f"    {line}")

@@ -8,7 +8,7 @@ from clew.cli.client import Server, part
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read, read_all
 from clew.cli.table import facts, table
-from clew.cli.telling import tell
+from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import given, source
 from clew.wire.views import Mode, ProjectView
 
@@ -71,7 +71,7 @@ def add(
     }
     said = Server(options.data).post("/projects", body, _DEADLINE)
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     made = read(ProjectView, said)
     return tell(f"{made.name} is {made.source} ({made.kind}). Begin with `clew issue new TITLE --project {made.name}`.")
 
@@ -86,7 +86,7 @@ def list_(*, options: Options = OPTIONS) -> None:
     """
     said = Server(options.data).get("/projects")
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     return table(
         ("name", "kind", "source", "base", "mode limit"),
         [
@@ -148,7 +148,7 @@ def edit(
 
 def _tell(options: Options, said: bytes) -> None:
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     project = read(ProjectView, said)
     return facts(
         [

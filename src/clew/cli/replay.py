@@ -8,7 +8,7 @@ from clew.cli.client import Server
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read
 from clew.cli.table import table
-from clew.cli.telling import counted, tell
+from clew.cli.telling import counted, tell, tell_as_is
 from clew.cli.times import moment, seconds_of
 from clew.ports.fault import Fault
 from clew.wire.views import ReplayView
@@ -41,7 +41,7 @@ def replay(*, policy: Path, since: str = "7d", options: Options = OPTIONS) -> No
         "/replay", {"since": time.time() - seconds_of(since), "policy": _policy(policy)}, _DEADLINE
     )
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     found = read(ReplayView, said)
     table(
         ("run", "thread", "when", "was", "would be", "why"),

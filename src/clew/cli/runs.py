@@ -6,7 +6,7 @@ from clew.cli.client import Server, part
 from clew.cli.options import OPTIONS, Limit, Options
 from clew.cli.reading import read, read_all
 from clew.cli.table import facts, table
-from clew.cli.telling import tell
+from clew.cli.telling import tell_as_is
 from clew.cli.times import lasted, moment
 from clew.wire.views import RunView
 
@@ -44,7 +44,7 @@ def runs(
     query = {"thread": thread, "agent": agent, "state": state, "limit": limit}
     said = Server(options.data).get("/runs", query)
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     return table(
         ("run", "thread", "agent", "state", "decision", "began", "took"),
         [
@@ -78,7 +78,7 @@ def show(run: str, /, *, options: Options = OPTIONS) -> None:
     """
     said = Server(options.data).get(f"/runs/{part(run)}")
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     found = read(RunView, said)
     return facts(run_facts(found))
 

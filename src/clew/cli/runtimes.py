@@ -4,7 +4,7 @@ from clew.cli.client import Server
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read_all
 from clew.cli.table import table
-from clew.cli.telling import tell
+from clew.cli.telling import tell_as_is
 from clew.cli.times import moment
 from clew.wire.views import RuntimeView
 
@@ -18,7 +18,7 @@ def runtimes(*, options: Options = OPTIONS) -> None:
     """
     said = Server(options.data).get("/runtimes")
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     return table(
         ("runtime", "provider", "machine", "home", "account", "state", "going", "waiting", "seen"),
         [

@@ -7,7 +7,7 @@ from clew.cli.ending import Ending
 from clew.cli.harmless import one_line
 from clew.cli.options import Options
 from clew.cli.reading import read
-from clew.cli.telling import tell
+from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import given
 from clew.cli.turn import Turn
 from clew.wire.views import Spoken, WakeView
@@ -42,14 +42,14 @@ def say_in(
     said = server.post(f"/threads/{part(thread)}/words", body)
     wake = read(Spoken, said).wake
     if options.json:
-        tell(said.decode())
+        tell_as_is(said)
     elif wake is None:
         tell(f"Said in {thread}. Nobody is woken by it.")
     elif not wait:
         tell(receipt(wake))
     if wake is None or not wait:
         return refused(wake)
-    return Turn(server, wake, as_json=options.json).show()
+    return Turn(server, wake, as_json=options.json).watch()
 
 
 def receipt(wake: WakeView) -> str:

@@ -8,7 +8,7 @@ from clew.cli.client import Server, part
 from clew.cli.options import OPTIONS, Limit, Options
 from clew.cli.reading import read, read_all
 from clew.cli.table import table
-from clew.cli.telling import tell
+from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import BadText, given
 from clew.cli.times import moment
 from clew.wire.views import FoundSessionView, SessionView, ThreadPage
@@ -47,7 +47,7 @@ def sessions(
         return _found(server, options)
     said = server.get("/sessions", {"thread": thread, "agent": agent, "limit": limit})
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     return table(
         ("session", "thread", "agent", "gen", "provider", "state", "turns", "seen", "directory", "proven"),
         [
@@ -72,7 +72,7 @@ def sessions(
 def _found(server: Server, options: Options) -> None:
     said = server.get("/sessions/found", deadline=_DEADLINE)
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     return table(
         ("session", "provider", "directory", "title", "turns", "updated", "thread"),
         [
@@ -130,7 +130,7 @@ def adopt(
     body = {"agent": agent, "runtime": runtime, "native_id": native}
     said = server.post(f"/threads/{part(thread)}/adopt", body, _DEADLINE)
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     kept = read(SessionView, said)
     return tell(f"{kept.thread} goes on in {kept.native_id}, in {kept.directory}, as generation {kept.generation}.")
 

@@ -10,7 +10,7 @@ from clew.cli.harmless import one_line
 from clew.cli.options import OPTIONS, Options, Wait
 from clew.cli.reading import read, read_all
 from clew.cli.saying import receipt, refused
-from clew.cli.telling import tell
+from clew.cli.telling import tell, tell_as_is
 from clew.cli.turn import Turn
 from clew.wire.views import Cancelled, WakeView
 
@@ -76,7 +76,10 @@ def rerun(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> End
 
 def _tell(options: Options, said: bytes) -> Ending:
     done = read(Cancelled, said)
-    tell(said.decode() if options.json else one_line(done.words) or f"It is {done.state}.")
+    if options.json:
+        tell_as_is(said)
+    else:
+        tell(one_line(done.words) or f"It is {done.state}.")
     return Ending.DONE if done.taken else Ending.FAILED
 
 
@@ -85,11 +88,11 @@ def _again(options: Options, run: str, how: str, wait: bool) -> Ending:
     said = server.post(f"/runs/{part(run)}/{how}")
     wakes = read_all(WakeView, said) if said.startswith(b"[") else [read(WakeView, said)]
     if options.json:
-        tell(said.decode())
+        tell_as_is(said)
     elif not wait:
         for wake in wakes:
             tell(receipt(wake))
     if not wait:
         return max(map(refused, wakes), default=Ending.DONE)
     # All of them are of one lane, so the run that has the last one has them all.
-    return Turn(server, wakes[-1], as_json=options.json).show() if wakes else Ending.DONE
+    return Turn(server, wakes[-1], as_json=options.json).watch() if wakes else Ending.DONE

@@ -5,19 +5,27 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from clew.cli.harmless import harmless
+
 
 def tell(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{harmless(line)}\n")
+
+
+def tell_as_is(answer: bytes | str) -> None:
+    """What a program is to read."""
+    sys.stdout.write(f"{answer.decode() if isinstance(answer, bytes) else answer}\n")
 
 
 def warn(line: str) -> None:
-    sys.stderr.write(f"clew: {line}\n")
+    sys.stderr.write(f"clew: {harmless(line)}\n")
 
 
 def aside(line: str) -> None:
     """Something beside the matter, in its order between the results; dim where somebody watches."""
     sys.stdout.flush()
     plain = not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    line = harmless(line)
     sys.stderr.write(f"{line}\n" if plain else f"\x1b[2m{line}\x1b[0m\n")
     sys.stderr.flush()
 

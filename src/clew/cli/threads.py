@@ -8,7 +8,7 @@ from clew.cli.harmless import harmless, one_line
 from clew.cli.options import OPTIONS, Limit, Options
 from clew.cli.reading import read, read_all
 from clew.cli.table import facts, table
-from clew.cli.telling import tell
+from clew.cli.telling import tell, tell_as_is
 from clew.cli.times import moment
 from clew.wire.views import EntryView, ThreadPage, ThreadView
 
@@ -45,7 +45,7 @@ def list_threads(options: Options, kind: str | None, state: str, agent: str | No
     query = {"kind": kind, "state": None if state == "all" else state, "agent": agent, "limit": limit}
     said = Server(options.data).get("/threads", query)
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     found = read_all(ThreadView, said)
     return table(
         ("thread", "status", "title", "agent", "project", "entries", "updated"),
@@ -68,7 +68,7 @@ def list_threads(options: Options, kind: str | None, state: str, agent: str | No
 def show_page(options: Options, ref: str, last: int) -> None:
     said = Server(options.data).get(f"/threads/{part(ref)}", {"limit": last})
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     return tell_page(read(ThreadPage, said))
 
 

@@ -24,6 +24,11 @@ def moment(at: float | None) -> str:
     return ago(at, time.time()) if sys.stdout.isatty() else exactly(at)
 
 
+def clock(at: float) -> str:
+    """The time of day where a person follows what happens."""
+    return datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S") if sys.stdout.isatty() else exactly(at)
+
+
 def exactly(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 

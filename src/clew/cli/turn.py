@@ -15,7 +15,7 @@ from clew.cli.following import Place, Seen, follow_run, next_run, see_wake
 from clew.cli.harmless import one_line
 from clew.cli.reading import parsed
 from clew.cli.streaming import Absence
-from clew.cli.telling import aside, tell, warn
+from clew.cli.telling import aside, tell_as_is, warn
 from clew.wire.views import ApprovalView, EventView, RunView, WakeView
 
 Answerer = Callable[[ApprovalView], None]
@@ -43,6 +43,14 @@ class Turn:
         self._noted = ""
         self._asked: set[str] = set()
 
+    def watch(self) -> Ending:
+        """For whoever only looks: an interrupt leaves, and the run goes on."""
+        try:
+            return self.show()
+        except KeyboardInterrupt:
+            self._note(f"It goes on. See `clew thread show {self._wake.thread}`.")
+            raise
+
     def show(self) -> Ending:
         """May be left by an interrupt and called again: it goes on where it was."""
         while True:
@@ -68,7 +76,7 @@ class Turn:
 
     def _see(self, seen: Seen) -> None:
         if self._json:
-            tell(json.dumps(asdict(seen), ensure_ascii=False))
+            tell_as_is(json.dumps(asdict(seen), ensure_ascii=False))
             sys.stdout.flush()
         match seen:
             case EventView():

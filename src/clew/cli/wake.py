@@ -7,7 +7,7 @@ from clew.cli.ending import Ending
 from clew.cli.options import OPTIONS, Options, Text, Wait
 from clew.cli.reading import read
 from clew.cli.saying import new_key, receipt, refused
-from clew.cli.telling import tell
+from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import given
 from clew.cli.turn import Turn
 from clew.wire.views import WakeView
@@ -64,9 +64,9 @@ def wake(
     said = server.post("/wakes", body)
     woken = read(WakeView, said)
     if options.json:
-        tell(said.decode())
+        tell_as_is(said)
     elif not wait:
         tell(receipt(woken))
     if not wait or refused(woken) is Ending.FAILED:
         return refused(woken)
-    return Turn(server, woken, as_json=options.json).show()
+    return Turn(server, woken, as_json=options.json).watch()

@@ -18,4 +18,4 @@ def watch_thread(server: Server, ref: str, *, as_json: bool) -> Ending:
     wakes = read(WhyView, server.get(f"/why/{part(runs[0].id)}")).wakes
     if not wakes:
         return Ending.DONE
-    return Turn(server, wakes[-1], as_json=as_json).show()
+    return Turn(server, wakes[-1], as_json=as_json).watch()

@@ -4,7 +4,7 @@ from clew.cli.client import Server, part
 from clew.cli.harmless import one_line
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read
-from clew.cli.telling import tell
+from clew.cli.telling import tell, tell_as_is
 from clew.cli.times import moment
 from clew.wire.views import ConsideredView, DecisionView, StepView, WakeView, WhyView
 
@@ -28,7 +28,7 @@ def why(subject: str, /, *, options: Options = OPTIONS) -> None:
     """
     said = Server(options.data).get(f"/why/{part(subject)}")
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     for line in explained(read(WhyView, said)):
         tell(line)
     return None

@@ -7,7 +7,7 @@ from clew.cli.ending import Ending
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read_all
 from clew.cli.table import table
-from clew.cli.telling import counted, tell
+from clew.cli.telling import counted, tell, tell_as_is
 from clew.cli.texts import place
 from clew.cli.times import moment
 from clew.wire.views import CleanedView, WorkspaceView
@@ -41,7 +41,7 @@ def list_(*, options: Options = OPTIONS) -> None:
     """
     said = Server(options.data).get("/workspaces", deadline=_DEADLINE)
     if options.json:
-        return tell(said.decode())
+        return tell_as_is(said)
     found = read_all(WorkspaceView, said)
     table(
         ("directory", "thread", "agent", "project", "branch", "state", "size", "changes", "unmerged", "used"),
@@ -88,7 +88,7 @@ def clean(*directories: str, options: Options = OPTIONS) -> Ending:
     said = Server(options.data).post("/workspaces/clean", {"asked": asked}, _DEADLINE)
     cleaned = read_all(CleanedView, said)
     if options.json:
-        tell(said.decode())
+        tell_as_is(said)
     else:
         table(
             ("directory", "removed", "words"),

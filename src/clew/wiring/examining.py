@@ -1,0 +1,37 @@
+"""What is installed on this machine, looked at by a command while no server is there to ask."""
+
+import asyncio
+import socket
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from clew.daemon import LocalMachine
+from clew.kernel import MachineId
+from clew.ports.finding import find_providers
+from clew.wire.machine import AgentProgram, Looked
+from clew.wire.views import CheckView
+from clew.wiring.discovering import USUAL
+from clew.workspaces import GitWorkspaces
+
+
+def look_around() -> Sequence[CheckView]:
+    """Nothing is kept: it is looked at from a directory that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="clew-doctor-") as kept:
+        return asyncio.run(_look(Path(kept)))
+
+
+async def _look(kept: Path) -> Sequence[CheckView]:
+    places = GitWorkspaces(kept / "workspaces", kept / "homes")
+    machine = LocalMachine(
+        MachineId("nobody"), socket.gethostname(), find_providers(), places, kept / "state", kept / "workspaces"
+    )
+    looked = await asyncio.gather(*(machine.look(AgentProgram(name)) for name in USUAL))
+    return [_check(each) for each in looked]
+
+
+def _check(looked: Looked) -> CheckView:
+    name = looked.program.provider
+    if looked.registration is None:
+        return CheckView(name, "missing", looked.missing)
+    return CheckView(name, "ok", f"{looked.version or 'A version that it does not say'} is installed.")
