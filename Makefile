@@ -9,13 +9,16 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test contract check bench bench-store bench-providers soak agents examples enumerate mutants lock format clean
+.PHONY: help up test contract check bench bench-store bench-providers soak agents examples enumerate mutants lock format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # Tests that share a warm program stay in one worker.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=8 --dist loadgroup
+
+up: $(VENV)/ready ## Start Clew on this machine; Ctrl-C stops it (ARGS="--data DIR --port N")
+	@$(BIN)/clew up $(ARGS)
 
 test: $(VENV)/ready ## Run every test and show the slowest (ARGS="-k name" narrows it; installs the agents where npm is)
 	@$(BIN)/python -m tools.agents --if-possible

@@ -1,0 +1,36 @@
+"""What is asked for: paging and bodies, with the bounds that hold for all of them."""
+
+from typing import Annotated
+
+from fastapi import Path, Query
+from pydantic import ConfigDict, with_config
+
+from clew.wire import asks, views
+
+_LONGEST = 200
+
+Name = Annotated[str, Path(min_length=1, max_length=_LONGEST)]
+Filter = Annotated[str | None, Query(max_length=_LONGEST)]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Seq = Annotated[int, Query(ge=0, le=2**31 - 1)]
+Before = Annotated[str | None, Query(max_length=_LONGEST)]
+
+# A field that is not known is a mistake in its name, and what it was to say must not be lost silently.
+_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+for _each in (
+    asks.NewAgent,
+    asks.AgentChange,
+    asks.NewProject,
+    asks.ProjectChange,
+    asks.NewIssue,
+    asks.NewChat,
+    asks.Words,
+    asks.Poke,
+    asks.Assign,
+    asks.AnswerTo,
+    asks.Adopt,
+    asks.Replay,
+    views.Rhythm,
+):
+    with_config(_STRICT)(_each)

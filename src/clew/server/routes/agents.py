@@ -1,0 +1,32 @@
+"""Agents: who works."""
+
+from clew.control.agents import add_agent, change_agent, list_agents, show_agent
+from clew.control.desk import Desk
+from clew.server.asked import Name
+from clew.server.calls import Calls
+from clew.wire.asks import AgentChange, NewAgent
+from clew.wire.views import AgentView
+
+
+def agents(calls: Calls, desk: Desk) -> None:
+    calls = calls.below("/agents", "agents")
+
+    @calls.get("")
+    async def list_all() -> tuple[AgentView, ...]:
+        """Every agent, by name."""
+        return await list_agents(desk)
+
+    @calls.post("", status_code=201)
+    async def add(asked: NewAgent) -> AgentView:
+        """A new agent. Its program is looked for first: one that could not work is not added."""
+        return await add_agent(desk, asked)
+
+    @calls.get("/{name}")
+    async def show(name: Name) -> AgentView:
+        """One agent, by its name."""
+        return await show_agent(desk, name)
+
+    @calls.patch("/{name}")
+    async def change(name: Name, asked: AgentChange) -> AgentView:
+        """Change what is named; the rest stays as it is. `paused` stops and starts it."""
+        return await change_agent(desk, name, asked)

@@ -1,0 +1,22 @@
+"""Approvals: what agents ask people."""
+
+from clew.control.approvals import answer_approval, list_approvals
+from clew.control.desk import Desk
+from clew.server.asked import Filter, Limit, Name
+from clew.server.calls import Calls
+from clew.wire.asks import AnswerTo
+from clew.wire.views import ApprovalView
+
+
+def approvals(calls: Calls, desk: Desk) -> None:
+    calls = calls.below("/approvals", "approvals")
+
+    @calls.get("")
+    async def list_all(state: Filter = None, limit: Limit = 100) -> tuple[ApprovalView, ...]:
+        """What waits for an answer, the longest first; or what is in another `state`, or in any (`all`)."""
+        return await list_approvals(desk, state or "pending", limit)
+
+    @calls.post("/{approval}")
+    async def answer(approval: Name, asked: AnswerTo) -> ApprovalView:
+        """Allow or deny, or answer a question. The first answer counts."""
+        return await answer_approval(desk, approval, asked)

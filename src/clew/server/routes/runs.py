@@ -1,0 +1,63 @@
+"""Runs: attempts to serve wakes, their logs, and why each went as it did."""
+
+from clew.control.again import rerun, retry_run
+from clew.control.desk import Desk
+from clew.control.replaying import replay_decisions
+from clew.control.runs import list_events, list_runs, show_run
+from clew.control.stopping import cancel_run, interrupt_run
+from clew.control.why import explain
+from clew.server.asked import Before, Filter, Limit, Name, Seq
+from clew.server.calls import Calls
+from clew.wire.asks import Replay
+from clew.wire.views import Cancelled, EventView, ReplayView, RunView, WakeView, WhyView
+
+
+def runs(calls: Calls, desk: Desk) -> None:
+    calls = calls.below("", "runs")
+
+    @calls.get("/runs")
+    async def list_all(
+        thread: Filter = None, agent: Filter = None, state: Filter = None, limit: Limit = 50, before: Before = None
+    ) -> tuple[RunView, ...]:
+        """Runs, newest first."""
+        return await list_runs(desk, thread=thread, agent=agent, state=state, limit=limit, before=before)
+
+    @calls.get("/runs/{run}")
+    async def show(run: Name) -> RunView:
+        """One run, by its id or a beginning of it that no other has."""
+        return await show_run(desk, run)
+
+    @calls.get("/runs/{run}/events")
+    async def events(run: Name, after: Seq = 0, limit: Limit = 200) -> tuple[EventView, ...]:
+        """Its log, after a line."""
+        return await list_events(desk, run, after=after, limit=limit)
+
+    @calls.post("/runs/{run}/cancel")
+    async def cancel(run: Name) -> Cancelled:
+        """End it. What its agent has done stays; the session can be gone on with."""
+        return await cancel_run(desk, run)
+
+    @calls.post("/runs/{run}/interrupt")
+    async def interrupt(run: Name) -> Cancelled:
+        """End the turn that is going; the agent stays ready."""
+        return await interrupt_run(desk, run)
+
+    @calls.post("/runs/{run}/retry", status_code=201)
+    async def try_again(run: Name) -> tuple[WakeView, ...]:
+        """What it was to serve is served once more."""
+        return await retry_run(desk, run)
+
+    @calls.post("/runs/{run}/rerun", status_code=201)
+    async def run_again(run: Name) -> tuple[WakeView, ...]:
+        """From where this run stood, its session included."""
+        return await rerun(desk, run)
+
+    @calls.get("/why/{subject}")
+    async def why(subject: Name) -> WhyView:
+        """Why a run went as it did, or a wake did not run."""
+        return await explain(desk, subject)
+
+    @calls.post("/replay")
+    async def replay(asked: Replay) -> ReplayView:
+        """Which past decisions another policy would have made otherwise. Nothing is changed."""
+        return await replay_decisions(desk, asked)

@@ -1,0 +1,27 @@
+"""Wakes: requests that an agent act, each with its receipt."""
+
+from clew.control.desk import Desk
+from clew.control.wakes import cancel_wake, poke, show_wake
+from clew.server.asked import Name
+from clew.server.calls import Calls
+from clew.wire.asks import Poke
+from clew.wire.views import Cancelled, WakeView
+
+
+def wakes(calls: Calls, desk: Desk) -> None:
+    calls = calls.below("/wakes", "wakes")
+
+    @calls.post("", status_code=201)
+    async def wake(asked: Poke) -> WakeView:
+        """Wake an agent by hand, in a thread or in its own. The same `key` is the same wake, however often it comes."""
+        return await poke(desk, asked)
+
+    @calls.get("/{wake}")
+    async def show(wake: Name) -> WakeView:
+        """A wake's receipt."""
+        return await show_wake(desk, wake)
+
+    @calls.delete("/{wake}")
+    async def cancel(wake: Name) -> Cancelled:
+        """Take it back while nobody has begun to serve it."""
+        return await cancel_wake(desk, wake)

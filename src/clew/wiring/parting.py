@@ -1,0 +1,47 @@
+"""The daemon's end: turns finish or are interrupted, as was chosen, and sooner when somebody asks again."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from clew.daemon import Daemon
+from clew.wiring.notices import Notice, Stopping
+from clew.wiring.stopping import OnStop, Stop
+
+log = logging.getLogger("clew.up")
+
+_INTERRUPTING = 90.0
+"""What has not ended by then is left to be settled by the next start."""
+
+
+async def part(daemon: Daemon, stop: Stop, choice: OnStop, grace: float, tell: Callable[[Notice], None]) -> None:
+    # However it came to this: a signal from now on is one that asks again.
+    stop.asked.set()
+    if daemon.live:
+        log.info("%d runs are going at the end", daemon.live)
+        if choice is OnStop.FINISH:
+            tell(Stopping(daemon.live, "They finish first. Ctrl-C again interrupts them now."))
+            if await _done(daemon.stop(finish=True), stop, None):
+                return
+        elif grace > 0 and daemon.live:
+            tell(Stopping(daemon.live, f"They have {grace:g} seconds to finish. Ctrl-C again interrupts them now."))
+            if await _done(daemon.stop(finish=True), stop, grace):
+                return
+        tell(Stopping(daemon.live, "They are interrupted, and go on with the next start."))
+        stop.now.clear()
+    if not await _done(daemon.stop(finish=False), stop, _INTERRUPTING):
+        log.warning("the daemon was left with %d runs; the next start settles them", daemon.live)
+
+
+async def _done(work: Coroutine[Any, Any, None], stop: Stop, seconds: float | None) -> bool:
+    """Whether it came to its end in time, before somebody asked again."""
+    task, again = asyncio.create_task(work), asyncio.create_task(stop.now.wait())
+    await asyncio.wait({task, again}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    again.cancel()
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task})
+        return False
+    task.result()
+    return True

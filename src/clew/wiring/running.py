@@ -1,0 +1,116 @@
+"""`clew up`: a server, its timers and the daemon of this machine, in one process."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.context import prompts_of
+from clew.control.desk import Desk
+from clew.control.plane import Plane
+from clew.control.timing import keep_time
+from clew.daemon import Daemon, LocalMachine
+from clew.ports.finding import find_providers
+from clew.server.app import make_app
+from clew.server.datadir import DataDirectory
+from clew.server.entering import link_of
+from clew.server.guard import Bound
+from clew.server.keys import Keys
+from clew.server.live import Live
+from clew.server.token import make_token
+from clew.store.address import show_address
+from clew.store.database import Database
+from clew.wiring.beside import beside
+from clew.wiring.binding import bind
+from clew.wiring.discovering import discover
+from clew.wiring.holding import announced, held, machine_id, prepare
+from clew.wiring.listening import served
+from clew.wiring.logs import keep_log
+from clew.wiring.notices import Notice, Ready
+from clew.wiring.opening import open_for_work
+from clew.wiring.parting import part
+from clew.wiring.stopping import OnStop, Stop
+from clew.workspaces import GitWorkspaces
+
+log = logging.getLogger("clew.up")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 4747
+    database: str | None = None
+    on_stop: OnStop = OnStop.INTERRUPT
+    grace: float = 10.0
+    """Seconds that turns have to finish before they are interrupted."""
+
+
+async def run(wanted: Wanted, tell: Callable[[Notice], None]) -> None:
+    """Until somebody asks it to stop. What cannot be had is refused in the order in which a person can mend it."""
+    data = DataDirectory(wanted.data.expanduser().absolute())
+    prepare(data)
+    with held(data):
+        keys = Keys(make_token(data.token))
+        keep_log(data.logs, keys.token)
+        with closing(bind(wanted.host, wanted.port)) as bound:
+            address = wanted.database or str(data.database)
+            # Nothing else goes on in this process yet.
+            database = open_for_work(address)
+            try:
+                await _run(wanted, data, keys, bound, database, tell)
+            finally:
+                database.close()
+    log.info("stopped")
+
+
+async def _run(
+    wanted: Wanted,
+    data: DataDirectory,
+    keys: Keys,
+    listens: socket.socket,
+    database: Database,
+    tell: Callable[[Notice], None],
+) -> None:
+    stop, bound = Stop(), Bound(listens.getsockname()[1])
+    # What is entered last is left first: turns end while requests are still answered.
+    async with AsyncExitStack() as stack:
+        stack.enter_context(stop.heard())
+        desk = Desk(database, data.root)
+        stack.push_async_callback(desk.close)
+        desk.machine = machine = _machine(data)
+        daemon = Daemon(Plane(desk), machine, prompts_of(), data.outbox)
+        clients = Live(desk)
+        http = await stack.enter_async_context(served(make_app(desk, keys, bound, clients), listens))
+        stack.callback(clients.close)
+        stack.push_async_callback(part, daemon, stop, wanted.on_stop, wanted.grace, tell)
+        await daemon.start()
+        stack.enter_context(announced(data, bound.address))
+        shown = show_address(wanted.database or str(data.database))
+        tell(Ready(bound.address, link_of(keys, bound).link, data.root, shown))
+        log.info("ready at %s", bound.address)
+        await stack.enter_async_context(beside("timers", keep_time(desk)))
+        await stack.enter_async_context(beside("discovery", discover(desk, daemon, data, tell)))
+        await _until_asked(stop, http)
+
+
+async def _until_asked(stop: Stop, http: "asyncio.Task[None]") -> None:
+    asked = asyncio.create_task(stop.asked.wait())
+    await asyncio.wait({asked, http}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if http.done():
+        log.error("the HTTP server ended by itself")
+
+
+def _machine(data: DataDirectory) -> LocalMachine:
+    return LocalMachine(
+        machine_id(data),
+        socket.gethostname(),
+        find_providers(),
+        GitWorkspaces(data.workspaces, data.homes),
+        data.state,
+        data.workspaces,
+    )

@@ -1,0 +1,63 @@
+"""The real application over a real database, called in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+from fastapi import FastAPI
+
+from clew.control.desk import Desk
+from clew.server.app import make_api, make_app
+from clew.server.guard import Bound
+from clew.server.keys import Keys
+from clew.server.live import Live
+from clew.testing import temporary_store
+from clew.wire.machine import Machine
+
+T = TypeVar("T")
+
+TOKEN = "t" * 43
+BOUND = Bound(4747)
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+@dataclass(frozen=True)
+class House:
+    desk: Desk
+    keys: Keys
+    clients: Live
+    api: FastAPI
+    http: httpx2.AsyncClient
+    """With the token."""
+    stranger: httpx2.AsyncClient
+    """Without."""
+
+
+@asynccontextmanager
+async def house(data: Path, machine: Machine | None = None) -> AsyncIterator[House]:
+    with temporary_store() as store:
+        desk, keys = Desk(store, data, machine), Keys(TOKEN)
+        clients = Live(desk)
+        api = make_api(desk, keys, BOUND, clients)
+        transport = httpx2.ASGITransport(make_app(desk, keys, BOUND, clients))
+        async with (
+            httpx2.AsyncClient(transport=transport, base_url=BOUND.address, headers=BEARER) as http,
+            httpx2.AsyncClient(transport=transport, base_url=BOUND.address) as stranger,
+        ):
+            try:
+                yield House(desk, keys, clients, api, http, stranger)
+            finally:
+                clients.close()
+                await desk.close()
+
+
+def inside(data: Path, work: Callable[[House], Coroutine[Any, Any, T]], machine: Machine | None = None) -> T:
+    async def run() -> T:
+        async with house(data, machine) as opened:
+            return await asyncio.wait_for(work(opened), 120)
+
+    return asyncio.run(run())
