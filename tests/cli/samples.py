@@ -167,7 +167,10 @@ DECISION = DecisionView(
             1,
             "out",
             "cannot be used",
-            (StepView("session-1", "state", "out", "state:lost", "It is lost."),),
+            (
+                StepView("session-1", "lane", "fit", "fit", "It belongs to this lane."),
+                StepView("session-1", "state", "out", "state:lost", "It is lost."),
+            ),
         ),
     ),
     probes=(StepView("session-1", "probe", "missing", "probe:missing", "The agent does not have it."),),

@@ -52,7 +52,7 @@ LOOKS: list[tuple[tuple[str, ...], str, Any, tuple[str, ...]]] = [
     (("thread", "show", "chat-1"), "/threads/chat-1", samples.PAGE, ("earlier entries", "/srv/web/issue-3")),
     (("runs",), "/runs", [samples.RUN], ("run-1", "succeeded", "resume", "2.5 s")),
     (("runs", "show", "run-"), "/runs/run-", samples.RUN, ("Generation 1 fits", "resumed")),
-    (("why", "run-1"), "/why/run-1", samples.WHY, ("reseed: Its session is lost", "state:lost"[:5])),
+    (("why", "run-1"), "/why/run-1", samples.WHY, ("reseed: Its session is lost", "fit         lane")),
     (("sessions",), "/sessions", [samples.SESSION], ("session-1", "never")),
     (("sessions", "--found"), "/sessions/found", [FOUND], ("5f2a9c", "Mend it")),
     (
@@ -345,6 +345,8 @@ def test_why_says_the_outcome_first_then_the_sessions_then_what_the_agent_confir
     text = "\n".join(lines)
     order = ["session session-1, generation 1: cannot be used", "It is lost.", "The agent itself confirmed", "native-2"]
     assert [text.index(each) for each in order] == sorted(text.index(each) for each in order)
+    assert "It belongs to this lane." not in text
+    assert "It belongs to this lane." in done(here(capfd, "why", "run-1", "--full"))
     never = replace(
         samples.WHY,
         subject="wake-1",

@@ -189,7 +189,7 @@ def test_what_an_agent_asks_is_shown_with_how_to_answer(stub: Stub, capfd: Cap) 
     stub.streams.append(asked)
     said = here(capfd, *SAY)
     assert said.err.count("· Answer with `clew approvals allow ap_1`.") == 1
-    assert "· ada wants to: Run a command\n· $ rm -r build\n" in said.err
+    assert "· ada asks whether it may: Run a command\n· $ rm -r build\n" in said.err
     assert "· 2. blue\n· Answer with `clew approvals answer ap_2`." in said.err
 
 

@@ -14,8 +14,8 @@ def line_of(event: EventView) -> str | None:
     body = event.body
     match event.kind:
         case "tool-started":
-            about = _text(body, "command") or _text(body, "file")
-            return one_line(f"{_text(body, 'name') or 'tool'}: {about}" if about else _text(body, "name"), _LINE)
+            name, about = _text(body, "name") or "tool", _text(body, "command") or _text(body, "file")
+            return one_line(f"{name}: {about}" if about not in ("", name) else name, _LINE)
         case "tool-finished":
             return None if body.get("ok") else one_line(f"failed: {_text(body, 'output') or 'no output'}", _LINE)
         case "thought":
@@ -27,8 +27,8 @@ def line_of(event: EventView) -> str | None:
             money = f", {cost:.4f} USD" if isinstance(cost, int | float) else ""
             return f"used: {body.get('input', 0)} tokens in, {body.get('output', 0)} out{money}"
         case "approval" | "question":
-            about = _text(body, "command") or _text(body, "file")
-            return one_line("asks: " + _text(body, "words") + (f" ({about})" if about else ""), _LINE)
+            words, about = _text(body, "words"), _text(body, "command") or _text(body, "file")
+            return one_line(f"asks: {words} ({about})" if about not in ("", words) else f"asks: {words}", _LINE)
         case "session":
             kept = "" if body.get("durable") else ", not yet kept"
             return one_line(f"session: {_text(body, 'native_id')}{kept}", _LINE)
@@ -57,8 +57,9 @@ def ending_of_run(run: RunView) -> str:
 
 def asking(approval: ApprovalView) -> list[str]:
     """What an agent asks of a person."""
-    what = "asks" if approval.kind == "question" else "wants to"
-    lines = [f"{approval.agent} {what}: {one_line(approval.words)}"]
+    what = "asks" if approval.kind == "question" else "asks whether it may"
+    said = "" if approval.words in (approval.command, approval.file) else f": {one_line(approval.words)}"
+    lines = [f"{approval.agent} {what}{said}"]
     if approval.command:
         lines += [f"  $ {line}" for line in harmless(approval.command).splitlines()]
     if approval.file:

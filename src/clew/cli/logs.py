@@ -29,9 +29,9 @@ def logs(
 
     For example:
 
-        clew logs 01J9
+        clew logs rn_01a1
 
-        clew logs 01J9 -f
+        clew logs rn_01a1 -f
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def runs(
 
         clew runs --agent ada --state failed
 
-        clew runs show 01J9
+        clew runs show rn_01a1
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def show(run: str, /, *, options: Options = OPTIONS) -> None:
 
     For example:
 
-        clew runs show 01J9
+        clew runs show rn_01a1
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def cancel(subject: Annotated[str, Parameter(metavar="RUN|WAKE")], /, *, options
 
     For example:
 
-        clew cancel 01J9
+        clew cancel rn_01a1
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def interrupt(run: Run, /, *, options: Options = OPTIONS) -> Ending:
 
     For example:
 
-        clew interrupt 01J9
+        clew interrupt rn_01a1
     """
     return _tell(options, Server(options.data).post(f"/runs/{part(run)}/interrupt"))
 
@@ -59,7 +59,7 @@ def retry(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> End
 
     For example:
 
-        clew retry 01J9 -w
+        clew retry rn_01a1 -w
     """
     return _again(options, run, "retry", wait)
 
@@ -69,7 +69,7 @@ def rerun(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> End
 
     For example:
 
-        clew rerun 01J9
+        clew rerun rn_01a1
     """
     return _again(options, run, "rerun", wait)
 

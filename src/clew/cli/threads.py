@@ -74,7 +74,7 @@ def show_page(options: Options, ref: str, last: int) -> None:
 
 def tell_page(page: ThreadPage) -> None:
     thread = page.thread
-    tell(f"{thread.ref}: {one_line(thread.title)}")
+    tell(f"{thread.ref}: {one_line(thread.title)}" if thread.title else thread.ref)
     facts(
         [
             ("  state", f"{thread.state}, {thread.status}" + (f": {one_line(thread.words)}" if thread.words else "")),

@@ -8,8 +8,10 @@ from clew.cli.telling import tell, tell_as_is
 from clew.cli.times import moment
 from clew.wire.views import ConsideredView, DecisionView, StepView, WakeView, WhyView
 
+FIT = "fit"
 
-def why(subject: str, /, *, options: Options = OPTIONS) -> None:
+
+def why(subject: str, /, *, full: bool = False, options: Options = OPTIONS) -> None:
     """Say how a run was decided, or why a wake did not run.
 
     First the outcome, in a sentence; then every session that was considered, and what spoke for or against it; then
@@ -17,29 +19,31 @@ def why(subject: str, /, *, options: Options = OPTIONS) -> None:
 
     For example:
 
-        clew why 01J9
+        clew why rn_01a1
 
-        clew why wake-4f1c --json
+        clew why wk_01a1 --full
 
     Parameters
     ----------
     subject
         A run or a wake: its id, or a beginning of it that no other has.
+    full
+        Say of every rule why it fits, too.
     """
     said = Server(options.data).get(f"/why/{part(subject)}")
     if options.json:
         return tell_as_is(said)
-    for line in explained(read(WhyView, said)):
+    for line in explained(read(WhyView, said), full):
         tell(line)
     return None
 
 
-def explained(found: WhyView) -> list[str]:
+def explained(found: WhyView, full: bool) -> list[str]:
     lines = [one_line(found.headline)]
     for wake in found.wakes:
         lines += _wake(wake)
     for number, decision in enumerate(found.decisions, 1):
-        lines += ["", *_decision(decision, number, len(found.decisions))]
+        lines += ["", *_decision(decision, number, len(found.decisions), full)]
     if found.landing:
         lines += ["", "The agent itself confirmed"]
         margin = max(map(len, found.landing)) + 2
@@ -65,7 +69,7 @@ def _wake(wake: WakeView) -> list[str]:
     return lines
 
 
-def _decision(decision: DecisionView, number: int, of: int) -> list[str]:
+def _decision(decision: DecisionView, number: int, of: int, full: bool) -> list[str]:
     which = f"Decision {number} of {of}" if of > 1 else "Decision"
     lines = [
         f"{which}, {moment(decision.at)}",
@@ -76,16 +80,20 @@ def _decision(decision: DecisionView, number: int, of: int) -> list[str]:
     ]
     lines += [f"  note       {one_line(notice)}" for notice in decision.notices]
     for session in decision.considered:
-        lines += _considered(session)
+        lines += _considered(session, full)
     if not decision.considered:
         lines.append("  No session was considered.")
     lines += [f"  asked      {_step(step)}" for step in decision.probes]
     return lines
 
 
-def _considered(session: ConsideredView) -> list[str]:
+def _considered(session: ConsideredView, full: bool) -> list[str]:
+    """What speaks against it comes first; what fits is named in one line, unless it is asked for in full."""
     lines = [f"  session {session.session}, generation {session.generation}: {one_line(session.words)}"]
-    lines += [f"    {_step(step)}" for step in session.steps]
+    lines += [f"    {_step(step)}" for step in session.steps if full or step.outcome != FIT]
+    fits = [step.rule for step in session.steps if step.outcome == FIT]
+    if fits and not full:
+        lines.append(f"    {FIT:<11} {', '.join(fits)}")
     return lines
 
 
