@@ -11,7 +11,7 @@ import pytest
 from clew.programs import marking
 from clew.programs.faults import CannotStart
 from clew.programs.ledger import Ledger
-from clew.programs.marking import Mark, Owner, end_marked, marked, new_mark
+from clew.programs.marking import Mark, Owner, Swept, end_marked, marked, new_mark
 from clew.programs.scratch import Scratch
 from tests.programs.kit import alive, eventually, pid_in, run, shell
 
@@ -101,9 +101,9 @@ def test_a_mark_is_found_in_no_process_but_its_own() -> None:
         assert marked(other) == []
         assert marked(other, mine) == [process.pid]
         assert marked(Mark(mine.token[:-1])) == []
-        assert end_marked([]) == 0
-        assert end_marked([other]) == 0
-        assert end_marked([mine]) == 1
+        assert end_marked([]) == Swept(0, clean=True)
+        assert end_marked([other]) == Swept(0, clean=True)
+        assert end_marked([mine]) == Swept(1, clean=True)
         assert process.wait(5) == -9
     finally:
         process.kill()
@@ -116,14 +116,14 @@ def test_a_process_that_is_becoming_another_program_is_waited_for(monkeypatch: p
     process = subprocess.Popen(["sleep", "300"], env=mark.environment)
     try:
         looks = 0
-        shown = marking._environment  # noqa: SLF001
+        shown = marking._read  # noqa: SLF001
 
-        def late(pid: int) -> list[bytes] | None:
+        def late(pid: int, name: str) -> bytes | None:
             nonlocal looks
             looks += pid == process.pid
-            return [] if pid == process.pid and looks < 5 else shown(pid)
+            return b"" if pid == process.pid and looks < 5 else shown(pid, name)
 
-        monkeypatch.setattr(marking, "_environment", late)
+        monkeypatch.setattr(marking, "_read", late)
         monkeypatch.setattr(marking, "_is_becoming", lambda pid: pid == process.pid)
         assert marked(mark) == [process.pid]
         looks = -(10**9)
@@ -150,7 +150,7 @@ def test_we_are_never_among_those_that_are_ended() -> None:
     mark = new_mark()
     code = (
         "import os, sys; from clew.programs.marking import Mark, end_marked, marked;"
-        "m = Mark(os.environ['CLEW_MARK']); print(marked(m), end_marked([m]))"
+        "m = Mark(os.environ['CLEW_MARK']); print(marked(m), end_marked([m]).ended)"
     )
     said = subprocess.run(
         [sys.executable, "-c", code], env=mark.environment, capture_output=True, text=True, check=True

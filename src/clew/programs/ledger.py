@@ -39,12 +39,12 @@ class Ledger:
         with _writable(self._directory):
             left = [Mark(entry.name) for entry in self._directory.iterdir() if not entry.name.startswith(".")]
         left = [mark for mark in left if not self._owner_lives(mark)]
-        ended = end_marked(left)
+        swept = end_marked(left)
         for mark in left:
             # What could not be ended stays in the ledger for whoever comes next.
-            if not marked(mark):
+            if swept.clean or not marked(mark):
                 self.leave(mark)
-        return ended
+        return swept.ended
 
     def _owner_lives(self, mark: Mark) -> bool:
         try:

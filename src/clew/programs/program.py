@@ -34,6 +34,7 @@ class Program:
         self._redactor = redactor
         self._errors, self._more = b"", False
         self._reading = asyncio.create_task(self._read_errors())
+        self._gone = False
 
     @property
     def pid(self) -> int:
@@ -113,22 +114,25 @@ class Program:
 
         Who is cancelled meanwhile ends it without asking.
         """
+        if self._gone:
+            return
         try:
             if gently and self._process.returncode is None:
                 self._signal(signal.SIGTERM)
                 await self.wait(seconds)
             self._signal(signal.SIGKILL)
-            await asyncio.to_thread(end_marked, [self._mark.mark])
+            self._gone = (await asyncio.to_thread(end_marked, [self._mark.mark])).clean
             await self.wait(seconds)
             # A grandchild may hold the pipe open; it has just been ended, so this does not wait for long.
             await asyncio.wait([self._reading], timeout=seconds)
         except asyncio.CancelledError:
             self._signal(signal.SIGKILL)
-            end_marked([self._mark.mark])
+            self._gone = end_marked([self._mark.mark]).clean
             raise
         finally:
             self._reading.cancel()
-            if not self.family():
+            # What could not be ended stays in the ledger for whoever comes next.
+            if self._gone:
                 self._mark.leave()
 
     def _signal(self, number: signal.Signals) -> None:
