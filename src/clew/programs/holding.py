@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import random
 import re
 import time
 import uuid
@@ -16,8 +17,8 @@ from pathlib import Path
 from clew.programs.faults import CannotHold, SessionBusy
 
 _SAFE = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,99}")
-_TRIES, _PAUSE = 3, 0.002
-"""Who only looks holds a lock, too, for less than a moment."""
+_PATIENCE, _PAUSE = 10.0, 0.002
+"""Seconds. Who only looks has the lock, too, for less than a moment, unless the machine is busy."""
 
 
 class Hold:
@@ -60,7 +61,8 @@ def take(locks: Path, id_: str) -> Hold:
         while True:
             file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             try:
-                if _locked(file) and _same(file, path):
+                _lock(file)
+                if _same(file, path):
                     hold, file = Hold(path, file), -1
                     return hold
             finally:
@@ -91,17 +93,22 @@ def is_held(locks: Path, id_: str) -> bool:
     return False
 
 
-def _locked(file: int) -> bool:
-    for last in (*[False] * (_TRIES - 1), True):
+def _lock(file: int) -> None:
+    """Raises when somebody has it; those who only look are waited for."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if last:
+            if time.monotonic() > deadline:
                 raise
-            time.sleep(_PAUSE)
         else:
-            return True
-    return False
+            return
+        # Only who looks can share it.
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        # Not all at the same beat: two who try this way stand in each other's way.
+        time.sleep(random.uniform(0.0, _PAUSE))
 
 
 def _same(file: int, path: Path) -> bool:
