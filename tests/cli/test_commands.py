@@ -393,6 +393,14 @@ def test_a_found_session_is_adopted_by_its_beginning(stub: Stub, capfd: Cap) -> 
     assert "No agent of this machine has a session 99" in here(capfd, "adopt", "chat-1", "99").err
 
 
+def test_an_approval_is_answered_by_its_beginning(stub: Stub, capfd: Cap) -> None:
+    stub.on("GET", "/approvals", [samples.APPROVAL, replace(samples.QUESTION, id="aq_2")])
+    stub.on("POST", "/approvals/ap_1", replace(samples.APPROVAL, state="approved"))
+    assert done(here(capfd, "approvals", "allow", "ap")) == "ap_1 of ada in chat-1 is approved.\n"
+    assert "a begins 2 approvals: ap_1, aq_2." in here(capfd, "approvals", "allow", "a").err
+    assert "[api:no-such-thing]" in here(capfd, "approvals", "allow", "x").err
+
+
 def test_a_wake_is_cancelled_where_no_run_has_that_id(stub: Stub, capfd: Cap) -> None:
     stub.on("DELETE", "/wakes/wake-1", Cancelled(False, "served", "It is served already."))
     said = here(capfd, "cancel", "wake-1")

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from clew.cli.client import Server, part
+from clew.cli.client import NOT_FOUND, Refused, Server, part
 from clew.cli.harmless import one_line
 from clew.cli.options import OPTIONS, Options, Text
 from clew.cli.reading import read, read_all
 from clew.cli.table import table
 from clew.cli.telling import tell, tell_as_is
-from clew.cli.texts import checked, given
+from clew.cli.texts import BadText, checked, given
 from clew.cli.times import moment
 from clew.wire.views import ApprovalView
 
@@ -104,8 +104,24 @@ def answer(approval: Id, text: Text, /, *, options: Options = OPTIONS) -> None:
 
 
 def _answer(options: Options, approval: str, *, allow: bool, text: str) -> None:
-    said = Server(options.data).post(f"/approvals/{part(approval)}", {"allow": allow, "text": text})
+    server, body = Server(options.data), {"allow": allow, "text": text}
+    try:
+        said = server.post(f"/approvals/{part(approval)}", body)
+    except Refused as fault:
+        begun = _begun_with(server, approval) if fault.status == NOT_FOUND else None
+        if begun is None:
+            raise
+        said = server.post(f"/approvals/{part(begun)}", body)
     if options.json:
         return tell_as_is(said)
     found = read(ApprovalView, said)
     return tell(f"{found.id} of {found.agent} in {found.thread} is {found.state}.")
+
+
+def _begun_with(server: Server, beginning: str) -> str | None:
+    """The one that waits for an answer and begins so. What begins several is never guessed."""
+    waiting = read_all(ApprovalView, server.get("/approvals", {"state": "pending"}))
+    begun = [each.id for each in waiting if each.id.startswith(beginning)]
+    if len(begun) > 1:
+        raise BadText(f"{beginning} begins {len(begun)} approvals: {', '.join(begun[:5])}.", "Write more of it.")
+    return begun[0] if begun else None

@@ -19,6 +19,8 @@ from clew.server.token import read_token
 DEADLINE = 30.0
 """How long, in seconds, a server may take to answer. It is on the same machine."""
 
+NOT_FOUND = 404
+
 Query = Mapping[str, str | int | None]
 
 

@@ -38,7 +38,7 @@ def follow_run(server: Server, place: Place) -> Generator[Seen]:
             if place.state in ENDED:
                 # Its view may have overtaken its last lines.
                 yield from events_after(server, place)
-                yield read(RunView, look(server, f"/runs/{part(place.run)}", None, place.absence))
+                yield see_run(server, place.run, place.absence)
                 return
     finally:
         stream.close()
@@ -78,6 +78,10 @@ def events_after(server: Server, place: Place) -> Iterator[EventView]:
             yield event
         if len(page) < PAGE:
             return
+
+
+def see_run(server: Server, run: str, absence: Absence) -> RunView:
+    return read(RunView, look(server, f"/runs/{part(run)}", None, absence))
 
 
 def see_wake(server: Server, wake: str, absence: Absence) -> WakeView:

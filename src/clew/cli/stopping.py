@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.client import Refused, Server, part
+from clew.cli.client import NOT_FOUND, Refused, Server, part
 from clew.cli.ending import Ending
 from clew.cli.harmless import one_line
 from clew.cli.options import OPTIONS, Options, Wait
@@ -15,8 +15,6 @@ from clew.cli.turn import Turn
 from clew.wire.views import Cancelled, WakeView
 
 Run = Annotated[str, Parameter(metavar="RUN", help="Its id, or a beginning of it that no other run has.")]
-
-_NOT_FOUND = 404
 
 
 def cancel(subject: Annotated[str, Parameter(metavar="RUN|WAKE")], /, *, options: Options = OPTIONS) -> Ending:
@@ -35,12 +33,12 @@ def cancel(subject: Annotated[str, Parameter(metavar="RUN|WAKE")], /, *, options
     try:
         said = server.post(f"/runs/{part(subject)}/cancel")
     except Refused as no_run:
-        if no_run.status != _NOT_FOUND:
+        if no_run.status != NOT_FOUND:
             raise
         try:
             said = server.delete(f"/wakes/{part(subject)}")
         except Refused as no_wake:
-            raise (no_run if no_wake.status == _NOT_FOUND else no_wake) from None
+            raise (no_run if no_wake.status == NOT_FOUND else no_wake) from None
     return _tell(options, said)
 
 

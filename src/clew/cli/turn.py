@@ -11,7 +11,7 @@ from dataclasses import asdict
 from clew.cli.activity import Speech, asking, decision_of, ending_of_run, line_of
 from clew.cli.client import Server, part
 from clew.cli.ending import Ending
-from clew.cli.following import Place, Seen, follow_run, next_run, see_wake
+from clew.cli.following import Place, Seen, follow_run, next_run, see_run, see_wake
 from clew.cli.harmless import one_line
 from clew.cli.reading import parsed
 from clew.cli.streaming import Absence
@@ -39,7 +39,7 @@ class Turn:
         self._speech = Speech()
         self._absence = Absence()
         self._absence.over()
-        self._decision: str | None = None
+        self._decision = ""
         self._noted = ""
         self._asked: set[str] = set()
 
@@ -80,16 +80,22 @@ class Turn:
             sys.stdout.flush()
         match seen:
             case EventView():
+                if not self._decision and seen.kind == "step":
+                    # A quick agent has spoken before its run is shown again; how it was decided comes first.
+                    self._know(see_run(self._server, self._wake.run or "", self._absence))
                 self._hear(seen)
             case RunView():
-                self._run = seen
-                if (decision := decision_of(seen)) != self._decision:
-                    self._decision = decision
-                    self._note(decision or "")
-                if seen.state == "queued":
-                    self._note(seen.words or "")
+                self._know(seen)
             case ApprovalView():
                 self._ask(seen)
+
+    def _know(self, run: RunView) -> None:
+        self._run = run
+        if (decision := decision_of(run) or "") != self._decision:
+            self._decision = decision
+            self._note(decision)
+        if run.state == "queued":
+            self._note(run.words or "")
 
     def _hear(self, event: EventView) -> None:
         if self._json:
