@@ -70,7 +70,7 @@ class Loom:
         self.probe_with: Callable[[Cursor, Directory], Awaitable[Probe]] | None = None
         self.before_open: Callable[[OpenSpec], Awaitable[None]] | None = None
         self.lands: Callable[[Landing], Landing] = lambda landing: landing
-        self.close_with: Callable[["Session"], Awaitable[None]] | None = None
+        self.close_with: Callable[[Session], Awaitable[None]] | None = None
         self.set_mode_with: Callable[[PermissionMode], Awaitable[PermissionMode]] | None = None
         self._numbers = itertools.count(1)
 

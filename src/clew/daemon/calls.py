@@ -28,6 +28,10 @@ class TooLong(Fault):
     code = "daemon:too-long"
 
 
+class BrokeOff(Fault):
+    code = "daemon:broke-off"
+
+
 class Calls:
     """The first call counts; that the run is lost outweighs all others."""
 
@@ -78,6 +82,9 @@ class Calls:
             self.leave(hear)
             called.cancel()
         if task.done():
+            if task.cancelled():
+                # Its own doing: we are not the ones who are called off.
+                raise BrokeOff(f"The {what} broke off.", "It is tried again.")
             return task.result()
         await _call_off(task, grace, undo)
         self.check()

@@ -20,25 +20,42 @@ from clew.wire.runtimes import Held
 SESSION_HELD = "store:session-held"
 """By this the server says that a session is another lane's. What was said with it comes again without it."""
 
+_AWAY = frozenset({"store:disk-full", "store:unreachable", "store:busy", "store:closed", "server:away"})
+
 T = TypeVar("T")
 
 _log = logging.getLogger("clew.daemon")
 
 
-async def until_answered(what: str, ask: Callable[[], Awaitable[T]], limits: Limits, passes: str = "") -> T:
-    """Ask until the server answers. A fault of the code `passes` is an answer, and goes through."""
-    wait = limits.again
+async def until_answered(
+    what: str, ask: Callable[[], Awaitable[T]], limits: Limits, passes: str = "", tries: int = 0
+) -> T:
+    """Ask until the server answers. A fault of the code `passes` is an answer, and goes through at once; with `tries`,
+    any fault does after so many, unless it says that the server or its disk is away."""
+    wait, asked = limits.again, 0
     while True:
         try:
-            return await ask()
+            answer = await ask()
         except Exception as fault:
-            if isinstance(fault, Fault) and passes and fault.code == passes:
+            asked += 1
+            if isinstance(fault, Fault) and _is_answer(fault, passes, asked, tries):
                 raise
-            known = isinstance(fault, Fault | OSError)
-            _log.warning("%s: the server cannot be told yet: %s", what, fault, exc_info=None if known else fault)
+            if asked == 1:
+                known = isinstance(fault, Fault | OSError)
+                _log.warning("%s: the server cannot be told yet: %s", what, fault, exc_info=None if known else fault)
+        else:
+            if asked:
+                _log.warning("%s: the server was told after %s tries in vain", what, asked)
+            return answer
         # Not all at once when it is back.
         await asyncio.sleep(wait * (1.0 - 0.5 * random.random()))
         wait = min(wait * 2, limits.again_most)
+
+
+def _is_answer(fault: Fault, passes: str, asked: int, tries: int) -> bool:
+    if fault.code in (passes, SESSION_HELD):
+        return bool(passes or tries)
+    return 0 < tries <= asked and fault.code not in _AWAY
 
 
 class Carrier:

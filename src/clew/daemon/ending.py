@@ -27,6 +27,7 @@ _BUSY = frozenset({"program:session-busy", "claude:busy", "codex:busy"})
 _PASSING = frozenset(
     {
         "daemon:too-long",
+        "daemon:broke-off",
         "program:ended",
         "program:too-slow",
         "program:not-understood",
@@ -40,7 +41,8 @@ DAEMON_STOPPED = "The daemon was stopped."
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """What came of a turn. `said` tells that the agent did anything with its prompt; `silent`, why it was ended."""
+    """What came of a turn. `said` tells that the agent did anything with its prompt; `silent`, why it was ended;
+    `closed`, that its session had to be closed for that."""
 
     done: Done | None
     failed: AgentFailed | None
@@ -49,6 +51,12 @@ class Turned:
     said: bool
     tool_ran: bool
     silent: str = ""
+    closed: bool = False
+
+    @property
+    def well(self) -> bool:
+        """Whether the session can take another turn as it is."""
+        return not self.closed and self.done is not None and self.done.ending is not Ending.FAILED
 
 
 def end_of_turn(turned: Turned, plan: Plan) -> End:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from clew.daemon.delivering import SESSION_HELD, Carrier, until_answered
+from clew.daemon.delivering import Carrier, until_answered
 from clew.daemon.letters import letter_of
 from clew.daemon.limits import Limits
 from clew.daemon.outbox import Kept, Outbox
@@ -19,6 +19,8 @@ from clew.wire.orders import Order
 from clew.wire.reports import Asked, NewSession, Report, Reported, RunEventRecord
 
 _PARTS = frozenset({TEXT, THOUGHT})
+_TRIES = 5
+"""How often something is asked that the server answers with a fault, and is there to do so."""
 
 
 class Reporting:
@@ -45,7 +47,7 @@ class Reporting:
         self._timer: asyncio.TimerHandle | None = None
         self._sending: asyncio.Task[None] | None = None
         self._waiting: list[tuple[Report, Kept | None]] = []
-        self._silenced = False
+        self._silenced = self._asking = False
 
     # ---------------------------------------------------------------- what is noted
 
@@ -91,13 +93,20 @@ class Reporting:
         report = self._drafted()
         if report is not None:
             self._waiting.append((report, self._outbox.put([letter_of(report)]) if _says_something(report) else None))
-        if self._waiting and (self._sending is None or self._sending.done()):
-            self._sending = asyncio.create_task(self._send(), name=f"reports of {self._order.run}")
+        self._start_sending()
 
     async def ask(self, **said: Any) -> Reported:
         """Say it now, after all that was said before, and wait for the answer. A fault is raised when the session to be
         pinned is another lane's: nothing was taken then."""
         await self._sent()
+        self._asking = True
+        try:
+            return await self._ask(said)
+        finally:
+            self._asking = False
+            self._start_sending()
+
+    async def _ask(self, said: dict[str, Any]) -> Reported:
         drafted = self._drafted() or Report(self._order.run, self._order.attempt)
         asked = replace(drafted, patience=self._limits.patience, **said)
         opens, tries = not self._opened, 0
@@ -114,7 +123,7 @@ class Reporting:
             return await self._plane.report(asked)
 
         try:
-            reported = await until_answered(f"run {self._order.run}", say, self._limits, SESSION_HELD)
+            reported = await until_answered(f"run {self._order.run}", say, self._limits, tries=_TRIES)
         except Fault:
             self._waiting.append((replace(drafted, pin=None), None))
             raise
@@ -194,8 +203,14 @@ class Reporting:
         self._seq += 1
         return RunEventRecord(self._seq, kind, written(body))
 
+    def _start_sending(self) -> None:
+        """Nothing is sent beside what is asked: what it depends on would be said twice, or in another order."""
+        if self._waiting and not self._asking and (self._sending is None or self._sending.done()):
+            self._sending = asyncio.create_task(self._send(), name=f"reports of {self._order.run}")
+
     async def _sent(self) -> None:
         """Until nothing is on its way."""
+        self._start_sending()
         while self._sending is not None and not self._sending.done():
             await asyncio.wait([self._sending])
 

@@ -55,7 +55,7 @@ class Serving:
         self._opened: Opened | None = None
         self._turning: Turning | None = None
         self._place: Placed | None = None
-        self._prompted = self._reopen_said = False
+        self._prompted = self._reopen_said = self._well = False
         self._session_fault: Fault | None = None
         self._answering: set[asyncio.Task[None]] = set()
 
@@ -175,7 +175,7 @@ class Serving:
         self._prompted = True
         self._turning = Turning(live, pins, self._questions, self._reporting, self._calls, self._means.limits)
         turned = await self._turning.run(prompt.text)
-        session = opened.session
+        session, self._well = opened.session, turned.well
         session.turns += turned.usage.turns
         session.background_work, session.open_question = self._turning.works_on, self._questions.open
         cursor = live.cursor
@@ -260,7 +260,7 @@ class Serving:
             return
         if self._turning is not None:
             await self._turning.leave()
-        keeps = self._prompted and self._calls.call is not Call.LOST and self._session_fault is None
+        keeps = self._well and self._calls.call is not Call.LOST and self._session_fault is None
         if keeps and opened.live.cursor is not None and opened.plan.wanted.here.capabilities.resume:
             self._means.warm.keep(opened.session)
         else:
@@ -275,4 +275,4 @@ class Serving:
 
 def _has_all(order: Order, plan: Plan) -> bool:
     told = {entry.seq for entry in order.entries}
-    return all(entry in told for entry in range(plan.catch_up.after + 1, plan.catch_up.through + 1))
+    return told.issuperset((*plan.kept, *range(plan.catch_up.after + 1, plan.catch_up.through + 1)))

@@ -46,7 +46,7 @@ class Turning:
         self._failed: Failed | None = None
         self._fault: Exception | None = None
         self._used: Used | None = None
-        self._said = self._tool_ran = self._flagged = False
+        self._said = self._tool_ran = self._flagged = self._closed = False
         self._tools: set[str] = set()
         self._silence: Silence | None = None
         self._last, self._last_at = "", time.monotonic()
@@ -166,6 +166,7 @@ class Turning:
         self._reporting.step("interrupt", words or "The run is to end.")
         if call is not Call.LOST and await self._stopped(following):
             return
+        self._closed = True
         try:
             async with asyncio.timeout(self._limits.close):
                 await self._live.close()
@@ -206,4 +207,5 @@ class Turning:
             self._said,
             self._tool_ran,
             self._silence.words if self._ends_silent and self._silence is not None else "",
+            self._closed,
         )

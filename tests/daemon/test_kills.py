@@ -1,0 +1,109 @@
+"""Everything is killed at work, again and again; afterwards every wake is accounted for."""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clew.programs.marking import VARIABLE
+from clew.store.tables import runs, wakes
+from tests.daemon.killed import scribe
+from tests.daemon.kit import World, run, until
+
+KILLS = 12
+ROOT = Path(__file__).parents[2]
+
+
+@contextlib.contextmanager
+def going(place: Path) -> Iterator[subprocess.Popen[str]]:
+    """The process, killed in the end with nothing said to it."""
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.daemon.killed", str(place)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield child
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait(20)
+        assert child.stdout is not None
+        child.stdout.close()
+
+
+@pytest.mark.case("L01", "L02", "W07")
+def test_no_wake_is_lost_and_none_is_told_twice(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    texts: list[str] = []
+
+    async def furnish() -> None:
+        there = World(tmp_path)
+        await there.add_agent("ada", scribe(there.place), max_live=4)
+        await there.close()
+
+    async def say() -> None:
+        """While nobody serves, somebody writes."""
+        there = World(tmp_path)
+        for _ in range(3):
+            texts.append(f"message {len(texts)}")
+            there.say(texts[-1], thread=there.add_thread(f"chat-{len(texts)}"))
+        await there.close()
+
+    async def settle() -> None:
+        there = World(tmp_path)
+        there.programs = [scribe(there.place)]
+        await there.start()
+        await until(lambda: _open(there) == 0, "everything comes to an end", 60)
+        told = (tmp_path / "told.txt").read_text().splitlines()
+        served = [row.id for row in there.rows(wakes, "accepted_at") if row.state == "served"]
+        assert {row.state for row in there.rows(wakes)} <= {"served", "cancelled"}
+        assert {row.code for row in there.rows(wakes, state="cancelled")} <= {"cancelled:gave-up"}
+        assert len(there.rows(wakes)) == len(texts)
+        assert {row.state for row in there.rows(runs)} <= {"succeeded", "failed", "lost"}
+        # Each text at most once, whatever was killed when; one that was served, exactly once.
+        assert len(told) == len(set(told))
+        assert len(told) >= len(served)
+        assert served
+        await there.close()
+
+    run(furnish())
+    for _ in range(KILLS):
+        run(say())
+        with going(tmp_path) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            # From before it has claimed anything to after it has served it all.
+            _wait(chance.random() * 0.25)
+    run(settle(), 120)
+    assert _left_behind(tmp_path) == []
+
+
+def _open(there: World) -> int:
+    return sum(row.state in ("pending", "claimed") for row in there.rows(wakes))
+
+
+def _wait(seconds: float) -> None:
+    run(asyncio.sleep(seconds))
+
+
+def _left_behind(place: Path) -> list[str]:
+    """Processes of the agent that nobody ended."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and str(place).encode() in (entry / "cmdline").read_bytes():
+                environment = (entry / "environ").read_bytes()
+                if VARIABLE.encode() in environment:
+                    found.append(entry.name)
+    return found

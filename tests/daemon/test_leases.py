@@ -1,0 +1,198 @@
+"""Leases, restarts and stopping: what a daemon loses, leaves behind and gives back."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clew.kernel import Patience
+from clew.ports.events import Done, Ending, Event, SessionNamed, Text
+from clew.ports.provider import OpenSpec
+from clew.store.tables import runs
+from tests.daemon.kit import QUICK, World, run, until, world
+from tests.daemon.scripted import Session
+
+SHORT = replace(QUICK, patience=Patience(lease=0.3, offline_after=60.0, grace=60.0))
+
+
+async def furnished(there: World) -> None:
+    await there.add_agent()
+    there.add_thread()
+
+
+async def hangs(session: Session, prompt: str) -> AsyncIterator[Event]:
+    session.take(prompt)
+    yield SessionNamed(session.kept.id, durable=True)
+    yield Text("I look", final=False)
+    await session.interrupted.wait()
+    yield Done(Ending.INTERRUPTED)
+
+
+async def slow(session: Session, prompt: str) -> AsyncIterator[Event]:
+    session.take(prompt)
+    yield SessionNamed(session.kept.id, durable=True)
+    await asyncio.sleep(0.5)
+    session.kept.replies.append("at last")
+    yield Done(Ending.COMPLETED, "at last")
+
+
+@pytest.mark.case("R03")
+def test_a_run_that_another_holds_is_ended_here_and_nothing_more_is_said_of_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, SHORT) as there:
+            await furnished(there)
+            there.loom.turns.append(hangs)
+            there.say("one")
+            await until(lambda: there.loom.prompts == ["one"], "it works")
+            await until(lambda: there.runs()[0].state == "running", "it runs")
+            there.put(runs, {"id": there.runs()[0].id}, attempt=7, words="held by another")
+            await until(lambda: there.loom.closed == ["loom-1"], "its session is ended")
+            await until(lambda: there.daemon.live == 0, "it is let go of")
+            (row,) = there.runs()
+            assert (row.state, row.attempt, row.words) == ("running", 7, "held by another")
+
+    run(scene())
+
+
+@pytest.mark.case("R04")
+def test_leases_are_renewed_while_a_turn_goes(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, SHORT) as there:
+            await furnished(there)
+            there.loom.turns.append(slow)
+            there.say("one")
+            await until(lambda: len(there.runs()) == 1 and there.runs()[0].state == "running", "it runs")
+            first = there.runs()[0].lease_until
+            await until(lambda: (there.runs()[0].lease_until or 1e12) > first, "its lease is renewed")
+
+    run(scene())
+
+
+@pytest.mark.case("R05", "C28", "L11", "P12")
+def test_a_daemon_that_starts_anew_settles_its_runs_and_they_go_on_in_their_session(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            there.loom.turns.append(hangs)
+            said = there.say("one")
+            await until(lambda: len(there.sessions()) == 1, "its session is pinned")
+            # As if it had been killed: nothing is said of the run, and its process is gone.
+            await crash(there)
+            there.daemon = there.new_daemon()
+            await there.start()
+            row = await there.served(said)
+            assert [each.state for each in there.runs()] == ["lost", "succeeded"]
+            assert there.outcomes(row.id)[-1][0] == "resume"
+            (kept,) = there.loom.kept.values()
+            first, second = kept.prompts
+            assert first == "one"
+            assert "\none\n" not in second
+            assert "Do not wait for them" in second
+
+    run(scene())
+
+
+async def crash(there: World) -> None:
+    daemon = there.daemon
+    for task in asyncio.all_tasks():
+        name = task.get_name()
+        if name.startswith(("run ", "claims ", "renewing", "warm ", "reports ", "turn", "backlog")):
+            task.cancel()
+    await asyncio.sleep(0.05)
+    daemon._outbox.close()  # noqa: SLF001 - a crash asks nobody
+    there.loom.open.clear()
+
+
+@pytest.mark.case("C28")
+def test_a_restart_with_idle_sessions_goes_on_in_them(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            await there.tell("one")
+            await there.restart()
+            row = await there.tell("two")
+            assert (row.claim, row.state) == ("resumed", "succeeded")
+            (kept,) = there.loom.kept.values()
+            assert kept.prompts == ["one", "two"]
+
+    run(scene())
+
+
+@pytest.mark.case("L02")
+def test_what_was_accepted_while_nobody_served_is_served_once(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            await there.daemon.stop()
+            said = there.say("one")
+            there.daemon = there.new_daemon()
+            await there.start()
+            assert (await there.served(said)).state == "succeeded"
+            assert there.loom.prompts == ["one"]
+
+    run(scene())
+
+
+def test_a_daemon_that_stops_may_let_its_turns_finish(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            there.loom.turns.append(slow)
+            there.say("one")
+            await until(lambda: there.loom.prompts == ["one"], "it works")
+            await there.restart(finish=True)
+            assert [row.state for row in there.runs()] == ["succeeded"]
+            assert there.loom.interrupts == 0
+
+    run(scene())
+
+
+@pytest.mark.case("L13")
+def test_a_daemon_that_stops_at_once_gives_back_what_goes_and_the_next_goes_on(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            there.loom.turns.append(hangs)
+            said = there.say("one")
+            await until(lambda: len(there.sessions()) == 1, "its session is pinned")
+            await there.restart()
+            row = await there.served(said)
+            assert [each.state for each in there.runs()] == ["failed", "succeeded"]
+            assert (row.claim, there.loom.interrupts) == ("resumed", 1)
+
+    run(scene())
+
+
+def test_what_was_not_told_yet_is_given_back_and_told_by_the_next(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            opening = asyncio.Event()
+
+            async def hangs_while_opening(spec: OpenSpec) -> None:  # noqa: ARG001
+                opening.set()
+                await asyncio.sleep(3600)
+
+            there.loom.before_open = hangs_while_opening
+            said = there.say("one")
+            await asyncio.wait_for(opening.wait(), 20)
+            there.loom.before_open = None
+            await there.restart()
+            assert (await there.served(said)).state == "succeeded"
+            assert there.loom.prompts == ["one"]
+
+    run(scene())
+
+
+def test_a_daemon_that_is_full_takes_the_next_when_there_is_room(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, replace(QUICK, capacity=1)) as there:
+            await there.add_agent(max_live=5)
+            for number in range(5):
+                there.add_thread(f"chat-{number}")
+            said = [there.say("hello", thread=f"chat-{number}") for number in range(5)]
+            assert [(await there.served(each)).state for each in said] == ["succeeded"] * 5
+
+    run(scene())

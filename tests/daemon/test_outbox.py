@@ -1,0 +1,270 @@
+"""The outbox: what was said of a run is not lost, and counts once, whoever was away meanwhile."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from clew.daemon.letters import letter_of, read_letter
+from clew.daemon.outbox import Letter, Outbox, OutboxUnusable
+from clew.kernel import (
+    AccountId,
+    ApprovalId,
+    Cursor,
+    Directory,
+    EntrySeq,
+    FailureKind,
+    Floor,
+    NativeId,
+    RunId,
+    RuntimeId,
+    WaitsFor,
+)
+from clew.ports.events import Done, Ending, Event, SessionNamed
+from clew.ports.fault import Fault
+from clew.store.tables import runs, wakes
+from clew.wire.control import Claimed, ControlPlane
+from clew.wire.ends import Completed, Failed, Finish, Finished, Returned, Stopped, Usage
+from clew.wire.orders import ClaimRequest
+from clew.wire.reports import Asked, NewSession, Report, Reported, RunEventRecord
+from clew.wire.runtimes import Expired, Held, Registration, Renewed
+from tests.daemon.kit import World, run, until, world
+from tests.daemon.scripted import Session, Turn
+
+T = TypeVar("T")
+
+RUN = RunId("rn_1")
+PIN = NewSession(
+    Cursor(1, NativeId("n-1"), "more"),
+    Directory("/srv/link", "/srv/real"),
+    AccountId("me"),
+    EntrySeq(3),
+    (EntrySeq(1),),
+    Floor(2, EntrySeq(3), (EntrySeq(1),)),
+    "large",
+    "edit",
+    "i1",
+    "t1",
+)
+
+
+class Away(Fault):
+    code = "server:away"
+
+
+class Server:
+    """The control plane behind a line that a test cuts, before or after what is said has arrived."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self.away = False
+        self.loses_answers = 0
+        self.finishes = 0
+
+    async def _over(self, call: Callable[[], Awaitable[T]]) -> T:
+        if self.away:
+            raise Away("The server is away.", "It is tried again.")
+        answer = await call()
+        if self.loses_answers:
+            self.loses_answers -= 1
+            raise ConnectionResetError("the answer was lost")
+        return answer
+
+    async def register(self, registration: Registration) -> RuntimeId:
+        return await self._over(lambda: self._plane.register(registration))
+
+    async def claim(self, asked: ClaimRequest, holding: frozenset[RunId], wait: float) -> Claimed:
+        if self.away:
+            raise Away("The server is away.", "It is tried again.")
+        return await self._plane.claim(asked, holding, wait)
+
+    async def report(self, said: Report) -> Reported:
+        return await self._over(lambda: self._plane.report(said))
+
+    async def finish(self, said: Finish) -> Finished:
+        self.finishes += 1
+        return await self._over(lambda: self._plane.finish(said))
+
+    async def renew(self, of: Sequence[RuntimeId], held: Sequence[Held]) -> Renewed:
+        return await self._over(lambda: self._plane.renew(of, held))
+
+    async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
+        return await self._over(lambda: self._plane.settle(by, of, held))
+
+
+async def behind_a_line(there: World) -> Server:
+    """From now on the daemon speaks to the server over a line."""
+    server = Server(there.plane)
+    await there.daemon.stop()
+    there.plane = server
+    there.daemon = there.new_daemon()
+    await there.start()
+    await there.add_agent()
+    there.add_thread()
+    return server
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Report(
+            RUN, 2, pin=PIN, tool_ran=True, answered=True, events=(RunEventRecord(7, "text", '{"text": "\ud800"}'),)
+        ),
+        Report(RUN, 2, asks=(Asked(ApprovalId("ap_1"), "{}", 5.0),)),
+        *(
+            Finish(RUN, 3, end, pin)
+            for pin in (None, PIN, replace(PIN, floor=None, account=None))
+            for end in (
+                Completed("done", 4, Usage(1, 5, 6, "m", "edit")),
+                Completed(),
+                Failed(FailureKind.USAGE_LIMIT, "wait", 9.5, True),
+                Returned("no", "place:held", WaitsFor.PERSON),
+                Stopped("by a person"),
+            )
+        ),
+    ],
+)
+def test_a_letter_is_read_as_it_was_written(said: Report | Finish, tmp_path: Path) -> None:
+    async def scene() -> list[Letter]:
+        outbox = Outbox(tmp_path / "outbox.db")
+        await outbox.put([letter_of(said)]).safe
+        outbox.close()
+        again = Outbox(tmp_path / "outbox.db")
+        left = again.left()
+        again.close()
+        return left
+
+    (letter,) = run(scene())
+    assert read_letter(letter) == said
+
+
+def test_whether_a_prompt_may_go_out_is_never_asked_later() -> None:
+    with pytest.raises(ValueError, match="never said later"):
+        letter_of(Report(RUN, 1, told=EntrySeq(1)))
+
+
+def test_a_file_that_is_no_outbox_is_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "outbox.db").write_bytes(b"no database at all, but long enough to be looked at" * 50)
+    with pytest.raises(OutboxUnusable, match="cannot be used"):
+        Outbox(tmp_path / "outbox.db")
+
+
+def test_a_disk_that_fails_keeps_nobody_from_saying_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await there.add_agent()
+            there.add_thread()
+            with sqlite3.connect(tmp_path / "outbox.db", isolation_level=None) as file:
+                file.execute("CREATE TRIGGER full BEFORE INSERT ON said BEGIN SELECT RAISE(ABORT, 'full'); END")
+            assert (await there.tell("one")).state == "succeeded"
+
+    run(scene())
+
+
+@pytest.mark.case("R07")
+def test_a_server_that_is_away_when_a_run_ends_is_told_later(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            server = await behind_a_line(there)
+
+            async def cut() -> None:
+                server.away = True
+
+            there.loom.turns.append(_then(cut))
+            said = there.say("one")
+            await until(lambda: there.loom.prompts == ["one"] and server.finishes > 3, "it tries to tell")
+            assert there.wake_row(said).state == "claimed"
+            server.away = False
+            row = await there.served(said)
+            assert (row.state, there.said()) == ("succeeded", [("human", "one"), ("agent", "done")])
+            await until(lambda: _left(tmp_path) == 0, "nothing is left in the outbox")
+
+    run(scene())
+
+
+@pytest.mark.case("R07")
+def test_what_a_daemon_could_not_say_is_said_by_the_next_exactly_once(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            server = await behind_a_line(there)
+
+            async def cut() -> None:
+                server.away = True
+
+            there.loom.turns.append(_then(cut))
+            said = there.say("one")
+            await until(lambda: server.finishes > 1, "it tries to tell")
+            await there.daemon.stop()
+            assert _left(tmp_path) > 0
+            there.daemon = there.new_daemon()
+            starting = asyncio.create_task(there.start())
+            await asyncio.sleep(0.2)
+            server.away = False
+            server.loses_answers = 3
+            await starting
+            row = await there.served(said)
+            assert (row.state, row.attempt) == ("succeeded", 1)
+            assert there.said() == [("human", "one"), ("agent", "done")]
+            assert there.sessions()[0].turns == 1
+            await until(lambda: _left(tmp_path) == 0, "nothing is left in the outbox")
+
+    run(scene())
+
+
+@pytest.mark.case("R07", "P09")
+def test_answers_that_are_lost_change_nothing(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            server = await behind_a_line(there)
+            for number in range(1, 6):
+                server.loses_answers = number
+                row = await there.tell(f"message {number}")
+                assert row.state == "succeeded", row.words
+                server.loses_answers = 0
+            (kept,) = there.loom.kept.values()
+            assert kept.prompts == [f"message {number}" for number in range(1, 6)]
+            assert there.sessions()[0].turns == 5
+            assert all(row.attempt == 1 for row in there.rows(runs))
+            assert all(row.state == "served" for row in there.rows(wakes))
+
+    run(scene())
+
+
+@pytest.mark.case("R07")
+def test_a_letter_that_cannot_be_read_stands_in_nobodys_way(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await there.add_agent()
+            there.add_thread()
+            await there.daemon.stop()
+            with sqlite3.connect(tmp_path / "outbox.db", isolation_level=None) as file:
+                file.execute("INSERT INTO said (run, attempt, kind, body) VALUES ('rn_9', 1, 'finish', 'nonsense')")
+                file.execute("INSERT INTO said (run, attempt, kind, body) VALUES ('rn_8', 1, 'odd', '{\"pin\": null}')")
+            there.daemon = there.new_daemon()
+            await there.start()
+            assert (await there.tell("one")).state == "succeeded"
+            await until(lambda: _left(tmp_path) == 0, "nothing is left in the outbox")
+
+    run(scene())
+
+
+def _then(after: Callable[[], Awaitable[None]]) -> Turn:
+    async def turn(session: Session, prompt: str) -> AsyncIterator[Event]:
+        session.take(prompt)
+        yield SessionNamed(session.kept.id, durable=True)
+        await asyncio.sleep(0.05)
+        await after()
+        session.kept.replies.append("done")
+        yield Done(Ending.COMPLETED, "done")
+
+    return turn
+
+
+def _left(place: Path) -> int:
+    with sqlite3.connect(place / "outbox.db") as file:
+        (count,) = file.execute("SELECT count(*) FROM said").fetchone()
+        return int(count)
