@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.context import PromptTooLong, prompt_for
-from clew.context.engine import Listing
+from clew.context.engine import EngineFailed, Listing, brief_by
 from clew.context.fence import fence_for
 from clew.kernel import (
     AgentId,
     Author,
     AuthorKind,
     Budget,
+    EnginePolicy,
     EntrySeq,
     JournalEntry,
     Plan,
@@ -214,3 +216,25 @@ def test_a_new_session_in_place_of_another_is_told_that_it_is_one() -> None:
     plan = planned(seen=None, head=5)
     told = prompt(order(plan, entry(1, PERSON, "a"), entry(5, PERSON, "b"))).text
     assert "This is a new conversation" in told
+
+
+class Broken:
+    name = "broken"
+
+    async def brief(self, entries: Sequence[Entry], tokens: int, reader: AgentId) -> str:  # noqa: ARG002
+        raise RuntimeError("no model")
+
+
+@pytest.mark.case("X03")
+def test_an_engine_that_fails_is_replaced_and_that_is_said() -> None:
+    entries = [entry(number, PERSON, f"message {number} " + "x" * 400) for number in range(1, 21)]
+    plan = planned(wake(1, entries=(EntrySeq(20),)), seen=None, head=20)
+    told = asyncio.run(prompt_for(order(plan, *entries), plan, Broken(), Budget(1_200, 300)))
+    assert "The context engine broken failed, and listing takes over as configured: no model" in told.words
+    assert "Earlier in this thread, in short:" in told.text
+
+
+@pytest.mark.case("X03")
+def test_an_engine_that_fails_holds_the_run_where_it_is_to() -> None:
+    with pytest.raises(EngineFailed, match="the run is held as configured: no model"):
+        asyncio.run(brief_by(Broken(), [entry(1, PERSON, "a")], 100, AGENT, EnginePolicy.HOLD))

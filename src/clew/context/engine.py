@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from clew.context.measure import tokens_of
-from clew.kernel import AgentId, voice
+from clew.kernel import AgentId, EnginePolicy, on_engine_failure, voice
+from clew.ports.fault import Fault
 from clew.wire.orders import Entry
 
 _LONGEST = 200
 """Characters of an entry that a listing shows."""
+
+
+class EngineFailed(Fault):
+    code = "context:engine-failed"
 
 
 class ContextEngine(Protocol):
@@ -40,6 +45,23 @@ class Listing:
         if len(lines) < len(entries):
             lines.append(f"({len(entries) - len(lines)} earlier entries are left out.)")
         return "\n".join(reversed(lines))
+
+
+async def brief_by(
+    engine: ContextEngine,
+    entries: Sequence[Entry],
+    tokens: int,
+    reader: AgentId,
+    policy: EnginePolicy = EnginePolicy.FALL_BACK,
+) -> tuple[str, str]:
+    """The brief, and what is to be said of an engine that failed: never nothing."""
+    try:
+        return await engine.brief(entries, tokens, reader), ""
+    except Exception as fault:
+        failed = on_engine_failure(policy, engine.name, str(fault) or repr(fault), Listing.name)
+        if failed.fallback is None:
+            raise EngineFailed(failed.words, "Choose another engine, or allow that another takes over.") from fault
+    return await Listing().brief(entries, tokens, reader), failed.words
 
 
 def _line(entry: Entry, reader: AgentId) -> str:

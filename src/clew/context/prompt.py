@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clew.context.engine import ContextEngine, Listing
+from clew.context.engine import ContextEngine, Listing, brief_by
 from clew.context.fence import Fence, fence_for
 from clew.context.measure import size_in_prompt
 from clew.context.opening import opening_lines
@@ -54,8 +54,10 @@ async def _told(order: Order, plan: Plan, engine: ContextEngine, budget: Budget)
     if not chosen.fits:
         raise PromptTooLong(chosen.words, "Say it in fewer words, or put it into a file of the project.")
     compacted = [entries[seq] for seq in chosen.compacted]
-    brief = await engine.brief(compacted, budget.brief, order.agent.id) if compacted else ""
-    words = "" if chosen.reason is BudgetReason.ALL and not chosen.withheld else chosen.words
+    brief, words = "", "" if chosen.reason is BudgetReason.ALL and not chosen.withheld else chosen.words
+    if compacted:
+        brief, failed = await brief_by(engine, compacted, budget.brief, order.agent.id)
+        words = f"{words} {failed}".strip()
     return _Told(tuple(entries[seq] for seq in chosen.verbatim), brief, words)
 
 

@@ -12,8 +12,9 @@ from clew.daemon.delivering import Backlog, Carrier, until_answered
 from clew.daemon.ending import DAEMON_STOPPED
 from clew.daemon.limits import Limits
 from clew.daemon.machine import LocalMachine
+from clew.daemon.means import Means
 from clew.daemon.outbox import Outbox
-from clew.daemon.serving import Means, Serving
+from clew.daemon.serving import Serving
 from clew.daemon.warm import Warm
 from clew.kernel import RunId
 from clew.wire.control import ControlPlane

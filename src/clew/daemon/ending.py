@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from clew.daemon.landing import LandingRefused
+from clew.daemon.opening import PlanHolds
+from clew.daemon.placing import PlaceHeld
 from clew.kernel import USES_EARLIER_SESSION as CONTINUES
 from clew.kernel import FailureKind, Plan, WaitsFor
 from clew.ports.events import Done, Ending, ErrorCode
@@ -79,6 +82,14 @@ def end_of_turn(turned: Turned, plan: Plan) -> End:
 
 def end_before_prompt(fault: Exception) -> End:
     """Nothing was sent, so nothing can be done twice."""
+    if isinstance(fault, PlaceHeld):
+        waits = WaitsFor.ANOTHER_TRY if fault.passing else WaitsFor.PERSON
+        return Returned(fault.words, fault.reason.code, waits)
+    if isinstance(fault, PlanHolds):
+        plan = fault.plan
+        return Returned(plan.words, plan.reason.code, plan.waits_for or WaitsFor.ANOTHER_TRY)
+    if isinstance(fault, LandingRefused):
+        return Returned(str(fault), fault.reason, WaitsFor.PERSON)
     if not isinstance(fault, Fault):
         return Failed(FailureKind.UNKNOWN, f"Something is wrong with Clew itself: {fault!r}.")
     words = str(fault)

@@ -2,44 +2,28 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from clew.daemon.asking import Questions
 from clew.daemon.calls import Call, CalledOff, Calls
 from clew.daemon.ending import DAEMON_STOPPED, Turned, end_before_prompt, end_of_turn
 from clew.daemon.landing import LandingRefused, Pins, settled_at
-from clew.daemon.limits import Limits
-from clew.daemon.machine import LocalMachine, key_of
+from clew.daemon.machine import key_of
+from clew.daemon.means import Means
 from clew.daemon.opening import Opened, Opener, PlanHolds
 from clew.daemon.orders import program_of
-from clew.daemon.outbox import Outbox
 from clew.daemon.placing import Placed, PlaceHeld, placed
 from clew.daemon.reporting import Reporting
 from clew.daemon.turning import Turning
-from clew.daemon.warm import Warm
-from clew.kernel import FailureKind, Plan, WaitsFor
+from clew.kernel import FailureKind, Plan
 from clew.ports.events import ErrorCode
 from clew.ports.fault import Fault
-from clew.wire.control import ControlPlane
-from clew.wire.ends import End, Failed, Returned, Stopped, Usage
+from clew.wire.ends import End, Failed, Stopped, Usage
 from clew.wire.orders import Order
-from clew.wire.prompts import PromptMaker
 from clew.wire.reports import Reported
 from clew.wire.runtimes import Held
 
 _log = logging.getLogger("clew.daemon")
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """What a run is served with."""
-
-    plane: ControlPlane
-    machine: LocalMachine
-    prompts: PromptMaker
-    outbox: Outbox
-    warm: Warm
-    limits: Limits
 
 
 class PromptRefused(Fault):
@@ -96,16 +80,8 @@ class Serving:
             return await self._served()
         except CalledOff:
             return self._called_off()
-        except PlaceHeld as held:
-            waits = WaitsFor.ANOTHER_TRY if held.passing else WaitsFor.PERSON
-            return Returned(held.words, held.reason.code, waits)
-        except PlanHolds as held:
-            plan = held.plan
-            return Returned(plan.words, plan.reason.code, plan.waits_for or WaitsFor.ANOTHER_TRY)
-        except LandingRefused as fault:
-            return Returned(str(fault), fault.reason, WaitsFor.PERSON)
         except Exception as fault:  # noqa: BLE001 - a run has an end, whatever is wrong with us
-            if not isinstance(fault, Fault):
+            if not isinstance(fault, Fault | PlaceHeld | PlanHolds):
                 _log.exception("run %s", self._order.run)
             if self._prompted:
                 return Failed(FailureKind.UNKNOWN, str(fault) or repr(fault))

@@ -1,0 +1,20 @@
+"""What runs are served with."""
+
+from dataclasses import dataclass
+
+from clew.daemon.limits import Limits
+from clew.daemon.machine import LocalMachine
+from clew.daemon.outbox import Outbox
+from clew.daemon.warm import Warm
+from clew.wire.control import ControlPlane
+from clew.wire.prompts import PromptMaker
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    plane: ControlPlane
+    machine: LocalMachine
+    prompts: PromptMaker
+    outbox: Outbox
+    warm: Warm
+    limits: Limits

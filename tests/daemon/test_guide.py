@@ -1,0 +1,100 @@
+"""The guide, a real program, through the daemon: kept warm, asked, killed idle and killed at work."""
+
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from clew.kernel import Answer
+from clew.store.approvals import answer_approval
+from clew.store.tables import approvals
+from clew.wire.machine import AgentProgram
+from tests.daemon.kit import World, run, until, world
+
+
+@asynccontextmanager
+async def guided(place: Path, mode: str = "full") -> AsyncIterator[World]:
+    async with world(place) as there:
+        await there.add_agent("ada", AgentProgram("guide", home={"GUIDE_HOME": str(place / "guide")}), mode=mode)
+        there.add_thread()
+        yield there
+
+
+def processes(place: Path) -> list[int]:
+    """The guide's own, by the home they were given."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            mine = f"GUIDE_HOME={place / 'guide'}".encode() in (entry / "environ").read_bytes().split(b"\0")
+            program = b"clew.providers.guide.agent" in (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if mine and program:
+            found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.case("X01", "P10")
+def test_it_is_kept_warm_and_goes_on(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with guided(tmp_path) as there:
+            await there.tell("SAY: one")
+            (first,) = processes(tmp_path)
+            row = await there.tell("and now?")
+            assert processes(tmp_path) == [first]
+            assert row.claim == "resumed"
+            assert 'SAW users=2 first="SAY: one" last="and now?"' in there.said()[-1][1]
+
+    run(scene())
+
+
+@pytest.mark.case("A03")
+def test_a_command_waits_for_a_person(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with guided(tmp_path, "ask") as there:
+            said = there.say("RUN: echo was-allowed")
+            await until(lambda: len(there.rows(approvals)) == 1, "it is asked")
+            (asked,) = there.rows(approvals)
+            assert json.loads(asked.question)["command"] == "echo was-allowed"
+            there.write(lambda link: answer_approval(link, asked.id, Answer.APPROVE, "a person"))
+            await there.served(said)
+            assert "was-allowed" in there.said()[-1][1]
+
+    run(scene())
+
+
+@pytest.mark.case("L13", "P08")
+def test_one_that_was_killed_while_idle_is_started_anew_and_told(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with guided(tmp_path) as there:
+            await there.tell("SAY: one")
+            (pid,) = processes(tmp_path)
+            os.kill(pid, signal.SIGKILL)
+            await until(lambda: processes(tmp_path) == [], "it is gone")
+            row = await there.tell("and now?")
+            assert (row.state, row.claim) == ("succeeded", "resumed"), row.words
+            assert "SAW users=2" in there.said()[-1][1]
+
+    run(scene())
+
+
+@pytest.mark.case("L12", "P12", "L11")
+def test_one_that_was_killed_at_work_is_resumed_and_told_what_is_gone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with guided(tmp_path) as there:
+            said = there.say("HANG")
+            await until(lambda: len(there.sessions()) == 1, "its session is pinned")
+            (pid,) = processes(tmp_path)
+            os.kill(pid, signal.SIGKILL)
+            await until(lambda: there.runs()[0].state == "failed", "the run has ended", 20)
+            assert there.runs()[0].outcome == "run:retrying"
+            # A person goes earlier than the retry, and takes it along.
+            row = await there.tell("SAY: still here")
+            assert (row.state, row.claim) == ("succeeded", "resumed"), row.words
+            assert there.wake_row(said).state == "served"
+
+    run(scene())
