@@ -24,6 +24,22 @@ def test_tables_are_drawn_with_times_as_people_say_them(stub: Stub) -> None:
         assert "\x1b[3" not in screen.seen, "NO_COLOR is set"
 
 
+def test_a_terminal_is_shown_beginnings_of_ids_and_no_cells_of_two_letters(stub: Stub) -> None:
+    stub.on("GET", "/runs", [replace(samples.RUN, id=f"rn_{number:020x}") for number in (2**76, 2**77)])
+    for columns in ("100", "40"):
+        with terminal("runs", CLEW_DATA=str(stub.data), COLUMNS=columns) as screen:
+            assert screen.ended() == 0
+            assert ("─" in screen.seen) is (columns == "100")
+            lines = [line for line in screen.seen.splitlines() if "rn_" in line]
+            assert [line.split()[0] for line in lines] == ["rn_100000000000000", "rn_200000000000000"]
+            assert all("succeeded" in line for line in lines)
+    # Two that begin alike are shown in full.
+    stub.on("GET", "/runs", [replace(samples.RUN, id=f"rn_{number:020x}") for number in (1, 2)])
+    with terminal("runs", CLEW_DATA=str(stub.data)) as screen:
+        assert screen.ended() == 0
+        assert f"rn_{1:020x}" in screen.seen
+
+
 def test_colours_are_used_unless_they_are_not_wanted(stub: Stub) -> None:
     stub.on("GET", "/runs", [samples.RUN])
     with terminal("runs", CLEW_DATA=str(stub.data), NO_COLOR="") as screen:
