@@ -10,7 +10,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "behaviour.md"
-LEVELS = ("kernel", "store", "providers", "workspaces", "context", "daemon", "control", "server", "cli", "web")
+LEVELS = ("kernel", "store", "providers", "workspaces", "context", "daemon", "control", "server", "cli", "web", "story")
 
 SECTION = re.compile(r"## (?P<letter>[A-Z])\. \S.*")
 LISTED = r"[a-z]+(?:, [a-z]+)*"
