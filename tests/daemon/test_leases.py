@@ -196,3 +196,39 @@ def test_a_daemon_that_is_full_takes_the_next_when_there_is_room(tmp_path: Path)
             assert [(await there.served(each)).state for each in said] == ["succeeded"] * 5
 
     run(scene())
+
+
+def test_stopping_may_be_called_off_and_called_again(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            there.loom.turns.append(hangs)
+            said = there.say("one")
+            await until(lambda: len(there.sessions()) == 1, "its session is pinned")
+            patient = asyncio.create_task(there.daemon.stop(finish=True))
+            await asyncio.sleep(0.05)
+            patient.cancel()
+            await asyncio.wait([patient])
+            await there.daemon.stop()
+            await there.daemon.stop()
+            assert [each.state for each in there.runs()] == ["failed", "queued"]
+            there.daemon = there.new_daemon()
+            await there.start()
+            assert (await there.served(said)).state == "succeeded"
+
+    run(scene())
+
+
+def test_who_waits_for_a_place_gets_it_when_it_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nobody looks by themselves.
+    monkeypatch.setattr("clew.control.plane.LOOK", 3600.0)
+
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await there.add_agent(max_live=1)
+            for number in range(4):
+                there.add_thread(f"chat-{number}")
+            said = [there.say("hello", thread=f"chat-{number}") for number in range(4)]
+            assert [(await there.served(each)).state for each in said] == ["succeeded"] * 4
+
+    run(scene())

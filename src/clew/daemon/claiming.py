@@ -31,7 +31,8 @@ class Claimer:
         self._holding, self._start, self._news = holding, start, news
         self._polls: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
-        self._stopped = False
+        self._looking: asyncio.Task[None] | None = None
+        self._look_again = self._stopped = False
         self.runtimes: list[RuntimeId] = []
 
     def offer(self, runtimes: Sequence[RuntimeId]) -> None:
@@ -41,16 +42,23 @@ class Claimer:
         poll.add_done_callback(self._polls.discard)
 
     def has_room(self) -> None:
-        """A run has ended."""
+        """One run less is served here."""
         self._room.set()
+
+    def look(self) -> None:
+        """A run has ended, and with it a place of its agent and runtime is free: who waited for it is not hinted at."""
+        self._look_again = True
+        if not self._stopped and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.create_task(self._look(), name="claims for free places")
 
     async def stop(self) -> None:
         """No more is claimed. What an answer on its way would have brought is settled by the next start."""
         self._stopped = True
-        for poll in list(self._polls):
+        polls = [*self._polls, *([] if self._looking is None else [self._looking])]
+        for poll in polls:
             poll.cancel()
-        if self._polls:
-            await asyncio.wait(self._polls)
+        if polls:
+            await asyncio.wait(polls)
 
     async def _serve(self, runtimes: tuple[RuntimeId, ...]) -> None:
         # What was said before the crash counts, above all which sessions there are; then the rest is settled.
@@ -62,11 +70,27 @@ class Claimer:
             _log.info("run %s was left by an earlier daemon: %s", left.run, left.why)
         self.runtimes += runtimes
         while not self._stopped:
-            claimed = await until_answered("claiming", lambda: self._claim(runtimes), self._limits)
-            for order in claimed.orders:
-                self._start(order)
-            for run in claimed.news:
-                self._news(run)
+            self._take(await until_answered("claiming", lambda: self._claim(runtimes), self._limits))
+
+    async def _look(self) -> None:
+        """Once for all that ended meanwhile. Who waits in a question of their own is told by the next one."""
+        while self._look_again:
+            self._look_again = False
+            holding = frozenset(each.run for each in self._holding())
+            room = self._limits.capacity - len(holding)
+            if room <= 0 or not self.runtimes:
+                return
+            asked = ClaimRequest(self._by, tuple(self.runtimes), room, self._limits.patience)
+            try:
+                self._take(await self._plane.claim(asked, holding, 0.0))
+            except Exception as fault:  # noqa: BLE001 - the question that waits asks again, and says what is wrong
+                _log.debug("nothing was claimed: %s", fault)
+
+    def _take(self, claimed: Claimed) -> None:
+        for order in claimed.orders:
+            self._start(order)
+        for run in claimed.news:
+            self._news(run)
 
     async def _claim(self, runtimes: tuple[RuntimeId, ...]) -> Claimed:
         holding = frozenset(each.run for each in self._holding())

@@ -42,7 +42,7 @@ class Daemon:
         self.name = f"daemon-{machine.id}"
         self._outbox = Outbox(outbox)
         self._warm = Warm(self._limits)
-        self._means = Means(plane, machine, prompts, self._outbox, self._warm, self._limits)
+        self._means = Means(plane, machine, prompts, self._outbox, self._warm, self._limits, self._freed)
         self._backlog = Backlog(self._outbox, Carrier(plane, self._limits))
         self._runs: dict[RunId, Serving] = {}
         self._tasks: dict[RunId, asyncio.Task[None]] = {}
@@ -82,7 +82,7 @@ class Daemon:
 
     async def stop(self, finish: bool = False) -> None:
         """Running turns finish, or they are interrupted. What does not end in time is left to be settled by the next
-        start; what is to be said and cannot be said now stays in the outbox."""
+        start; what is to be said and cannot be said now stays in the outbox. It may be called off, and called again."""
         self._stopping = True
         await self._claimer.stop()
         if finish:
@@ -120,6 +120,9 @@ class Daemon:
         if self._tasks.get(run) is task:
             del self._tasks[run], self._runs[run]
         self._claimer.has_room()
+
+    def _freed(self) -> None:
+        self._claimer.look()
 
     def _holding(self) -> Sequence[Held]:
         return [serving.held for serving in self._runs.values()]

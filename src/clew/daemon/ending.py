@@ -61,6 +61,20 @@ class Turned:
         """Whether the session can take another turn as it is."""
         return not self.closed and self.done is not None and self.done.ending is not Ending.FAILED
 
+    @property
+    def took_nothing(self) -> str:
+        """Why it failed without having done anything with its prompt; empty for all others."""
+        if self.said or self.tool_ran or self.silent:
+            return ""
+        if self.failed is not None:
+            return self.failed.words
+        return str(self.fault) if isinstance(self.fault, Fault) else ""
+
+    @property
+    def was_dead(self) -> bool:
+        """Whether there was no process left that could have taken the prompt, as far as can be told."""
+        return self.failed is None or self.failed.code is ErrorCode.PROGRAM_ENDED
+
 
 def end_of_turn(turned: Turned, plan: Plan) -> End:
     """Unless somebody called it off: how the turn itself ended."""

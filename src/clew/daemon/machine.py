@@ -18,6 +18,7 @@ from clew.wire.machine import AgentProgram, Looked
 from clew.wire.runtimes import Registration
 
 _log = logging.getLogger("clew.daemon")
+_MOST_KEYS = 1000
 
 
 class NoSuchRuntime(Fault):
@@ -43,6 +44,7 @@ class LocalMachine:
         self._state, self._root = state, root
         self._max_live, self._deadlines = max_live, deadlines
         self._made: dict[str, Provider] = {}
+        self._keys: dict[int, tuple[AgentProgram, str]] = {}
         self._offered: dict[RuntimeId, AgentProgram] = {}
         self._listener: Callable[[RuntimeId], None] | None = None
 
@@ -114,7 +116,7 @@ class LocalMachine:
 
     def provider(self, program: AgentProgram) -> Provider:
         """The same object for the same program, home and settings; it remembers what it started."""
-        key = key_of(program)
+        key = self.key_of(program)
         if key not in self._made:
             settings = Settings(
                 program=program.program,
@@ -126,6 +128,15 @@ class LocalMachine:
             )
             self._made[key] = self._providers.make(program.provider, settings)
         return self._made[key]
+
+    def key_of(self, program: AgentProgram) -> str:
+        """By this a program is known from start to start. Reckoned once for each object that says which it is."""
+        known = self._keys.get(id(program))
+        if known is None or known[0] is not program:
+            if len(self._keys) >= _MOST_KEYS:
+                self._keys.clear()
+            known = self._keys[id(program)] = (program, key_of(program))
+        return known[1]
 
     async def settle(self) -> None:
         """End what processes of an earlier daemon left going, of agents that are gone by now, too."""
@@ -139,7 +150,7 @@ class LocalMachine:
 
 
 def key_of(program: AgentProgram) -> str:
-    """By this a program is known from start to start; a digest, because secrets are among it."""
+    """A digest, because secrets are among it."""
     text = json.dumps(asdict(program), sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

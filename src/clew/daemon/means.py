@@ -1,5 +1,6 @@
 """What runs are served with."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from clew.daemon.limits import Limits
@@ -18,3 +19,5 @@ class Means:
     outbox: Outbox
     warm: Warm
     limits: Limits
+    # Told when a run has ended for the server, and not yet for us.
+    freed: Callable[[], None]

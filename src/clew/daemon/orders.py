@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from clew.kernel import Plan
@@ -18,19 +19,25 @@ class SettingsUnreadable(Fault):
 
 def program_of(order: Order) -> AgentProgram | None:
     """None where the agent's settings name no provider: then it is the one that its runtime was offered with."""
-    said = _read(order.agent.settings, f"agent {order.agent.name}")
+    try:
+        return _program(order.agent.settings)
+    except (TypeError, ValueError, AttributeError, RecursionError) as fault:
+        raise _unreadable(f"agent {order.agent.name}", str(fault) or repr(fault)) from fault
+
+
+@lru_cache(maxsize=256)
+def _program(settings: str) -> AgentProgram | None:
+    """Read once: the same settings come with every order of an agent."""
+    said = _object(settings)
     if "provider" not in said:
         return None
-    try:
-        return AgentProgram(
-            provider=str(said["provider"]),
-            program=tuple(map(str, said.get("program") or ())),
-            options=_texts(said.get("options")),
-            home=_texts(said.get("home")),
-            environment=_texts(said.get("environment")),
-        )
-    except (TypeError, ValueError, AttributeError) as fault:
-        raise _unreadable(f"agent {order.agent.name}", repr(fault)) from fault
+    return AgentProgram(
+        provider=str(said["provider"]),
+        program=tuple(map(str, said.get("program") or ())),
+        options=_texts(said.get("options")),
+        home=_texts(said.get("home")),
+        environment=_texts(said.get("environment")),
+    )
 
 
 def place_wanted(order: Order, plan: Plan) -> PlaceWanted | None:
@@ -46,8 +53,8 @@ def _source(order: Order, plan: Plan) -> ProjectSource | None:
     project = order.project
     if project is None or plan.workspace is None or plan.workspace.project != project.id:
         return None
-    said = _read(project.settings, f"project {project.name}")
     try:
+        said = _object(project.settings)
         kind = SourceKind(said.get("kind", SourceKind.REPOSITORY))
         base = said.get("base")
         setup = Setup(
@@ -55,18 +62,15 @@ def _source(order: Order, plan: Plan) -> ProjectSource | None:
             environment_for(_texts(said.get("environment"))),
             float(said.get("seconds", 600.0)),
         )
-    except (TypeError, ValueError, AttributeError) as fault:
-        raise _unreadable(f"project {project.name}", repr(fault)) from fault
+    except (TypeError, ValueError, AttributeError, RecursionError) as fault:
+        raise _unreadable(f"project {project.name}", str(fault) or repr(fault)) from fault
     return ProjectSource(project.id, project.source, kind, None if base is None else str(base), setup)
 
 
-def _read(settings: str, whose: str) -> dict[str, Any]:
-    try:
-        said = json.loads(settings)
-    except (ValueError, RecursionError) as fault:
-        raise _unreadable(whose, str(fault)) from fault
+def _object(settings: str) -> dict[str, Any]:
+    said = json.loads(settings)
     if not isinstance(said, dict):
-        raise _unreadable(whose, "they are no object")
+        raise ValueError("they are no object")
     return said
 
 

@@ -106,6 +106,7 @@ class Outbox:
         self._work.put((lambda file: _delete_run(file, run), _nothing))
 
     def close(self) -> None:
+        """What waits is written first. Safe to repeat."""
         self._work.put(None)
         self._thread.join()
         self._file.close()

@@ -8,7 +8,6 @@ from clew.daemon.asking import Questions
 from clew.daemon.calls import Call, CalledOff, Calls
 from clew.daemon.ending import DAEMON_STOPPED, Turned, end_before_prompt, end_of_turn
 from clew.daemon.landing import LandingRefused, Pins, settled_at
-from clew.daemon.machine import key_of
 from clew.daemon.means import Means
 from clew.daemon.opening import Opened, Opener, PlanHolds
 from clew.daemon.orders import program_of
@@ -16,7 +15,6 @@ from clew.daemon.placing import Placed, PlaceHeld, placed
 from clew.daemon.reporting import Reporting
 from clew.daemon.turning import Turning
 from clew.kernel import FailureKind, Plan
-from clew.ports.events import ErrorCode
 from clew.ports.fault import Fault
 from clew.wire.ends import End, Failed, Stopped, Usage
 from clew.wire.orders import Order
@@ -66,6 +64,7 @@ class Serving:
             if resumable:
                 await self._put_away()
             finished = await self._reporting.finish(end)
+            self._means.freed()
             if not finished.taken:
                 _log.info("run %s: its end was not taken: %s", self._order.run, finished.words)
         finally:
@@ -95,7 +94,7 @@ class Serving:
         opener = Opener(
             order,
             provider,
-            key_of(program),
+            means.machine.key_of(program),
             self._place.directory,
             means.warm,
             self._calls,
@@ -170,17 +169,17 @@ class Serving:
     async def _another(self, opener: Opener, opened: Opened, turned: Turned) -> Plan | None:
         """Another try in the same run, once: where the session did nothing with the prompt because it is gone, or
         because the process that had been kept for it was dead."""
-        failed = turned.failed
-        if failed is None or turned.said or turned.tool_ran or opener.reopened or turned.silent:
+        why = turned.took_nothing
+        if not why or opener.reopened:
             return None
-        if opened.warm and failed.code is ErrorCode.PROGRAM_ENDED:
+        if opened.warm and turned.was_dead:
             opener.reopened, again = True, opened.plan
         else:
             try:
-                again = await opener.settled_again(opened.plan, Fault(failed.words, ""))
+                again = await opener.settled_again(opened.plan, Fault(why, ""))
             except Fault:
                 return None
-        self._reporting.step("reopen", f"The session took nothing of it: {failed.words}")
+        self._reporting.step("reopen", f"The session took nothing of it: {why}")
         await self._close(opened)
         return again
 
