@@ -9,7 +9,7 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test contract check bench bench-store bench-providers soak agents examples enumerate mutants lock format clean
+.PHONY: help up test contract check bench bench-store bench-providers bench-run kills soak agents examples enumerate mutants lock format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +48,13 @@ bench-store: $(VENV)/ready ## Measure what a wake costs in the store (ARGS=--sma
 
 bench-providers: $(VENV)/ready ## Measure agents through their providers beside their own command lines
 	@$(BIN)/python -m bench.providers $(ARGS)
+
+bench-run: $(VENV)/ready ## Measure a wake from the door to its end in `clew up` (ARGS=claude adds a real agent)
+	@$(BIN)/python -m bench.running $(ARGS)
+
+kills: $(VENV)/ready ## Kill real agents, their server and everything at every moment, and see the next word arrive
+	@$(BIN)/python -m tools.agents
+	@CLEW_THOROUGH=1 $(PYTEST) tests/story $(ARGS)
 
 soak: $(VENV)/ready ## Kill servers hundreds of times while they work, then count (ARGS="--kills 50")
 	@$(BIN)/python -m tools.soak $(ARGS)

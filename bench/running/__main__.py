@@ -1,0 +1,134 @@
+"""`python -m bench.running`: what a wake costs in a server as people start it, and what it costs while it waits."""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.running import added
+from bench.running.floor import floor
+from bench.running.server import Server, server
+from bench.running.waking import Taken, at_once, hire, one_by_one
+from bench.store.databases import Kind
+from bench.store.filling import Size, fill
+from bench.table import Table, keep
+from bench.timing import percentile, spread
+
+WAKES, STARTS, IDLE = 200, 5, 10.0
+HISTORY = Size(lanes=1000, runs=100_000, sessions=20_000, entries=1000)
+
+
+def main() -> int:
+    asked = _asked()
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as directory:
+        root = Path(directory).resolve()
+        tables = [_waking(root), _waiting(root)]
+    if asked.agents:
+        tables.append(added.measure(asked.agents))
+    about = f"{os.cpu_count()} cores; load average {load:.1f} before, {os.getloadavg()[0]:.1f} after."
+    for table in tables:
+        table.note = f"{table.note} {about}".strip()
+        print(f"\n{table.text()}", flush=True)
+    if asked.write:
+        keep((table.part, table.text()) for table in tables)
+    missed = [row for table in tables for row in table.missed]
+    for row in missed:
+        print(f"missed: {row}")
+    return 1 if missed else 0
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.running", description="How fast what runs is.")
+    parser.add_argument(
+        "agents", nargs="*", metavar="AGENT", help="real agents to measure too: claude, codex, opencode"
+    )
+    parser.add_argument("--write", action="store_true", help="keep the tables in docs/performance.md")
+    return parser.parse_args()
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+def _waking(root: Path) -> Table:
+    table = Table("running", ("what", "median", "p95", "to the floor", "wanted"))
+    _say("one wake after another ...")
+    bare = floor(WAKES)
+    with server(root / "young") as young:
+        taken = _measured(young)
+        rate = _many(young)
+    _say("the same after 100,000 runs ...")
+    (root / "old").mkdir(mode=0o700)
+    fill(Kind.SQLITE, str(root / "old" / "clew.db"), HISTORY)
+    with server(root / "old") as old:
+        later = _measured(old)
+    whole, after = _whole(taken), _whole(later)
+    middle, slow = statistics.median(whole), percentile(whole, 0.95)
+    below = statistics.median(bare)
+    met = table.judge("wake to finished", middle <= 20 and slow <= 40, "20 and 40 ms at most")
+    table.add("wake to finished, /bin/true", _ms(middle), _ms(slow), f"{middle / below:.1f}", met)
+    table.add("  until it was durable", *_cells([each.accepted for each in taken]), "", "")
+    table.add("  until its run was claimed", *_cells([each.claimed for each in taken]), "", "")
+    ratio = statistics.median(after) / middle
+    met = table.judge("after 100,000 runs", ratio <= 1.2, f"1.2 of the above at most: {ratio:.2f}")
+    table.add("the same after 100,000 runs", *_cells(after), "", met)
+    table.add("the floor: four commits and a process", *_cells(bare), "1.0", "")
+    met = table.judge("200 wakes over 8 agents", rate >= 100, "100 runs/s at least")
+    table.add("200 wakes over 8 agents", f"{rate:.0f} runs/s", "", "", met)
+    return table
+
+
+def _measured(running: Server) -> list[Taken]:
+    agent = hire(running, "true")
+    one_by_one(running, agent, 20)
+    return one_by_one(running, agent, WAKES)
+
+
+def _many(running: Server) -> float:
+    agents = [hire(running, f"true-{number}") for number in range(8)]
+    return statistics.median(at_once(running, agents, 200) for _ in range(3))
+
+
+def _waiting(root: Path) -> Table:
+    table = Table("waiting", ("what", "median", "lowest to highest", "wanted"))
+    _say("starts, and doing nothing ...")
+    starts, memory, used = [], [], []
+    for number in range(STARTS):
+        with server(root / f"idle-{number % 2}") as idle:
+            starts.append(idle.ready_after)
+            if number == 0:
+                # What is looked for in the background is found by then.
+                time.sleep(IDLE)
+                before = idle.seconds_used()
+                time.sleep(IDLE)
+                used.append((idle.seconds_used() - before) / IDLE * 100)
+                memory.append(idle.megabytes())
+    start = spread(starts)
+    met = table.judge("start to ready", start.median <= 1.5, "1.5 s at most")
+    table.add("start to ready", f"{start.median:.2f} s", f"{start.low:.2f} to {start.high:.2f} s", met)
+    met = table.judge("memory", memory[0] <= 110, "110 MiB at most")
+    table.add("memory while it waits", f"{memory[0]:.0f} MiB", "", met)
+    met = table.judge("idle", used[0] < 1, "under 1 % of a core")
+    table.add("processor while it waits", f"{used[0]:.2f} %", "", met)
+    return table
+
+
+def _whole(taken: Sequence[Taken]) -> list[float]:
+    return [each.whole for each in taken]
+
+
+def _cells(taken: Sequence[float]) -> tuple[str, str]:
+    return _ms(statistics.median(taken)), _ms(percentile(taken, 0.95))
+
+
+def _ms(value: float) -> str:
+    return f"{value:.1f} ms"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
