@@ -77,14 +77,10 @@ def test_ask_reads_unasked_and_asks_before_a_file_changes(lab: Lab, given: Answe
 
 
 @pytest.mark.case("A01")
-@pytest.mark.parametrize("where", ["home", "project"])
-def test_read_is_refused_where_a_standing_rule_would_break_it(lab: Lab, where: str) -> None:
-    project = Path(lab.directory().path)
-    rules = (lab.root() if where == "home" else project / ".codex") / "rules"
-    rules.mkdir(parents=True)
+def test_read_is_refused_where_a_standing_rule_would_break_it(lab: Lab) -> None:
+    rules = lab.root() / "rules"
+    rules.mkdir()
     (rules / "default.rules").write_text('prefix_rule(pattern=["touch"], decision="allow")\n')
-    if where == "project":
-        lab.configure(f'\n[projects."{project}"]\ntrust_level = "trusted"\n')
 
     async def scene() -> None:
         provider = lab.provider()

@@ -5,7 +5,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -67,20 +67,23 @@ class Home:
             "excludeSlashTmp": bool(kept.get("exclude_slash_tmp", False)),
         }
 
-    def standing_rules(self, directory: str) -> Path | None:
+    @property
+    def standing_rules(self) -> Path | None:
         """A file of rules that let commands out of the sandbox in every mode, without asking, if there is one."""
-        return next((file for file in self._rules(directory) if _allows(file)), None)
+        return next((file for file in sorted((self.root / "rules").glob("*.rules")) if allows(file)), None)
 
-    def _rules(self, directory: str) -> Iterator[Path]:
-        yield from sorted((self.root / "rules").glob("*.rules"))
-        here = Path(os.path.realpath(directory))
-        places = [here, *here.parents]
-        if any(self._trusted(place) for place in places):
-            for place in places:
-                yield from sorted((place / ".codex" / "rules").glob("*.rules"))
+    @property
+    def trusted(self) -> frozenset[Path]:
+        """The projects that its person has told it to trust."""
+        projects = _table(self._config, "projects")
+        named = (place for place in projects if _table(projects, place).get("trust_level") == "trusted")
+        return frozenset(Path(os.path.realpath(place)) for place in named)
 
-    def _trusted(self, place: Path) -> bool:
-        return _table(_table(self._config, "projects"), str(place)).get("trust_level") == "trusted"
+    @property
+    def project_roots(self) -> tuple[str, ...]:
+        """By what it knows the top of a project; empty where this home says nothing of that."""
+        named = self._config.get("project_root_markers")
+        return tuple(map(str, named)) if isinstance(named, list) else ()
 
     @property
     def _config(self) -> dict[str, Any]:
@@ -111,7 +114,7 @@ def _table(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _allows(file: Path) -> bool:
+def allows(file: Path) -> bool:
     try:
         text = file.read_text("utf-8", errors="replace")
     except OSError:

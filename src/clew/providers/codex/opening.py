@@ -18,6 +18,7 @@ from clew.providers.codex.locks import is_loaded
 from clew.providers.codex.names import id_of
 from clew.providers.codex.server import AppServer
 from clew.providers.codex.store import Index
+from clew.providers.codex.trusting import widening
 
 Json = Mapping[str, Any]
 _PAGE = 100
@@ -36,8 +37,16 @@ class Opened:
 
 
 def may_be_kept(home: Home, mode: PermissionMode, directory: str) -> None:
-    """Read must mean read: a rule of the home that allows a command lets it out of the sandbox, unasked."""
-    rules = home.standing_rules(directory) if mode is PermissionMode.READ else None
+    """Read must mean read: a rule of the home that allows a command lets it out of the sandbox, unasked. And what the
+    agent itself may write, as it may in its project, must give it no more."""
+    theirs = widening(home, Path(directory)) if mode is not PermissionMode.FULL else None
+    if theirs is not None:
+        config = home.root / "config.toml"
+        raise Refused(
+            f"The mode {mode} cannot be kept: {theirs} counts, for the project is trusted in {config}.",
+            "Take the trust back there, or remove the file, or choose the mode full.",
+        )
+    rules = home.standing_rules if mode is PermissionMode.READ else None
     if rules is not None:
         raise Refused(
             f"The mode read cannot be kept: {rules} allows commands to run outside of the sandbox.",
@@ -48,11 +57,13 @@ def may_be_kept(home: Home, mode: PermissionMode, directory: str) -> None:
 async def opened(server: AppServer, spec: OpenSpec, home: Home) -> Opened:
     place = spec.directory.real or str(directory_at(spec.directory.path).real)
     may_be_kept(home, spec.mode, place)
-    asked = {"cwd": place, **modes.asked(spec.mode), **({"model": spec.model} if spec.model else {})}
+    asked = {**modes.asked(spec.mode), **({"model": spec.model} if spec.model else {})}
     if spec.cursor is None:
+        # A directory that is named here, and may be written to, is marked as trusted in the home for good. The program
+        # runs in it, and that is enough.
         return await _landed(server, spec, await _call(server, "thread/start", asked), new=True)
     id_ = id_of(spec.cursor)
-    asked |= {"threadId": id_, "excludeTurns": True}
+    asked |= {"cwd": place, "threadId": id_, "excludeTurns": True}
     try:
         if spec.fork:
             return await _forked(server, spec, asked)

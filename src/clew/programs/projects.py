@@ -1,0 +1,40 @@
+"""Files of a project that an agent obeys: whoever may write to the project could get more by them than its mode."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+GIT = (".git",)
+
+
+def found(directory: Path, patterns: Sequence[str], roots: Sequence[str] | None = GIT) -> Iterator[Path]:
+    """The files of these patterns in the directory and above it, as far as the project reaches."""
+    for place in reach(directory, roots):
+        for pattern in patterns:
+            yield from sorted(path for path in place.glob(pattern) if path.is_file() or path.is_symlink())
+
+
+def reach(directory: Path, roots: Sequence[str] | None = GIT) -> list[Path]:
+    """The directory and those above it, up to the first that holds a `root`; where none does, it alone.
+
+    Without roots it is all that are above it.
+    """
+    here = Path(os.path.realpath(directory))
+    places = [here, *here.parents]
+    if roots is None:
+        return places
+    top = next((at for at, place in enumerate(places) if any((place / root).exists() for root in roots)), 0)
+    return places[: top + 1]
+
+
+def main_tree(directory: Path) -> Path | None:
+    """The repository that a linked worktree belongs to; None for every other directory."""
+    for place in reach(directory):
+        try:
+            said = (place / ".git").read_text("utf-8").strip()
+        except (OSError, ValueError):
+            continue
+        kept = Path(os.path.realpath(place / said.removeprefix("gitdir:").strip()))
+        if kept.parent.name == "worktrees":
+            return kept.parent.parent.parent
+    return None
