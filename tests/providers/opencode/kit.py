@@ -13,6 +13,7 @@ from clew.ports.events import ApprovalAsked, Ending, Event
 from clew.ports.provider import LiveSession, OpenSpec, Settings
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.http import Json
+from clew.providers.opencode.launching import PROJECT_CONFIG
 from clew.providers.opencode.live import OpenCodeSession
 from clew.providers.opencode.provider import OpenCodeProvider
 from tests.providers.contract.stage import Turned
@@ -119,6 +120,11 @@ class Lab:
         turned = await turn(session, prompt)
         await session.close()
         return turned
+
+
+def trusting(settings: Settings) -> Settings:
+    """One that reads the configuration of a project."""
+    return replace(settings, options={**settings.options, PROJECT_CONFIG: "yes"})
 
 
 def hurry(session: LiveSession) -> None:

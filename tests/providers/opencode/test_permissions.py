@@ -25,6 +25,7 @@ from tests.providers.opencode.kit import (
     path,
     rest,
     subagent,
+    trusting,
     turn,
     upto,
 )
@@ -105,23 +106,6 @@ def test_nobody_is_hurried_by_the_silence_that_ends_a_turn(lab: Lab) -> None:
     lab.play(scene())
 
 
-@pytest.mark.case("A01", "P03")
-def test_a_configuration_that_denies_is_kept(lab: Lab) -> None:
-    """The project says so; the mode is the widest all the same."""
-
-    async def scene() -> None:
-        here = lab.new_directory()
-        denied = {"permission": {"bash": {"touch *": "deny"}}}
-        path(here, "opencode.json").write_text(json.dumps(denied))
-        session = await lab.open(mode=FULL, directory=here)
-        await turn(session, f"RUN: touch {path(here, 'ran')}")
-        assert not path(here, "ran").exists()
-        await turn(session, f"RUN: echo x > {path(here, 'ran')}")
-        assert path(here, "ran").exists()
-
-    lab.play(scene())
-
-
 @pytest.mark.case("P03", "P04")
 def test_rules_that_others_left_are_replaced(lab: Lab) -> None:
     async def scene() -> None:
@@ -179,13 +163,12 @@ def test_the_server_s_password_is_shown_nowhere_and_needed_for_everything(lab: L
         provider = lab.at()
         password, server = provider._password, await provider._shared.running()  # noqa: SLF001 - to look for it
         turned = await turn(session, "RUN: tr '\\0' '\\n' < /proc/$PPID/environ | grep ^OPENCODE")
-        assert "OPENCODE_SERVER_PASSWORD=[hidden]" in repr(turned.events)
+        assert f"OPENCODE_SERVER_PASSWORD={'-' * len(password)}" in repr(turned.events)
         assert password not in json.dumps([asdict(event) for event in turned.events])
         assert not any(password.encode() in line for line in lab.rig.command_lines("a"))
         kept = [*(lab.rig.root / "a").rglob("*"), *(lab.rig.root / "state").rglob("*")]
         showing = [file for file in kept if file.is_file() and password.encode() in file.read_bytes()]
-        # What a command prints OpenCode itself keeps, in its database and its log of what changed there.
-        assert {file.name.partition("-")[0] for file in showing} <= {"opencode.db"}
+        assert showing == []
         for path_ in ("/global/health", "/session", "/doc", "/global/event"):
             answer = await Http(server._http._port, "opencode", "x").call("GET", path_, None, 5.0)  # noqa: SLF001
             assert answer.status == 401
@@ -301,7 +284,8 @@ def test_a_patch_is_asked_for_by_where_it_leads(lab: Lab) -> None:
         # It gives its tool for patches to these models alone.
         named = {"models": {"gpt-9": {"name": "gpt-9", "tool_call": True}}}
         path(here, "opencode.json").write_text(json.dumps({"provider": {"loopback": named}}))
-        session = await lab.open(mode=EDIT, directory=here, model="loopback/gpt-9")
+        lab.at("trusting", trusting)
+        session = await lab.open(mode=EDIT, directory=here, model="loopback/gpt-9", home="trusting")
         change = "@@\n-before\n+after\n"
 
         async def patched(body: str, answer: Answer | None) -> Turned:

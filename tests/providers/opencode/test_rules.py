@@ -1,5 +1,7 @@
 """Modes as OpenCode's rules: what each allows, and that nothing a configuration says makes one wider."""
 
+from fnmatch import fnmatchcase
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,14 +38,9 @@ def says(mode: PermissionMode, permission: str, pattern: str, agent: Rules = BUI
     found = [
         rule.action
         for rule in (*agent, *rules_for(mode, agent))
-        if _like(permission, rule.permission) and _like(pattern, rule.pattern)
+        if fnmatchcase(permission, rule.permission) and fnmatchcase(pattern, rule.pattern)
     ]
     return found[-1]
-
-
-def _like(text: str, pattern: str) -> bool:
-    head, star, tail = pattern.partition("*")
-    return text == pattern or (bool(star) and text.startswith(head) and text.endswith(tail.rpartition("*")[2]))
 
 
 @pytest.mark.case("A01")
@@ -66,6 +63,24 @@ def _like(text: str, pattern: str) -> bool:
 )
 def test_what_each_mode_allows(permission: str, of: str, expected: tuple[Action, ...]) -> None:
     assert tuple(says(mode, permission, of) for mode in PermissionMode) == expected
+
+
+@pytest.mark.case("A01")
+@pytest.mark.parametrize(
+    "of", ["opencode.json", "srv/p/opencode.jsonc", ".opencode/tool/x.js", "p/.git/config", ".git"]
+)
+@pytest.mark.parametrize("configured", [(), (Rule("edit", "*", ALLOW),), (Rule("edit", "*.json*", ALLOW),)], ids=len)
+def test_what_opencode_and_git_are_told_by_is_asked_for(of: str, configured: Rules) -> None:
+    agent = (*BUILD, *configured)
+    assert tuple(says(mode, "edit", of, agent) for mode in PermissionMode) == (DENY, ASKS, ASKS, ALLOW)
+
+
+@pytest.mark.case("A01")
+@pytest.mark.parametrize("denied", ["*", "src/*", "src/opencode.json", "*.json", "*opencode*"])
+def test_what_of_it_a_configuration_denies_is_not_asked_for(denied: str) -> None:
+    agent = (*BUILD, Rule("edit", denied, DENY), Rule("edit", "lib/*", ALLOW))
+    assert says(EDIT, "edit", "src/opencode.json", agent) is DENY
+    assert says(EDIT, "edit", "lib/a.py", agent) is ALLOW
 
 
 @pytest.mark.case("A01", "P03")

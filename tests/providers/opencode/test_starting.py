@@ -16,7 +16,7 @@ import pytest
 
 from clew.kernel import Cursor, Directory, NativeId, ProbeKind
 from clew.ports.provider import Deadlines, OpenSpec, Settings
-from clew.programs.faults import BadArguments, CannotHold, CannotStart, ProgramEnded, Refused, SessionBusy
+from clew.programs.faults import BadArguments, CannotHold, CannotStart, ProgramEnded, Refused, SessionBusy, TooSlow
 from clew.programs.marking import VARIABLE
 from clew.providers.opencode.faults import CutOff
 from clew.providers.opencode.provider import OpenCodeProvider
@@ -294,6 +294,19 @@ def test_what_cannot_be_a_variable_is_refused_before_anything_starts(tmp_path: P
                 with pytest.raises(BadArguments):
                     await provider.open(OpenSpec(Directory(str(tmp_path)), READ, environment=environment))
             assert not programs(tmp_path)
+
+    run(scene())
+
+
+@pytest.mark.case("C14")
+def test_a_configuration_that_is_not_read_in_time_is_said_to_be(tmp_path: Path) -> None:
+    """Without a network it waits for packages that it fetches."""
+
+    async def scene() -> None:
+        told = settings(tmp_path, {**there(tmp_path), "/config": None})
+        async with provided(replace(told, deadlines=replace(told.deadlines, answer=3.0))) as provider:
+            with pytest.raises(TooSlow, match=r"configuration.*network"):
+                await _open(provider, tmp_path)
 
     run(scene())
 

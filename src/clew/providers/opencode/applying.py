@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from clew.kernel import PermissionMode
-from clew.programs.faults import Refused
+from clew.programs.faults import Refused, TooSlow
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.http import Json
 from clew.providers.opencode.rules import Action, Rules, mode_of, read, rules_for
@@ -26,7 +26,14 @@ class Agent:
 
 async def agent_in(api: Api, directory: str, wanted: str | None) -> Agent:
     """The agent that is asked for, or the one that is the default there."""
-    name = wanted or str((await api.config(directory)).get("default_agent") or "build")
+    try:
+        config = await api.config(directory)
+    except TooSlow as fault:
+        # This is the first call that it reads its configuration for.
+        words = f"OpenCode did not read its configuration for {directory} in time."
+        todo = "It may be fetching packages for it: see that the network is there, or give it more time."
+        raise TooSlow(words, todo) from fault
+    name = wanted or str(config.get("default_agent") or "build")
     for each in await api.agents(directory):
         if each.get("name") == name and each.get("mode") != "subagent":
             return Agent(name, read(each.get("permission")))

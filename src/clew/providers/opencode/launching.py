@@ -9,7 +9,7 @@ import orjson
 
 from clew.ports.provider import Deadlines, Settings
 from clew.programs.environment import environment_for
-from clew.programs.faults import CannotStart
+from clew.programs.faults import BadArguments, CannotStart
 from clew.programs.ledger import Ledger
 from clew.programs.program import Program, start
 from clew.programs.scratch import Scratch
@@ -18,6 +18,8 @@ from clew.programs.secrets import Redactor
 PLUGIN = Path(__file__).with_name("plugin.js")
 PASSWORD = "OPENCODE_SERVER_PASSWORD"
 USER = "opencode"
+PROJECT_CONFIG = "project-config"
+"""The option by which a project's own configuration is read. That can make every mode wider, and run programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class Launch:
 def launch(settings: Settings, password: str, ledger: Ledger | None, scratch: Scratch) -> Launch:
     """It must not replace its own program while we rely on it."""
     own = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
-    environment = environment_for(own, settings.home, settings.environment)
+    without = {"OPENCODE_DISABLE_PROJECT_CONFIG": "0" if _reads_project(settings) else "1"}
+    environment = environment_for(own, settings.home, settings.environment, without)
     program = _program(settings, environment.get("PATH"))
     return Launch(program, environment, password, settings.deadlines, ledger, scratch)
 
@@ -69,6 +72,13 @@ def _with_plugin(environment: Mapping[str, str]) -> dict[str, str]:
     except (orjson.JSONDecodeError, TypeError, AttributeError) as fault:
         raise CannotStart("OPENCODE_CONFIG_CONTENT is not a JSON object.", "Mend it in the settings.") from fault
     return {"OPENCODE_CONFIG_CONTENT": orjson.dumps(content).decode()}
+
+
+def _reads_project(settings: Settings) -> bool:
+    told = settings.options.get(PROJECT_CONFIG, "no")
+    if told not in ("yes", "no"):
+        raise BadArguments(f"The option {PROJECT_CONFIG} is {told!r}.", "Write yes or no.")
+    return told == "yes"
 
 
 def _program(settings: Settings, path: str | None) -> tuple[str, ...]:

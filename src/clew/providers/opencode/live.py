@@ -118,7 +118,8 @@ class OpenCodeSession:
                 await api.prompt(self._opened.id, asked)
             except ProgramEnded as fault:
                 # Had it just died, nothing of the prompt was heard, and it may be told once more.
-                turn.handed = turn.handed and not isinstance(fault, NotListening)
+                if isinstance(fault, NotListening):
+                    turn.not_handed()
                 if last or turn.handed or not await server.has_ended():
                     raise
                 continue
@@ -227,7 +228,8 @@ class OpenCodeSession:
 
     def _server_ended(self, words: str) -> None:
         self._asking.drop()
-        if (turn := self._going) is not None:
+        if (turn := self._going) is not None and turn.handed:
+            # One that is not handed over yet goes to the next server.
             turn.tell(Gone(words))
 
     # ---------------------------------------------------------------- its end

@@ -125,6 +125,8 @@ class Opening:
 
 
 def place_of(spec: OpenSpec) -> str:
+    if spec.fork and spec.cursor is None:
+        raise Refused("A fork needs a session that it is made from.", "Name one, or begin afresh.")
     if spec.fresh_id is not None:
         raise NotAble("OpenCode names its sessions itself.", "Open it without an id; it says which it took.")
     place = Path(spec.directory.real or spec.directory.path)

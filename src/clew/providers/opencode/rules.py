@@ -64,11 +64,27 @@ _LAST: Mapping[PermissionMode, Rules] = {
     PermissionMode.EDIT: _EXPLORING,
     PermissionMode.FULL: (),
 }
+# What OpenCode and git are told by: who writes there has programs run, and widens what comes next. As in paths.js.
+_TOLD = ("opencode.json*", "tui.json*", ".opencode*", ".git", ".git/*")
 
 
 def rules_for(mode: PermissionMode, agent: Rules) -> Rules:
     """The whole list of a session in that mode, under an agent that has these rules."""
-    return (*_FIRST[mode], *(kept for rule in agent for kept in _held_back(rule, mode)), *_LAST[mode])
+    told = _told(agent) if mode is PermissionMode.EDIT else ()
+    return (*_FIRST[mode], *(kept for rule in agent for kept in _held_back(rule, mode)), *told, *_LAST[mode])
+
+
+def _told(agent: Rules) -> Rules:
+    """What edits without asking asks before these. What an agent's own rules deny of them stays denied."""
+    denied = [rule.pattern for rule in agent if rule.action is Action.DENY and _matches("edit", rule.permission)]
+    every = [pattern for name in _TOLD for pattern in (name, f"*/{name}")]
+    asked = [Rule("edit", pattern, Action.ASK) for pattern in every]
+    for pattern in denied:
+        meant = [each for each in every if _matches(each.rstrip("*"), pattern)]
+        if not meant:
+            meant = [f"{pattern}{each}" for each in _TOLD] if pattern.endswith(_ANY) else [pattern]
+        asked += [Rule("edit", each, Action.DENY) for each in meant]
+    return tuple(asked)
 
 
 def _held_back(rule: Rule, mode: PermissionMode) -> Rules:

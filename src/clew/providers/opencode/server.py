@@ -72,7 +72,10 @@ class Server:
         self._listeners.discard(listener)
 
     async def end(self, gently: bool = True) -> None:
-        self._is_over("It was ended.", by_us=True)
+        if self._over is None:
+            # Whoever needs another may come before its end was noticed.
+            words = "It was ended." if self.alive else await self._last_words()
+            self._is_over(words, by_us=True)
         for task in self._tasks:
             task.cancel()
         try:
@@ -96,8 +99,11 @@ class Server:
     async def _read_output(self) -> None:
         async for _ in self._program.lines():
             pass
+        self._is_over(await self._last_words())
+
+    async def _last_words(self) -> str:
         words = self._launch.redactor().text(await self._program.parting(1.0))
-        self._is_over(words or f"It ended with status {self._program.returncode}.")
+        return words or f"It ended with status {self._program.returncode}."
 
     async def _read_events(self, begun: asyncio.Future[None]) -> None:
         words = "Its events ended."

@@ -43,6 +43,13 @@ class Turn:
         """Set once the server works on it. Before that an interrupt would pass it by."""
         self.over = asyncio.Event()
 
+    def not_handed(self) -> None:
+        """The prompt was not heard after all, and what was told since was told of a server that is gone."""
+        self.handed = False
+        self.moved.clear()
+        while not self._queue.empty():
+            self._queue.get_nowait()
+
     def tell(self, what: Json | Gone) -> None:
         self._queue.put_nowait(what)
         if isinstance(what, Gone) or _moves(what, self._id):
