@@ -7,23 +7,20 @@ from pathlib import Path
 GIT = (".git",)
 
 
-def found(directory: Path, patterns: Sequence[str], roots: Sequence[str] | None = GIT) -> Iterator[Path]:
+def found(directory: Path, patterns: Sequence[str], roots: Sequence[str] = GIT, alone: bool = True) -> Iterator[Path]:
     """The files of these patterns in the directory and above it, as far as the project reaches."""
-    for place in reach(directory, roots):
+    for place in reach(directory, roots, alone) if patterns else ():
         for pattern in patterns:
             yield from sorted(path for path in place.glob(pattern) if path.is_file() or path.is_symlink())
 
 
-def reach(directory: Path, roots: Sequence[str] | None = GIT) -> list[Path]:
-    """The directory and those above it, up to the first that holds a `root`; where none does, it alone.
-
-    Without roots it is all that are above it.
-    """
+def reach(directory: Path, roots: Sequence[str] = GIT, alone: bool = True) -> list[Path]:
+    """The directory and those above it, up to the first that holds a `root`; where none does, it `alone`, or all."""
     here = Path(os.path.realpath(directory))
     places = [here, *here.parents]
-    if roots is None:
-        return places
-    top = next((at for at, place in enumerate(places) if any((place / root).exists() for root in roots)), 0)
+    top = next((at for at, place in enumerate(places) if any((place / root).exists() for root in roots)), None)
+    if top is None:
+        return places[:1] if alone else places
     return places[: top + 1]
 
 

@@ -16,6 +16,7 @@ ODD: dict[str, Any] = {
     "config": None,
     "stop": "end_turn",
     "options": None,
+    "call": None,
     "silent": [],
     "dies": None,
     "fork_id": "forked-1",
@@ -72,6 +73,8 @@ def prompt(number: int, said: dict[str, Any]) -> None:
                 return
     if ODD["options"] is not None:
         call = {"toolCallId": "t1", "title": "touch it", "kind": "execute", "rawInput": {"command": "touch it"}}
+        if ODD["call"] is not None:
+            call = {"toolCallId": "t1", "title": "write it", "kind": "edit", **ODD["call"]}
         say(
             id=77,
             method="session/request_permission",

@@ -43,7 +43,10 @@ class AcpAgent:
     order once its input is closed; one that ends by that takes no longer than it needs. `scratch` is the variable that
     says where it puts what it does not remove; it gets a directory there that goes with it. `locks` says where in the
     agent's store Clew puts its own locks, so that all who share the one share the other: below which variable, the
-    first that is set, and which path; where nothing is known of the store, they are found by the home's name.
+    first that is set, and which path; where nothing is known of the store, they are found by the home's name. `obeys`
+    are files of a project by which the project may tell it not to ask, looked for from the directory up to its
+    repository's top; outside of a repository in the directory, and where it `obeys_all_above` also above it. `instead`
+    is the provider that keeps its modes there.
     """
 
     name: str
@@ -60,4 +63,7 @@ class AcpAgent:
     id_shape: str = r"[A-Za-z0-9][A-Za-z0-9_.-]{2,127}"
     environment: Mapping[str, str] = field(default_factory=dict)
     locks: tuple[tuple[str, str], ...] = ()
+    obeys: tuple[str, ...] = ()
+    obeys_all_above: bool = False
+    instead: str = ""
     hint: str = "Install the agent, or name its command line."

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.kernel import Answer, ApprovalId
-from clew.programs.acp.agent import ModeRule
+from clew.programs.acp.agent import EVERYTHING, READING, ModeRule
 from clew.programs.acp.connection import Connection
 
 # One yes is for one act: an answer that stands for ever would widen the mode, so it is not chosen.
@@ -22,9 +22,10 @@ class Question:
     options: tuple[Mapping[str, Any], ...]
 
 
-def by_rule(rule: ModeRule, kind: str) -> Answer | None:
-    """The answer that the mode gives; None where a person is asked."""
-    if kind in rule.allows:
+def by_rule(rule: ModeRule, kind: str, widens: bool = False) -> Answer | None:
+    """The answer that the mode gives; None where a person is asked. What `widens` the mode is not the mode's to allow,
+    unless that allows everything."""
+    if kind in rule.allows and (not widens or kind in READING or rule.allows >= EVERYTHING):
         return Answer.APPROVE
     return None if rule.asks else Answer.DENY
 

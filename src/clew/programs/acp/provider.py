@@ -15,6 +15,7 @@ from clew.programs.acp.listing import CURSOR_VERSION, listed
 from clew.programs.acp.opening import Opening, expressible
 from clew.programs.acp.probing import NOT_LISTED, probe, signals
 from clew.programs.acp.session import AcpSession
+from clew.programs.acp.widening import must_not_widen
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, Refused
 from clew.programs.holding import is_held, locks_by_name, must_lock, take
@@ -85,6 +86,7 @@ class AcpProvider:
         if spec.cursor is not None:
             self._check(spec.cursor)
         mode = expressible(self._agent, spec.mode)
+        await asyncio.to_thread(must_not_widen, self._agent, mode, spec.directory)
         resumed = spec.cursor.native_id if spec.cursor is not None and not spec.fork else None
         with ExitStack() as held:
 

@@ -14,6 +14,7 @@ from clew.programs.acp.choices import Choice
 from clew.programs.acp.connection import Connection
 from clew.programs.acp.listing import CURSOR_VERSION, find
 from clew.programs.acp.turn import Turn
+from clew.programs.acp.widening import must_not_widen, would_widen
 from clew.programs.faults import NotAble, Refused
 from clew.programs.rpc import Message
 
@@ -108,6 +109,7 @@ class AcpSession:
         expressed = choose_mode(mode, (), frozenset(self._agent.modes)).mode
         if expressed is None:
             raise NotAble(f"Neither {mode} nor anything stricter can be expressed here.", "Choose a wider mode.")
+        await asyncio.to_thread(must_not_widen, self._agent, expressed, self._opened.directory)
         self._wanted_mode = expressed
         if not self._busy:
             await self._apply_mode()
@@ -148,7 +150,7 @@ class AcpSession:
             return
         options = tuple(each for each in said.get("options") or () if isinstance(each, Mapping))
         question, tool = Question(number, options), turn.question(call)
-        given = by_rule(turn.rule, tool.kind)
+        given = by_rule(turn.rule, tool.kind, would_widen(self._agent, tool))
         if given is None:
             turn.ask(self._questions.ask(question), tool, said)
         else:

@@ -49,9 +49,13 @@ class Tool:
         return self.name if self.kind == "execute" else None
 
     @property
-    def file(self) -> str | None:
+    def files(self) -> tuple[str, ...]:
         places = self.said.get("locations") or ()
-        return next((str(place["path"]) for place in places if isinstance(place, Mapping) and "path" in place), None)
+        return tuple(str(place["path"]) for place in places if isinstance(place, Mapping) and "path" in place)
+
+    @property
+    def file(self) -> str | None:
+        return next(iter(self.files), None)
 
     @property
     def output(self) -> str:

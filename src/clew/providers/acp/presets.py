@@ -8,6 +8,8 @@ from clew.programs.acp.agent import AS_ASKED, EDITING, EVERYTHING, READING, AcpA
 READ, ASK, EDIT, FULL = PermissionMode
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_PARTS = ("agent", "command", "mode", "plugin", "skill", "tool")
+"""What a project may add to OpenCode, each in a directory of that name or its plural."""
 _ALWAYS_THERE = frozenset({LandingField.NATIVE_ID, LandingField.MODE, LandingField.DIRECTORY})
 
 
@@ -41,6 +43,14 @@ PRESETS: Mapping[str, AcpAgent] = {
             ("XDG_DATA_HOME", "opencode/opencode.db.clew-locks"),
             ("HOME", ".local/share/opencode/opencode.db.clew-locks"),
         ),
+        obeys=(
+            "opencode.json",
+            "opencode.jsonc",
+            ".opencode/opencode.json*",
+            *(f".opencode/{kind}{plural}/**/*" for kind in _PARTS for plural in ("", "s")),
+        ),
+        obeys_all_above=True,
+        instead="opencode",
         hint="Install it with npm: opencode-ai.",
     ),
     "claude": AcpAgent(
@@ -52,6 +62,14 @@ PRESETS: Mapping[str, AcpAgent] = {
         change_model=True,
         id_shape=_UUID,
         locks=(("CLAUDE_CONFIG_DIR", "clew-locks"), ("HOME", ".claude/clew-locks")),
+        obeys=(
+            ".claude/settings.json",
+            ".claude/settings.local.json",
+            ".claude/agents/**/*",
+            ".claude/commands/**/*",
+            ".claude/skills/**/*",
+        ),
+        instead="claude",
         hint="Install it with npm: @zed-industries/claude-code-acp.",
     ),
     "codex": AcpAgent(
@@ -70,6 +88,9 @@ PRESETS: Mapping[str, AcpAgent] = {
         flush=0.0,
         id_shape=_UUID,
         locks=(("CODEX_HOME", "clew-locks"), ("HOME", ".codex/clew-locks")),
+        # They count where its user has trusted the project.
+        obeys=(".codex/config.toml", ".codex/hooks.json", ".codex/rules/**/*", ".codex/agents/**/*"),
+        instead="codex",
         hint="Install it with npm: @zed-industries/codex-acp.",
     ),
     "gemini": AcpAgent(
@@ -77,6 +98,7 @@ PRESETS: Mapping[str, AcpAgent] = {
         command=("gemini", "--acp"),
         modes=_asking("default"),
         locks=(("HOME", ".gemini/clew-locks"),),
+        obeys=(".gemini/settings.json", ".gemini/extensions/**/*"),
         hint="Install it with npm: @google/gemini-cli.",
     ),
     "qwen": AcpAgent(
@@ -86,6 +108,7 @@ PRESETS: Mapping[str, AcpAgent] = {
         # It answers for an unknown session with success and an empty history.
         list_is_whole=True,
         locks=(("HOME", ".qwen/clew-locks"),),
+        obeys=(".qwen/settings.json", ".qwen/extensions/**/*"),
         hint="Install it with npm: @qwen-code/qwen-code.",
     ),
 }
