@@ -12,10 +12,12 @@ from clew.kernel import Answer, ProbeKind
 from clew.ports.events import ApprovalAsked, Ending, PlanChanged, QuestionAsked, Text, ToolFinished, ToolStarted
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.environment import environment_for
-from clew.programs.faults import CannotStart
+from clew.programs.faults import CannotStart, Refused
+from clew.programs.holding import is_held, take
 from clew.programs.program import start
 from clew.providers.claude import make
 from clew.providers.claude.faults import Busy, NoSuchSession
+from tests.providers.acp.locks import preset_locks
 from tests.providers.claude.kit import ASK, FULL, READ, Place, begun, call, run, turn
 from tests.providers.loopback.server import Model
 
@@ -236,5 +238,31 @@ def test_a_session_that_somebody_else_has_open_is_left_alone(place: Place) -> No
                 assert (await turn(fork, "beside it")).seen.users == 2
             finally:
                 await other.end(5.0)
+
+    run(scene())
+
+
+@pytest.mark.case("P05", "C29")
+def test_a_session_that_another_provider_of_the_home_has_is_busy(place: Place) -> None:
+    locks = preset_locks("claude", place.settings.home)
+
+    async def scene() -> None:
+        async with place.provider() as provider:
+            cursor = await begun(provider, place.work(), "first")
+            archived = await provider.archive(cursor, place.work(), place.root / "copy")
+            hold = take(locks, cursor.native_id)
+            assert (await provider.probe(cursor, place.work())).kind is ProbeKind.BUSY
+            with pytest.raises(Busy):
+                await provider.open(OpenSpec(place.work(), READ, cursor))
+            with pytest.raises(Refused, match="restored over"):
+                await provider.restore(archived.path, place.work())
+            hold.release()
+            # And the other way round, from the beginning on.
+            for of in (cursor, None):
+                session = await provider.open(OpenSpec(place.work(), READ, of))
+                assert session.landing.native_id is not None
+                assert is_held(locks, session.landing.native_id)
+                await session.close()
+                assert not is_held(locks, session.landing.native_id)
 
     run(scene())

@@ -1,17 +1,44 @@
 """Probing: every refusal of Codex has one code, so what counts is seen on disk beside what it says."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from clew.kernel import Cursor, NativeId, ProbeKind
 from clew.programs.faults import Refused
+from clew.programs.holding import is_held, take
 from clew.programs.ids import MALFORMED
 from clew.providers.codex.faults import SessionArchived, SessionBusy, SessionMissing
 from clew.providers.codex.probing import DAMAGED, NO_ROLLOUT
+from tests.providers.acp.locks import preset_locks
 from tests.providers.codex.kit import Lab
 
 UNKNOWN = Cursor(1, NativeId("01a1e1d6-05fc-78b2-b1de-8f0bdb91b141"))
+
+
+@pytest.mark.case("P05", "C29")
+def test_a_session_that_another_provider_of_the_home_has_is_busy(lab: Lab, tmp_path: Path) -> None:
+    async def scene() -> None:
+        provider = lab.provider()
+        cursor = await lab.begun(provider)
+        archived = await provider.archive(cursor, lab.directory(), tmp_path / "copy")
+        locks = preset_locks("codex", {"CODEX_HOME": str(lab.root())})
+        hold = take(locks, cursor.native_id)
+        assert (await provider.probe(cursor, lab.directory())).kind is ProbeKind.BUSY
+        with pytest.raises(SessionBusy):
+            await lab.open(provider, cursor)
+        with pytest.raises(SessionBusy):
+            await provider.restore(archived.path, lab.directory())
+        hold.release()
+        # And the other way round, from the beginning on.
+        for session in (await lab.open(provider, cursor), await lab.open(provider)):
+            assert session.landing.native_id is not None
+            assert is_held(locks, session.landing.native_id)
+            await session.close()
+            assert not is_held(locks, session.landing.native_id)
+
+    lab.play(scene())
 
 
 @pytest.mark.case("C13", "P11")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from clew.kernel import Cursor, Directory, NativeId
 from clew.ports.provider import ArchiveFile
+from clew.programs import holding as shared
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, Refused
 from clew.providers.claude import beside, holding
@@ -50,6 +51,7 @@ def restore(home: Home, archive_: Path, directory: Directory) -> Cursor:
     bound = summary_in(data, target.parent.name).is_of(real(directory))
     with contextlib.ExitStack() as held:
         held.callback(_alone(home).release)
+        held.callback(_claimed(home, native_id).release)
         copies = home.copies(native_id)
         aside = [copy for copy in copies if not summary_of(copy).talks]
         for copy in copies:
@@ -98,11 +100,22 @@ def _alone(home: Home) -> Hold:
         raise Refused("Another session is being restored into this home.", "Try again when it is.") from busy
 
 
+def _claimed(home: Home, native_id: str) -> shared.Hold:
+    try:
+        return holding.claim(home, native_id)
+    except Busy as busy:
+        raise _over(busy) from busy
+
+
 def _held(home: Home, copy: Path) -> Hold:
     try:
         return holding.take(home, copy)
     except Busy as busy:
-        raise Refused(f"It cannot be restored over: {busy.words}", "Close the session first.") from busy
+        raise _over(busy) from busy
+
+
+def _over(busy: Busy) -> Refused:
+    return Refused(f"It cannot be restored over: {busy.words}", "Close the session first.")
 
 
 def _must_be_continued(copy: Path, data: bytes) -> None:

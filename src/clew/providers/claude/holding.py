@@ -1,7 +1,8 @@
 """Who has a session: the program itself locks nothing, so its transcript is locked by whoever of us has it open.
 
-The lock is the system's own on the file that is there anyway: nothing is added to the home, and it goes with its
-holder. Other people's `claude` is found by the note that every running one leaves in the home.
+The lock is the system's own on the file that is there anyway, and goes with its holder. Beside it the session's id is
+claimed where all of Clew's providers of this home do so, for another may open it by another program. Other people's
+`claude` is found by the note that every running one leaves in the home.
 """
 
 import fcntl
@@ -11,10 +12,13 @@ from pathlib import Path
 
 import orjson
 
+from clew.programs import holding as shared
+from clew.programs.faults import SessionBusy
 from clew.programs.marking import Owner
 from clew.providers.claude.faults import Busy
 from clew.providers.claude.home import Home
 
+_OTHER = "another program of Clew"
 _PATIENCE = 0.3
 """Seconds. Who only looks whether a session is held has the lock for an instant."""
 
@@ -40,6 +44,15 @@ def take(home: Home, transcript: Path) -> Hold:
     return hold
 
 
+def claim(home: Home, native_id: str) -> shared.Hold:
+    """Hold an id against every other opening by Clew, by whichever program."""
+    try:
+        return shared.take(home.locks, native_id)
+    except SessionBusy as fault:
+        words = f"Session {native_id} is open in {_OTHER}."
+        raise Busy(words, "Close it there, or wait until it is.") from fault
+
+
 def lock(transcript: Path, patience: float = _PATIENCE) -> Hold:
     """Hold a session against all others of us. Blocks for a moment."""
     deadline = time.monotonic() + patience
@@ -55,7 +68,8 @@ def holder(home: Home, transcript: Path) -> str | None:
     hold = _locked(transcript, fcntl.LOCK_SH)
     if hold is not None:
         hold.release()
-    return running(home, transcript.stem) or ("another program" if hold is None else None)
+    by = running(home, transcript.stem) or ("another program" if hold is None else None)
+    return by or (_OTHER if shared.is_held(home.locks, transcript.stem) else None)
 
 
 def running(home: Home, native_id: str) -> str | None:

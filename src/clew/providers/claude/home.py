@@ -47,7 +47,12 @@ class Home:
     @property
     def is_there(self) -> bool:
         """An empty directory is where a home should have been mounted: no used home is empty."""
-        return self.root.is_dir() and any(self.root.iterdir())
+        return self.root.is_dir() and any(path != self.locks for path in self.root.iterdir())
+
+    @property
+    def locks(self) -> Path:
+        """Clew's own, where every provider of this home has them."""
+        return self.root / "clew-locks"
 
     def project(self, directory: Directory) -> Path:
         """Where it keeps the sessions that were begun in a directory."""

@@ -99,5 +99,5 @@ class _Opening:
         way = before.way
         if before.transcript is not None and before.cursor is not None:
             summary = await asyncio.to_thread(summary_of, before.transcript)
-            way = Way(before.native_id, before.transcript, summary.turns, way.hold)
+            way = Way(before.native_id, before.transcript, summary.turns, way.hold, claim=way.claim)
         return await opening.opened(listener, way, before.next_mode)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clew.kernel import Cursor, Directory, NativeId
 from clew.ports.provider import OpenSpec
+from clew.programs import holding as shared
 from clew.programs.faults import CannotStart, NotAble, Refused
 from clew.programs.ids import check_id
 from clew.providers.claude import beside, holding
@@ -23,7 +24,7 @@ CURSOR_VERSION = 1
 class Way:
     """A new session without `source`, a fork with `source` and no `hold`; with both, a session that goes on.
 
-    `placed` are the copies that a fork begins with, until it is a session of its own.
+    `placed` are the copies that a fork begins with, until it is a session of its own. `claim` keeps its id ours.
     """
 
     native_id: NativeId
@@ -31,6 +32,7 @@ class Way:
     turns: int = 0
     hold: Hold | None = None
     placed: beside.Placed | None = None
+    claim: shared.Hold | None = None
 
     def give_up(self) -> None:
         """Give back what was taken, and take away what was made for nothing."""
@@ -38,16 +40,28 @@ class Way:
             self.hold.release()
         if self.placed is not None:
             self.placed.remove()
+        if self.claim is not None:
+            self.claim.release()
 
 
 async def look_up(home: Home, spec: OpenSpec) -> Way:
-    return await apart(lambda: _way(home, spec), Way.give_up)
+    return await apart(lambda: _claimed(home, spec), Way.give_up)
 
 
 def must_be_there(directory: Directory) -> None:
     """The system's own error would not tell a missing directory from a missing program."""
     if not Path(directory.path).is_dir():
         raise CannotStart(f"The directory {directory.path} is not there.", "Make it, or name another.")
+
+
+def _claimed(home: Home, spec: OpenSpec) -> Way:
+    way = _way(home, spec)
+    try:
+        way.claim = holding.claim(home, way.native_id)
+    except BaseException:
+        way.give_up()
+        raise
+    return way
 
 
 def _way(home: Home, spec: OpenSpec) -> Way:

@@ -6,14 +6,36 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from clew.programs import faults as programs
+from clew.programs.holding import Hold, is_held, must_lock, take
 from clew.providers.codex.faults import SessionBusy
 
 _DIRECTORY = "thread-writer-locks"
+_CLAIMS = "clew-locks"
+"""Clew's own, where every provider of this home has them: not every program that opens a thread takes Codex's."""
 _ALL = ".coordination.lock"
 
 
+def claim(root: Path, thread: str) -> Hold:
+    """Hold a thread against every other opening by Clew, by whichever program."""
+    try:
+        return take(root / _CLAIMS, thread)
+    except programs.SessionBusy as fault:
+        words = f"Session {thread} is open in another program of Clew."
+        raise SessionBusy(words, "Close it there, or wait.") from fault
+
+
+def must_be_claimable(root: Path) -> None:
+    must_lock(root / _CLAIMS)
+
+
 def is_loaded(root: Path, thread: str) -> bool:
-    """Whether some process has the thread loaded. One that was killed holds no lock, though its file is there."""
+    """Whether some process has the thread loaded, ours among them. One that was killed holds no lock."""
+    return is_held(root / _CLAIMS, thread) or is_locked(root, thread)
+
+
+def is_locked(root: Path, thread: str) -> bool:
+    """By Codex itself."""
     try:
         file = os.open(root / _DIRECTORY / f"{thread}.lock", os.O_RDWR)
     except OSError:
@@ -35,6 +57,7 @@ def held(root: Path, threads: Iterable[str]) -> Iterator[None]:
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         for thread in sorted(set(threads)):
+            stack.callback(claim(root, thread).release)
             with _coordinated(directory):
                 file = os.open(directory / f"{thread}.lock", os.O_RDWR | os.O_CREAT, 0o644)
             stack.callback(os.close, file)

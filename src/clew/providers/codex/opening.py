@@ -14,7 +14,7 @@ from clew.programs.rpc import CallRefused
 from clew.providers.codex import modes
 from clew.providers.codex.faults import SessionArchived, SessionBusy, SessionMissing
 from clew.providers.codex.home import Home, directory_at
-from clew.providers.codex.locks import is_loaded
+from clew.providers.codex.locks import is_locked
 from clew.providers.codex.names import id_of
 from clew.providers.codex.server import AppServer
 from clew.providers.codex.store import Index
@@ -191,6 +191,6 @@ def refused(home: Home, id_: str, fault: CallRefused, busy: bool = True) -> Refu
         return SessionMissing(f"There is no session {id_} in {home.root}.", "Start a new session.")
     if current.set_away:
         return SessionArchived(f"Session {id_} was archived in Codex.", f"Bring it back: codex unarchive {id_}")
-    if busy and is_loaded(home.root, id_):
+    if busy and is_locked(home.root, id_):
         return SessionBusy(f"Session {id_} is open in another program.", "Close it there, or wait.")
     return Refused(f"Codex does not open session {id_}: {fault.words}", "Look at what it says; nothing was changed.")

@@ -10,10 +10,11 @@ from clew.kernel import Capabilities, Cursor, Directory, LandingField, Permissio
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
+from clew.programs.holding import Hold
 from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
 from clew.programs.rpc import CallRefused
-from clew.providers.codex import archiving, discovering, locating, placing, probing
+from clew.providers.codex import archiving, discovering, locating, locks, placing, probing
 from clew.providers.codex.apart import apart, make_ready
 from clew.providers.codex.home import Home
 from clew.providers.codex.names import CURSOR_VERSION, ID_SHAPE, cursor_of, id_of
@@ -100,16 +101,22 @@ class CodexProvider:
         if spec.fresh_id is not None:
             raise NotAble("Codex names its sessions itself.", "Open it without an id; it says which it took.")
         await apart(lambda: make_ready(self._home.root))
-        server = await self._started(Path(spec.directory.path), {**self._environment, **spec.environment})
-        try:
-            session = CodexSession(server, await opened(server, spec, self._home), self._home, self._sessions.discard)
-        except CallRefused as fault:
-            await server.close()
-            words = server.redactor.text(fault.words)
-            raise Refused(f"Codex does not open the session: {words}", "Look at what it says.") from fault
-        except BaseException:
-            await asyncio.shield(server.close())
-            raise
+        with contextlib.ExitStack() as held:
+            await self._claimed(spec.cursor.native_id if spec.cursor is not None and not spec.fork else None, held)
+            server = await self._started(Path(spec.directory.path), {**self._environment, **spec.environment})
+            try:
+                landed = await opened(server, spec, self._home)
+                if spec.cursor is None or spec.fork:
+                    await self._claimed(landed.id, held)
+            except CallRefused as fault:
+                await server.close()
+                words = server.redactor.text(fault.words)
+                raise Refused(f"Codex does not open the session: {words}", "Look at what it says.") from fault
+            except BaseException:
+                await asyncio.shield(server.close())
+                raise
+            claim = held.pop_all()
+        session = CodexSession(server, landed, self._home, lambda session: self._release(session, claim))
         self._sessions.add(session)
         return session
 
@@ -140,6 +147,18 @@ class CodexProvider:
 
     async def close(self) -> None:
         await asyncio.gather(*(session.close() for session in tuple(self._sessions)))
+
+    async def _claimed(self, thread: str | None, held: contextlib.ExitStack) -> None:
+        """Ours for as long as it is `held`. Of one that has no id yet, it is made sure that it can be."""
+        if thread is None:
+            await apart(lambda: locks.must_be_claimable(self._home.root))
+        else:
+            claim = await apart(lambda: locks.claim(self._home.root, thread), Hold.release)
+            held.callback(claim.release)
+
+    def _release(self, session: CodexSession, claim: contextlib.ExitStack) -> None:
+        self._sessions.discard(session)
+        claim.close()
 
     # ---------------------------------------------------------------- processes
 
