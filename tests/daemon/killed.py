@@ -10,7 +10,7 @@ from tests.daemon.kit import QUICK, World
 
 def scribe(place: Path) -> AgentProgram:
     """Writes down what it is told, line by line, with a moment before and after in which it can be killed."""
-    script = 'sleep 0.02; IFS= read -r line; echo "$line" >> "$0"; sleep 0.02; echo done'
+    script = 'sleep 0.02; IFS= read -r line || exit 1; echo "$line" >> "$0"; sleep 0.02; echo done'
     return AgentProgram("command", ("/bin/sh", "-c", script, str(place / "told.txt")))
 
 
