@@ -28,7 +28,7 @@ async def part(daemon: Daemon, stop: Stop, choice: OnStop, grace: float, tell: C
             tell(Stopping(daemon.live, f"They have {grace:g} seconds to finish. Ctrl-C again interrupts them now."))
             if await _done(daemon.stop(finish=True), stop, grace):
                 return
-        tell(Stopping(daemon.live, "They are interrupted, and go on with the next start."))
+        tell(Stopping(daemon.live, "They are interrupted; what can go on does so with the next start."))
         stop.now.clear()
     if not await _done(daemon.stop(finish=False), stop, _INTERRUPTING):
         log.warning("the daemon was left with %d runs; the next start settles them", daemon.live)

@@ -1,0 +1,151 @@
+"""What keeps `clew up` from starting: each is named in one line, with what to do, and nothing is changed."""
+
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.up.kit import environment, refused, up
+
+
+def test_a_second_one_is_told_who_holds_the_data(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(data) as clew:
+        told = refused(data, "--port", "0")
+        assert f"process {clew.process.pid}" in told
+        assert clew.address in told
+        assert "[data:in-use]" in told
+        # The first one was not disturbed, and is still found.
+        assert clew.ask("GET", "/threads") is not None
+        assert clew.stop() == 0
+
+
+def test_a_second_one_on_the_same_database_is_told_who_holds_it(tmp_path: Path) -> None:
+    with up(tmp_path / "one") as clew:
+        told = refused(tmp_path / "two", "--port", "0", "--database", str(tmp_path / "one" / "clew.db"))
+        assert f"process {clew.process.pid}" in told
+        assert "[store:held-by-another]" in told
+        assert not (tmp_path / "two" / "address").exists()
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = refused(tmp_path / "data", "--port", str(port))
+    assert f"Port {port} of 127.0.0.1" in told
+    assert "--port" in told
+    assert "[server:port-taken]" in told
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "127.0.0.1.example.org", ""])
+def test_it_is_for_this_machine_alone(tmp_path: Path, host: str) -> None:
+    told = refused(tmp_path / "data", "--port", "0", "--host", host)
+    assert "[server:not-loopback]" in told
+
+
+def test_a_port_that_is_none_is_refused(tmp_path: Path) -> None:
+    assert "[server:cannot-listen]" in refused(tmp_path / "data", "--port", "70000")
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(b"no database at all" * 100, "store:not-a-database"), (b"", "")], ids=["garbage", "empty"]
+)
+def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path, content: bytes, code: str) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "clew.db").write_bytes(content)
+    if not code:
+        with up(data) as clew:
+            assert clew.stop() == 0
+        return
+    told = refused(data, "--port", "0")
+    assert f"[{code}]" in told
+    assert "clew db restore" in told
+    assert (data / "clew.db").read_bytes() == content
+
+
+def test_a_database_of_a_newer_clew_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(data) as clew:
+        assert clew.stop() == 0
+    with sqlite3.connect(data / "clew.db") as database:
+        database.execute("UPDATE meta SET value = '99'")
+    database.close()
+    assert "[store:newer-than-program]" in refused(data, "--port", "0")
+
+
+def test_a_database_that_somebody_else_locks_is_named(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(data) as clew:
+        assert clew.stop() == 0
+    locking = sqlite3.connect(data / "clew.db", isolation_level=None)
+    try:
+        locking.execute("PRAGMA locking_mode = EXCLUSIVE")
+        locking.execute("BEGIN EXCLUSIVE")
+        told = refused(data, "--port", "0")
+    finally:
+        locking.close()
+    assert str(data / "clew.db") in told
+    assert "locked" in told
+
+
+def test_a_data_directory_that_is_a_file_or_below_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "data"):
+        assert "[data:cannot-use]" in refused_at(place, tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_data_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    assert "[data:cannot-use]" in refused_at(closed, tmp_path)
+
+
+def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(data) as clew:
+        assert clew.stop() == 0
+    token = (data / "token").read_text().strip()
+    (data / "token").chmod(0o644)
+    told = refused(data, "--port", "0")
+    assert "[server:token]" in told
+    assert token not in told
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    """No file may grow past a few kilobytes: what is said of it is what is said of a disk without room."""
+    limited = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000));"
+        "from clew.cli import main; main()"
+    )
+    words = ["up", "--data", str(tmp_path / "data"), "--port", "0"]
+    done = subprocess.run(
+        [sys.executable, "-c", limited, *words],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1, done
+    assert "[store:" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def refused_at(place: Path, beside: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "clew", "up", "--data", str(place), "--port", "0"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=beside,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    return done.stderr
