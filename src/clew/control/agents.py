@@ -21,6 +21,7 @@ from clew.store.reading.names import agent_named
 from clew.store.register import register_runtime
 from clew.store.schedules import remove_heartbeat
 from clew.store.statement import Row
+from clew.store.texts import keepable
 from clew.wire.asks import AgentChange, NewAgent
 from clew.wire.machine import AgentProgram
 from clew.wire.runtimes import Registration
@@ -56,7 +57,7 @@ async def add_agent(desk: Desk, asked: NewAgent) -> AgentView:
             runtime=register_runtime(connection, found),
             home=str(desk.data / "homes" / name),
             mode=mode,
-            model=asked.model or None,
+            model=keepable(asked.model or "") or None,
             instructions=_instructions(asked.instructions),
             settings=write_settings(program),
             max_live=most,
@@ -125,7 +126,7 @@ async def _changed_program(
 def _values(change: AgentChange) -> Mapping[str, object]:
     values: dict[str, object] = {}
     if change.model is not None:
-        values["model"] = change.model or None
+        values["model"] = keepable(change.model) or None
     if change.mode is not None:
         values["mode"] = check_mode(change.mode)
     if change.instructions is not None:
@@ -144,7 +145,7 @@ def _most(most: int) -> int:
 
 
 def _instructions(text: str | None) -> str | None:
-    return None if text is None else not_too_long(text, "The instruction") or None
+    return None if text is None else keepable(not_too_long(text, "The instruction")) or None
 
 
 async def _offer(desk: Desk, agent: AgentView, program: AgentProgram) -> None:

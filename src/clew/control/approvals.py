@@ -11,6 +11,7 @@ from clew.kernel import Answer, Answered, ApprovalId, ApprovalState
 from clew.store import approvals as store
 from clew.store.reading import approvals as reading
 from clew.store.reading.names import run_called
+from clew.store.texts import keepable
 from clew.wire.asks import AnswerTo
 from clew.wire.views import ApprovalView
 
@@ -43,7 +44,7 @@ async def approvals_of(desk: Desk, run: str) -> tuple[ApprovalView, ...]:
 
 async def answer_approval(desk: Desk, approval: str, given: AnswerTo) -> ApprovalView:
     """The first answer counts; one that nobody is left to take is refused, and what was asked ends as stale."""
-    words = not_too_long(given.text, "The answer")
+    words, approval = not_too_long(given.text, "The answer"), keepable(approval)
     answer = Answer.APPROVE if given.allow else Answer.DENY
 
     def do(connection: Connection) -> tuple[ApprovalView, Answered]:

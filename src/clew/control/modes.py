@@ -8,5 +8,7 @@ def check_mode(mode: str) -> str:
     try:
         known: str = PermissionMode(mode).value
     except ValueError as fault:
-        raise BadRequest(f"There is no mode {mode!r}.", f"Name one of {', '.join(PermissionMode)}.") from fault
+        raise BadRequest(
+            f"There is no mode {mode!r}.", f"Name one of {', '.join(each.value for each in PermissionMode)}."
+        ) from fault
     return known

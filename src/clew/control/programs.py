@@ -29,7 +29,7 @@ async def find_program(desk: Desk, program: AgentProgram) -> Registration:
 
 
 def write_settings(program: AgentProgram) -> str:
-    return json.dumps(dataclasses.asdict(program), ensure_ascii=False)
+    return json.dumps(dataclasses.asdict(program))
 
 
 def read_settings(text: str, provider: str) -> AgentProgram:

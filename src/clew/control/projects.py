@@ -15,6 +15,7 @@ from clew.store import projects as store
 from clew.store.reading.agents import list_projects as read_projects
 from clew.store.reading.names import project_named
 from clew.store.statement import Row
+from clew.store.texts import keepable
 from clew.wire.asks import NewProject, ProjectChange
 from clew.wire.views import Mode, ProjectView
 
@@ -37,7 +38,7 @@ async def add_project(desk: Desk, asked: NewProject) -> ProjectView:
     settings = _settings(found.kind, _base(asked.base, found), setup)
 
     def do(connection: Connection) -> ProjectView:
-        store.add_project(connection, name, found.source, _machine(desk, found), limit, settings)
+        store.add_project(connection, name, keepable(found.source), _machine(desk, found), limit, settings)
         return _show(project_named(connection, name))
 
     return await desk.write(do)
@@ -51,7 +52,7 @@ async def change_project(desk: Desk, name: str, change: ProjectChange) -> Projec
     if change.source is not None:
         found = await desk.here().inspect(change.source, plain=kind is SourceKind.PLAIN)
         kind, base = found.kind, _base(base, found)
-        values |= {"source": found.source, "machine_id": _machine(desk, found)}
+        values |= {"source": keepable(found.source), "machine_id": _machine(desk, found)}
     elif base is not None and kind is SourceKind.PLAIN:
         raise BadRequest("A plain directory has no branches.", "Leave the base out.")
     if change.mode_limit is not None:
@@ -88,7 +89,7 @@ def _limit(mode: str | None) -> str | None:
 
 
 def _settings(kind: SourceKind, base: str | None, setup: Sequence[str]) -> str:
-    return json.dumps({"kind": kind.value, "base": base, "setup": list(setup)}, ensure_ascii=False)
+    return json.dumps({"kind": kind.value, "base": base, "setup": list(setup)})
 
 
 def _show(row: Row) -> ProjectView:

@@ -31,6 +31,7 @@ from clew.store.reading.names import run_called
 from clew.store.reading.runs import read_run
 from clew.store.reading.threads import thread_ref
 from clew.store.statement import Row
+from clew.store.texts import keepable
 from clew.wire.wakes import Accepted, Said, WakeRequest
 
 PERSON = Author(AuthorKind.HUMAN, "user")
@@ -55,8 +56,8 @@ def wake(
     entries: tuple[EntrySeq, ...] = (),
 ) -> Accepted:
     """One transaction. On a busy lane its overlap policy is applied, and the receipt says which."""
-    if key is not None and not 1 <= len(key) <= _LONGEST_KEY:
-        raise BadRequest("A key has 1 to 200 characters.", "Leave it out, or name the request shorter.")
+    if key is not None and (not 1 <= len(key) <= _LONGEST_KEY or keepable(key) != key):
+        raise BadRequest("A key has 1 to 200 characters, all of which can be kept.", "Leave it out, or choose another.")
     request = WakeRequest(
         id=WakeId(new_id("wk")),
         agent=AgentId(agent["id"]),

@@ -30,7 +30,9 @@ _newest_first = (approvals.c.asked_at.desc(), approvals.c.id.desc())
 
 _one = Statement(lambda _: _shown(approvals.c.id == bindparam("approval")))
 pending = Statement(lambda _: _shown(_pending).order_by(approvals.c.asked_at).limit(bindparam("most")))
-newest = Statement(lambda _: _shown().order_by(*_newest_first).limit(bindparam("most")))
+newest = Statement(
+    lambda _: _shown(approvals.c.asked_at < bindparam("before")).order_by(*_newest_first).limit(bindparam("most"))
+)
 of_run = Statement(lambda _: _shown(approvals.c.run_id == bindparam("run")).order_by(*_newest_first))
 pending_in_thread = Statement(
     lambda _: _shown(_pending, text(f"runs.{NOT_ENDED}"), lanes.c.thread_id == bindparam("thread")).order_by(
@@ -47,7 +49,7 @@ def read_approval(connection: Connection, approval: str) -> Row:
 
 
 def list_approvals(connection: Connection, only_pending: bool, most: int) -> Sequence[Row]:
-    return (pending if only_pending else newest).rows(connection, most=most)
+    return pending.rows(connection, most=most) if only_pending else newest.rows(connection, before=1e15, most=most)
 
 
 def approvals_of_run(connection: Connection, run: str) -> Sequence[Row]:

@@ -15,6 +15,7 @@ from clew.kernel import AgentId, own_thread
 from clew.store.faults import Ambiguous, NoSuchAgent, NoSuchProject, NoSuchRun, NoSuchThread, NoSuchWake
 from clew.store.statement import POSTGRESQL, Row, Statement
 from clew.store.tables import agents, projects, runs, threads, wakes
+from clew.store.texts import keepable
 
 MOST_NAMES = 1000
 _SHOWN = 5
@@ -35,7 +36,7 @@ _by_id = select(threads).where(threads.c.id == bindparam("id"))
 _by_number = select(threads).where(
     threads.c.kind == bindparam("kind"), threads.c.number == bindparam("number"), threads.c.number.is_not(None)
 )
-_threads = {
+thread_statements = {
     False: (Statement(lambda _: _by_id), Statement(lambda _: _by_number)),
     True: (Statement(lambda dialect: _held(dialect, _by_id)), Statement(lambda dialect: _held(dialect, _by_number))),
 }
@@ -60,12 +61,12 @@ def _beginning_with(table: Table) -> Statement:
     )
 
 
-_runs = _beginning_with(runs)
-_wakes = _beginning_with(wakes)
+runs_beginning = _beginning_with(runs)
+wakes_beginning = _beginning_with(wakes)
 
 
 def agent_named(connection: Connection, name: str) -> Row:
-    row = _agent.first(connection, name=name)
+    row = _agent.first(connection, name=keepable(name))
     if row is None:
         there = [each["name"] for each in _agent_names.rows(connection)]
         raise NoSuchAgent(f"There is no agent {name!r}.", _what_there_is(name, there, "Add one with `clew agent add`."))
@@ -73,7 +74,7 @@ def agent_named(connection: Connection, name: str) -> Row:
 
 
 def project_named(connection: Connection, name: str) -> Row:
-    row = _project.first(connection, name=name)
+    row = _project.first(connection, name=keepable(name))
     if row is None:
         there = [each["name"] for each in _project_names.rows(connection)]
         remedy = _what_there_is(name, there, "Add one with `clew project add`.")
@@ -84,7 +85,7 @@ def project_named(connection: Connection, name: str) -> Row:
 def thread_called(connection: Connection, ref: str, held: bool = False) -> Row:
     """The thread of a reference like issue-3, chat-1 or own-ada, or of an id. With `held` it stays as it is until the
     end of the transaction: whoever closes it does so before a wake comes, or after."""
-    by_id, by_number = _threads[held]
+    by_id, by_number = thread_statements[held]
     if ref.startswith(_OWN):
         agent = agent_named(connection, ref.removeprefix(_OWN))
         row = by_id.first(connection, id=own_thread(AgentId(agent["id"])))
@@ -96,7 +97,7 @@ def thread_called(connection: Connection, ref: str, held: bool = False) -> Row:
         row = by_number.first(connection, kind=numbered["kind"], number=int(numbered["number"]))
         if row is not None:
             return row
-    row = by_id.first(connection, id=ref)
+    row = by_id.first(connection, id=keepable(ref))
     if row is None:
         raise NoSuchThread(f"There is no thread {ref!r}.", _numbers(connection, numbered))
     return row
@@ -104,11 +105,13 @@ def thread_called(connection: Connection, ref: str, held: bool = False) -> Row:
 
 def run_called(connection: Connection, text: str) -> str:
     """The id of a run, by itself or by a beginning that no other has."""
-    return _unique(connection, _runs, "rn_", text, NoSuchRun, "run", "See them with `clew runs`.")
+    return _unique(connection, runs_beginning, "rn_", text, NoSuchRun, "run", "See them with `clew runs`.")
 
 
 def wake_called(connection: Connection, text: str) -> str:
-    return _unique(connection, _wakes, "wk_", text, NoSuchWake, "wake", "Its id is in the answer that accepted it.")
+    return _unique(
+        connection, wakes_beginning, "wk_", text, NoSuchWake, "wake", "Its id is in the answer that accepted it."
+    )
 
 
 def _unique(
@@ -120,6 +123,7 @@ def _unique(
     noun: str,
     remedy: str,
 ) -> str:
+    text = keepable(text)
     for first in (text, f"{prefix}{text}"):
         # What ids are made of comes before this in every order of letters.
         found = [row["id"] for row in statement.rows(connection, first=first, last=f"{first}zz")] if text else []

@@ -63,13 +63,13 @@ _open = Statement(lambda _: _shown(runs.c.lane_id == bindparam("lane"), text(f"r
 
 _lanes = Statement(lambda _: select(lanes.c.id).where(lanes.c.thread_id == bindparam("thread")))
 
-_decisions = Statement(
+decisions_of_runs = Statement(
     lambda dialect: select(
         decisions.c.run_id, decisions.c.outcome, decisions.c.code, decisions.c.record, decisions.c.at
     ).where(among(dialect, decisions.c.run_id, "runs"))
 )
 
-_events = Statement(
+log_of_run = Statement(
     lambda _: (
         select(events)
         .where(events.c.run_id == bindparam("run"), events.c.seq > bindparam("after"))
@@ -147,14 +147,14 @@ def _fits(row: Row, agent: str | None, state: RunState | None) -> bool:
 def newest_decisions(connection: Connection, of: Sequence[str]) -> dict[str, Row]:
     """The latest decision of each run; one that held it may be later than the one before it was claimed."""
     latest: dict[str, Row] = {}
-    for row in _decisions.rows(connection, runs=list(of)) if of else ():
+    for row in decisions_of_runs.rows(connection, runs=list(of)) if of else ():
         if row["run_id"] not in latest or latest[row["run_id"]]["at"] <= row["at"]:
             latest[row["run_id"]] = row
     return latest
 
 
 def list_events(connection: Connection, run: str, after: int, most: int) -> Sequence[Row]:
-    return _events.rows(connection, run=run, after=after, most=most)
+    return log_of_run.rows(connection, run=run, after=after, most=most)
 
 
 def refused_landings(connection: Connection, run: str) -> Sequence[Row]:

@@ -1,0 +1,180 @@
+"""A desk with a machine of our own beside it, and a daemon's hand that serves what it is given."""
+
+import json
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clew.control.agents import add_agent
+from clew.control.desk import Desk
+from clew.control.plane import Plane
+from clew.kernel import (
+    AccountId,
+    Capabilities,
+    Cursor,
+    Directory,
+    LandingField,
+    MachineId,
+    NativeId,
+    PermissionMode,
+    ProviderName,
+    RunId,
+    RuntimeId,
+    WorkspaceId,
+    capabilities_to_record,
+    runtime_id,
+)
+from clew.ports.fault import Fault
+from clew.ports.provider import FoundSession
+from clew.ports.workspaces import Cleaned, Listed, SourceFound, SourceKind
+from clew.store.check import check
+from clew.store.database import Database
+from clew.wire.asks import NewAgent
+from clew.wire.ends import Completed, End, Finish, Finished
+from clew.wire.machine import AgentProgram, Looked
+from clew.wire.orders import ClaimRequest, Order
+from clew.wire.reports import Landed, Report, Reported
+from clew.wire.runtimes import Registration
+from clew.wire.views import AgentView
+from tests.store.kit import pin_of
+
+LAPTOP = MachineId("laptop")
+ABLE = Capabilities(
+    resume=True,
+    fork=True,
+    reapply_mode=True,
+    modes=frozenset(PermissionMode),
+    reports=frozenset(LandingField),
+)
+
+
+@dataclass
+class Laptop:
+    """A machine: two providers are installed, a third is known and missing. Another home is another variable HOME."""
+
+    root: Path
+    offered: list[tuple[RuntimeId, AgentProgram]] = field(default_factory=list)
+    found: dict[RuntimeId, list[FoundSession]] = field(default_factory=dict)
+    listed: list[Listed] = field(default_factory=list)
+    cleaned: list[WorkspaceId] = field(default_factory=list)
+    gone: set[str] = field(default_factory=lambda: {"spindle"})
+
+    @property
+    def id(self) -> MachineId:
+        return LAPTOP
+
+    async def providers(self) -> Sequence[str]:
+        return ("loom", "wheel", "spindle")
+
+    async def look(self, program: AgentProgram) -> Looked:
+        if program.provider in self.gone:
+            return Looked(program, None, missing=f"no program {program.provider} on the path.")
+        registration = Registration(
+            machine=LAPTOP,
+            machine_name="the laptop",
+            provider=ProviderName(program.provider),
+            home=program.home.get("HOME", "/srv/home"),
+            account=AccountId("me"),
+            capabilities=json.dumps(capabilities_to_record(ABLE)),
+            max_live=8,
+            root=str(self.root / "work"),
+        )
+        return Looked(program, registration, version="1.0")
+
+    async def offer(self, runtime: RuntimeId, program: AgentProgram) -> None:
+        self.offered.append((runtime, program))
+
+    async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]:
+        return self.found.get(runtime, [])
+
+    async def inspect(self, source: str, plain: bool) -> SourceFound:
+        if "://" in source:
+            return SourceFound(source, SourceKind.ADDRESS, "main", "c0ffee")
+        if not Path(source).is_dir():
+            raise Fault(f"There is no directory {source}.", "Name one that is there.")
+        if (Path(source) / ".git").exists():
+            return SourceFound(source, SourceKind.REPOSITORY, "main", "c0ffee")
+        if not plain:
+            raise Fault(f"{source} is no git repository.", "Run `git init`, or add it as a plain directory.")
+        return SourceFound(source, SourceKind.PLAIN)
+
+    async def workspaces(self) -> Sequence[Listed]:
+        return self.listed
+
+    async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]:
+        self.cleaned.extend(asked)
+        return []
+
+
+LOOM = runtime_id(LAPTOP, ProviderName("loom"), "/srv/home")
+WHEEL = runtime_id(LAPTOP, ProviderName("wheel"), "/srv/home")
+
+
+@dataclass
+class Office:
+    """Where a test works: the desk, its machine, and a daemon that holds what it claimed."""
+
+    desk: Desk
+    laptop: Laptop
+    plane: Plane
+    database: Database
+
+    async def agent(self, name: str = "ada", **changes: Any) -> AgentView:
+        return await add_agent(self.desk, NewAgent(**{"name": name, "provider": "loom", **changes}))
+
+    async def claim(
+        self, most: int = 1, wait: float = 0.0, runtimes: Sequence[RuntimeId] = (LOOM, WHEEL)
+    ) -> list[Order]:
+        asked = ClaimRequest("daemon-1", tuple(runtimes), most)
+        return list((await self.plane.claim(asked, frozenset(), wait)).orders)
+
+    async def claim_one(self) -> Order:
+        (order,) = await self.claim()
+        return order
+
+    async def report(self, order: Order, **said: Any) -> Reported:
+        return await self.plane.report(Report(order.run, order.attempt, **said))
+
+    async def prompt(self, order: Order, native: str | None = None) -> Reported:
+        """Opened as planned, and the prompt about to go out; with `native` its session is pinned along with it."""
+        told = await self.report(
+            order,
+            opens=True,
+            landed=Landed(json.dumps({"native_id": native or "n", "directory": "/srv"}), "started"),
+            told=order.plan.situation.head,
+            pin=None if native is None else pin_of(order.plan, native),
+        )
+        assert told.may_prompt
+        return told
+
+    async def finish(self, order: Order, end: End | None = None) -> Finished:
+        return await self.plane.finish(Finish(order.run, order.attempt, end or Completed("done", 1)))
+
+    async def serve(self, native: str | None = None, end: End | None = None) -> Order:
+        order = await self.claim_one()
+        await self.prompt(order, native)
+        assert (await self.finish(order, end)).taken
+        return order
+
+
+@asynccontextmanager
+async def office(database: Database, root: Path) -> AsyncIterator[Office]:
+    """Whatever it was put through, every promise of the store holds in the end."""
+    laptop = Laptop(root)
+    desk = Desk(database, root, laptop)
+    try:
+        yield Office(desk, laptop, Plane(desk), database)
+    finally:
+        await desk.close()
+    assert database.read(check) == ()
+
+
+def session_of(native: str, directory: str | None = "/srv/mine", turns: int = 3) -> FoundSession:
+    where = None if directory is None else Directory(directory)
+    return FoundSession(Cursor(1, NativeId(native)), where, "earlier work", 5.0, turns)
+
+
+def held(*orders: Order) -> frozenset[RunId]:
+    return frozenset(order.run for order in orders)

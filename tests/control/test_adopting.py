@@ -1,0 +1,60 @@
+"""Adopting: a session that a person has already goes on in a thread, where it is."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from clew.control.adopting import adopt_session
+from clew.control.chats import open_chat
+from clew.control.faults import BadRequest, NoSuchSession, NotNow
+from clew.control.sessions import found_sessions
+from clew.control.speaking import say
+from clew.kernel import Outcome
+from clew.store.database import Database
+from clew.store.faults import SessionHeld
+from clew.wire.asks import Adopt, NewChat, Words
+from tests.control.kit import LOOM, WHEEL, office, session_of
+
+
+def test_an_adopted_session_goes_on_in_its_own_directory(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            at.laptop.found[LOOM] = [session_of("n-7"), session_of("n-8", None)]
+            first, second = await found_sessions(at.desk)
+            assert (first.native_id, first.directory, first.thread) == ("n-7", "/srv/mine", None)
+            assert (second.directory, second.provider, second.turns) == (None, "loom", 3)
+            await open_chat(at.desk, NewChat("ada"))
+            adopted = await adopt_session(at.desk, "chat-1", Adopt("ada", LOOM, "n-7"))
+            assert (adopted.generation, adopted.turns, adopted.thread) == (1, 3, "chat-1")
+            assert await adopt_session(at.desk, "chat-1", Adopt("ada", LOOM, "n-7")) == adopted
+            assert (await found_sessions(at.desk))[0].thread == "chat-1"
+            await say(at.desk, "chat-1", Words("go on"))
+            order = await at.claim_one()
+            assert (order.plan.outcome, order.plan.native_id) == (Outcome.RESUME, "n-7")
+            assert order.plan.workspace is not None
+            assert order.plan.workspace.directory.path == "/srv/mine"
+
+    asyncio.run(story())
+
+
+def test_what_cannot_be_adopted_is_said(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await at.agent("bob", provider="wheel")
+            at.laptop.found[LOOM] = [session_of("n-7"), session_of("n-8", None)]
+            for _ in range(2):
+                await open_chat(at.desk, NewChat("ada"))
+            await adopt_session(at.desk, "chat-1", Adopt("ada", LOOM, "n-7"))
+            with pytest.raises(SessionHeld):
+                await adopt_session(at.desk, "chat-2", Adopt("ada", LOOM, "n-7"))
+            with pytest.raises(NoSuchSession):
+                await adopt_session(at.desk, "chat-2", Adopt("ada", WHEEL, "n-7"))
+            with pytest.raises(NotNow, match="which directory"):
+                await adopt_session(at.desk, "chat-2", Adopt("ada", LOOM, "n-8"))
+            with pytest.raises(BadRequest, match="another provider"):
+                await adopt_session(at.desk, "chat-2", Adopt("bob", LOOM, "n-7"))
+
+    asyncio.run(story())

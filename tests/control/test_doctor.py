@@ -1,0 +1,48 @@
+"""The doctor: what is there, what works, what to do about the rest."""
+
+import asyncio
+from pathlib import Path
+
+from clew.control.agents import change_agent
+from clew.control.doctor import examine
+from clew.store.database import Database
+from clew.wire.asks import AgentChange
+from tests.control.kit import office
+
+
+def test_the_doctor_looks_at_everything(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await at.agent("bob", provider="wheel")
+            await change_agent(at.desk, "bob", AgentChange(paused=True))
+            checks = {check.name: check for check in await examine(at.desk)}
+            assert {name: check.state for name, check in checks.items() if name != "git"} == {
+                "database": "ok",
+                "token": "missing",
+                "machine": "ok",
+                "loom": "ok",
+                "wheel": "ok",
+                "spindle": "missing",
+                "agent ada": "ok",
+                "agent bob": "warning",
+            }
+            assert checks["git"].state == "ok"
+            assert checks["loom"].words == "loom 1.0, as me."
+            assert "no program spindle" in checks["spindle"].words
+            assert all(check.remedy for check in checks.values() if check.state != "ok")
+            token = tmp_path / "token"
+            token.write_text("secret")
+            token.chmod(0o644)
+            checks = {check.name: check for check in await examine(at.desk)}
+            assert checks["token"].state == "failed"
+            token.chmod(0o600)
+            at.laptop.gone.add("loom")
+            checks = {check.name: check for check in await examine(at.desk)}
+            assert (checks["token"].state, checks["agent ada"].state) == ("ok", "missing")
+            assert "secret" not in repr(checks)
+            at.desk.machine = None
+            checks = {check.name: check for check in await examine(at.desk)}
+            assert checks["machine"].state == "missing"
+
+    asyncio.run(story())

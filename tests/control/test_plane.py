@@ -1,0 +1,272 @@
+"""The control plane of a daemon: it waits, is called, is told of news, and loses nothing when an answer is lost."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from clew.control import plane as planes
+from clew.control.approvals import answer_approval
+from clew.control.chats import open_chat
+from clew.control.desk import Desk
+from clew.control.runs import show_run
+from clew.control.runtimes import list_runtimes
+from clew.control.speaking import say
+from clew.control.stopping import cancel_run
+from clew.control.timing import keep_time, look_at_time
+from clew.control.wakes import poke
+from clew.kernel import ApprovalId, Outcome, RunId, RunState
+from clew.store.clock import read_clock
+from clew.store.database import Database
+from clew.store.tables import runs, runtimes
+from clew.wire.asks import AnswerTo, NewChat, Poke, Words
+from clew.wire.control import Claimed
+from clew.wire.orders import ClaimRequest, Order
+from clew.wire.reports import Asked
+from clew.wire.runtimes import Held
+from tests.control.kit import LOOM, WHEEL, Office, held, office
+from tests.store.kit import bodies
+
+ASKED = ClaimRequest("daemon-1", (LOOM, WHEEL), 4)
+FULL = ClaimRequest("daemon-1", (LOOM, WHEEL), 0)
+LONG = 60.0
+
+
+async def _put(at: Office, statement: object) -> None:
+    await at.desk.write(lambda connection: connection.execute(statement).rowcount)  # type: ignore[call-overload]
+
+
+async def _waiting(
+    at: Office, asked: ClaimRequest = ASKED, holding: frozenset[RunId] = frozenset()
+) -> asyncio.Task[Claimed]:
+    """A daemon that waits by now: it has looked once and found nothing."""
+    task = asyncio.create_task(at.plane.claim(asked, holding, LONG))
+    await asyncio.sleep(0.1)
+    assert not task.done()
+    return task
+
+
+async def _quiet(at: Office, order: Order) -> None:
+    """Nothing is told for ever. PostgreSQL may tell it a second time, as it tells other servers."""
+    told = [(await at.plane.claim(FULL, held(order), 0.2)).news for _ in range(3)]
+    assert told[-1] == frozenset()
+
+
+def test_a_daemon_that_waits_is_called_when_there_is_work(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planes, "LOOK", LONG)
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            waiting = await _waiting(at)
+            await poke(at.desk, Poke("ada", text="hello"))
+            claimed = await asyncio.wait_for(waiting, 10)
+            assert [bodies(order) for order in claimed.orders] == [["hello"]]
+
+    asyncio.run(story())
+
+
+def test_a_daemon_looks_by_itself_when_nobody_calls_it(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planes, "LOOK", 0.05)
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await poke(at.desk, Poke("ada"))
+            await _put(at, update(runs).values(not_before=(await at.desk.read(read_clock)) + 0.3))
+            claimed = await asyncio.wait_for(at.plane.claim(ASKED, frozenset(), LONG), 20)
+            assert len(claimed.orders) == 1
+
+    asyncio.run(story())
+
+
+def test_a_claim_that_finds_nothing_ends_when_its_time_is_over(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            claimed = await at.plane.claim(ASKED, frozenset(), 0.05)
+            assert (claimed.orders, claimed.news) == ((), frozenset())
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("L03")
+def test_a_daemon_is_told_of_a_cancelled_run_and_of_no_report_of_its_own(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planes, "LOOK", LONG)
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await poke(at.desk, Poke("ada"))
+            order = await at.claim_one()
+            waiting = await _waiting(at, FULL, held(order))
+            await at.prompt(order, "n-1")
+            for _ in range(3):
+                await at.report(order)
+            # Longer than hints are paced: what the daemon says itself is no news to it.
+            await asyncio.sleep(0.3)
+            assert not waiting.done()
+            stopped = await cancel_run(at.desk, order.run)
+            assert (stopped.taken, stopped.state) == (True, "stopping")
+            assert (await asyncio.wait_for(waiting, 10)).news == {order.run}
+            assert (await at.report(order)).stop == "run:by-user"
+            await _quiet(at, order)
+
+    asyncio.run(story())
+
+
+def test_news_that_came_while_no_claim_waited_are_told_by_the_next(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await poke(at.desk, Poke("ada"))
+            order = await at.claim_one()
+            await at.prompt(order)
+            await at.report(order, asks=(Asked(ApprovalId("ap-1"), "May I?"),))
+            await answer_approval(at.desk, "ap-1", AnswerTo(False, "no"))
+            assert (await at.plane.claim(FULL, held(order), LONG)).news == {order.run}
+            (answer,) = (await at.report(order, answered=True)).answers
+            assert (answer.approval, answer.state, answer.words) == ("ap-1", "denied", "no")
+            await _quiet(at, order)
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("R02")
+def test_an_order_whose_answer_was_lost_comes_again_after_its_lease(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await poke(at.desk, Poke("ada", text="hello"))
+            lost = await at.claim_one()
+            assert await look_at_time(at.desk, 0.0) == 0
+            assert await at.claim() == []
+            await _put(at, update(runs).values(lease_until=1.0))
+            assert await look_at_time(at.desk, 0.0) == 1
+            again = await at.claim_one()
+            assert (again.run, again.attempt, bodies(again)) == (lost.run, 2, ["hello"])
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("R03")
+def test_a_daemon_that_lost_its_lease_overwrites_nothing(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await poke(at.desk, Poke("ada"))
+            lost = await at.claim_one()
+            await _put(at, update(runs).values(lease_until=1.0))
+            await look_at_time(at.desk, 0.0)
+            again = await at.claim_one()
+            told = await at.report(lost, opens=True)
+            assert (told.held, told.words) == (
+                False,
+                f"Attempt 1 does not hold run {lost.run}, which is claimed at attempt 2.",
+            )
+            assert not (await at.finish(lost)).taken
+            renewed = await at.plane.renew((LOOM,), (Held(lost.run, 1), Held(again.run, 2)))
+            assert renewed.held == {again.run}
+            await at.prompt(again)
+            assert (await at.finish(again)).state is RunState.SUCCEEDED
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("R04")
+def test_a_silent_runtime_is_shown_offline_and_its_run_kept_through_its_grace(
+    database: Database, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await poke(at.desk, Poke("ada"))
+            order = await at.claim_one()
+            await at.prompt(order, "n-1")
+            (shown,) = await list_runtimes(at.desk)
+            assert (shown.id, shown.machine, shown.online, shown.live) == (LOOM, "the laptop", True, 1)
+            clock = await at.desk.read(read_clock)
+            await _put(at, update(runtimes).where(runtimes.c.id == LOOM).values(seen_at=clock - 300))
+            await _put(at, update(runs).values(lease_until=clock - 240))
+            (shown,) = await list_runtimes(at.desk)
+            assert not shown.online
+            await look_at_time(at.desk, 0.0)
+            assert (await show_run(at.desk, order.run)).state == "running"
+            await _put(at, update(runtimes).where(runtimes.c.id == LOOM).values(seen_at=clock - 3000))
+            assert await look_at_time(at.desk, 0.0) == 1
+            lost = await show_run(at.desk, order.run)
+            assert (lost.state, lost.code) == ("lost", "run:lease-lost")
+            # A server that was down itself has heard nobody, and does not hold it against them.
+            again = await at.claim_one()
+            await at.prompt(again)
+            await _put(at, update(runs).where(runs.c.id == again.run).values(lease_until=1.0))
+            await look_at_time(at.desk, await at.desk.read(read_clock))
+            assert (await show_run(at.desk, again.run)).state == "running"
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("R05")
+def test_a_daemon_that_restarts_settles_what_it_had_and_the_retry_resumes(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_chat(at.desk, NewChat("ada"))
+            await say(at.desk, "chat-1", Words("hello"))
+            order = await at.claim_one()
+            await at.prompt(order, "n-1")
+            (ended,) = await at.plane.settle("daemon-1", (LOOM, WHEEL), ())
+            assert (ended.run, ended.state) == (order.run, RunState.LOST)
+            waits = await show_run(at.desk, order.run)
+            assert waits.state == "lost"
+            await _put(at, update(runs).where(runs.c.state == "queued").values(not_before=None))
+            again = await at.claim_one()
+            assert (again.plan.outcome, again.session) == (Outcome.RESUME, order.session)
+            assert await at.plane.settle("daemon-1", (LOOM, WHEEL), (Held(again.run, again.attempt),)) == ()
+
+    asyncio.run(story())
+
+
+def test_time_goes_on_after_a_failure(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("clew.control.timing.EVERY", 0.01)
+    fails = [3]
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await poke(at.desk, Poke("ada"))
+            order = await at.claim_one()
+            await _put(at, update(runs).values(lease_until=1.0))
+            read = at.desk.read
+
+            async def failing(operation: object) -> object:
+                if fails[0]:
+                    fails[0] -= 1
+                    raise OSError("the disk is away")
+                return await read(operation)  # type: ignore[arg-type]
+
+            monkeypatch.setattr(at.desk, "read", failing)
+            monkeypatch.setattr("clew.control.timing.read_clock", lambda _: 0.0)
+            time_goes = asyncio.create_task(keep_time(at.desk))
+            other = Desk(database, tmp_path)
+            for _ in range(500):
+                await asyncio.sleep(0.02)
+                if (await show_run(other, order.run)).state == "queued":
+                    break
+            assert (await show_run(other, order.run)).state == "queued"
+            time_goes.cancel()
+
+    with caplog.at_level("WARNING", "clew.timing"):
+        asyncio.run(story())
+    assert [record.message for record in caplog.records if record.name == "clew.timing"] == [
+        "heartbeats and leases wait: OSError('the disk is away')"
+    ]
