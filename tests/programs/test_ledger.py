@@ -93,6 +93,20 @@ def test_an_owner_is_not_mistaken_for_another_with_its_number() -> None:
     assert not Owner(2**22 + 1, 1).lives
 
 
+def test_one_that_has_ended_and_was_not_waited_for_does_not_live() -> None:
+    code = "from clew.programs.marking import Owner; print(Owner.ourselves().written, flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        owner = Owner.read(child.stdout.readline().decode())
+        assert owner.lives
+        child.stdin.write(b"\n")
+        child.stdin.close()
+        assert run(eventually(lambda: not owner.lives))
+        assert Path(f"/proc/{child.pid}/stat").exists()
+    assert not owner.lives
+
+
 def test_a_mark_is_found_in_no_process_but_its_own() -> None:
     mine, other = new_mark(), new_mark()
     process = subprocess.Popen(["sleep", "300"], env=mine.environment)

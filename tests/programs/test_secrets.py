@@ -22,6 +22,10 @@ def test_a_secret_is_hidden_in_text_and_in_all_that_json_holds() -> None:
     assert json.loads(shown)["none"] is None
 
 
+def test_a_secret_is_hidden_where_it_is_a_name() -> None:
+    assert SECRETS.value({f"x {KEY}": [{KEY: 1}], "plain": 2}) == {f"x {HIDDEN}": [{HIDDEN: 1}], "plain": 2}
+
+
 def test_what_is_not_called_a_secret_or_is_too_short_stays() -> None:
     assert SECRETS.text("abc plain-value") == "abc plain-value"
 

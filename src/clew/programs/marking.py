@@ -23,6 +23,8 @@ _BECOMING = 1.0
 # Places in /proc/<pid>/stat, counted from the state, and flags in one of them.
 _FLAGS, _STARTED, _ENV_END = 6, 19, 48
 _EXITING, _OF_THE_KERNEL = 0x4, 0x200000
+_ENDED = frozenset("ZXx")
+"""States of a process that has ended and is still shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +62,16 @@ class Owner:
 
     @property
     def lives(self) -> bool:
-        """Where the system does not show when a process started, its number must do."""
+        """Where the system does not show when a process started, its number must do. One that has ended, and was only
+        not waited for, does nothing more."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return False
         except PermissionError:
             pass
-        return _started(self.pid) == self.started
+        fields = _stat(self.pid)
+        return not (fields and fields[0] in _ENDED) and _started_in(fields) == self.started
 
 
 def marked(*marks: Mark) -> list[int]:
@@ -144,7 +148,7 @@ def _is_becoming(pid: int) -> bool:
     if len(fields) <= _ENV_END or int(fields[_FLAGS]) & (_EXITING | _OF_THE_KERNEL):
         return False
     # One that has ended and was not yet waited for shows nothing, and needs nothing.
-    if fields[0] in "ZXx" or fields[_ENV_END] != "0":
+    if fields[0] in _ENDED or fields[_ENV_END] != "0":
         return False
     try:
         return Path(_PROC, str(pid)).stat().st_uid == os.geteuid()
@@ -154,7 +158,10 @@ def _is_becoming(pid: int) -> bool:
 
 def _started(pid: int) -> int:
     """In the system's own ticks; 0 where it does not say."""
-    fields = _stat(pid)
+    return _started_in(_stat(pid))
+
+
+def _started_in(fields: list[str]) -> int:
     return int(fields[_STARTED]) if len(fields) > _STARTED else 0
 
 

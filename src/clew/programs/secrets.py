@@ -40,7 +40,7 @@ class Redactor:
             case list():
                 return [self.value(each) for each in value]
             case dict():
-                return {key: self.value(each) for key, each in value.items()}
+                return {self.value(key): self.value(each) for key, each in value.items()}
             case _:
                 return value
 

@@ -421,3 +421,14 @@ def test_settings_that_make_no_sense_are_refused_with_what_to_do(options: dict[s
     with pytest.raises(Refused) as caught:
         make(Settings(program=() if not options else ("agent",), options=options))
     assert caught.value.remedy
+
+
+@pytest.mark.case("C16")
+def test_a_fork_of_nothing_is_no_new_session(tmp_path: Path) -> None:
+    async def scene() -> None:
+        provider = odd(abilities={"sessionCapabilities": {"fork": {}}})
+        with pytest.raises(Refused, match="fork"):
+            await provider.open(spec(tmp_path, fork=True))
+        await provider.close()
+
+    run(scene())

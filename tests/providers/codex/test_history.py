@@ -1,10 +1,11 @@
 """Histories: a missing line is seen, a torn one is not mistaken for it."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from clew.providers.codex.history import Broken, check, place_in, title_in, turns_in, weighs
+from clew.providers.codex.history import Broken, check, lost_prompt, place_in, title_in, turns_in, weighs, written
 
 ID = "01a1e1d6-05fc-78b2-b1de-8f0bdb91b141"
 
@@ -55,6 +56,36 @@ def test_a_whole_history_is_taken(data: bytes) -> None:
 def test_a_history_with_a_loss_is_not(data: bytes) -> None:
     with pytest.raises(Broken):
         check(data, ID)
+
+
+BEGUN, SAID = line(1, type="task_started"), line(2, type="item_completed", item={"type": "UserMessage"})
+
+
+@pytest.mark.case("T02")
+@pytest.mark.parametrize(
+    ("data", "lost"),
+    [
+        (BEGUN + SAID + line(3, type="task_complete"), False),
+        (BEGUN + TORN + line(2, type="task_started") + SAID, True),
+        (BEGUN + TORN + line(2, type="turn_aborted"), True),
+        (BEGUN + TORN, True),
+        (BEGUN + SAID + TORN + line(3, type="task_started") + SAID, False),
+        (BEGUN + SAID + line(3, type="task_complete") + TORN + BEGUN + SAID, False),
+    ],
+)
+def test_a_prompt_that_was_not_written_down_is_missed(data: bytes, lost: bool) -> None:
+    assert lost_prompt(history(0) + data) is lost
+
+
+def test_a_turn_is_written_when_its_last_line_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "rollout"
+    assert not written(file, 0, "turn-1")
+    file.write_bytes(b"before\n")
+    assert not written(file, 7, "turn-1")
+    file.write_bytes(b'before\n{"turn_id":"turn-1"}\n{"turn')
+    assert not written(file, 7, "turn-1")
+    file.write_bytes(b'before\n{"turn_id":"turn-1"}\n')
+    assert written(file, 7, "turn-1")
 
 
 def test_what_a_history_tells() -> None:

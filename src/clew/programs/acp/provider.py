@@ -85,6 +85,8 @@ class AcpProvider:
             raise NotAble("The agent chooses the ids of its sessions itself.", "Take the id that it says.")
         if spec.cursor is not None:
             self._check(spec.cursor)
+        elif spec.fork:
+            raise Refused("A fork needs a session that it is made from.", "Name one, or begin afresh.")
         mode = expressible(self._agent, spec.mode)
         await asyncio.to_thread(must_not_widen, self._agent, mode, spec.directory)
         resumed = spec.cursor.native_id if spec.cursor is not None and not spec.fork else None

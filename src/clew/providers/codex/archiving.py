@@ -12,7 +12,7 @@ from clew.ports.provider import ArchiveFile
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive
 from clew.providers.codex.faults import SessionMissing
-from clew.providers.codex.history import Broken, Head, check
+from clew.providers.codex.history import Broken, Head, check, lost_prompt
 from clew.providers.codex.names import Rollout, rollout_at
 from clew.providers.codex.store import Index, Part, turns_of
 
@@ -31,6 +31,9 @@ def archive(root: Path, thread: str, into: Path, since: Path | None = None) -> A
         heads = [check(part.data, part.rollout.thread) for part in parts]
     except Broken as fault:
         raise BadArchive(f"Session {thread} is not whole: {fault}.", "Keep the archive there was before.") from fault
+    if lost_prompt(parts[-1].data):
+        words = f"Session {thread} is not whole: a prompt was lost in {current.path}, as on a full disk."
+        raise BadArchive(words, "Keep the archive there was before, or begin a new session.")
     files = {part.rollout.name: part.data for part in parts}
     turns = turns_of(parts)
     packed = pack(into, _PROVIDER, FORMAT, thread, files, {"turns": turns, "version": heads[-1].version}, since)

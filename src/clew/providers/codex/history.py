@@ -6,6 +6,7 @@ followed by a whole one with the same ordinal; so a line that cannot be read har
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -13,6 +14,7 @@ import orjson
 _TURN = b'"type":"task_started"'
 _PLACES = (b'"type":"turn_context"', b'"type":"thread_settings_applied"')
 _PROMPTS = (b'"type":"UserMessage"', b'"type":"user_message"')
+_ENDS = (b'"type":"task_complete"', b'"type":"turn_aborted"')
 _TITLE = 120
 
 
@@ -87,6 +89,35 @@ def check(data: bytes, thread: str) -> Head:
         if _ordinal(line) != expected:
             raise Broken(f"line {expected} is missing")
     return head
+
+
+def lost_prompt(data: bytes) -> bool:
+    """Whether a turn has begun of which no prompt can be read, for a line of it was torn: what was said is lost, and
+    the ordinals do not tell, for a program that goes on takes that of the torn line."""
+    going = torn = said = False
+    for line in data.split(b"\n"):
+        if not line:
+            continue
+        if _line(line) is None:
+            torn = going
+        elif _TURN in line or any(mark in line for mark in _ENDS):
+            if going and torn and not said:
+                return True
+            going, torn, said = _TURN in line, False, False
+        elif any(mark in line for mark in _PROMPTS):
+            said = True
+    return going and torn and not said
+
+
+def written(path: Path, start: int, turn: str) -> bool:
+    """Whether the lines of a turn are in the file, the last of them whole."""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            added = file.read()
+    except OSError:
+        return False
+    return added.endswith(b"\n") and turn.encode() in added
 
 
 def whole_lines(data: bytes) -> bytes:

@@ -100,6 +100,8 @@ class CodexProvider:
             id_of(spec.cursor)
         if spec.fresh_id is not None:
             raise NotAble("Codex names its sessions itself.", "Open it without an id; it says which it took.")
+        if spec.fork and spec.cursor is None:
+            raise Refused("A fork needs a session that it is made from.", "Name one, or begin afresh.")
         await apart(lambda: make_ready(self._home.root))
         with contextlib.ExitStack() as held:
             await self._claimed(spec.cursor.native_id if spec.cursor is not None and not spec.fork else None, held)

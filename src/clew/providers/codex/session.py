@@ -17,6 +17,7 @@ from clew.providers.codex.server import AppServer, Json
 from clew.providers.codex.settling import Settings
 from clew.providers.codex.turn import Gone, Told, Turn
 from clew.providers.codex.usage import Meter
+from clew.providers.codex.writing import Writing
 
 _OPEN_AGAIN = "Open the session again."
 
@@ -67,6 +68,7 @@ class CodexSession:
                     self._turn = None
 
     async def _follow(self, turn: Turn, prompt: str) -> AsyncIterator[Event]:
+        writing = Writing(self._opened.path)
         fault = await self._begin(turn, prompt)
         if fault is not None:
             yield fault
@@ -94,6 +96,11 @@ class CodexSession:
                     return
                 case Told():
                     for event in turn.events(heard, self._limits):
+                        completed = isinstance(event, Done) and event.ending is Ending.COMPLETED
+                        if completed and (missed := await writing.missed(turn.id)) is not None:
+                            yield missed
+                            yield Done(Ending.FAILED, turn.reply)
+                            return
                         yield event
                         if isinstance(event, Done):
                             return

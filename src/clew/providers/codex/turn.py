@@ -44,7 +44,7 @@ class Turn:
         self._thread, self._meter, self._redactor = thread, meter, redactor
         self._heard: asyncio.Queue[Heard] = asyncio.Queue()
         self._retried = False
-        self._reply = ""
+        self.reply = ""
         self._streams: dict[str, Redaction] = {}
         meter.next_turn()
         self.moved()
@@ -123,7 +123,7 @@ class Turn:
             case "item/completed":
                 item = arguments.get("item") or {}
                 if item.get("type") == "agentMessage":
-                    self._reply = str(item.get("text", ""))
+                    self.reply = str(item.get("text", ""))
                     yield from self._rest(str(item.get("id")), raw)
                 yield from items.ended(item, raw)
             case "turn/plan/updated":
@@ -153,9 +153,9 @@ class Turn:
     def _end(self, turn: Json, limits: Json, raw: Json) -> Iterator[Event]:
         match turn.get("status"):
             case "completed":
-                yield Done(Ending.COMPLETED, self._reply, raw=raw)
+                yield Done(Ending.COMPLETED, self.reply, raw=raw)
             case "interrupted":
-                yield Done(Ending.INTERRUPTED, self._reply, raw=raw)
+                yield Done(Ending.INTERRUPTED, self.reply, raw=raw)
             case _:
                 yield failed(turn.get("error") or {}, self._retried, limits, raw)
-                yield Done(Ending.FAILED, self._reply, raw=raw)
+                yield Done(Ending.FAILED, self.reply, raw=raw)
