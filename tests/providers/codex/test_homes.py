@@ -97,13 +97,3 @@ def test_a_list_of_strange_shape_is_refused(tmp_path: Path, wrong: dict[str, Any
     with pytest.raises(BadArchive):
         asyncio.run(provider(home).restore(archive, Directory(str(tmp_path))))
     assert not home.exists()
-
-
-@pytest.mark.case("C16")
-def test_a_fork_of_nothing_is_no_new_session(lab: Lab) -> None:
-    async def scene() -> None:
-        with pytest.raises(Refused, match="fork"):
-            await lab.open(lab.provider(), fork=True)
-
-    lab.play(scene())
-    assert not lab.rollouts()

@@ -150,3 +150,13 @@ def test_two_first_starts_in_a_new_home_both_succeed(lab: Lab) -> None:
         assert {found.title for found in await one.sessions()} == {"one", "two", "three"}
 
     lab.play(scene())
+
+
+@pytest.mark.case("C16")
+def test_a_fork_of_nothing_is_no_new_session(lab: Lab) -> None:
+    async def scene() -> None:
+        with pytest.raises(Refused, match="fork"):
+            await lab.open(lab.provider(), fork=True)
+
+    lab.play(scene())
+    assert not lab.rollouts()
