@@ -15,11 +15,12 @@ from clew.control.issues import open_issue
 from clew.control.projects import add_project
 from clew.control.threads import look_at_thread, show_thread
 from clew.control.timing import look_at_time
+from clew.control.why import explain
 from clew.kernel import LaneScope, Outcome, RouteKey, RouteKind, RunScope
 from clew.store.clock import read_clock
 from clew.store.database import Database
 from clew.store.faults import NoSuchThread, ThreadClosed
-from clew.store.tables import schedules
+from clew.store.tables import schedules, wakes
 from clew.wire.asks import AgentChange, NewIssue, NewProject
 from clew.wire.orders import Order
 from clew.wire.views import Rhythm
@@ -174,5 +175,26 @@ def test_a_paused_agents_ticks_leave_receipts_and_wake_nobody(database: Database
             await _tick(at)
             assert await at.claim() == []
             assert (await show_thread(at.desk, "own-ada")).runs == ()
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("H08")
+def test_a_tick_on_a_busy_lane_is_left_to_the_next(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent(heartbeat=Rhythm(every=60), most=2)
+            await _tick(at)
+            going = await at.claim_one()
+            await at.prompt(going)
+            await _tick(at)
+            assert await at.claim() == []
+            skipped = await at.desk.read(
+                lambda connection: connection.execute(wakes.select().where(wakes.c.state == "skipped")).one()
+            )
+            assert (await explain(at.desk, skipped.id)).headline.startswith("skipped: The lane is busy; the next tick")
+            await at.finish(going)
+            await _tick(at)
+            assert len(await at.claim()) == 1
 
     asyncio.run(story())

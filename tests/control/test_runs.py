@@ -18,6 +18,7 @@ from clew.control.threads import look_at_thread
 from clew.control.wakes import poke, show_wake
 from clew.control.why import explain
 from clew.kernel import FailureKind, Outcome, WaitsFor
+from clew.store.clock import read_clock
 from clew.store.database import Database
 from clew.store.faults import Ambiguous, NoSuchRun
 from clew.wire.asks import AgentChange, NewChat, NewIssue, Poke, Words
@@ -181,6 +182,24 @@ def test_a_parked_retry_goes_now(database: Database, tmp_path: Path) -> None:
             assert await at.claim() == []
             (wake,) = await retry_run(at.desk, failed.run)
             assert wake.not_before is None
+            assert (await at.claim_one()).session == failed.session
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("L10")
+def test_a_usage_limit_is_waited_for_and_a_person_may_go_earlier(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_issue(at.desk, NewIssue("Mend it", assignee="ada"))
+            reset = (await at.desk.read(read_clock)) + 3600
+            limited = Failed(FailureKind.USAGE_LIMIT, "the limit is reached", reset_at=reset)
+            failed = await at.serve("n-1", limited)
+            (waiting, _) = await list_runs(at.desk)
+            assert (waiting.state, waiting.not_before is not None and waiting.not_before >= reset) == ("queued", True)
+            assert await at.claim() == []
+            await retry_run(at.desk, waiting.id)
             assert (await at.claim_one()).session == failed.session
 
     asyncio.run(story())

@@ -14,6 +14,7 @@ REPLAYED = 200
 
 VALUES: tuple[tuple[Column[str], type], ...] = (
     (agents.c.policy, dict),
+    (agents.c.settings, dict),
     (runtimes.c.capabilities, dict),
     (lanes.c.floor_kept, list),
     (sessions.c.also, list),
