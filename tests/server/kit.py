@@ -11,7 +11,7 @@ import httpx2
 from fastapi import FastAPI
 
 from clew.control.desk import Desk
-from clew.server.app import make_api, make_app
+from clew.server.app import guarded, make_api
 from clew.server.guard import Bound
 from clew.server.keys import Keys
 from clew.server.live import Live
@@ -43,7 +43,7 @@ async def house(data: Path, machine: Machine | None = None) -> AsyncIterator[Hou
         desk, keys = Desk(store, data, machine), Keys(TOKEN)
         clients = Live(desk)
         api = make_api(desk, keys, BOUND, clients)
-        transport = httpx2.ASGITransport(make_app(desk, keys, BOUND, clients))
+        transport = httpx2.ASGITransport(guarded(api, keys, BOUND))
         async with (
             httpx2.AsyncClient(transport=transport, base_url=BOUND.address, headers=BEARER) as http,
             httpx2.AsyncClient(transport=transport, base_url=BOUND.address) as stranger,

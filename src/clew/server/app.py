@@ -10,6 +10,7 @@ from clew import __version__
 from clew.control.desk import Desk
 from clew.server.bodies import Bodies
 from clew.server.calls import BASE, Calls
+from clew.server.describing import describe
 from clew.server.entering import entering
 from clew.server.guard import HEALTH, Bound, Guard
 from clew.server.handlers import answer_problems
@@ -38,7 +39,12 @@ class HealthView:
 
 
 def make_app(desk: Desk, keys: Keys, bound: Bound, clients: Live) -> ASGIApp:
-    return Guard(Bodies(make_api(desk, keys, bound, clients)), keys, bound)
+    return guarded(make_api(desk, keys, bound, clients), keys, bound)
+
+
+def guarded(api: FastAPI, keys: Keys, bound: Bound) -> ASGIApp:
+    """Nothing reaches the calls but through these."""
+    return Guard(Bodies(api), keys, bound)
 
 
 def make_api(desk: Desk, keys: Keys, bound: Bound, clients: Live) -> FastAPI:
@@ -49,6 +55,7 @@ def make_api(desk: Desk, keys: Keys, bound: Bound, clients: Live) -> FastAPI:
         openapi_url=f"{BASE}/openapi.json",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         # Nothing is sent to anybody, whatever the environment says.
         telemetry={
             "tracing": False,
@@ -59,6 +66,7 @@ def make_api(desk: Desk, keys: Keys, bound: Bound, clients: Live) -> FastAPI:
         },
     )
     answer_problems(app)
+    describe(app, open_paths=(HEALTH,))
     show_reference(app)
 
     @app.get(HEALTH, tags=["server"])

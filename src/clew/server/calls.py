@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from fastapi import FastAPI
 
+from clew.server.describing import PROBLEMS
+
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 BASE = "/api/v1"
@@ -40,7 +42,8 @@ class Calls:
 
     def _add(self, method: str, path: str, options: dict[str, Any]) -> Callable[[Call], Call]:
         def put(call: Call) -> Call:
-            self.app.add_api_route(self.prefix + path, call, methods=[method], tags=[self.tag], **options)
+            said = {**options, "responses": {**PROBLEMS, **options.get("responses", {})}}
+            self.app.add_api_route(self.prefix + path, call, methods=[method], tags=[self.tag], **said)
             return call
 
         return put

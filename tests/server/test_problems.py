@@ -1,0 +1,157 @@
+"""Whatever a request holds, the answer is a problem in one shape, and never a mistake of the server."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from clew.server.bodies import LARGEST
+from tests.server.kit import House, inside
+
+JSON = {"Content-Type": "application/json"}
+
+
+def problem(answer: httpx2.Response, status: int) -> dict[str, Any]:
+    assert answer.status_code == status, (answer.status_code, answer.text)
+    assert answer.headers["content-type"] == "application/problem+json"
+    said: dict[str, Any] = answer.json()
+    assert {"type", "title", "status", "detail", "code", "remedy"} <= set(said)
+    assert said["status"] == status
+    assert said["type"] == f"urn:clew:problem:{said['code']}"
+    assert said["detail"]
+    return said
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "code"),
+    [
+        ("GET", "/agents/nobody", None, 404, "store:no-such-agent"),
+        ("GET", "/projects/none", None, 404, "store:no-such-project"),
+        ("GET", "/threads/issue-9", None, 404, "store:no-such-thread"),
+        ("GET", "/runs/rn_none", None, 404, "store:no-such-run"),
+        ("GET", "/wakes/wk_none", None, 404, "store:no-such-wake"),
+        ("GET", "/why/none", None, 404, None),
+        ("POST", "/approvals/none", {"allow": True}, 404, "store:no-such-approval"),
+        ("POST", "/threads/issue-1/words", {"text": "hello"}, 404, "store:no-such-thread"),
+        ("POST", "/wakes", {"agent": "nobody"}, 404, "store:no-such-agent"),
+        ("GET", "/nothing", None, 404, "server:not-found"),
+        ("PUT", "/agents", {}, 405, "server:method-not-allowed"),
+        ("GET", "/runs?state=flying", None, 422, "ask:bad-request"),
+        ("GET", "/threads?limit=0", None, 422, "ask:invalid"),
+        ("GET", "/threads?limit=many", None, 422, "ask:invalid"),
+        ("POST", "/issues", {"title": "x", "titel": "y"}, 422, "ask:invalid"),
+        ("POST", "/issues", {}, 422, "ask:invalid"),
+        ("POST", "/issues", [], 422, "ask:invalid"),
+        ("POST", "/issues", {"title": ["x"]}, 422, "ask:invalid"),
+        ("POST", "/issues", {"title": "x" * 10_000}, 422, "ask:bad-request"),
+        ("POST", "/agents", {"name": "../x", "provider": "guide"}, 422, "ask:bad-name"),
+        ("POST", "/agents", {"name": "x", "provider": "guide", "mode": "root"}, 422, "ask:invalid"),
+        ("POST", "/agents", {"name": "x", "provider": "guide"}, 503, "control:no-machine"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    tmp_path: Path, method: str, path: str, body: object, status: int, code: str | None
+) -> None:
+    async def work(house: House) -> None:
+        said = problem(await house.http.request(method, f"/api/v1{path}", json=body), status)
+        assert code in (None, said["code"])
+
+    inside(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"", 422),
+        (b"null", 422),
+        (b'{"title": "\\ud800"}', 400),
+        (b'{"title": "\xff"}', 400),
+        (b'{"title": "a\\u0000b"}', 400),
+        (b'{"t\\u0000": 1}', 400),
+        (b'{"title": NaN}', 400),
+        (b'{"title": "x", "body": ' + b"1" * 400 + b"}", 400),
+        (b"[" * 200_000, 400),
+        (b'{"title": "' + b"x" * LARGEST + b'"}', 413),
+    ],
+)
+def test_a_body_that_is_none_is_refused(tmp_path: Path, body: bytes, status: int) -> None:
+    async def work(house: House) -> None:
+        problem(await house.http.post("/api/v1/issues", content=body, headers=JSON), status)
+
+    inside(tmp_path, work)
+
+
+def test_a_body_without_a_length_ends_at_the_same_bound(tmp_path: Path) -> None:
+    async def work(house: House) -> None:
+        async def endless() -> Any:
+            while True:
+                yield b" " * 100_000
+
+        problem(await house.http.post("/api/v1/issues", content=endless(), headers=JSON), 413)
+
+    inside(tmp_path, work)
+
+
+def test_a_body_of_another_kind_is_refused(tmp_path: Path) -> None:
+    """A form is what a page of another site can send without asking first."""
+
+    async def work(house: House) -> None:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+            answer = await house.http.post("/api/v1/issues", content=b'{"title": "x"}', headers={"Content-Type": kind})
+            problem(answer, 422)
+
+    inside(tmp_path, work)
+
+
+@pytest.mark.parametrize("path", ["/agents/%00", "/agents/a%0Ab", "/threads?agent=%00", "/runs?thread=a%1Bb"])
+def test_characters_that_cannot_be_seen_are_refused_in_addresses(tmp_path: Path, path: str) -> None:
+    async def work(house: House) -> None:
+        problem(await house.http.get(f"/api/v1{path}"), 400)
+
+    inside(tmp_path, work)
+
+
+@pytest.mark.parametrize("name", ["%F0%9F%90%8D", "..", "%2e%2e%2f", "a/b", "%FF", "x" * 5000, "%25", "' OR 1=1 --"])
+def test_odd_names_are_not_there(tmp_path: Path, name: str) -> None:
+    async def work(house: House) -> None:
+        for kind in ("agents", "threads", "runs", "wakes", "why"):
+            answer = await house.http.get(f"/api/v1/{kind}/{name}")
+            if answer.status_code != 200:
+                assert answer.status_code in (404, 409, 422), answer.text
+                problem(answer, answer.status_code)
+
+    inside(tmp_path, work)
+
+
+def test_what_was_sent_is_not_repeated(tmp_path: Path) -> None:
+    async def work(house: House) -> None:
+        body = {"name": "x", "provider": "guide", "environment": {"KEY": ["my-secret"]}, "odd": "my-secret"}
+        answer = await house.http.post("/api/v1/agents", json=body)
+        said = problem(answer, 422)
+        assert [each["field"] for each in said["errors"]]
+        assert "my-secret" not in answer.text
+
+    inside(tmp_path, work)
+
+
+def test_a_bug_is_told_without_what_is_inside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(house: House) -> None:
+        def broken(_connection: object) -> None:
+            raise RuntimeError("something secret")
+
+        @house.api.get("/broken")
+        async def call() -> None:
+            await house.desk.read(broken)
+
+        answer = await house.http.get("/broken")
+        said = problem(answer, 500)
+        assert said["code"] == "server:bug"
+        assert "secret" not in answer.text
+        mark = said["detail"].split("under ")[1].rstrip(".")
+        logged = [each for each in caplog.records if mark in each.getMessage()]
+        assert len(logged) == 1
+        assert logged[0].exc_info
+
+    inside(tmp_path, work)
