@@ -6,6 +6,7 @@ A later archive may hold only what was added since an earlier one; joined with t
 import contextlib
 import hashlib
 import os
+import stat
 import struct
 import tempfile
 import zipfile
@@ -17,6 +18,7 @@ from typing import IO, Any
 
 from clew.programs.contents import VERSION, Contents, Item, OtherVersion, from_json, safe, to_json
 from clew.programs.faults import BadArchive, Refused
+from clew.programs.paths import must_be_paths
 
 LARGEST = 2**30
 """Bytes of all files of a session together. They are held in memory, so nobody may make us hold more."""
@@ -63,6 +65,7 @@ def pack(
 
     A file that only grew is held from where that one ended; one that was rewritten is held whole.
     """
+    must_be_paths(into)
     before = Contents(provider, format_, native_id, (), {})
     if since is not None:
         before = _earlier(since, before)
@@ -182,8 +185,12 @@ def _written(into: Path) -> Iterator[IO[bytes]]:
 
 def _opened(path: Path) -> zipfile.ZipFile:
     try:
+        told = path.stat()
+        # Whoever opens a pipe waits for somebody at its other end.
+        if not stat.S_ISREG(told.st_mode):
+            raise _damaged(path, "it is no file")
         # Its own table of contents is read whole.
-        if path.stat().st_size > 2 * LARGEST:
+        if told.st_size > 2 * LARGEST:
             raise BadArchive(f"{path.name} is larger than any archive.", _too_large())
         return zipfile.ZipFile(path)
     except _DAMAGE as fault:

@@ -11,6 +11,10 @@ class CannotStart(ProgramFault):
     code = "program:cannot-start"
 
 
+class NoProgram(CannotStart):
+    """It is not there, or is none."""
+
+
 class BadArguments(CannotStart):
     """What it was to be given cannot be an argument at all; another try changes nothing."""
 

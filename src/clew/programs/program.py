@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from clew.programs.faults import BadArguments, CannotStart, NotUnderstood, ProgramEnded, TooSlow
+from clew.programs.faults import BadArguments, CannotStart, NoProgram, NotUnderstood, ProgramEnded, TooSlow
 from clew.programs.ledger import Ledger
 from clew.programs.marking import end_marked, marked, new_mark
 from clew.programs.secrets import Redactor
@@ -172,6 +172,7 @@ async def start(
 
     Called off meanwhile, it comes back when what was started has ended.
     """
+    must_be_variables(environment)
     mark = _Marked(ledger)
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
@@ -194,22 +195,35 @@ async def start(
         raise
     except OSError as fault:
         mark.leave()
-        if fault.errno == errno.E2BIG:
-            raise _bad_arguments(command[0], "they are longer than the system takes") from fault
-        what = directory if str(fault.filename) == str(directory) else command[0]
-        raise CannotStart(
-            f"{command[0]} cannot be started in {directory}: {fault.strerror} ({what}).",
-            "Check that the program is installed and the directory exists.",
-        ) from fault
+        raise _not_started(command[0], directory, fault) from fault
     except ValueError as fault:
-        # A zero byte, or half a letter, in an argument or a variable.
         mark.leave()
-        raise _bad_arguments(command[0], str(fault)) from fault
+        words = f"{command[0]} cannot be given its arguments: {fault}."
+        raise BadArguments(words, "Take zero bytes, and halves of letters, out of them.") from fault
     return Program(process, mark, Redactor(environment))
 
 
-def _bad_arguments(program: str, why: str) -> BadArguments:
-    return BadArguments(f"{program} cannot be given its arguments: {why}.", "Make it shorter, and plain text.")
+def _not_started(program: str, directory: Path, fault: OSError) -> CannotStart:
+    if fault.errno == errno.E2BIG:
+        words = f"{program} cannot be given its arguments: they are longer than the system takes."
+        return BadArguments(words, "Make them shorter.")
+    words = f"{program} cannot be started in {directory}: {fault.strerror}"
+    if str(fault.filename) == str(directory):
+        return CannotStart(f"{words} ({directory}).", "Check that the directory exists and may be entered.")
+    if fault.filename is not None:
+        return NoProgram(f"{words} ({program}).", "Check that the program is installed.")
+    return CannotStart(f"{words}.", "Try again when the machine has room.")
+
+
+def must_be_variables(environment: Mapping[str, str]) -> None:
+    """Some of these the system takes, and the program gets another variable, or none."""
+    for name, value in environment.items():
+        try:
+            proper = bool(name) and "=" not in name and b"\0" not in f"{name}{value}".encode(errors="surrogateescape")
+        except UnicodeEncodeError:
+            proper = False
+        if not proper:
+            raise BadArguments(f"{name[:80]!r} cannot be a variable of a program.", "Take it out, or mend it.")
 
 
 def _undo(starting: "asyncio.Task[asyncio.subprocess.Process]", mark: _Marked) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 from clew import __version__
 from clew.ports.provider import Deadlines
-from clew.programs.faults import CannotStart, NotUnderstood, ProgramEnded, ProgramFault, Refused
+from clew.programs.faults import CannotStart, NoProgram, NotUnderstood, ProgramEnded, ProgramFault, Refused
 from clew.programs.ledger import Ledger
 from clew.programs.program import Program, start
 from clew.programs.rpc import CallRefused, Message, Peer
@@ -189,8 +189,8 @@ async def connect(launch: Launch, directory: Path) -> Connection:
         environment = stack.enter_context(launch.beside())
         try:
             program = await start(launch.command, directory, environment, launch.ledger)
-        except CannotStart as fault:
-            raise CannotStart(fault.words, f"{fault.remedy} {launch.hint}") from fault
+        except NoProgram as fault:
+            raise NoProgram(fault.words, f"{fault.remedy} {launch.hint}") from fault
         connection = Connection(program, launch, stack.pop_all())
     try:
         answer = await connection.must("initialize", _OURSELVES, launch.deadlines.start)
@@ -202,7 +202,7 @@ async def connect(launch: Launch, directory: Path) -> Connection:
     except ProgramEnded as fault:
         await connection.end()
         words = f"{launch.command[0]} ended at once: {connection.redactor.text(fault.words)}"
-        raise CannotStart(words, launch.hint) from fault
+        raise CannotStart(words, "Look at what it says, and whether it runs by itself.") from fault
     except BaseException:
         await connection.end()
         raise

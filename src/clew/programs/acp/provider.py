@@ -21,6 +21,7 @@ from clew.programs.faults import CannotStart, NotAble, Refused
 from clew.programs.holding import is_held, locks_by_name, must_lock, take
 from clew.programs.ids import MALFORMED, MalformedId, check_id
 from clew.programs.ledger import Ledger
+from clew.programs.paths import must_be_homes, must_be_paths
 from clew.programs.scratch import Scratch
 
 
@@ -71,6 +72,7 @@ class AcpProvider:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
             self._check(cursor)
+            must_be_paths(directory)
             if is_held(self._locks, cursor.native_id):
                 return Probe(ProbeKind.BUSY, holder="another opening of it by Clew", detail="it is open")
             async with self._met(Path(directory.path)) as connection:
@@ -81,6 +83,7 @@ class AcpProvider:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
 
     async def open(self, spec: OpenSpec) -> LiveSession:
+        must_be_paths(spec.directory)
         if spec.fresh_id is not None:
             raise NotAble("The agent chooses the ids of its sessions itself.", "Take the id that it says.")
         if spec.cursor is not None:
@@ -204,6 +207,7 @@ class AcpProvider:
 
 def _locks(name: str, agent: AcpAgent, settings: Settings, home: str) -> Path:
     environment = environment_for(agent.environment, settings.home, settings.environment)
+    must_be_homes(environment, {"HOME", *(variable for variable, _ in agent.locks)})
     for variable, below in agent.locks:
         if environment.get(variable):
             return Path(environment[variable]).resolve() / below

@@ -19,6 +19,7 @@ from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
 from clew.programs.acp.agent import AS_ASKED, EVERYTHING, AcpAgent, ModeRule
 from clew.programs.faults import Refused
+from clew.programs.paths import must_be_paths
 from clew.providers.acp.presets import PRESETS
 
 _KNOWN = frozenset({"agent", "missing", "list", "asks"}) | {f"mode.{mode}" for mode in PermissionMode}
@@ -68,5 +69,6 @@ def _rule(mode: PermissionMode, id_: str) -> ModeRule:
 def home_of(settings: Settings) -> str:
     """The variables that locate its store; without any it is the user's own home."""
     where = settings.home or {"HOME": os.environ.get("HOME", "/")}
+    must_be_paths(*where.values())
     agent = settings.options.get("agent") or " ".join(settings.program)
     return " ".join([agent, *(f"{name}={os.path.realpath(value)}" for name, value in sorted(where.items()))])

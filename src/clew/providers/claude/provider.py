@@ -9,11 +9,12 @@ from clew.ports.provider import ArchiveFile, Discovery, FoundSession, OpenSpec, 
 from clew.programs.faults import CannotStart, ProgramFault, Refused
 from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
+from clew.programs.paths import must_be_homes, must_be_paths
 from clew.programs.program import start
 from clew.providers.claude import carrying, holding, modes, store
 from clew.providers.claude.apart import apart
 from clew.providers.claude.command import environment_of, program_of
-from clew.providers.claude.home import ID, Home, account_of
+from clew.providers.claude.home import HOMES, ID, Home, account_of
 from clew.providers.claude.live import Live
 from clew.providers.claude.opening import open_session
 from clew.providers.claude.way import CURSOR_VERSION, readable
@@ -29,6 +30,7 @@ class Claude:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._environment = environment_of(settings)
+        must_be_homes(self._environment, HOMES)
         self._home = Home.of(self._environment)
         self._ledger: Ledger | None = None
         self._settling = asyncio.Lock()
@@ -72,6 +74,7 @@ class Claude:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
             readable(cursor)
+            must_be_paths(directory)
             return await apart(lambda: self._probe(cursor, directory))
         except MalformedId as fault:
             return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
@@ -94,6 +97,7 @@ class Claude:
         return Probe(ProbeKind.FOUND_ELSEWHERE, directory=stored.directory, detail=f"it is in {stored.directory}")
 
     async def open(self, spec: OpenSpec) -> Live:
+        must_be_paths(spec.directory)
         opening = asyncio.create_task(self._opened(spec))
         self._opening.add(opening)
         try:
@@ -120,9 +124,11 @@ class Claude:
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:
         native_id = readable(cursor)
+        must_be_paths(directory, into)
         return await apart(lambda: carrying.archive(self._home, native_id, directory, into, since))
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
+        must_be_paths(directory, archive)
         return await apart(lambda: carrying.restore(self._home, archive, directory))
 
     async def close(self) -> None:

@@ -13,6 +13,9 @@ from typing import Any
 
 from clew.kernel import AccountId, Directory
 
+HOMES = frozenset({"CODEX_HOME", "HOME"})
+"""The variables that say where it is."""
+
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 # A rule that names no decision allows.
 _RULE = re.compile(r"prefix_rule\s*\((?P<body>[^)]*)\)", re.DOTALL)

@@ -13,10 +13,11 @@ from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
 from clew.programs.holding import Hold
 from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
+from clew.programs.paths import must_be_homes, must_be_paths
 from clew.programs.rpc import CallRefused
 from clew.providers.codex import archiving, discovering, locating, locks, placing, probing
 from clew.providers.codex.apart import apart, make_ready
-from clew.providers.codex.home import Home
+from clew.providers.codex.home import HOMES, Home
 from clew.providers.codex.names import CURSOR_VERSION, ID_SHAPE, cursor_of, id_of
 from clew.providers.codex.opening import bind, opened
 from clew.providers.codex.server import AppServer, Launch, started
@@ -49,6 +50,7 @@ class CodexProvider:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._environment = environment_for(settings.home, settings.environment)
+        must_be_homes(self._environment, HOMES)
         self._home = Home(self._environment)
         self._ledger = Ledger(settings.state / "ledger") if settings.state is not None else None
         if self._ledger is not None:
@@ -96,6 +98,7 @@ class CodexProvider:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
 
     async def open(self, spec: OpenSpec) -> LiveSession:
+        must_be_paths(spec.directory)
         if spec.cursor is not None:
             id_of(spec.cursor)
         if spec.fresh_id is not None:
@@ -105,7 +108,9 @@ class CodexProvider:
         await apart(lambda: make_ready(self._home.root))
         with contextlib.ExitStack() as held:
             await self._claimed(spec.cursor.native_id if spec.cursor is not None and not spec.fork else None, held)
-            server = await self._started(Path(spec.directory.path), {**self._environment, **spec.environment})
+            # A run may have its own variables, but no other home.
+            own = {name: value for name, value in spec.environment.items() if name not in HOMES}
+            server = await self._started(Path(spec.directory.path), {**self._environment, **own})
             try:
                 landed = await opened(server, spec, self._home)
                 if spec.cursor is None or spec.fork:
@@ -127,9 +132,11 @@ class CodexProvider:
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
         thread = id_of(cursor)
+        must_be_paths(into)
         return await apart(lambda: archiving.archive(self._home.root, thread, into, since))
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
+        must_be_paths(directory, archive)
         copy = await apart(lambda: archiving.read(archive))
         place = Path(directory.real or directory.path)
         _must_be_there(place)

@@ -27,6 +27,7 @@ from itertools import pairwise
 from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
 from clew.programs.faults import Refused
+from clew.programs.paths import must_be_paths
 
 PROMPT, SESSION, MODEL, OPTIONS = "{prompt}", "{session}", "{model}", "{options}"
 _KNOWN = ("start", "resume", "session", "probe", "missing", "model", "version", "id")
@@ -83,6 +84,7 @@ def recipe_of(settings: Settings) -> Recipe:
 def home_of(settings: Settings) -> str:
     """The same program with the same variables is the same home."""
     where = settings.home or {"HOME": os.environ.get("HOME", "/")}
+    must_be_paths(*where.values())
     return " ".join(
         [*settings.program, *(f"{name}={os.path.realpath(value)}" for name, value in sorted(where.items()))]
     )

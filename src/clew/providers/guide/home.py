@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 VARIABLE = "GUIDE_HOME"
+HOMES = frozenset({VARIABLE, "XDG_DATA_HOME", "HOME"})
+"""The variables that say where they are."""
 
 
 def home_of(environment: Mapping[str, str] = os.environ) -> Path:

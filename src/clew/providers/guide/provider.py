@@ -1,5 +1,6 @@
 """The provider of the guide: the ACP client with an agent of our own, whose sessions can also be carried."""
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +14,9 @@ from clew.programs.acp.listing import CURSOR_VERSION
 from clew.programs.acp.provider import AcpProvider
 from clew.programs.environment import environment_for
 from clew.programs.faults import Refused
+from clew.programs.paths import must_be_homes, must_be_paths
 from clew.providers.guide.carrying import FORMAT, carry_in, carry_out
-from clew.providers.guide.home import VARIABLE, home_of
+from clew.providers.guide.home import HOMES, VARIABLE, home_of
 from clew.providers.guide.memory import SHAPE, Damaged, Memory, Missing
 
 DAMAGED = "damaged-session"
@@ -41,7 +43,9 @@ GUIDE = AcpAgent(
 
 class GuideProvider(AcpProvider):
     def __init__(self, settings: Settings) -> None:
-        self._store = home_of(environment_for(settings.home)).resolve()
+        environment = environment_for(settings.home)
+        must_be_homes(environment, HOMES)
+        self._store = home_of(environment).resolve()
         named = replace(settings, home={**settings.home, VARIABLE: str(self._store)})
         super().__init__("guide", GUIDE, named, str(self._store))
 
@@ -70,21 +74,20 @@ class GuideProvider(AcpProvider):
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
         self._check(cursor)
-        with _in_words():
-            return carry_out(self._store, cursor.native_id, into, since)
+        with self._in_words():
+            return await asyncio.to_thread(carry_out, self._store, cursor.native_id, into, since)
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
+        must_be_paths(directory, archive)
         if not Path(directory.path).is_dir():
             raise Refused(f"{directory} is no directory.", "Make it first.")
-        with _in_words():
-            return Cursor(CURSOR_VERSION, carry_in(self._store, archive, directory))
+        with self._in_words():
+            return Cursor(CURSOR_VERSION, await asyncio.to_thread(carry_in, self._store, archive, directory))
 
-
-@contextmanager
-def _in_words() -> Iterator[None]:
-    try:
-        yield
-    except OSError as fault:
-        raise Refused(
-            f"{fault.filename} cannot be used: {fault.strerror}.", "Nothing was changed; make it usable."
-        ) from fault
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as fault:
+            words = f"{fault.filename or self._store} cannot be used: {fault.strerror}."
+            raise Refused(words, "Nothing was changed; make it usable.") from fault
