@@ -78,9 +78,11 @@ def test_a_project_is_read_where_its_user_says_so(lab: Lab) -> None:
         await turn(session, f"RUN: echo x > {path(here, 'ran')}")
         assert path(here, "ran").exists()
         other = OpenCodeProvider(replace(lab.rig.settings("a"), options={PROJECT_CONFIG: "perhaps"}))
-        with pytest.raises(BadArguments):
-            await other.open(OpenSpec(here, FULL))
-        await other.close()
+        try:
+            with pytest.raises(BadArguments):
+                await other.open(OpenSpec(here, FULL))
+        finally:
+            await other.close()
 
     lab.play(scene())
 
