@@ -1,5 +1,6 @@
 """At the start: every agent's program is looked for and offered, and whoever has no agent yet gets a first one."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 
@@ -20,7 +21,9 @@ from clew.wire.views import AgentView, CheckView
 
 async def offer_agents(desk: Desk) -> tuple[CheckView, ...]:
     """What became of each. One whose program is gone stays as it is and says so; it stops no other."""
-    return tuple([await _offer(desk, row) for row in await desk.read(read_agents)])
+    rows = await desk.read(read_agents)
+    # Together: a program that takes its time to answer keeps no other agent waiting.
+    return tuple(await asyncio.gather(*(_offer(desk, row) for row in rows)))
 
 
 async def first_agent(desk: Desk, preferred: Sequence[str]) -> AgentView | None:

@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from clew.control.agents import add_agent, list_agents
 from clew.control.desk import Desk
-from clew.control.programs import read_settings
+from clew.control.starting import offer_agents
 from clew.daemon import Daemon
 from clew.ports.fault import Fault
 from clew.server.datadir import DataDirectory
-from clew.store.reading.agents import list_agents as read_agents
 from clew.wire.asks import NewAgent
 from clew.wire.machine import AgentProgram, Looked
 from clew.wiring.notices import FoundAgents, Notice
@@ -25,36 +24,22 @@ GUIDE = "guide"
 
 async def discover(desk: Desk, daemon: Daemon, data: DataDirectory, tell: Callable[[Notice], None]) -> None:
     """The agents that there are come first: somebody may wait for them."""
-    programs = await _programs(desk)
-    await _register(daemon, programs)
+    for check in await offer_agents(desk):
+        log.log(logging.INFO if check.state == "ok" else logging.WARNING, "%s: %s", check.name, check.words)
     await _first_agent(desk, data)
-    usual = [AgentProgram(name) for name in USUAL if name not in {each.provider for each in programs}]
-    looked = await _register(daemon, [*usual])
+    agents = await list_agents(desk)
+    used = {agent.provider for agent in agents}
+    looked = await asyncio.gather(*(_look(desk, daemon, AgentProgram(name), name in used) for name in USUAL))
     here = [(each.program.provider, each.version) for each in looked if each.registration is not None]
     missing = [(each.program.provider, each.missing) for each in looked if each.registration is None]
-    agents = [agent.name for agent in await list_agents(desk)]
-    tell(FoundAgents(tuple(here), tuple(missing), tuple(agents)))
+    tell(FoundAgents(tuple(here), tuple(missing), tuple(agent.name for agent in agents)))
 
 
-async def _programs(desk: Desk) -> list[AgentProgram]:
-    rows = await desk.read(read_agents)
-    found: list[AgentProgram] = []
-    for row in rows:
-        program = read_settings(row["settings"], row["provider"])
-        if row["state"] != "archived" and program not in found:
-            found.append(program)
-    return found
-
-
-async def _register(daemon: Daemon, programs: Sequence[AgentProgram]) -> list[Looked]:
-    return list(await asyncio.gather(*(_look(daemon, program) for program in programs)))
-
-
-async def _look(daemon: Daemon, program: AgentProgram) -> Looked:
+async def _look(desk: Desk, daemon: Daemon, program: AgentProgram, used: bool) -> Looked:
+    """One that no agent uses is registered as well: the sessions that a person has with it can be adopted."""
     try:
-        return await daemon.register(program)
+        return await (desk.here().look(program) if used else daemon.register(program))
     except Fault as fault:
-        log.warning("%s: %s", program.provider, fault)
         return Looked(program, None, missing=str(fault))
 
 
