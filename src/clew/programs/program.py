@@ -79,8 +79,10 @@ class Program:
         stdin = self._process.stdin
         if stdin is not None and not stdin.is_closing():
             stdin.close()
+            # Not wait_for, which in Python 3.11 forgets that it was called off when both happen at once.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
-                await asyncio.wait_for(stdin.wait_closed(), _CLOSING)
+                async with asyncio.timeout(_CLOSING):
+                    await stdin.wait_closed()
 
     async def lines(self) -> AsyncIterator[bytes]:
         """What it writes, line by line, until it closes its output."""
