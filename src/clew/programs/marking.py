@@ -21,7 +21,7 @@ _BECOMING = 1.0
 """Seconds to wait for a process that is becoming another program. It takes a thousandth, unless the machine is busy."""
 
 # Places in /proc/<pid>/stat, counted from the state, and flags in one of them.
-_FLAGS, _STARTED, _ENV_END = 6, 19, 48
+_FLAGS, _STARTED, _ENV_START, _ENV_END = 6, 19, 47, 48
 _EXITING, _OF_THE_KERNEL = 0x4, 0x200000
 _ENDED = frozenset("ZXx")
 """States of a process that has ended and is still shown."""
@@ -143,12 +143,14 @@ def _read(pid: int, name: str) -> bytes | None:
 
 
 def _is_becoming(pid: int) -> bool:
-    """Whether a process of ours is in the midst of an exec: its old environment is gone, its new one not yet there."""
+    """Whether a process of ours that showed no environment was in the midst of an exec: the old one gone, the new one
+    not yet there."""
     fields = _stat(pid)
     if len(fields) <= _ENV_END or int(fields[_FLAGS]) & (_EXITING | _OF_THE_KERNEL):
         return False
-    # One that has ended and was not yet waited for shows nothing, and needs nothing.
-    if fields[0] in _ENDED or fields[_ENV_END] != "0":
+    # One that has ended and was not yet waited for shows nothing, and needs nothing. One that has an environment by now
+    # got it since it was looked at.
+    if fields[0] in _ENDED or (fields[_ENV_END] != "0" and fields[_ENV_END] == fields[_ENV_START]):
         return False
     try:
         return Path(_PROC, str(pid)).stat().st_uid == os.geteuid()
