@@ -10,7 +10,7 @@ from sqlalchemy import select
 from clew.control.agents import add_agent, change_agent, list_agents, show_agent
 from clew.control.faults import BadName, BadRequest, BadRhythm, NoMachine, NotInstalled
 from clew.control.issues import open_issue
-from clew.control.starting import first_agent, offer_agents
+from clew.control.starting import offer_agents
 from clew.control.threads import look_at_thread
 from clew.kernel import Outcome
 from clew.store.database import Database
@@ -137,18 +137,6 @@ def test_a_rhythm_that_makes_no_sense_is_refused(database: Database, tmp_path: P
             with pytest.raises(BadRhythm):
                 await at.agent(heartbeat=rhythm)
             assert await list_agents(at.desk) == ()
-
-    asyncio.run(story())
-
-
-def test_a_first_agent_is_made_of_what_is_installed_and_only_once(database: Database, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with office(database, tmp_path) as at:
-            first = await first_agent(at.desk, ("spindle", "lume", "wheel", "loom"))
-            assert first is not None
-            assert (first.name, first.provider) == ("wheel", "wheel")
-            assert await first_agent(at.desk, ("loom",)) is None
-            assert await first_agent(at.desk, ()) is None
 
     asyncio.run(story())
 

@@ -1,10 +1,8 @@
-"""At the start: every agent's program is looked for and offered, and whoever has no agent yet gets a first one."""
+"""At the start: every agent's program is looked for and offered."""
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 
-from clew.control.agents import add_agent, list_agents
 from clew.control.desk import Desk
 from clew.control.programs import read_settings
 from clew.kernel import RuntimeId
@@ -13,10 +11,8 @@ from clew.store.agents import change_agent
 from clew.store.reading.agents import list_agents as read_agents
 from clew.store.register import register_runtime
 from clew.store.statement import Row
-from clew.wire.asks import NewAgent
-from clew.wire.machine import AgentProgram
 from clew.wire.runtimes import Registration
-from clew.wire.views import AgentView, CheckView
+from clew.wire.views import CheckView
 
 
 async def offer_agents(desk: Desk) -> tuple[CheckView, ...]:
@@ -24,18 +20,6 @@ async def offer_agents(desk: Desk) -> tuple[CheckView, ...]:
     rows = await desk.read(read_agents)
     # Together: a program that takes its time to answer keeps no other agent waiting.
     return tuple(await asyncio.gather(*(_offer(desk, row) for row in rows)))
-
-
-async def first_agent(desk: Desk, preferred: Sequence[str]) -> AgentView | None:
-    """The first of these providers that is installed becomes an agent of that name; nothing where there is one."""
-    if await list_agents(desk):
-        return None
-    machine = desk.here()
-    there = set(await machine.providers())
-    for provider in preferred:
-        if provider in there and (await machine.look(AgentProgram(provider))).registration is not None:
-            return await add_agent(desk, NewAgent(provider, provider))
-    return None
 
 
 async def _offer(desk: Desk, row: Row) -> CheckView:
