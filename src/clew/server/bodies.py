@@ -30,8 +30,8 @@ class Bodies:
                 return
             _check(body)
         except Fault as fault:
-            # What is left of the body is not read: the connection ends with the answer.
-            await problem_of(fault, {"connection": "close"})(scope, receive, send)
+            # The connection stays: ending it with unread bytes would take the answer away from who still sends.
+            await problem_of(fault)(scope, receive, send)
             return
         await self._app(scope, _replayed(body, receive), send)
 
