@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.pool import NullPool
 
 from clew.store.check import check
 from clew.store.database import Database
@@ -38,7 +39,10 @@ def postgres() -> Iterator[URL]:
         with tempfile.TemporaryDirectory(prefix="clew-pg-") as directory:
             server = get_server(directory, cleanup_mode="stop")
             try:
-                yield make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+                url = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+                # Nothing here outlives the power; what survives a crash is tried in the soak, on a server of its own.
+                _administer(url, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+                yield url
             finally:
                 server.cleanup()
 
@@ -51,13 +55,16 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         return
     server: URL = request.getfixturevalue("postgres")
     name = f"clew_{uuid.uuid4().hex}"
-    admin = create_engine(server, isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    _administer(server, f"CREATE DATABASE {name}")
     yield server.set(database=name).render_as_string(hide_password=False)
+    _administer(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _administer(server: URL, *statements: str) -> None:
+    admin = create_engine(server, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     with admin.connect() as connection:
-        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
-    admin.dispose()
+        for each in statements:
+            connection.exec_driver_sql(each)
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from clew.store.journal import append_after
 from clew.store.queueing import queue_run
 from clew.store.rows import reading
 from clew.store.statement import Row, Statement
-from clew.store.tables import LIVE, agents, journal, lanes, runs, runtimes, threads, wakes
+from clew.store.tables import LIVE, NOT_ENDED, agents, journal, lanes, runs, runtimes, threads, wakes
 from clew.store.texts import keepable
 from clew.wire.wakes import Accepted, WakeRequest
 
@@ -42,9 +42,11 @@ MOST_PRIORITY = 1000
 
 
 def _facts_of(keyed: bool) -> ClauseElement:
-    same = wakes.c.id == bindparam("wake")
-    if keyed:
-        same = same | (wakes.c.dedupe_key == bindparam("key"))
+    wake = bindparam("wake", type_=wakes.c.id.type)
+    other = wakes.alias("other")
+    by_key = select(other.c.id).where(other.c.dedupe_key == bindparam("key")).scalar_subquery()
+    # One id, looked up in turn: an "or" of two columns would be answered by reading every wake there is.
+    same = wakes.c.id == (func.coalesce(by_key, wake) if keyed else wake)
     somewhere = (
         select(runtimes.c.id)
         .where(runtimes.c.provider == agents.c.provider)
@@ -53,7 +55,7 @@ def _facts_of(keyed: bool) -> ClauseElement:
         .scalar_subquery()
     )
     head = select(func.max(journal.c.seq)).where(journal.c.thread_id == bindparam("thread")).scalar_subquery()
-    live = exists().where(runs.c.lane_id == bindparam("lane"), text(f"runs.{LIVE}"))
+    live = exists().where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED} AND runs.{LIVE}"))
     return (
         select(
             agents.c.state.label("agent_state"),

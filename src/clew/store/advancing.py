@@ -15,38 +15,59 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
 )
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import LIVE, RUN_ENDS, RUN_TABLE, RunEvent, RunState
 from clew.store.clock import now
 from clew.store.dialect import greater, lesser
-from clew.store.statement import Row, Statement
-from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions
+from clew.store.statement import POSTGRESQL, Row, Statement
+from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
 
 _NOT_NEEDED = frozenset(
     {"landing", "claim", "rank", "not_before", "claimed_by", "agent_place", "runtime_place", "hold", "hold_code"}
 )
 
+
+def _own(name: str) -> ColumnElement[Any]:
+    # SQLAlchemy leaves the table out where SQLite returns rows: a column would be compared with its namesake beside it.
+    return literal_column(f"runs.{name}")
+
+
+def _looked_up(column: Column[Any], key: Column[Any], name: str) -> ColumnElement[Any]:
+    """What the row says that a column of the run points to."""
+    return select(column).where(key == _own(name)).scalar_subquery()
+
+
 RUN_COLUMNS: tuple[ColumnElement[Any], ...] = (
     *(column for column in runs.c if column.name not in _NOT_NEEDED),
-    select(lanes.c.thread_id).where(lanes.c.id == runs.c.lane_id).scalar_subquery().label("thread_id"),
-    select(runtimes.c.provider).where(runtimes.c.id == runs.c.runtime_id).scalar_subquery().label("provider"),
-    select(runtimes.c.account).where(runtimes.c.id == runs.c.runtime_id).scalar_subquery().label("account"),
-    select(agents.c.name).where(agents.c.id == runs.c.agent_id).scalar_subquery().label("agent_name"),
-    select(func.count())
-    .select_from(sessions)
-    .where(sessions.c.id == runs.c.session_id)
-    .scalar_subquery()
-    .label("pinned"),
-    select(func.coalesce(func.max(sessions.c.generation), 0))
-    .where(sessions.c.lane_id == runs.c.lane_id, sessions.c.scope_run == runs.c.scope_run)
-    .scalar_subquery()
-    .label("generations"),
+    _looked_up(lanes.c.thread_id, lanes.c.id, "lane_id").label("thread_id"),
+    _looked_up(runtimes.c.provider, runtimes.c.id, "runtime_id").label("provider"),
+    _looked_up(runtimes.c.account, runtimes.c.id, "runtime_id").label("account"),
+    _looked_up(agents.c.name, agents.c.id, "agent_id").label("agent_name"),
+    select(func.count()).where(sessions.c.id == _own("session_id")).scalar_subquery().label("pinned"),
     now().label("now"),
 )
-"""A run with what else its operations need of it: its thread, who answers there, whether its session is pinned, and how
-many generations its lane has in that scope."""
+"""A run with what else its operations need of it: its thread, who answers there, and whether its session is pinned."""
+
+_TO_GUESS_BY: tuple[ColumnElement[Any], ...] = (
+    select(func.coalesce(func.max(sessions.c.generation), 0))
+    .where(sessions.c.lane_id == _own("lane_id"), sessions.c.scope_run == _own("scope_run"))
+    .scalar_subquery()
+    .label("generations"),
+    select(func.coalesce(func.max(journal.c.seq), 0))
+    .where(journal.c.thread_id == _looked_up(lanes.c.thread_id, lanes.c.id, "lane_id"))
+    .scalar_subquery()
+    .label("head"),
+    select(func.count())
+    .where(wakes.c.lane_id == _own("lane_id"), text("wakes.state = 'pending'"))
+    .scalar_subquery()
+    .label("waiting"),
+)
+"""What comes next can be guessed by these: the lane's newest generation in that scope, the journal's last entry, and
+how many wakes wait in the lane. They are as they were when the statement began; others may have changed them before it
+had the run."""
 
 Events = tuple[RunEvent, ...]
 
@@ -129,7 +150,7 @@ def _update(dialect: str, events: Events) -> ClauseElement:
     )
     if RunEvent.REOPEN in events:
         statement = statement.where(runs.c.tool_ran == _number(0), runs.c.reopened == _number(0))
-    return statement.returning(*RUN_COLUMNS)
+    return statement.returning(*RUN_COLUMNS, *(_TO_GUESS_BY if dialect == POSTGRESQL else ()))
 
 
 def _at_most_all(dialect: str) -> ColumnElement[Any]:

@@ -22,6 +22,7 @@ from clew.kernel import (
     wakes_on,
 )
 from clew.store.advancing import RUN_COLUMNS, advance
+from clew.store.claim_sql import PENDING
 from clew.store.clock import now, read_clock
 from clew.store.database import LostRace
 from clew.store.faults import NoSuchRun, NoSuchWake
@@ -65,7 +66,7 @@ _end_wakes = Statement(
 _end_wake = Statement(
     lambda _: (
         wakes.update()
-        .where(wakes.c.id == bindparam("wake"), text("wakes.state = 'pending'"))
+        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
         .values(state=literal_column("'cancelled'"), code=bindparam("code"), words=bindparam("words"), ended_at=now())
         .returning(wakes.c.lane_id, wakes.c.thread_id)
     )

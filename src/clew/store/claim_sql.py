@@ -1,11 +1,25 @@
 """The statements of a claim. The first one reads all that a decision needs of a run but its sessions."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from sqlalchemy import ARRAY, CTE, Text, bindparam, func, literal_column, null, select, text
+from sqlalchemy import (
+    ARRAY,
+    CTE,
+    ColumnElement,
+    FromClause,
+    Table,
+    Text,
+    bindparam,
+    func,
+    literal_column,
+    null,
+    select,
+    text,
+    true,
+)
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import Carried, WaitsFor
+from clew.kernel import Carried, RunState, WaitsFor, WakeState
 from clew.store.clock import now
 from clew.store.dialect import listed
 from clew.store.statement import POSTGRESQL, Statement
@@ -30,6 +44,9 @@ HELD_FOR: Mapping[WaitsFor, float] = {WaitsFor.ANOTHER_TRY: 30.0, WaitsFor.SESSI
 
 OWN = "own"
 """The scope of a wake that is to be served in a scope of its run's own."""
+
+PENDING, QUEUED = WakeState.PENDING.value, RunState.QUEUED.value
+"""Handed in with the id of a row, not written out: an index of all that waits could be read from end to end for it."""
 
 WAKE_KEYS = (
     "id",
@@ -101,10 +118,23 @@ def _picked(dialect: str) -> CTE:
     return picked.cte("q")
 
 
+def _each(
+    dialect: str, table: Table, name: str, fits: Callable[[FromClause], ColumnElement[bool]]
+) -> tuple[FromClause, ColumnElement[bool]]:
+    """The rows of a table that fit, to be joined, and what to join them on."""
+    rows = table.alias(name)
+    if dialect != POSTGRESQL:
+        return rows, fits(rows)
+    # Asked for by themselves: a join that was planned while the table was empty would read all of it for each run.
+    return select(rows).where(fits(rows)).offset(literal_column("0")).lateral(name), true()
+
+
 def _queued(dialect: str) -> ClauseElement:
     q, a, l, t = _picked(dialect), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
     rt, m, p, ws = runtimes.alias("rt"), machines.alias("m"), projects.alias("p"), workspaces.alias("ws")
-    w, j, whole, places = wakes.alias("w"), journal.alias("j"), journal.alias("k"), workspaces.alias("wt")
+    whole, places = journal.alias("k"), workspaces.alias("wt")
+    w, w_is = _each(dialect, wakes, "w", lambda w: (w.c.lane_id == q.c.lane_id) & text("w.state = 'pending'"))
+    j, j_is = _each(dialect, journal, "j", lambda j: (j.c.thread_id == l.c.thread_id) & (j.c.seq == w.c.entry))
     b, c = runs.alias("b"), runs.alias("c")
     of_agent = (b.c.agent_id == q.c.agent_id, text(f"b.{LIVE}"))
     of_runtime = (c.c.runtime_id == bindparam("runtime"), text(f"c.{LIVE}"))
@@ -161,8 +191,8 @@ def _queued(dialect: str) -> ClauseElement:
             .join(t, t.c.id == l.c.thread_id)
             .outerjoin(p, p.c.id == t.c.project_id)
             .outerjoin(ws, ws.c.id == l.c.workspace_id)
-            .outerjoin(w, (w.c.lane_id == q.c.lane_id) & text("w.state = 'pending'"))
-            .outerjoin(j, (j.c.thread_id == l.c.thread_id) & (j.c.seq == w.c.entry))
+            .outerjoin(w, w_is)
+            .outerjoin(j, j_is)
         )
         .order_by(q.c.rank, q.c.run_id, w.c.accepted_at, w.c.id)
     )
@@ -184,7 +214,7 @@ each hold places that the other wants."""
 def _carry(dialect: str) -> ClauseElement:
     carried = (
         wakes.update()
-        .where(wakes.c.id == bindparam("wake"), wakes.c.state == literal_column("'pending'"))
+        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
         .values(
             state=literal_column("'claimed'"),
             run_id=bindparam("run"),
@@ -207,7 +237,7 @@ carry = Statement(_carry)
 take = Statement(
     lambda _: (
         runs.update()
-        .where(runs.c.id == bindparam("run"), runs.c.state == literal_column("'queued'"))
+        .where(runs.c.id == bindparam("run"), runs.c.state == QUEUED)
         .values(
             state=literal_column("'claimed'"),
             attempt=runs.c.attempt + 1,
@@ -234,7 +264,7 @@ take = Statement(
 hold = Statement(
     lambda _: (
         runs.update()
-        .where(runs.c.id == bindparam("run"), runs.c.state == literal_column("'queued'"))
+        .where(runs.c.id == bindparam("run"), runs.c.state == QUEUED)
         .values(
             hold=bindparam("hold"), hold_code=bindparam("code"), words=bindparam("words"), not_before=bindparam("until")
         )
@@ -243,8 +273,6 @@ hold = Statement(
 
 park = Statement(
     lambda _: (
-        runs.update()
-        .where(runs.c.id == bindparam("run"), runs.c.state == literal_column("'queued'"))
-        .values(not_before=bindparam("until"))
+        runs.update().where(runs.c.id == bindparam("run"), runs.c.state == QUEUED).values(not_before=bindparam("until"))
     )
 )

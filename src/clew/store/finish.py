@@ -34,11 +34,11 @@ from clew.kernel import RuleReason as Why
 from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.database import LostRace
-from clew.store.journal import appending, place_of
+from clew.store.journal import append_after, appending, place_of
 from clew.store.pinning import pin_session
 from clew.store.refusing import why_refused
 from clew.store.sessions import apply_marks
-from clew.store.settling import Fate, pending_in, settle, told, told_at_last
+from clew.store.settling import Fate, is_alone, pending_in, serve_alone, settle, told, told_at_last
 from clew.store.statement import Row, Statement
 from clew.store.tables import runs
 from clew.store.texts import keepable
@@ -126,8 +126,12 @@ def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
     run = RunId(row["id"])
     thread, said = ThreadId(row["thread_id"]), None if end.reply is None else _said(row, end.reply, end.size)
     fate = Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run))
-    appended = settle(connection, row, fate, beside=() if said is None else (appending(thread, said),))
-    reply = None if said is None else place_of(connection, thread, said, appended[0])
+    if is_alone(connection, row):
+        reply = None if said is None else append_after(connection, thread, EntrySeq(row["head"]), said)
+        serve_alone(connection, row, fate)
+    else:
+        appended = settle(connection, row, fate, beside=() if said is None else (appending(thread, said),))
+        reply = None if said is None else place_of(connection, thread, said, appended[0])
     seen = EntrySeq(row["told"])
     # Its own reply is seen too, unless somebody spoke in between: then it is told both, in order.
     told_at_last(connection, row, reply if reply is not None and reply == seen + 1 else seen, end.usage)

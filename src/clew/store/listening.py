@@ -1,6 +1,8 @@
 """Hints between servers: PostgreSQL passes them on. What is missed while it is away counts as "anything"."""
 
 import json
+import select
+import socket
 import threading
 from collections.abc import Callable
 
@@ -13,7 +15,7 @@ from clew.store.hints import Topics
 CHANNEL = "clew_hints"
 ANYTHING = frozenset({"*"})
 _LONGEST = 7000
-_LOOK_UP = 0.5
+_LOOK_UP = 5.0
 _PAUSE = 1.0
 
 
@@ -36,12 +38,15 @@ class Listener:
         self._address = url.set(drivername="postgresql").render_as_string(hide_password=False)
         self._put = put
         self._closing = threading.Event()
+        self._bell, self._rope = socket.socketpair()
         self._thread = threading.Thread(target=self._serve, name="clew-listener", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         self._closing.set()
+        self._rope.close()
         self._thread.join()
+        self._bell.close()
 
     def _serve(self) -> None:
         while not self._closing.is_set():
@@ -54,11 +59,14 @@ class Listener:
                 self._closing.wait(_PAUSE)
 
     def _listen(self, connection: psycopg.Connection) -> None:
+        # Until something comes, or until this is closed, at once.
+        ready = select.poll()
+        ready.register(connection.fileno(), select.POLLIN)
+        ready.register(self._bell, select.POLLIN)
         while not self._closing.is_set():
-            for notice in connection.notifies(timeout=_LOOK_UP):
+            ready.poll(_LOOK_UP * 1000)
+            for notice in connection.notifies(timeout=0):
                 self._put(_topics(notice.payload))
-                if self._closing.is_set():
-                    return
 
 
 def _topics(payload: str) -> Topics:

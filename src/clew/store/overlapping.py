@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, bindparam, select, text
 
 from clew.kernel import LaneId, RunId, WakeId
+from clew.store.claim_sql import PENDING
 from clew.store.statement import Statement
 from clew.store.tables import LIVE, NOT_ENDED, runs, wakes
 
@@ -15,7 +16,7 @@ _live = Statement(
 _call = Statement(
     lambda _: (
         wakes.update()
-        .where(wakes.c.id == bindparam("wake"), text("wakes.state = 'pending'"))
+        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
         .values(code=bindparam("code"), words=bindparam("words"))
     )
 )

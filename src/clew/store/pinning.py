@@ -197,7 +197,7 @@ def pin_session(connection: Connection, row: Row, new: NewSession) -> PinnedSess
 def _append_session(connection: Connection, row: Row, values: Row) -> int | None:
     """The generation it became; None when another record stands for that session. Which one comes next is guessed
     rather than waited for where that may be: whoever is wrong fails by a key, and is run again."""
-    if not may_guess(connection):
+    if not may_guess(connection) or "generations" not in row:
         appended = append_session.first(connection, **values)
         return None if appended is None else appended["generation"]
     generation: int = row["generations"] + 1

@@ -29,7 +29,7 @@ from clew.store.naming import derived_id
 from clew.store.rhythms import Rhythm, read_rhythm
 from clew.store.rows import reading
 from clew.store.statement import POSTGRESQL, Row, Statement
-from clew.store.tables import LIVE, lanes, runs, schedules, wakes
+from clew.store.tables import LIVE, NOT_ENDED, lanes, runs, schedules, wakes
 from clew.wire.wakes import Accepted, WakeRequest
 
 MOST_AT_ONCE = 100
@@ -48,7 +48,7 @@ class Ticked:
 
 
 def _due(dialect: str) -> ClauseElement:
-    busy = exists().where(runs.c.lane_id == schedules.c.lane_id, text(f"runs.{LIVE}"))
+    busy = exists().where(runs.c.lane_id == schedules.c.lane_id, text(f"runs.{NOT_ENDED} AND runs.{LIVE}"))
     # A tick that nobody has served yet is no event.
     waiting = exists().where(
         wakes.c.lane_id == schedules.c.lane_id, text("wakes.state = 'pending' AND wakes.reason <> 'timer'")

@@ -1,0 +1,89 @@
+# ruff: noqa: SLF001 - a statement is its module's own, and none should be public only to be looked at
+"""Query plans of a young database: what is planned while its tables are empty has to do when they are full.
+
+PostgreSQL plans a prepared statement once for each connection. Where a table has no rows, reading all of an index costs
+as little as looking into it, so a plan may do that; it must not be able to.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from clew.kernel import RunEvent, WakeEvent
+from clew.store import accept, advancing, claim_sql, journal, overlapping, queueing, sessions, settling, ticks
+from clew.store.database import Database
+from clew.store.statement import POSTGRESQL, SQLITE, Statement
+from clew.store.wire import numbered
+
+WITH_EVERY_WAKE = {
+    "facts": accept._facts,
+    "facts-by-key": accept._facts_by_key,
+    "queue": queueing._queue,
+    "append": journal._append,
+    "queued": claim_sql.queued,
+    "carry": claim_sql.carry,
+    "take": claim_sql.take,
+    "hold": claim_sql.hold,
+    "candidates": sessions.candidates,
+    "prompt": advancing._statement((RunEvent.OPEN, RunEvent.PROMPT)),
+    "succeed": advancing._statement((RunEvent.SUCCEED,)),
+    "serve-alone": settling._serve_all,
+    "serve": settling._LETS_GO[WakeEvent.SERVE],
+    "pending": settling._pending,
+    "call": overlapping._call,
+    "live": overlapping._live,
+    "due": ticks.due_schedules,
+}
+
+OF_LIVE_RUNS = frozenset({"uq_runs_agent_place"})
+"""An index of what is going at the moment: it stays small, and is read whole to see which agents are full."""
+
+
+def nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for below in node.get("Plans", ()):
+        yield from nodes(below)
+
+
+@pytest.mark.case("R11")
+@pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
+def test_nothing_is_read_from_end_to_end(database: Database) -> None:
+    for name, statement in WITH_EVERY_WAKE.items():
+        for node in nodes(database.do(lambda connection: _planned(connection, statement))):  # noqa: B023 - awaited
+            assert node["Node Type"] not in ("Seq Scan", "Hash Join", "Merge Join"), (name, node)
+            assert "Join Filter" not in node, (name, node)
+            assert node.get("Index Name", "") in {"", *OF_LIVE_RUNS} or "Index Cond" in node, (name, node)
+
+
+@pytest.mark.case("R11")
+@pytest.mark.parametrize("address", [SQLITE], indirect=True)
+def test_nothing_is_read_from_end_to_end_in_a_file(database: Database) -> None:
+    for name, statement in WITH_EVERY_WAKE.items():
+        if name in ("serve-alone", "queue"):
+            # The one is PostgreSQL's alone; the other names what it would ask if a run's id changed, which it does not.
+            continue
+        for line in database.do(lambda connection: _explained(connection, statement)):  # noqa: B023 - awaited
+            read = re.fullmatch(r"SCAN (\w+)( USING .*INDEX (\w+))?", line)
+            # "q" is what was picked from the queue; a list that is handed in is read whole, and runtimes are few.
+            assert read is None or read[1] in ("q", "json_each", "runtimes") or read[3] in OF_LIVE_RUNS, (name, line)
+
+
+def _explained(connection: Connection, statement: Statement) -> list[str]:
+    text = statement.text(SQLITE)
+    names = re.findall(r"(?<!:):(\w+)", text.sql)
+    driver: Any = connection.connection.driver_connection
+    given = {name: text.fixed.get(name) for name in names}
+    return [row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {text.sql}", given)]
+
+
+def _planned(connection: Connection, statement: Statement) -> dict[str, Any]:
+    """The plan that is kept, whatever it is asked for."""
+    sql = numbered(statement.sql(POSTGRESQL)).sql.decode()
+    driver: Any = connection.connection.driver_connection
+    ((plan,),) = driver.execute(f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {sql}").fetchall()
+    found: dict[str, Any] = (plan if isinstance(plan, list) else json.loads(plan))[0]["Plan"]
+    return found
