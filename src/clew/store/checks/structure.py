@@ -1,6 +1,8 @@
 """What the schema itself promises. Its constraints keep it; these questions find what got in while they were off."""
 
 from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
 
 from sqlalchemy import (
     CheckConstraint,
@@ -8,6 +10,7 @@ from sqlalchemy import (
     Connection,
     Float,
     Integer,
+    Select,
     Table,
     UniqueConstraint,
     func,
@@ -39,45 +42,77 @@ def _named(table: Table, key: Iterable[object]) -> str:
     return f"{table.name} {'/'.join(map(str, key))}"
 
 
-def _twice(connection: Connection) -> Iterator[str]:
+@cache
+def _keys() -> list[tuple[Table, Select[Any]]]:
+    """Each key, asked for what it holds twice. Built once, as all of these are: that takes longer than asking."""
+    asked: list[tuple[Table, Select[Any]]] = []
     for table in metadata.sorted_tables:
         uniques = [each for each in table.constraints if isinstance(each, UniqueConstraint)]
         keys = [tuple(table.primary_key.columns), *(tuple(each.columns) for each in uniques)]
         for key in sorted(keys, key=lambda columns: [column.name for column in columns]):
             there = [column.is_not(None) for column in key]
-            found = select(*key).where(*there).group_by(*key).having(func.count() > 1).order_by(*key)
-            yield from (_named(table, row) for row in connection.execute(found))
+            asked.append((table, select(*key).where(*there).group_by(*key).having(func.count() > 1).order_by(*key)))
+    return asked
 
 
-def _into_nothing(connection: Connection) -> Iterator[str]:
+def _twice(connection: Connection) -> Iterator[str]:
+    for table, found in _keys():
+        yield from (_named(table, row) for row in connection.execute(found))
+
+
+@cache
+def _pointers() -> list[tuple[Table, str, Select[Any]]]:
+    asked: list[tuple[Table, str, Select[Any]]] = []
     for table in metadata.sorted_tables:
         for column in table.columns:
             for pointer in column.foreign_keys:
                 target = pointer.column.table.alias("target")
                 there = select(target).where(target.c[pointer.column.name] == column).exists()
                 found = select(*table.primary_key.columns).where(column.is_not(None), ~there)
-                yield from (f"{_named(table, row)} ({column.name})" for row in connection.execute(found))
+                asked.append((table, column.name, found))
+    return asked
 
 
-def _out_of_bounds(connection: Connection) -> Iterator[str]:
+def _into_nothing(connection: Connection) -> Iterator[str]:
+    for table, column, found in _pointers():
+        yield from (f"{_named(table, row)} ({column})" for row in connection.execute(found))
+
+
+@cache
+def _bounds() -> list[tuple[Table, str, Select[Any]]]:
+    asked: list[tuple[Table, str, Select[Any]]] = []
     for table in metadata.sorted_tables:
         checks = [each for each in table.constraints if isinstance(each, CheckConstraint)]
         for check in sorted(checks, key=lambda each: str(each.name)):
             if check.name not in TOLD_ELSEWHERE:
                 found = select(*table.primary_key.columns).where(text(f"NOT ({check.sqltext})"))
-                yield from (f"{_named(table, row)} ({check.name})" for row in connection.execute(found))
+                asked.append((table, str(check.name), found))
+    return asked
+
+
+def _out_of_bounds(connection: Connection) -> Iterator[str]:
+    for table, name, found in _bounds():
+        yield from (f"{_named(table, row)} ({name})" for row in connection.execute(found))
+
+
+@cache
+def _types() -> list[tuple[Table, Select[Any]]]:
+    asked: list[tuple[Table, Select[Any]]] = []
+    for table in metadata.sorted_tables:
+        odd = [func.typeof(column).not_in(_types_of(column)) for column in table.columns]
+        asked.append((table, select(*table.primary_key.columns, *odd).where(or_(*odd))))
+    return asked
 
 
 def _of_another_type(connection: Connection) -> Iterator[str]:
     # PostgreSQL lets no such value in; SQLite takes anything.
     if connection.dialect.name != "sqlite":
         return
-    for table in metadata.sorted_tables:
-        key, columns = tuple(table.primary_key.columns), tuple(table.columns)
-        odd = [func.typeof(column).not_in(_types_of(column)) for column in columns]
-        for row in connection.execute(select(*key, *odd).where(or_(*odd))):
-            names = ", ".join(column.name for column, is_odd in zip(columns, row[len(key) :], strict=True) if is_odd)
-            yield f"{_named(table, row[: len(key)])} ({names})"
+    for table, found in _types():
+        keys = len(table.primary_key.columns)
+        for row in connection.execute(found):
+            odd = zip(table.columns, row[keys:], strict=True)
+            yield f"{_named(table, row[:keys])} ({', '.join(column.name for column, is_odd in odd if is_odd)})"
 
 
 def _types_of(column: Column[object] | ColumnElement[object]) -> tuple[str, ...]:
