@@ -5,35 +5,19 @@ History is proven by what the model saw, the directory by a tool's own output, t
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.providers.agents import Agents
 from tests.providers.rig import Rig, Seen
-from tests.story.kit import House, hire, house, programs, repository, rig_of
+from tests.story.kit import House, hire, programs, repository
 
-AGENTS = ("claude", "codex", "opencode")
 EVERYTHING = os.environ.get("CLEW_THOROUGH") == "1"
 WORDS = {"mid-answer": "SLOW: 60", "mid-tool": "RUN: sleep 60"}
 VICTIMS = ("agent", "server", "everything")
 MATRIX = [(victim, moment) for victim in VICTIMS for moment in WORDS]
 BRIEF = [("agent", "mid-tool"), ("everything", "mid-answer")]
-
-
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.xdist_group(f"story-{name}")) for name in AGENTS])
-def rig(request: pytest.FixtureRequest, tmp_path: Path, agents: Agents) -> Iterator[Rig]:  # noqa: ARG001 - installs them
-    made = rig_of(request.param, (tmp_path / "rig").resolve())
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[House]:
-    with house(tmp_path.resolve()) as started:
-        yield started
 
 
 @pytest.mark.case("L01", "L12", "P12", "C28", "C02", "C32", "D10", "R05", "R09")
