@@ -5,13 +5,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 PATIENCE = 60.0
 
@@ -24,6 +28,7 @@ class Server:
     address: str
     token: str
     ready_after: float
+    _lines: threading.local = field(default_factory=threading.local)
 
     def get(self, path: str) -> Any:
         return self._call("GET", path)
@@ -32,14 +37,21 @@ class Server:
         return self._call("POST", path, body)
 
     def _call(self, method: str, path: str, body: object = None) -> Any:
-        request = urllib.request.Request(
-            f"{self.address}/api/v1{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return json.load(answer)
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        connection = self._connection()
+        connection.request(method, f"/api/v1{path}", None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        said = json.load(answer)
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise SystemExit(f"{method} {path}: {said}")
+        return said
+
+    def _connection(self) -> HTTPConnection:
+        """One for each thread that asks, kept as any client keeps it."""
+        if not hasattr(self._lines, "line"):
+            self._lines.line = HTTPConnection(urlsplit(self.address).netloc, timeout=PATIENCE)
+        line: HTTPConnection = self._lines.line
+        return line
 
     def megabytes(self) -> float:
         """What it holds in memory, shared pages counted by their share."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from bench.running.server import PATIENCE, Server
 
-LOOK = 0.002
+LOOK = 0.05
+"""Seconds between two looks at a wake. When it ended is on record, and whoever asks all the time would be measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ def _ended(server: Server, wakes: Sequence[str]) -> list[Any]:
     """The wakes once all have ended; each was served, or this is no measurement."""
     until, found = time.monotonic() + PATIENCE, []
     for wake in wakes:
+        time.sleep(LOOK if not found else 0)
         while (seen := server.get(f"/wakes/{wake}"))["ended_at"] is None:
             if time.monotonic() > until:
                 raise SystemExit(f"Wake {wake} was not served: {seen['words']}")

@@ -60,7 +60,8 @@ async def _git() -> CheckView:
         program = await asyncio.create_subprocess_exec(
             where, "--version", stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
         )
-        said, _ = await asyncio.wait_for(program.communicate(), 10)
+        async with asyncio.timeout(10):
+            said, _ = await program.communicate()
     except (OSError, TimeoutError) as fault:
         return CheckView("git", "failed", f"{where} cannot be run: {fault}.", "Install git anew.")
     return CheckView("git", "ok", said.decode(errors="replace").strip())
@@ -82,7 +83,8 @@ async def _agent(machine: Machine, row: Row) -> CheckView:
 
 async def _look(machine: Machine, name: str, program: AgentProgram, remedy: str) -> CheckView:
     try:
-        looked = await asyncio.wait_for(machine.look(program), _WAIT)
+        async with asyncio.timeout(_WAIT):
+            looked = await machine.look(program)
     except TimeoutError:
         return CheckView(name, "failed", f"{program.provider} did not answer within {_WAIT:g} s.", remedy)
     except Fault as fault:

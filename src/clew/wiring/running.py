@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import os
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
@@ -51,6 +53,7 @@ class Wanted:
 
 async def run(wanted: Wanted, tell: Callable[[Notice], None]) -> None:
     """Until somebody asks it to stop. What cannot be had is refused in the order in which a person can mend it."""
+    _watch_children()
     data = DataDirectory(wanted.data.expanduser().absolute())
     prepare(data)
     with held(data):
@@ -95,6 +98,14 @@ async def _run(
         await stack.enter_async_context(beside("timers", keep_time(desk)))
         await stack.enter_async_context(beside("discovery", discover(desk, daemon, data, tell)))
         await _until_asked(stop, http)
+
+
+def _watch_children() -> None:
+    """Python 3.11 waits for each program in a thread of its own, unless it is told that it need not."""
+    if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):
+        watcher = asyncio.PidfdChildWatcher()
+        watcher.attach_loop(asyncio.get_running_loop())
+        asyncio.set_child_watcher(watcher)
 
 
 async def _until_asked(stop: Stop, http: "asyncio.Task[None]") -> None:

@@ -76,7 +76,9 @@ class Opening:
             answer = await asyncio.shield(making)
         except asyncio.CancelledError:
             with contextlib.suppress(ProgramFault, TimeoutError):
-                await self._delete(_id_of(await asyncio.wait_for(making, self.deadlines.close)))
+                async with asyncio.timeout(self.deadlines.close):
+                    made = await making
+                await self._delete(_id_of(made))
             raise
         id_ = _id_of(answer)
         if origin is not None and id_ == origin.native_id:

@@ -131,7 +131,8 @@ class Turn:
     async def _next(self) -> Event:
         while True:
             try:
-                return await asyncio.wait_for(self._events.get(), self._deadlines.silence)
+                async with asyncio.timeout(self._deadlines.silence):
+                    return await self._events.get()
             except TimeoutError:
                 if not self._questions and self._too_slow is None:
                     await self._give_up()
@@ -147,7 +148,8 @@ class Turn:
             await self._connection.tell("session/cancel", {"sessionId": self._session})
             # Afterwards, so that the agent takes no answer for a reason to go on.
             self._questions.drop()
-            await asyncio.wait_for(self.over.wait(), self._deadlines.close)
+            async with asyncio.timeout(self._deadlines.close):
+                await self.over.wait()
         except (TimeoutError, ProgramFault):
             await self._connection.end()
 

@@ -44,13 +44,15 @@ class Wire:
     async def request(self, subtype: str, seconds: float, **arguments: Any) -> Message:
         """Ask the program, and wait for its answer no longer than that."""
         number = str(uuid.uuid4())
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
         try:
             if self._reading.done():
                 raise ProgramEnded("The program has ended.", "It is started again for the next turn.")
             request = {"subtype": subtype, **arguments}
             await self._send({"type": "control_request", "request_id": number, "request": request})
-            return await asyncio.wait_for(answer, seconds)
+            async with asyncio.timeout(seconds):
+                return await answer
         except TimeoutError as fault:
             words = f"Claude Code did not answer {subtype} within {seconds:g} s."
             raise TooSlow(words, "It is tried again; a busy machine may need longer deadlines.") from fault

@@ -123,7 +123,8 @@ class AppServer:
         self._lives = False
         try:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._program.send_end(), 1.0)
+                async with asyncio.timeout(1.0):
+                    await self._program.send_end()
             await self._program.wait(min(2.0, self.deadlines.close))
         finally:
             await self._end(gently=True)

@@ -45,10 +45,12 @@ class Settings:
             self._said.set_result(arguments.get("threadSettings") or {})
 
     async def _change(self, change: Json) -> Json:
-        said = self._said = asyncio.get_running_loop().create_future()
+        said: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._said = said
         try:
             await self._server.call("thread/settings/update", {"threadId": self._thread, **change})
-            return await asyncio.wait_for(said, self._server.deadlines.answer)
+            async with asyncio.timeout(self._server.deadlines.answer):
+                return await said
         except CallRefused as fault:
             raise Refused(f"Codex does not change its settings: {fault.words}", _OPEN_AGAIN) from fault
         except TimeoutError as fault:

@@ -87,7 +87,8 @@ class Turn:
             if left is not None and left <= 0 and self._heard.empty():
                 return None
             try:
-                return await asyncio.wait_for(self._heard.get(), left)
+                async with asyncio.timeout(left):
+                    return await self._heard.get()
             except TimeoutError:
                 continue
 

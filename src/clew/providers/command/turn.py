@@ -65,7 +65,8 @@ class Turn:
         lines = self._program.lines()
         while True:
             try:
-                line = await asyncio.wait_for(anext(lines), self._deadlines.silence)
+                async with asyncio.timeout(self._deadlines.silence):
+                    line = await anext(lines)
             except StopAsyncIteration:
                 await self._program.parting(self._deadlines.close)
                 return

@@ -192,7 +192,8 @@ class OpenCodeSession:
         """End a turn. One that was handed over and has not begun would begin after the end."""
         if turn.handed:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(turn.moved.wait(), self._deadlines.close)
+                async with asyncio.timeout(self._deadlines.close):
+                    await turn.moved.wait()
             await self._abort()
 
     async def _abort(self) -> None:

@@ -102,7 +102,8 @@ class Turn:
 
     async def _next(self, seconds: float) -> Json | Gone | None:
         try:
-            return await asyncio.wait_for(self._queue.get(), None if seconds == float("inf") else seconds)
+            async with asyncio.timeout(None if seconds == float("inf") else seconds):
+                return await self._queue.get()
         except TimeoutError:
             return None
 
