@@ -43,10 +43,11 @@ from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.finish import finish
 from clew.store.naming import new_id
+from clew.store.numbering import Call
 from clew.store.report import report
 from clew.store.statement import wire_of
 from clew.store.tables import agents, journal, lanes, machines, runs, runtimes, sessions, threads, wakes
-from clew.store.wire import Answer, Call
+from clew.store.wire import Answer
 from clew.wire.ends import Completed, End, Failed, Finish, Finished
 from clew.wire.orders import ClaimRequest, Order
 from clew.wire.reports import Landed, NewSession, Report, Reported

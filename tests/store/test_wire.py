@@ -10,9 +10,9 @@ from sqlalchemy.exc import InvalidRequestError
 
 from clew.store import wire as wiring
 from clew.store.faults import Unreachable
+from clew.store.numbering import numbered
 from clew.store.postgres import PostgresDatabase
 from clew.store.statement import POSTGRESQL, Statement, among, together, wire_of
-from clew.store.wire import numbered
 
 NOTES = table("notes", column("id"), column("body"))
 

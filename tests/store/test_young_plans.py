@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 from clew.kernel import RunEvent, WakeEvent
 from clew.store import accept, advancing, claim_sql, journal, overlapping, queueing, sessions, settling, ticks
 from clew.store.database import Database
+from clew.store.numbering import numbered
 from clew.store.statement import POSTGRESQL, SQLITE, Statement
-from clew.store.wire import numbered
 
 WITH_EVERY_WAKE = {
     "facts": accept._facts,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from clew.store.database import Database
-from clew.store.hints import Subscription, Topics
-from clew.store.listening import ANYTHING
+from clew.store.hints import ANYTHING, Subscription, Topics
 
 Listener = Callable[[Topics], None]
 

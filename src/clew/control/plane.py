@@ -9,8 +9,7 @@ from clew.kernel import RunId, RuntimeId
 from clew.store.claim import claim
 from clew.store.expire import hear, renew, settle_orphans
 from clew.store.finish import finish
-from clew.store.hints import Topics
-from clew.store.listening import ANYTHING
+from clew.store.hints import ANYTHING, Topics
 from clew.store.register import register_runtime
 from clew.store.report import report
 from clew.wire.control import Claimed

@@ -143,6 +143,8 @@ class Opener:
             return None
         if (
             plan.outcome is Outcome.RESUME
+            # What its program's store has lost goes on only until its process ends, and would then be cut short.
+            and kept.live.cursor is not None
             and kept.opened_as == self._opened_as(plan)
             and await self._in_mode(plan, kept)
         ):

@@ -172,6 +172,8 @@ class Serving:
         why = turned.took_nothing
         if not why or opener.reopened:
             return None
+        # Before it is asked for once more, or it would be found in use: by this very run.
+        await self._close(opened)
         if opened.warm and turned.was_dead:
             opener.reopened, again = True, opened.plan
         else:
@@ -180,7 +182,6 @@ class Serving:
             except Fault:
                 return None
         self._reporting.step("reopen", f"The session took nothing of it: {why}")
-        await self._close(opened)
         return again
 
     # ---------------------------------------------------------------- ends

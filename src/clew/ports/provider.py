@@ -123,7 +123,7 @@ class LiveSession(Protocol):
 
     @property
     def cursor(self) -> Cursor | None:
-        """None until another process could find the session."""
+        """None while no other process could find the session: it is not kept yet, or what kept it was deleted."""
         ...
 
     def turn(self, prompt: str) -> AsyncIterator[Event]:

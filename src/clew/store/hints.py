@@ -16,6 +16,9 @@ PACE = 0.05
 
 Topics = frozenset[str]
 
+ANYTHING: Topics = frozenset({"*"})
+"""What is told where nobody knows what changed."""
+
 _KEPT = "clew-hints"
 _QUEUE = "queue:"
 _NEWS = "news:"

@@ -10,10 +10,9 @@ import psycopg
 from sqlalchemy import URL, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from clew.store.hints import Topics
+from clew.store.hints import ANYTHING, Topics
 
 CHANNEL = "clew_hints"
-ANYTHING = frozenset({"*"})
 _LONGEST = 7000
 _LOOK_UP = 5.0
 _PAUSE = 1.0

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from clew.store.address import read_address
 from clew.store.database import Database
-from clew.store.postgres import PostgresDatabase
 from clew.store.schema import require
 from clew.store.sqlite import SqliteDatabase
 
@@ -23,4 +22,9 @@ def open_current(address: str) -> Database:
 def open_database(address: str) -> Database:
     """Open by address, whatever schema is there: a path or sqlite:///path for one server, postgresql://… for many."""
     where = read_address(address)
-    return SqliteDatabase(where) if isinstance(where, Path) else PostgresDatabase(where)
+    if isinstance(where, Path):
+        return SqliteDatabase(where)
+    # Its driver takes long to import, and most servers have a file.
+    from clew.store.postgres import PostgresDatabase  # noqa: PLC0415
+
+    return PostgresDatabase(where)

@@ -6,22 +6,31 @@ One wake takes some fifteen of them. SQLAlchemy's own execution of each would ta
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ARRAY, ColumnElement, Connection, Text, any_, bindparam, func, select
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.sql import ClauseElement
 
-from clew.store.wire import Answer, Call, Numbered, Wire, numbered
+from clew.store.numbering import Call, Numbered, numbered
+
+if TYPE_CHECKING:
+    from clew.store.wire import Answer, Wire
 
 Row = Mapping[str, Any]
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
-_DIALECTS: Mapping[str, Any] = {
-    SQLITE: sqlite.dialect(paramstyle="named"),
-    POSTGRESQL: psycopg.dialect(),  # type: ignore[no-untyped-call]
-}
+
+
+@cache
+def _dialect(name: str) -> Any:
+    if name == SQLITE:
+        return sqlite.dialect(paramstyle="named")
+    # Only where it is used: most servers have a file.
+    from sqlalchemy.dialects.postgresql import psycopg  # noqa: PLC0415
+
+    return psycopg.dialect()  # type: ignore[no-untyped-call]
 
 
 @dataclass(slots=True)
@@ -86,7 +95,7 @@ class Statement:
     def text(self, dialect: str) -> _Text:
         text = self._texts.get(dialect)
         if text is None:
-            compiled = self._build(dialect).compile(dialect=_DIALECTS[dialect])
+            compiled = self._build(dialect).compile(dialect=_dialect(dialect))
             fixed = {name: value for name, value in compiled.params.items() if value is not None}
             text = self._texts[dialect] = _Text(compiled.string, fixed)
         return text
@@ -112,13 +121,18 @@ def together(connection: Connection, *asked: tuple[Statement, Mapping[str, Any]]
     return [_read(wire, each[0].text(POSTGRESQL), answer) for each, answer in zip(asked, answers, strict=True)]
 
 
-def wire_of(connection: Connection) -> Wire:
+def wire_of(connection: Connection) -> "Wire":
     """The wire of a connection to PostgreSQL, which lives as long as the connection itself."""
     pooled: Any = connection.connection
-    wire: Wire | None = pooled.info.get("wire")
-    if wire is None:
-        wire = pooled.info["wire"] = Wire(pooled.driver_connection)
+    wire: Wire = pooled.info.get("wire") or _wire(pooled)
     return wire
+
+
+def _wire(pooled: Any) -> "Wire":
+    from clew.store import wire  # noqa: PLC0415 - with it comes the driver
+
+    made: Wire = pooled.info.setdefault("wire", wire.Wire(pooled.driver_connection))
+    return made
 
 
 def may_guess(connection: Connection) -> bool:
@@ -144,7 +158,7 @@ def _given(text: _Text, values: Mapping[str, Any]) -> dict[str, Any]:
     return {**text.fixed, **given}
 
 
-def _read(wire: Wire, text: _Text, answer: Answer) -> Done:
+def _read(wire: "Wire", text: _Text, answer: "Answer") -> Done:
     if not answer.nfields:
         return Done([], answer.command_tuples or 0)
     text.columns = text.columns or tuple((answer.fname(at) or b"").decode() for at in range(answer.nfields))

@@ -4,11 +4,9 @@ psycopg's cursors take four times as long for each statement as libpq itself, an
 goes by psycopg's own wrapper of libpq, on the connection that SQLAlchemy holds; its transactions stay psycopg's to see.
 """
 
-import re
 import select
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -17,39 +15,14 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
+from clew.store.numbering import Call
+
 ANSWER = 60.0
 """Seconds within which a statement is answered; a server that takes longer counts as gone."""
 
-_MARK = re.compile(r"%\((\w+)\)s|%%")
 _WHOLE = 2.0**53
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 
-
-@dataclass(frozen=True, slots=True)
-class Numbered:
-    """A statement as the server takes it: its values by number, and their names in that order."""
-
-    sql: bytes
-    names: tuple[str, ...]
-
-    def values(self, given: Mapping[str, Any]) -> list[bytes | None]:
-        return [_written(given[name]) for name in self.names]
-
-
-def numbered(sql: str) -> Numbered:
-    """The same statement with $1, $2 in the place of %(names)s."""
-    names: dict[str, int] = {}
-
-    def number(mark: re.Match[str]) -> str:
-        name = mark[1]
-        return "%" if name is None else f"${names.setdefault(name, len(names) + 1)}"
-
-    text = _MARK.sub(number, sql)
-    return Numbered(text.encode(), tuple(names))
-
-
-Call = tuple[Numbered, Mapping[str, Any]]
-"""A statement and its values."""
 
 Written = tuple[bytes, list[bytes | None]]
 """The same as it is sent."""
@@ -169,7 +142,7 @@ class Wire:
 
 def _write(call: Call) -> Written:
     statement, values = call
-    return statement.sql, statement.values(values)
+    return statement.sql, [_written(values[name]) for name in statement.names]
 
 
 def _written(value: object) -> bytes | None:

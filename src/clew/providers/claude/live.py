@@ -52,7 +52,8 @@ class Live:
 
     @property
     def cursor(self) -> Cursor | None:
-        return self._opened.cursor
+        """A program that runs knows its session still; once its transcript is deleted, no other process finds it."""
+        return self._opened.cursor if self._opened.is_stored else None
 
     # ---------------------------------------------------------------- turns
 
@@ -69,7 +70,7 @@ class Live:
             yield self._opened.named
             for event in await self._sent(following, turn):
                 yield event
-            if self.cursor is None:
+            if self._opened.cursor is None:
                 watching = asyncio.create_task(following.watch())
             while not turn.over:
                 for event in await following.events():

@@ -76,6 +76,14 @@ class Opened:
             return f"Claude Code has the mode {word}, which is more than {self.mode}."
         return None
 
+    @property
+    def is_stored(self) -> bool:
+        """False once the transcript that it told of is gone."""
+        try:
+            return self.transcript is None or self.transcript.exists()
+        except OSError:
+            return False
+
     def look_for_transcript(self) -> None:
         """For a program that was kept from telling where it is."""
         if self.transcript is None:

@@ -26,7 +26,6 @@ class CodexSession:
     def __init__(self, server: AppServer, opened: Opened, home: Home, closed: Callable[["CodexSession"], None]) -> None:
         self._server, self._opened, self._home = server, opened, home
         self._settings = Settings(server, opened.id, opened.policy, opened.model)
-        self._on_disk = False
         self._questions = Questions(f"{opened.id}/{id(self):x}")
         self._meter = Meter()
         self._turn: Turn | None = None
@@ -41,12 +40,12 @@ class CodexSession:
 
     @property
     def cursor(self) -> Cursor | None:
-        """A thread without a turn is in no file, and no other process could find it."""
+        """A thread without a turn is in no file, or its file was deleted: no other process could find it."""
         path = self._opened.path
-        if not self._on_disk and path is not None:
-            with contextlib.suppress(OSError):
-                self._on_disk = path.stat().st_size > 0
-        return cursor_of(self._opened.id) if self._on_disk else None
+        with contextlib.suppress(OSError):
+            if path is not None and path.stat().st_size > 0:
+                return cursor_of(self._opened.id)
+        return None
 
     # ---------------------------------------------------------------- a turn
 
