@@ -54,7 +54,8 @@ def at_once(server: Server, agents: Sequence[str], wakes: int) -> float:
 
 def _ended(server: Server, wakes: Sequence[str]) -> list[Any]:
     """The wakes once all have ended; each was served, or this is no measurement."""
-    until, found = time.monotonic() + PATIENCE, []
+    until = time.monotonic() + PATIENCE
+    found: list[Any] = []
     for wake in wakes:
         time.sleep(LOOK if not found else 0)
         while (seen := server.get(f"/wakes/{wake}"))["ended_at"] is None:

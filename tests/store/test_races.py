@@ -70,7 +70,7 @@ class Halt:
             assert self.may_go_on.wait(60)
 
 
-Asks = Callable[[wiring.Wire, Sequence[wiring.Call]], list[wiring.Answer]]
+Asks = Callable[[wiring.Wire, Sequence[Call]], list[wiring.Answer]]
 
 _here = threading.local()
 
@@ -78,7 +78,7 @@ _here = threading.local()
 def _one_by_one(ask: Asks) -> Asks:
     """What is sent together goes one after the other, with a halt before every statement of whoever has one."""
 
-    def asks(wire: wiring.Wire, calls: Sequence[wiring.Call]) -> list[wiring.Answer]:
+    def asks(wire: wiring.Wire, calls: Sequence[Call]) -> list[wiring.Answer]:
         answers: list[wiring.Answer] = []
         for call in calls:
             _pass()
