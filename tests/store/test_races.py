@@ -32,6 +32,7 @@ from clew.kernel import (
 from clew.store import postgres as store
 from clew.store import wire as wiring
 from clew.store.faults import StoreFault
+from clew.store.numbering import Call
 from clew.store.postgres import PostgresDatabase
 from clew.store.schema import upgrade
 from clew.wire.ends import Completed, Finish, Returned, Stopped
