@@ -22,6 +22,7 @@ from clew.kernel import (
     EntrySeq,
     JournalEntry,
     Plan,
+    RunId,
     RunScope,
     Wake,
     WakeReason,
@@ -187,6 +188,13 @@ def test_what_was_told_before_is_not_told_again_but_gone_on_with() -> None:
     assert "Do not wait for them" in told
     assert "([3]), and your work on it was cut off" in told
     assert "Act on" not in told
+
+
+def test_what_is_asked_for_once_more_was_not_cut_off() -> None:
+    again = wake(1, entries=(EntrySeq(3),), resume_run=RunId("rn_1"))
+    told = prompt(order(planned(again, seen=5), wakes=(again,))).text
+    assert "You were told before what is wanted of you ([3]). You are asked to do it once more." in told
+    assert "cut off" not in told
 
 
 @pytest.mark.case("L11")

@@ -78,7 +78,7 @@ def _laid_out(order: Order, plan: Plan, opening: Sequence[str], told: _Told) -> 
         parts.append(f"Earlier in this thread, in short:\n{fence.around(told.brief)}")
     asked = frozenset(plan.act_on)
     parts += [_entry(order, entry, asked, fence) for entry in told.verbatim]
-    parts.append(_demand(plan, [entry.seq for entry in told.verbatim if entry.seq in asked]))
+    parts.append(_demand(order, plan, [entry.seq for entry in told.verbatim if entry.seq in asked]))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -98,13 +98,14 @@ def _entry(order: Order, entry: Entry, asked: frozenset[EntrySeq], fence: Fence)
     return f"[{entry.seq}] {spoken}{now}\n{fence.around(entry.body)}"
 
 
-def _demand(plan: Plan, asked: Sequence[EntrySeq]) -> str:
+def _demand(order: Order, plan: Plan, asked: Sequence[EntrySeq]) -> str:
     parts = []
     if plan.already_told:
-        parts.append(
-            "You were told before what is wanted of you "
-            f"({_listed(plan.already_told)}), and your work on it was cut off: look at how far it came, and go on."
-        )
+        # A person who asks for it again has seen its end; whoever was cut off has not come to one.
+        once_more = any(wake.resume_run is not None for wake in order.wakes)
+        then = "You are asked to do it once more." if once_more else "Look at how far it came, and go on."
+        how = "" if once_more else ", and your work on it was cut off"
+        parts.append(f"You were told before what is wanted of you ({_listed(plan.already_told)}){how}. {then}")
     if asked:
         parts.append(f"Act on {_listed(asked)} now; all else is there for you to know.")
     return "\n".join(parts)

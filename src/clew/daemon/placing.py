@@ -6,7 +6,7 @@ from clew.daemon.calls import Calls
 from clew.daemon.limits import Limits
 from clew.daemon.orders import place_wanted
 from clew.daemon.reporting import Reporting
-from clew.kernel import Directory, FoundReason, Plan, Workspace, decide
+from clew.kernel import Directory, FoundReason, PlaceStep, Plan, Workspace, decide
 from clew.ports.fault import Fault
 from clew.ports.workspaces import Held, PlaceWanted, Workspaces
 from clew.wire.orders import Order
@@ -57,6 +57,9 @@ async def placed(order: Order, workspaces: Workspaces, calls: Calls, reporting: 
         raise PlaceHeld(ensured)
     if ensured.setup_output is not None:
         reporting.step("workspace", f"{ensured.words} What its setup wrote is in {ensured.setup_output}.")
+    elif ensured.step is PlaceStep.MAKE_AGAIN:
+        # Whatever was not committed is gone.
+        reporting.step("workspace", ensured.words)
     return Placed(ensured.directory, _with_links_resolved(order.plan, ensured.directory), wanted, workspaces)
 
 

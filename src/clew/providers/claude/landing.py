@@ -70,7 +70,7 @@ async def _note(path: Path, seconds: float) -> Mapping[str, object]:
                 f"Claude Code does not say which session it opened: {path} is not there.",
                 "Use version 2.1.197 or another that keeps this note.",
             )
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.005)
     return note
 
 
