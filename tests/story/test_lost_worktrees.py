@@ -34,3 +34,5 @@ def test_a_deleted_worktree_is_there_again_with_all_that_was_committed(rig: Rig,
         run = page["runs"][0]
         assert (run["session"], run["decision"], run["claim"]) == (session, "resume", "resumed"), (moment, run)
         assert "FIRST WORD" in (rig.heard() or ""), moment
+        told = [step["words"] for step in home.events(ref, "step")]
+        assert any(words.endswith("it is made again from the branch.") for words in told), told
