@@ -213,7 +213,7 @@ def test_a_session_that_was_never_captured_is_begun_anew_and_told_in_short(tmp_p
             await there.tell("one")
             assert there.sessions() == []
             row = await there.tell("two")
-            assert there.outcomes(row.id)[-1][0] == "reseed"
+            assert there.outcomes(row.id)[-1] == ("reseed", "session:never-captured")
             prompt = there.loom.kept["loom-2"].prompts[0]  # type: ignore[index]
             assert "one" in prompt
             assert "fine" in prompt

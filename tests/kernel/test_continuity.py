@@ -245,9 +245,17 @@ def test_another_provider_starts_anew_from_the_journal() -> None:
 def test_a_session_whose_id_was_never_captured_is_reseeded_without_replaying_its_prompt() -> None:
     plan = decide(situation([session(1, cursor=None)], head=EntrySeq(5), demand=demand()))
     assert (plan.outcome, plan.reason.code) == (Outcome.RESEED, "session:never-captured")
-    assert plan.words == "Its id was never captured, so it cannot be found again."
+    assert plan.words == "The id of the session was never captured, so it cannot be found again."
     assert plan.act_on == (5,)
     assert len(plan.catch_up) == 5
+
+
+@pytest.mark.case("C25")
+def test_a_lane_whose_runs_left_no_session_is_not_taken_for_a_new_one() -> None:
+    plan = decide(situation([], head=EntrySeq(5), demand=demand(), told_before=True))
+    assert (plan.outcome, plan.reason.code) == (Outcome.RESEED, "session:never-captured")
+    new = decide(situation([], head=EntrySeq(5), demand=demand()))
+    assert (new.outcome, new.reason.code) == (Outcome.RESEED, "lane:first")
 
 
 @pytest.mark.case("C26")

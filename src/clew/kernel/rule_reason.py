@@ -96,7 +96,7 @@ class RuleReason(Reason):
         "session:never-captured",
         RuleName.CURSOR,
         Effect.OUT,
-        "Its id was never captured, so it cannot be found again.",
+        "The id of the session was never captured, so it cannot be found again.",
     )
     CURSOR_UNREADABLE = (
         "cursor:unreadable",

@@ -138,6 +138,7 @@ class Situation:
     `head` is the last entry of the thread's journal; `floor` is what the lane's last fresh start left. `fresh_id` is
     an id to give a new session where the provider takes one. `machinery_gone` names what of the last run's background
     work did not survive. `probes` is what agents answered since; a plan is settled by deciding again with one more.
+    `told_before` is whether a run of the lane has told its agent something, in whatever session that was.
     """
 
     run: RunId
@@ -154,6 +155,7 @@ class Situation:
     fresh_id: NativeId | None = None
     machinery_gone: tuple[str, ...] = ()
     probes: tuple[Probed, ...] = ()
+    told_before: bool = False
 
     def __post_init__(self) -> None:
         wants = max(self.demand.entries, default=self.head)

@@ -163,9 +163,11 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
     )
     if own is None:
         outcome = Outcome.RESEED if _has_history(situation) else Outcome.BLANK
-        had_some = bool(weighed) or situation.floor.generation > 0
-        reason = PlanReason.NONE_OF_ITS_OWN if had_some else PlanReason.FIRST
-        return Verdict(outcome, reason, reason.sentence)
+        if weighed or situation.floor.generation > 0:
+            return Verdict(outcome, PlanReason.NONE_OF_ITS_OWN, PlanReason.NONE_OF_ITS_OWN.sentence)
+        if outcome is Outcome.RESEED and situation.told_before:
+            return Verdict(outcome, RuleReason.NEVER_CAPTURED, RuleReason.NEVER_CAPTURED.sentence)
+        return Verdict(outcome, PlanReason.FIRST, PlanReason.FIRST.sentence)
     because, words = _why_not(own, wanted)
     return Verdict(Outcome.RESEED, because, words, about=own[0])
 

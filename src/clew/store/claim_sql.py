@@ -135,7 +135,7 @@ def _queued(dialect: str) -> ClauseElement:
     whole, places = journal.alias("k"), workspaces.alias("wt")
     w, w_is = _each(dialect, wakes, "w", lambda w: (w.c.lane_id == q.c.lane_id) & text("w.state = 'pending'"))
     j, j_is = _each(dialect, journal, "j", lambda j: (j.c.thread_id == l.c.thread_id) & (j.c.seq == w.c.entry))
-    b, c = runs.alias("b"), runs.alias("c")
+    b, c, earlier = runs.alias("b"), runs.alias("c"), runs.alias("e")
     of_agent = (b.c.agent_id == q.c.agent_id, text(f"b.{LIVE}"))
     of_runtime = (c.c.runtime_id == bindparam("runtime"), text(f"c.{LIVE}"))
     head = select(func.max(whole.c.seq)).where(whole.c.thread_id == l.c.thread_id).scalar_subquery()
@@ -179,6 +179,10 @@ def _queued(dialect: str) -> ClauseElement:
             func.coalesce(head, 0).label("head"),
             func.coalesce(logged, 0).label("logged"),
             select(sessions.c.id).where(sessions.c.lane_id == q.c.lane_id).exists().label("has_sessions"),
+            select(earlier.c.id)
+            .where(earlier.c.lane_id == q.c.lane_id, earlier.c.prompt_sent == literal_column("1"))
+            .exists()
+            .label("told_before"),
             select(places.c.id).where(places.c.lane_id == q.c.lane_id).exists().label("has_places"),
             *(w.c[name].label(f"wake_{name}") for name in WAKE_KEYS),
             *(j.c[name].label(f"entry_{name}") for name in ENTRY_KEYS),

@@ -58,6 +58,7 @@ def situation_of(connection: Connection, row: Row, wakes: Sequence[Wake], scope_
             now=row["now"],
             floor=read_floor(row),
             fresh_id=NativeId(str(uuid.uuid4())),
+            told_before=bool(row["told_before"]),
         )
     except ValueError as fault:
         raise reading("wakes", ", ".join(demand.wakes), "entry", fault) from fault
