@@ -103,6 +103,7 @@ def _handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     stub: Stub
 
     def log_message(self, *_: object) -> None:

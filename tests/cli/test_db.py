@@ -17,8 +17,10 @@ from clew.store.opening import open_database
 from clew.store.schema import PROGRAM, upgrade
 from clew.store.tables import runs
 from tests.cli.kit import PROGRAM as COMMAND
-from tests.cli.kit import Said, clew, environment, names_in, ok
+from tests.cli.kit import Said, clew, environment, here, names_in, ok
 from tests.store.specimen import fill, put_wake
+
+Cap = pytest.CaptureFixture[str]
 
 
 @contextmanager
@@ -53,20 +55,20 @@ def shown(address: str) -> str:
     return address.replace("+psycopg", "").replace(":@", ":***@")
 
 
-def test_a_database_is_made_checked_kept_and_put_back(filled: str, tmp_path: Path) -> None:
-    rows = re.search(r"over (\d+) rows", ok(clew("db", "check", "--database", filled)))
+def test_a_database_is_made_checked_kept_and_put_back(filled: str, tmp_path: Path, capfd: Cap) -> None:
+    rows = re.search(r"over (\d+) rows", ok(here(capfd, "db", "check", "--database", filled)))
     assert rows
     file, again = tmp_path / "kept.db", tmp_path / "again.db"
     assert ok(clew("db", "backup", file, "--database", filled)) == f"{file} holds {rows[1]} rows of schema {PROGRAM}.\n"
     said = ok(clew("db", "restore", file, "--database", again))
     assert said == f"{again} holds {rows[1]} rows of schema {PROGRAM}.\n"
     for database in (file, again):
-        assert rows[0] in ok(clew("db", "check", "--database", database))
+        assert rows[0] in ok(here(capfd, "db", "check", "--database", database))
 
 
-def test_an_upgrade_makes_the_database_and_can_be_repeated(address: str) -> None:
+def test_an_upgrade_makes_the_database_and_can_be_repeated(address: str, capfd: Cap) -> None:
     for _ in range(2):
-        assert ok(clew("db", "upgrade", "--database", address)) == f"{shown(address)} has schema {PROGRAM}.\n"
+        assert ok(here(capfd, "db", "upgrade", "--database", address)) == f"{shown(address)} has schema {PROGRAM}.\n"
 
 
 def test_an_upgrade_can_leave_the_database_open_to_older_servers(address: str) -> None:
@@ -104,11 +106,11 @@ def test_the_database_is_in_the_users_data_directory_unless_somebody_says_otherw
     ok(clew("db", "check", HOME=str(home), XDG_DATA_HOME="data"))
 
 
-def test_broken_promises_are_told_with_their_rows(filled: str) -> None:
+def test_broken_promises_are_told_with_their_rows(filled: str, capfd: Cap) -> None:
     database = open_database(filled)
     database.write(_break_two_promises).result(60)
     database.close()
-    said = clew("db", "check", "--database", filled)
+    said = here(capfd, "db", "check", "--database", filled)
     assert (said.status, said.err) == (1, "")
     wakes, wakes_rows, end, end_rows, total = said.out.splitlines()
     assert wakes.startswith("wake-pending: A pending wake has a run")
@@ -124,16 +126,16 @@ def _break_two_promises(connection: Connection) -> None:
     connection.execute(update(runs).where(runs.c.id == "r-failed").values(outcome=None))
 
 
-def test_a_backup_of_broken_promises_warns(filled: str, tmp_path: Path) -> None:
+def test_a_backup_of_broken_promises_warns(filled: str, tmp_path: Path, capfd: Cap) -> None:
     database = open_database(filled)
     database.write(lambda connection: put_wake(connection, "w-x", "idle", "pending")).result(60)
     database.close()
-    said = clew("db", "backup", tmp_path / "kept.db", "--database", filled)
+    said = here(capfd, "db", "backup", tmp_path / "kept.db", "--database", filled)
     assert said.status == 0
     assert said.err == "clew: It breaks promises, as the database does: wake-pending. See `clew db check`.\n"
-    refused = clew("db", "restore", tmp_path / "kept.db", "--database", tmp_path / "again.db")
+    refused = here(capfd, "db", "restore", tmp_path / "kept.db", "--database", tmp_path / "again.db")
     assert "wake-pending" in failed(refused, "store:broken-promises")
-    ok(clew("db", "restore", tmp_path / "kept.db", "--unchecked", "--database", tmp_path / "again.db"))
+    ok(here(capfd, "db", "restore", tmp_path / "kept.db", "--unchecked", "--database", tmp_path / "again.db"))
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
@@ -160,22 +162,25 @@ def test_beside_a_server_one_can_look_and_keep_but_not_change(filled: str, tmp_p
     ],
 )
 def test_what_goes_wrong_is_told_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Cap, words: tuple[str, ...], code: str
 ) -> None:
     (tmp_path / "notes.txt").write_text("no database" * 1000, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    said = clew("db", *words, XDG_DATA_HOME=str(tmp_path / "data"))
+    if "--database" in words:
+        said = here(capfd, "db", *words)
+    else:
+        said = clew("db", *words, XDG_DATA_HOME=str(tmp_path / "data"))
     assert "secret" not in failed(said, code)
     assert names_in(tmp_path) == ["notes.txt"]
 
 
-def test_a_backup_replaces_nothing_unless_told_to(filled: str, tmp_path: Path) -> None:
+def test_a_backup_replaces_nothing_unless_told_to(filled: str, tmp_path: Path, capfd: Cap) -> None:
     file = tmp_path / "kept.db"
     file.write_text("mine", encoding="utf-8")
-    failed(clew("db", "backup", file, "--database", filled), "store:file-there")
-    ok(clew("db", "backup", file, "--force", "--database", filled))
-    failed(clew("db", "restore", file, "--database", filled), "store:not-empty")
-    ok(clew("db", "restore", file, "--force", "--database", filled))
+    failed(here(capfd, "db", "backup", file, "--database", filled), "store:file-there")
+    ok(here(capfd, "db", "backup", file, "--force", "--database", filled))
+    failed(here(capfd, "db", "restore", file, "--database", filled), "store:not-empty")
+    ok(here(capfd, "db", "restore", file, "--force", "--database", filled))
 
 
 def test_progress_is_shown_to_whoever_watches(filled: str, tmp_path: Path) -> None:

@@ -20,7 +20,10 @@ def up(data: Path) -> Iterator["subprocess.Popen[bytes]"]:
     data.mkdir(exist_ok=True)
     with (data / "up.log").open("ab") as log:
         process = subprocess.Popen(
-            [*PROGRAM, "up", "--data", str(data), "--port", "0"], env=environment(), stdout=log, stderr=log
+            [*PROGRAM, "up", "--data", str(data), "--port", "0", "--grace", "0"],
+            env=environment(),
+            stdout=log,
+            stderr=log,
         )
     try:
         limit = time.monotonic() + PATIENCE

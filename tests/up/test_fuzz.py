@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.up.kit import Up, up
 
-EXAMPLES = 100 if os.environ.get("CLEW_THOROUGH") else 12
+EXAMPLES = 100 if os.environ.get("CLEW_THOROUGH") else 6
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
