@@ -32,10 +32,13 @@ from clew.wire.ends import Completed, Failed, Finish, Finished, Returned, Stoppe
 from clew.wire.orders import ClaimRequest
 from clew.wire.reports import Asked, NewSession, Report, Reported, RunEventRecord
 from clew.wire.runtimes import Expired, Held, Registration, Renewed
-from tests.daemon.kit import World, run, until, world
+from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import Session, Turn
 
 T = TypeVar("T")
+
+# A daemon that cannot say what it has to say tries for as long as a turn may take to end.
+HASTY = replace(QUICK, interrupt=0.2, close=0.2, parting=0.2)
 
 RUN = RunId("rn_1")
 PIN = NewSession(
@@ -189,7 +192,7 @@ def test_a_server_that_is_away_when_a_run_ends_is_told_later(tmp_path: Path) -> 
 @pytest.mark.case("R07")
 def test_what_a_daemon_could_not_say_is_said_by_the_next_exactly_once(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with world(tmp_path) as there:
+        async with world(tmp_path, HASTY) as there:
             server = await behind_a_line(there)
 
             async def cut() -> None:
