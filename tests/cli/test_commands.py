@@ -337,6 +337,30 @@ def test_every_request_that_wakes_has_a_key_of_its_own(stub: Stub, capfd: Cap) -
     assert mine == "mine"
 
 
+@pytest.mark.parametrize("words", [("say", "issue-3", "hi"), ("issue", "comment", "3", "hi")])
+def test_what_wakes_nobody_has_no_key_but_the_one_that_was_given(
+    stub: Stub, capfd: Cap, words: tuple[str, ...]
+) -> None:
+    stub.on("POST", "/threads/issue-3/words", Spoken(3, None))
+    assert "Nobody is woken" in done(here(capfd, *words, "--silent"))
+    (body,) = stub.bodies("POST", "/threads/issue-3/words")
+    assert body["key"] is None
+    done(here(capfd, "say", "issue-3", "hi", "--silent", "--key", "mine"))
+    assert stub.bodies("POST", "/threads/issue-3/words")[-1]["key"] == "mine"
+
+
+@pytest.mark.parametrize("words", [("say", "issue-3", "hi"), ("chat", "--in", "issue-3", "--once", "hi")])
+def test_something_is_said_in_a_thread_that_is_nobodys(stub: Stub, capfd: Cap, words: tuple[str, ...]) -> None:
+    refused = Problem(400, "ask:bad-request", "A key names a wake, and this wakes nobody.")
+    stub.on("POST", "/threads/issue-3/words", lambda asked: refused if asked.body.get("key") else Spoken(3, None))
+    stub.on("GET", "/threads/issue-3", replace(samples.PAGE, thread=replace(samples.ISSUE, assignee=None)))
+    said = here(capfd, *words)
+    assert said.status == 0
+    assert "Nobody is woken by it." in said.out + said.err
+    stub.on("GET", "/threads/issue-3", samples.PAGE)
+    assert "[ask:bad-request]" in here(capfd, *words).err
+
+
 @pytest.mark.case("C26", "W15")
 def test_why_says_the_outcome_first_then_the_sessions_then_what_the_agent_confirmed(stub: Stub, capfd: Cap) -> None:
     stub.on("GET", "/why/run-1", samples.WHY)

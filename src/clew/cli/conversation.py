@@ -7,7 +7,7 @@ from clew.cli.activity import asking
 from clew.cli.client import Server, part
 from clew.cli.ending import Ending
 from clew.cli.reading import read
-from clew.cli.saying import new_key
+from clew.cli.saying import send
 from clew.cli.telling import aside, tell, tell_as_is, warn
 from clew.cli.texts import BadText, checked
 from clew.cli.turn import Answerer, Turn
@@ -28,8 +28,7 @@ class Conversation:
 
     def say(self, text: str, answer: Answerer | None = None) -> Ending:
         """One message and all that comes of it. An interrupt is passed on to the agent; a second one leaves."""
-        body = {"text": checked(text), "agent": self._agent, "key": new_key()}
-        said = self._server.post(f"/threads/{part(self._thread.ref)}/words", body)
+        said = send(self._server, self._thread.ref, {"text": checked(text), "agent": self._agent})
         if self._json:
             tell_as_is(said)
         wake = read(Spoken, said).wake

@@ -1,8 +1,10 @@
 """Saying something in a thread, and showing what comes of it. Three commands do that."""
 
 import uuid
+from collections.abc import Mapping
+from typing import Any
 
-from clew.cli.client import Server, part
+from clew.cli.client import Refused, Server, part
 from clew.cli.ending import Ending
 from clew.cli.harmless import one_line
 from clew.cli.options import Options
@@ -10,7 +12,7 @@ from clew.cli.reading import read
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import given
 from clew.cli.turn import Turn
-from clew.wire.views import Spoken, WakeView
+from clew.wire.views import Spoken, ThreadPage, WakeView
 
 
 def new_key() -> str:
@@ -31,15 +33,8 @@ def say_in(
     wait: bool = False,
 ) -> Ending:
     server = Server(options.data)
-    body = {
-        "text": given(text),
-        "agent": agent,
-        "fresh": fresh,
-        "resume_run": resume,
-        "wakes": wakes,
-        "key": key or new_key(),
-    }
-    said = server.post(f"/threads/{part(thread)}/words", body)
+    body = {"text": given(text), "agent": agent, "fresh": fresh, "resume_run": resume, "wakes": wakes, "key": key}
+    said = send(server, thread, body)
     wake = read(Spoken, said).wake
     if options.json:
         tell_as_is(said)
@@ -50,6 +45,23 @@ def say_in(
     if wake is None or not wait:
         return refused(wake)
     return Turn(server, wake, as_json=options.json).watch()
+
+
+def send(server: Server, thread: str, body: Mapping[str, Any]) -> bytes:
+    """Words to a thread. They are given a key if they have none, unless they wake nobody: a key names a wake."""
+    path = f"/threads/{part(thread)}/words"
+    if body.get("key") is not None or not body.get("wakes", True):
+        return server.post(path, body)
+    try:
+        return server.post(path, {**body, "key": new_key()})
+    except Refused:
+        if body.get("agent") is not None or _is_somebodys(server, thread):
+            raise
+        return server.post(path, body)
+
+
+def _is_somebodys(server: Server, thread: str) -> bool:
+    return read(ThreadPage, server.get(f"/threads/{part(thread)}", {"limit": 1})).thread.assignee is not None
 
 
 def receipt(wake: WakeView) -> str:
