@@ -3,6 +3,7 @@
 import io
 import json
 import threading
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.cli.samples import log
 from tests.cli.stub import BREAK, Asked, Frame, Stub, serving
 
 Cap = pytest.CaptureFixture[str]
+Event = tuple[str, Mapping[str, object]]
 SAY = ("say", "chat-1", "hello", "-w")
 
 PARTS = [
@@ -148,6 +150,47 @@ def test_a_run_that_failed_is_a_failure_with_its_reason(stub: Stub, capfd: Cap) 
     said = here(capfd, *SAY)
     assert said.status == 1
     assert "· The run ended failed: The model is gone. See `clew why run-1`.\n" in said.err
+
+
+MESSAGES = [
+    (["one\n", "two\n"], "one\ntwo", "one\ntwo\n"),
+    (["\none\n\n"], "one", "\none\n\n"),
+    (["one"], "one\n", "one\n"),
+    (["one\n"], "one\ntwo", "one\ntwo\n"),
+    (["\n"], "one", "\none\n"),
+    (["one\n"], "other", "one\nother\n"),
+    (["one"], "other", "one\nother\n"),
+    ([], "one\n", "one\n"),
+]
+
+
+@pytest.mark.parametrize(("parts", "whole", "shown"), MESSAGES)
+def test_what_was_shown_in_parts_is_not_shown_once_more_as_a_whole(
+    stub: Stub, capfd: Cap, parts: list[str], whole: str, shown: str
+) -> None:
+    spoken(stub, [("text", {"text": each, "final": False}) for each in parts], whole)
+    assert here(capfd, *SAY).out == shown
+
+
+@pytest.mark.parametrize("parts", [("one\n", "two\n"), ("on", "e\ntwo")])
+def test_something_shown_between_the_parts_does_not_repeat_them(stub: Stub, capfd: Cap, parts: tuple[str, str]) -> None:
+    tool: Event = ("tool-started", {"id": "1", "name": "Bash", "command": "make"})
+    first, second = [("text", {"text": each, "final": False}) for each in parts]
+    spoken(stub, [first, tool, second], "one\ntwo")
+    said = here(capfd, *SAY)
+    assert said.out == (parts[0] if parts[0].endswith("\n") else f"{parts[0]}\n") + parts[1].rstrip() + "\n"
+    assert "· Bash: make" in said.err
+    spoken(stub, [first, second, tool], "one\ntwo")
+    assert here(capfd, *SAY).out == "one\ntwo\n"
+
+
+def spoken(stub: Stub, events: list[Event], whole: str) -> None:
+    """A run that says and does this, and ends with the whole message."""
+    accepted(stub)
+    last: list[Event] = [("text", {"text": whole, "final": True}), ("done", {"ending": "completed", "reply": whole})]
+    numbered = enumerate([*events, *last], 1)
+    stub.on("GET", "/runs/run-1/events", [EventView(at, kind, samples.AT, body) for at, (kind, body) in numbered])
+    stub.streams.append(frames(samples.RUN))
 
 
 @pytest.mark.case("V02")
@@ -313,6 +356,19 @@ def test_an_interrupt_reaches_the_agent_and_the_rest_is_still_shown(
     assert (said.status, said.out) == (0, "Hello! All well.\nDone.\n")
     assert len(stub.bodies("POST", "/runs/run-1/interrupt")) == 1
     assert "It is told to stop." in said.err
+
+
+def test_what_was_shown_before_an_interrupt_is_not_shown_again(
+    stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chatting(stub)
+    stub.on("POST", "/runs/run-1/interrupt", {"taken": True, "state": "stopping", "words": "It is told to stop."})
+    part, whole = log(1, "text", text="half\n", final=False), log(2, "text", text="half", final=True)
+    written = [EventView(each.seq, each.kind, each.at, each.body) for each in (part, whole)]
+    stub.on("GET", "/runs/run-1/events", lambda asked: written[int(asked.query.get("after", 0)) :])
+    stub.streams += [frames(samples.GOING, part, BREAK), frames(samples.RUN)]
+    interrupt_once(monkeypatch)
+    assert here(capfd, "chat", "ada", "--once", "hello").out == "half\n"
 
 
 def interrupt_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,32 +74,54 @@ class Speech:
     def __init__(self) -> None:
         self._flow = Flow()
         self._parts = ""
+        self._since = ""
+        """Those of the parts that came after the last pause."""
+        self._open = False
         self.said = False
 
     def hear(self, body: Mapping[str, object]) -> None:
         text = _text(body, "text")
         if not body.get("final", True):
             self._parts += text
+            self._since += text
             self._write(self._flow.add(text))
             return
-        if self._parts and not text.startswith(self._parts):
+        rest = next((rest for shown in (self._parts, self._since) if (rest := _rest(text, shown)) is not None), None)
+        if rest is None:
             self.pause()
-        self._write(self._flow.add(text[len(self._parts) :]))
-        self._end()
+        self._write(self._flow.add(text if rest is None else rest))
+        self.end()
 
     def pause(self) -> None:
         """Something else is to be shown: begin it on a line of its own."""
-        if self._parts:
-            self._end()
+        self._write(self._flow.end())
+        if self._open:
+            self._write("\n")
+        self._since = ""
 
-    def _end(self) -> None:
-        self._write(self._flow.end() + "\n")
+    def end(self) -> None:
+        """What comes next is another message."""
+        self.pause()
         self._parts = ""
 
     def _write(self, text: str) -> None:
+        if not text:
+            return
         sys.stdout.write(text)
         sys.stdout.flush()
+        self._open = not text.endswith("\n")
         self.said = self.said or bool(text.strip())
+
+
+def _rest(text: str, shown: str) -> str | None:
+    """What of a message was not shown yet; nothing where what was shown is not its beginning. Programs end their
+    output with a line's end that the message need not have."""
+    if not shown.strip():
+        return None
+    if text.strip() == shown.strip():
+        return ""
+    text, shown = text.lstrip(), shown.lstrip()
+    return text[len(shown) :] if text.startswith(shown) else None
 
 
 def _steps(steps: object) -> str:

@@ -39,7 +39,6 @@ class Conversation:
         try:
             return turn.show()
         except KeyboardInterrupt:
-            aside("Interrupting. Once more leaves it alone.")
             try:
                 turn.stop()
             except Fault as fault:

@@ -60,6 +60,7 @@ class Turn:
                 if self._wake.run is None or self._wake.run == before:
                     return self._end()
                 self._place = Place(self._wake.run, absence=self._absence)
+                self._speech.end()
             for seen in follow_run(self._server, self._place):
                 self._see(seen)
             self._place = None
@@ -67,6 +68,7 @@ class Turn:
 
     def stop(self) -> None:
         """Interrupts the run, or takes the wake back when none has begun."""
+        self._note("Interrupting. Once more leaves it alone.")
         if self._place is None:
             said = self._server.delete(f"/wakes/{part(self._wake.id)}")
         else:
