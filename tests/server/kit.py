@@ -40,19 +40,24 @@ class House:
 @asynccontextmanager
 async def house(data: Path, machine: Machine | None = None) -> AsyncIterator[House]:
     with temporary_store() as store:
-        desk, keys = Desk(store, data, machine), Keys(TOKEN)
-        clients = Live(desk)
-        api = make_api(desk, keys, BOUND, clients)
-        transport = httpx2.ASGITransport(guarded(api, keys, BOUND))
-        async with (
-            httpx2.AsyncClient(transport=transport, base_url=BOUND.address, headers=BEARER) as http,
-            httpx2.AsyncClient(transport=transport, base_url=BOUND.address) as stranger,
-        ):
-            try:
-                yield House(desk, keys, clients, api, http, stranger)
-            finally:
-                clients.close()
-                await desk.close()
+        async with serving(Desk(store, data, machine)) as opened:
+            yield opened
+
+
+@asynccontextmanager
+async def serving(desk: Desk) -> AsyncIterator[House]:
+    keys, clients = Keys(TOKEN), Live(desk)
+    api = make_api(desk, keys, BOUND, clients)
+    transport = httpx2.ASGITransport(guarded(api, keys, BOUND))
+    async with (
+        httpx2.AsyncClient(transport=transport, base_url=BOUND.address, headers=BEARER) as http,
+        httpx2.AsyncClient(transport=transport, base_url=BOUND.address) as stranger,
+    ):
+        try:
+            yield House(desk, keys, clients, api, http, stranger)
+        finally:
+            clients.close()
+            await desk.close()
 
 
 def inside(data: Path, work: Callable[[House], Coroutine[Any, Any, T]], machine: Machine | None = None) -> T:

@@ -1,13 +1,20 @@
 """Whatever a request holds, the answer is a problem in one shape, and never a mistake of the server."""
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from clew.control.desk import Desk
 from clew.server.bodies import LARGEST
-from tests.server.kit import House, inside
+from clew.store import sqlite
+from clew.store.opening import open_current
+from clew.store.upgrading import upgrade_database
+from tests.server.kit import House, inside, serving
 
 JSON = {"Content-Type": "application/json"}
 
@@ -155,3 +162,23 @@ def test_a_bug_is_told_without_what_is_inside(tmp_path: Path, caplog: pytest.Log
         assert logged[0].exc_info
 
     inside(tmp_path, work)
+
+
+def test_a_database_that_another_program_holds_is_no_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "PATIENCE", 0.01)
+
+    async def work() -> None:
+        path = tmp_path / "clew.db"
+        upgrade_database(str(path))
+        with closing(open_current(str(path))) as database:
+            desk = Desk(database, tmp_path)
+            async with serving(desk) as at:
+                with closing(sqlite3.connect(path, isolation_level=None)) as other:
+                    other.execute("BEGIN EXCLUSIVE")
+                    said = problem(await at.http.post("/api/v1/issues", json={"title": "x"}), 503)
+                    assert said["code"] == "store:busy"
+                    assert f"Another program holds {path}" in said["detail"]
+                    assert "try again" in said["remedy"]
+                assert (await at.http.post("/api/v1/issues", json={"title": "x"})).status_code == 201
+
+    asyncio.run(work())

@@ -90,7 +90,8 @@ def test_a_database_that_somebody_else_locks_is_named(tmp_path: Path) -> None:
     finally:
         locking.close()
     assert str(data / "clew.db") in told
-    assert "locked" in told
+    assert "Another program holds" in told
+    assert "[store:busy]" in told
 
 
 def test_a_data_directory_that_is_a_file_or_below_one_is_named(tmp_path: Path) -> None:

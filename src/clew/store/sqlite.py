@@ -6,13 +6,14 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, create_engine, event
+from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DatabaseError
+from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.pool import QueuePool
 
 from clew.store.checkpointing import BACKSTOP, Checkpointer
 from clew.store.database import Operation
-from clew.store.faults import DiskFull, NotADatabase, StoreFault, Unreachable
+from clew.store.faults import TRY_AGAIN, Busy, DiskFull, NotADatabase, StoreFault, Unreachable
 from clew.store.hints import Board, Pacer, Subscription, Topics, work
 from clew.store.holder import Holder
 from clew.store.writer import Writer
@@ -20,6 +21,9 @@ from clew.store.writer import Writer
 Result = TypeVar("Result")
 
 READERS = 8
+
+PATIENCE = 10.0
+"""Seconds that somebody else may hold the file before whoever waits is told."""
 
 
 class SqliteDatabase:
@@ -46,6 +50,7 @@ class SqliteDatabase:
         try:
             with self._engine.connect() as connection:
                 connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")
+            writing = self._engine.connect()
         except DatabaseError as fault:
             self._engine.dispose()
             self._holder.release()
@@ -53,7 +58,7 @@ class SqliteDatabase:
         self._board = Board()
         self._pacer = Pacer(self._board.put)
         self._checkpointer = Checkpointer(path)
-        self._writer = Writer(self._engine, self._publish, self._explain)
+        self._writer = Writer(writing, self._publish, self._explain)
 
     def write(self, operation: Operation[Result]) -> Future[Result]:
         return self._writer.submit(operation)
@@ -62,7 +67,7 @@ class SqliteDatabase:
         return self._writer.submit(operation).result()
 
     def read(self, operation: Operation[Result]) -> Result:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             raw: Any = connection.connection.driver_connection
             raw.execute("BEGIN")
             try:
@@ -85,6 +90,15 @@ class SqliteDatabase:
         self._engine.dispose()
         self._holder.release()
 
+    def _reading(self) -> Connection:
+        """One that is free, or a new one; to open it, the file must not be held by anybody."""
+        try:
+            return self._engine.connect()
+        except NoneFree as fault:
+            raise Busy("Every connection for reading is in use.", "Try again.") from fault
+        except DatabaseError as fault:
+            raise self._explain(fault) from fault
+
     def _publish(self, topics: Topics) -> None:
         waits = work(topics)
         if waits:
@@ -98,11 +112,19 @@ class SqliteDatabase:
         return fault_of(said, self._path) if name.startswith(_OF_THE_FILE) and said is not None else fault
 
 
-_OF_THE_FILE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_READONLY", "SQLITE_CANTOPEN")
+_OF_THE_FILE = (
+    "SQLITE_BUSY",
+    "SQLITE_CANTOPEN",
+    "SQLITE_CORRUPT",
+    "SQLITE_FULL",
+    "SQLITE_IOERR",
+    "SQLITE_NOTADB",
+    "SQLITE_READONLY",
+)
 
 
 def _prepare(raw: sqlite3.Connection, _record: Any) -> None:
-    raw.execute("PRAGMA busy_timeout = 10000")
+    raw.execute(f"PRAGMA busy_timeout = {round(PATIENCE * 1000)}")
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA foreign_keys = ON")
@@ -116,4 +138,6 @@ def fault_of(error: BaseException, path: Path) -> StoreFault:
         return DiskFull(f"The disk of {path} is full: {said}.", "Free some space; nothing that was answered is lost.")
     if "not a database" in said or "malformed" in said:
         return NotADatabase(f"{path} is damaged or no database: {said}.", "Restore a backup with `clew db restore`.")
+    if "is locked" in said:
+        return Busy(f"Another program holds {path}: {said}.", TRY_AGAIN)
     return Unreachable(f"{path} cannot be used: {said}.", "Check that the file and its directory can be written.")

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from clew.store.faults import Closed
 from clew.store.hints import Topics, take_hints
@@ -39,9 +39,9 @@ class Writer:
     """
 
     def __init__(
-        self, engine: Engine, publish: Callable[[Topics], None], explain: Callable[[Exception], Exception]
+        self, connection: Connection, publish: Callable[[Topics], None], explain: Callable[[Exception], Exception]
     ) -> None:
-        self._engine = engine
+        self._connection = connection
         self._publish = publish
         self._explain = explain
         self._waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -68,7 +68,7 @@ class Writer:
         self._thread.join()
 
     def _serve(self) -> None:
-        with self._engine.connect() as connection:
+        with self._connection as connection:
             answered = 0
             while jobs := self._take(answered):
                 self._commit(connection, jobs)

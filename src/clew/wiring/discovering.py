@@ -10,6 +10,7 @@ from clew.control.starting import offer_agents
 from clew.daemon import Daemon
 from clew.ports.fault import Fault
 from clew.server.datadir import DataDirectory
+from clew.store.faults import TRY_AGAIN, Busy
 from clew.wire.asks import NewAgent
 from clew.wire.machine import AgentProgram, Looked
 from clew.wiring.notices import FoundAgents, Notice
@@ -22,9 +23,32 @@ USUAL = ("claude", "codex", "opencode")
 GUIDE = "guide"
 
 
+_AGAIN, _AGAIN_MOST = 1.0, 60.0
+"""Seconds until it is tried again: at first, and when it was in vain for long."""
+
+
 async def discover(desk: Desk, daemon: Daemon, data: DataDirectory, tell: Callable[[Notice], None]) -> None:
+    """Until it has worked. What it waits for is said once."""
+    wait, said = _AGAIN, ""
+    while True:
+        try:
+            return await _discover(desk, daemon, data, tell)
+        except Fault as fault:
+            if fault.words != said:
+                log.warning("agents are looked for again until it works: %s", fault)
+            said = fault.words
+        await asyncio.sleep(wait)
+        wait = min(wait * 2, _AGAIN_MOST)
+
+
+async def _discover(desk: Desk, daemon: Daemon, data: DataDirectory, tell: Callable[[Notice], None]) -> None:
     """The agents that there are come first: somebody may wait for them."""
-    for check in await offer_agents(desk):
+    checks = await offer_agents(desk)
+    for check in checks:
+        if check.remedy == TRY_AGAIN:
+            # Nothing is wrong with the agent: it could not be written down.
+            raise Busy(check.words, check.remedy)
+    for check in checks:
         log.log(logging.INFO if check.state == "ok" else logging.WARNING, "%s: %s", check.name, check.words)
     await _first_agent(desk, data)
     agents = await list_agents(desk)
