@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,7 @@ class Laptop:
     listed: list[Listed] = field(default_factory=list)
     cleaned: list[WorkspaceId] = field(default_factory=list)
     gone: set[str] = field(default_factory=lambda: {"spindle"})
+    modes: frozenset[PermissionMode] = ABLE.modes
 
     @property
     def id(self) -> MachineId:
@@ -77,7 +78,7 @@ class Laptop:
             provider=ProviderName(program.provider),
             home=program.home.get("HOME", "/srv/home"),
             account=AccountId("me"),
-            capabilities=json.dumps(capabilities_to_record(ABLE)),
+            capabilities=json.dumps(capabilities_to_record(replace(ABLE, modes=self.modes))),
             max_live=8,
             root=str(self.root / "work"),
         )

@@ -12,7 +12,7 @@ from clew.control.faults import BadName, BadRequest, BadRhythm, NoMachine, NotIn
 from clew.control.issues import open_issue
 from clew.control.starting import offer_agents
 from clew.control.threads import look_at_thread
-from clew.kernel import Outcome
+from clew.kernel import Outcome, PermissionMode
 from clew.store.database import Database
 from clew.store.faults import NameTaken, NoSuchAgent
 from clew.store.tables import agents
@@ -95,6 +95,23 @@ def test_a_change_leaves_what_it_does_not_name(database: Database, tmp_path: Pat
             assert json.loads(kept)["environment"] == {"OTHER": "two", "NEW": "three"}
             assert (await change_agent(at.desk, "ada", AgentChange(paused=True))).state == "paused"
             assert (await change_agent(at.desk, "ada", AgentChange(paused=False))).state == "active"
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("A01")
+def test_a_mode_that_its_program_cannot_be_kept_to_is_refused_and_never_widened(
+    database: Database, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            at.laptop.modes = frozenset({PermissionMode.FULL})
+            with pytest.raises(BadRequest, match="nor to a stricter one; it knows full"):
+                await add_agent(at.desk, NewAgent("tests", "loom"))
+            assert (await add_agent(at.desk, NewAgent("tests", "loom", mode="full"))).mode == "full"
+            with pytest.raises(BadRequest, match="cannot keep a program to the mode ask"):
+                await change_agent(at.desk, "tests", AgentChange(mode="ask"))
+            assert (await show_agent(at.desk, "tests")).mode == "full"
 
     asyncio.run(story())
 

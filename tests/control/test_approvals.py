@@ -58,6 +58,8 @@ def test_what_an_agent_asks_is_shown_and_answered_once(database: Database, tmp_p
             )
             assert (second.kind, second.choices, third.words) == ("question", ("red", "blue"), "plain words")
             assert (first.thread, first.agent, first.run) == ("chat-1", "ada", order.run)
+            with pytest.raises(BadRequest, match="it is no question"):
+                await answer_approval(at.desk, "ap-1", AnswerTo(text="No! Do not do this."))
             answered = await answer_approval(at.desk, "ap-1", AnswerTo(True))
             assert (answered.state, answered.answered_by) == ("approved", "user")
             # The same answer again is the same answer; another one comes too late.

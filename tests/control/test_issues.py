@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from clew.control.agents import change_agent
 from clew.control.chats import open_chat
 from clew.control.closing import close_thread, reopen_thread
-from clew.control.faults import BadRequest
+from clew.control.faults import BadRequest, NotNow
 from clew.control.issues import assign_thread, open_issue
 from clew.control.speaking import say
 from clew.control.threads import list_threads, look_at_thread, show_thread
@@ -15,7 +16,7 @@ from clew.control.wakes import poke, show_wake
 from clew.kernel import Outcome
 from clew.store.database import Database
 from clew.store.faults import NoSuchAgent, NoSuchProject, NoSuchThread, ThreadClosed
-from clew.wire.asks import Assign, NewChat, NewIssue, Poke, Words
+from clew.wire.asks import AgentChange, Assign, NewChat, NewIssue, Poke, Words
 from tests.control.kit import office
 from tests.store.kit import bodies
 
@@ -94,6 +95,24 @@ def test_an_issue_can_be_nobodys(database: Database, tmp_path: Path) -> None:
             assert await at.claim() == []
             with pytest.raises(BadRequest, match="A key names a wake"):
                 await say(at.desk, "issue-1", Words("Anybody?", key="k"))
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("W09")
+def test_an_issue_is_not_given_to_an_agent_that_would_not_be_woken_for_it(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            before = await list_threads(at.desk)
+            await change_agent(at.desk, "ada", AgentChange(paused=True))
+            with pytest.raises(NotNow, match="ada would not be woken for it"):
+                await open_issue(at.desk, NewIssue("A door", assignee="ada"))
+            assert await list_threads(at.desk) == before
+            issue = (await open_issue(at.desk, NewIssue("A door"))).thread
+            with pytest.raises(NotNow, match="ada would not be woken for it"):
+                await assign_thread(at.desk, issue.ref, Assign("ada"))
+            assert (await show_thread(at.desk, issue.ref)).thread.assignee is None
 
     asyncio.run(story())
 

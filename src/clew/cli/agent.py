@@ -51,7 +51,7 @@ def add(
 
         clew agent add night --provider codex --every 30m --instructions "Look after the open issues."
 
-        clew agent add tests --provider command -- make test
+        clew agent add tests --provider command --mode full -- make test
 
     Parameters
     ----------

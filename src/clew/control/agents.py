@@ -9,16 +9,17 @@ from sqlalchemy import Connection
 from clew.control.bounds import not_too_long
 from clew.control.desk import Desk
 from clew.control.faults import BadRequest
-from clew.control.modes import check_mode
+from clew.control.modes import check_mode, must_express
 from clew.control.naming import check_name
 from clew.control.programs import changed, check_program, find_program, read_settings, write_settings
 from clew.control.rhythms import check_rhythm, set_rhythm, show_rhythm
 from clew.kernel import AgentId, RuntimeId
 from clew.store import agents as store
-from clew.store.reading.agents import count_going, read_agent
+from clew.store.reading.agents import count_going, read_agent, read_runtime
 from clew.store.reading.agents import list_agents as read_agents
 from clew.store.reading.names import agent_named
 from clew.store.register import register_runtime
+from clew.store.rows import read_capabilities
 from clew.store.schedules import remove_heartbeat
 from clew.store.statement import Row
 from clew.store.texts import keepable
@@ -49,6 +50,7 @@ async def add_agent(desk: Desk, asked: NewAgent) -> AgentView:
     rhythm = None if asked.heartbeat is None else check_rhythm(asked.heartbeat)
     mode, most = check_mode(asked.mode), _most(asked.most)
     found = await find_program(desk, program)
+    must_express(mode, found.provider, read_capabilities(found.provider, found.capabilities))
 
     def do(connection: Connection) -> AgentView:
         facts = store.AgentFacts(
@@ -89,6 +91,8 @@ async def change_agent(desk: Desk, name: str, change: AgentChange) -> AgentView:
             to |= {"provider": found.provider, "runtime_id": runtime, "settings": write_settings(program)}
         store.change_agent(connection, row, to)
         agent = AgentId(row["id"])
+        if found is not None or change.mode is not None:
+            _must_express(connection, agent)
         if change.no_heartbeat:
             remove_heartbeat(connection, agent)
         if rhythm is not None:
@@ -99,6 +103,14 @@ async def change_agent(desk: Desk, name: str, change: AgentChange) -> AgentView:
     if program is not None:
         await _offer(desk, view, program)
     return view
+
+
+def _must_express(connection: Connection, agent: AgentId) -> None:
+    """As it is after the change, which is undone with the transaction where it cannot be."""
+    row = read_agent(connection, agent)
+    runtime = None if row is None or row["runtime_id"] is None else read_runtime(connection, row["runtime_id"])
+    if row is not None and runtime is not None:
+        must_express(row["mode"], row["provider"], read_capabilities(runtime["id"], runtime["capabilities"]))
 
 
 async def _changed_program(

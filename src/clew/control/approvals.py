@@ -48,6 +48,7 @@ async def answer_approval(desk: Desk, approval: str, given: AnswerTo) -> Approva
     answer = Answer.APPROVE if given.allow else Answer.DENY
 
     def do(connection: Connection) -> tuple[ApprovalView, Answered]:
+        _must_fit(connection, approval, given.allow, words)
         answered = store.answer_approval(connection, ApprovalId(approval), answer, PERSON.name, words)
         return show_approval(reading.read_approval(connection, approval)), answered
 
@@ -56,3 +57,11 @@ async def answer_approval(desk: Desk, approval: str, given: AnswerTo) -> Approva
     if not answered.taken and not said_before:
         raise AnswerRefused(f"{answered.words}", "See what waits with `clew approvals`.")
     return view
+
+
+def _must_fit(connection: Connection, approval: str, allow: bool, words: str) -> None:
+    """Words are an answer to a question. Said of a permission, nobody knows whether they allow it."""
+    if allow and words and show_approval(reading.read_approval(connection, approval)).kind != "question":
+        raise BadRequest(
+            f"{approval} asks whether the agent may do something; it is no question.", "Allow or deny it instead."
+        )

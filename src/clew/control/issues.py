@@ -4,18 +4,31 @@ from sqlalchemy import Connection
 
 from clew.control.bounds import not_too_long
 from clew.control.desk import Desk
-from clew.control.faults import BadRequest
+from clew.control.faults import BadRequest, NotNow
 from clew.control.showing.threads import show_thread
 from clew.control.threads import page_of
 from clew.control.waking import say_it, wake
-from clew.kernel import AgentId, AuthorKind, EntrySeq, ProjectId, RunOutcome, ThreadId, WakeEnd, WakeReason, lane_id
+from clew.kernel import (
+    AgentId,
+    AuthorKind,
+    EntrySeq,
+    ProjectId,
+    RunOutcome,
+    ThreadId,
+    WakeEnd,
+    WakeReason,
+    WakeState,
+    lane_id,
+)
 from clew.store.cancel import end_pending, reassign
 from clew.store.journal import append, entries_between
 from clew.store.reading.names import agent_named, project_named, thread_called
 from clew.store.reading.threads import read_thread
+from clew.store.statement import Row
 from clew.store.threads import give_thread, hold_thread, must_be_open, open_thread
 from clew.wire.asks import Assign, NewIssue
 from clew.wire.views import ThreadPage, ThreadView
+from clew.wire.wakes import Accepted
 
 _LONGEST_TITLE = 300
 MOST_TOLD = 100
@@ -35,7 +48,7 @@ async def open_issue(desk: Desk, asked: NewIssue) -> ThreadPage:
         if agent is None:
             append(connection, thread, say_it(text))
         else:
-            wake(connection, agent, thread, WakeReason.ASSIGNMENT, say_it(text))
+            _give(wake(connection, agent, thread, WakeReason.ASSIGNMENT, say_it(text)), agent)
         return page_of(connection, thread)
 
     return await desk.write(do)
@@ -59,10 +72,21 @@ async def assign_thread(desk: Desk, ref: str, asked: Assign) -> ThreadView:
                 _take_away(connection, thread, AgentId(row["assignee"]), new)
             give_thread(connection, thread, new)
             if agent is not None:
-                wake(connection, agent, thread, WakeReason.ASSIGNMENT, entries=_to_act_on(connection, thread))
+                said = _to_act_on(connection, thread)
+                _give(wake(connection, agent, thread, WakeReason.ASSIGNMENT, entries=said), agent)
         return show_thread(connection, thread)
 
     return await desk.write(do)
+
+
+def _give(accepted: Accepted, agent: Row) -> None:
+    """Whoever is given an issue is woken for it, or is not given it: nobody would look at it later."""
+    if accepted.state is WakeState.SKIPPED:
+        name = agent["name"]
+        raise NotNow(
+            f"{name} would not be woken for it: {accepted.words}",
+            f"`clew agent resume {name}` first, give it to another, or open it without an agent.",
+        )
 
 
 def _take_away(connection: Connection, thread: ThreadId, old: AgentId, new: AgentId | None) -> None:

@@ -6,8 +6,8 @@ import time
 
 
 def new_id(prefix: str) -> str:
-    """A name nobody else has: the time, then chance."""
-    return f"{prefix}_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
+    """A name nobody else has: the time, finer than a database tells it, then chance."""
+    return f"{prefix}_{time.time_ns() // 1_000:014x}{secrets.token_hex(7)}"
 
 
 def derived_id(prefix: str, *parts: str) -> str:

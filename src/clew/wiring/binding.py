@@ -32,7 +32,8 @@ def bind(host: str, port: int) -> socket.socket:
         raise CannotListen(f"{port} is no port.", "Choose one from 1 to 65535, or 0 for any that is free.")
     where = "::1" if family is socket.AF_INET6 else "127.0.0.1"
     try:
-        bound = socket.socket(family, socket.SOCK_STREAM)
+        # By its full name: asyncio lets small answers out at once only where it sees that it is TCP.
+        bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as fault:
         raise CannotListen(f"{where} cannot be listened on: {fault.strerror}.", "Leave --host out.") from fault
     try:
