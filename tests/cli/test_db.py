@@ -1,5 +1,6 @@
 """`clew db`, run for real: what it says, what it leaves, and how it ends."""
 
+import json
 import os
 import pty
 import re
@@ -8,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, create_engine, make_url, update
@@ -104,6 +106,49 @@ def test_the_database_is_in_the_users_data_directory_unless_somebody_says_otherw
     assert made == ["data/clew/clew.db", "home/.local/share/clew/clew.db", "named.db", "told.db"]
     # A relative one is to be ignored.
     ok(clew("db", "check", HOME=str(home), XDG_DATA_HOME="data"))
+
+
+def test_the_database_is_the_one_that_clew_up_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Cap
+) -> None:
+    set_, given, named = (tmp_path / name for name in ("set", "given", "named.db"))
+    monkeypatch.delenv("CLEW_DATABASE", raising=False)
+    monkeypatch.setenv("CLEW_DATA", str(set_))
+    assert ok(here(capfd, "db", "upgrade")).startswith(f"{set_}/clew.db has schema ")
+    assert ok(here(capfd, "db", "upgrade", "--data", given)).startswith(f"{given}/clew.db has schema ")
+    ok(here(capfd, "db", "check"))
+    ok(here(capfd, "db", "backup", tmp_path / "kept.db", "--data", given))
+    ok(here(capfd, "db", "restore", tmp_path / "kept.db", "--force"))
+    monkeypatch.setenv("CLEW_DATABASE", str(named))
+    assert ok(here(capfd, "db", "upgrade", "--data", given)).startswith(f"{named} has schema ")
+    assert ok(here(capfd, "db", "upgrade", "--database", given / "clew.db")).startswith(f"{given}/clew.db has ")
+
+
+def test_results_are_told_to_programs(filled: str, tmp_path: Path, capfd: Cap) -> None:
+    file, again = tmp_path / "kept.db", tmp_path / "again.db"
+
+    def result(*words: object) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(ok(here(capfd, "db", *words, "--json")))
+        return found
+
+    made = result("upgrade", "--database", filled)
+    assert made == {"database": shown(filled), "schema": PROGRAM, "oldest_program": PROGRAM}
+    checked = result("check", "--database", filled)
+    assert checked["broken"] == []
+    kept = result("backup", file, "--database", filled)
+    assert kept == {"file": str(file), "schema": PROGRAM, "rows": checked["rows"], "size": kept["size"], "broken": []}
+    restored = result("restore", file, "--database", again)
+    assert restored == {"database": str(again), "was": PROGRAM, "schema": PROGRAM, "rows": checked["rows"]}
+
+
+def test_broken_promises_are_told_to_programs(filled: str, capfd: Cap) -> None:
+    database = open_database(filled)
+    database.write(_break_two_promises).result(60)
+    database.close()
+    said = here(capfd, "db", "check", "--database", filled, "--json")
+    assert (said.status, said.err) == (1, "")
+    broken = json.loads(said.out)["broken"]
+    assert [(each["promise"], each["count"]) for each in broken] == [("wake-pending", 12), ("run-end", 1)]
 
 
 def test_broken_promises_are_told_with_their_rows(filled: str, capfd: Cap) -> None:

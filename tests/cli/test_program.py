@@ -90,7 +90,7 @@ def test_every_command_is_in_the_guide(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("name", GROUPS["db"])
 def test_help_of_a_command_of_the_database_has_every_option(name: str) -> None:
     said = ok(clew("db", name, "--help"))
-    for option in ("--database", "CLEW_DATABASE", "clew.db"):
+    for option in ("--database", "CLEW_DATABASE", "clew.db", "--data ", "CLEW_DATA]", "--json"):
         assert option in said
     assert "--no-" not in said
 

@@ -3,21 +3,42 @@
 Wiring loads every part there is; a command imports it when it runs, so that help comes at once.
 """
 
+import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from clew.cli.ending import Ending
-from clew.cli.place import DatabaseAddress, usual_place
-from clew.cli.telling import counted, progress, tell, warn
+from clew.cli.place import DatabaseAddress, DataDirectory, usual_data
+from clew.cli.telling import counted, progress, tell, tell_as_is, warn
+from clew.server.datadir import DataDirectory as Layout
 
 app = App(name="db", help="Upgrade, back up, restore and check the database.", help_format="markdown")
 
-_USUAL = usual_place()
+_USUAL = usual_data()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Which:
+    """The database that is meant: the one that `clew up` would take."""
+
+    data: DataDirectory = _USUAL
+    database: DatabaseAddress = None
+    json: Annotated[bool, Parameter(help="Print the result as JSON.")] = False
+
+    @property
+    def address(self) -> str:
+        return self.database or str(Layout(self.data).database)
+
+
+_WHICH = Which()
 
 
 @app.command
-def upgrade(*, only_pre: bool = False, database: DatabaseAddress = _USUAL) -> None:
+def upgrade(*, only_pre: bool = False, which: Which = _WHICH) -> None:
     """Bring the database to this program's schema, or make it if there is none.
 
     Stop the server of a SQLite file first. On PostgreSQL older servers keep working after --only-pre; upgrade
@@ -36,13 +57,16 @@ def upgrade(*, only_pre: bool = False, database: DatabaseAddress = _USUAL) -> No
     """
     from clew.wiring import show_address, upgrade_database  # noqa: PLC0415
 
-    version = upgrade_database(database, only_pre)
+    version = upgrade_database(which.address, only_pre)
+    shown = show_address(which.address)
+    if which.json:
+        return _tell_json(database=shown, schema=version.schema, oldest_program=version.oldest_program)
     shared = "" if version.oldest_program == version.schema else f", shared with programs of {version.oldest_program}"
-    tell(f"{show_address(database)} has schema {version.schema}{shared}.")
+    return tell(f"{shown} has schema {version.schema}{shared}.")
 
 
 @app.command
-def backup(file: Path, /, *, force: bool = False, database: DatabaseAddress = _USUAL) -> None:
+def backup(file: Path, /, *, force: bool = False, which: Which = _WHICH) -> None:
     """Write one moment of the database to a file, also while a server is using it.
 
     The file is a SQLite database whatever it was taken from, so it can be restored to SQLite and to PostgreSQL. It
@@ -64,15 +88,18 @@ def backup(file: Path, /, *, force: bool = False, database: DatabaseAddress = _U
     from clew.wiring import backup as take  # noqa: PLC0415
 
     with progress("Backing up") as watch:
-        kept = take(database, file, force, watch)
-    tell(f"{file} holds {counted(kept.rows, 'row')} of schema {kept.schema}.")
+        kept = take(which.address, file, force, watch)
+    if which.json:
+        _tell_json(file=str(file), **asdict(kept))
+    else:
+        tell(f"{file} holds {counted(kept.rows, 'row')} of schema {kept.schema}.")
     if kept.broken:
         named = ", ".join(each.promise for each in kept.broken)
         warn(f"It breaks promises, as the database does: {named}. See `clew db check`.")
 
 
 @app.command
-def restore(file: Path, /, *, force: bool = False, unchecked: bool = False, database: DatabaseAddress = _USUAL) -> None:
+def restore(file: Path, /, *, force: bool = False, unchecked: bool = False, which: Which = _WHICH) -> None:
     """Put a backup in the place of a database that is empty or absent.
 
     The backup is read in full first: one that is damaged, of another program or of a newer Clew is refused, and
@@ -98,13 +125,16 @@ def restore(file: Path, /, *, force: bool = False, unchecked: bool = False, data
     from clew.wiring import show_address  # noqa: PLC0415
 
     with progress("Restoring") as watch:
-        restored = put_back(database, file, force, unchecked, watch)
+        restored = put_back(which.address, file, force, unchecked, watch)
+    shown = show_address(which.address)
+    if which.json:
+        return _tell_json(database=shown, **asdict(restored))
     came = "" if restored.was == restored.schema else f", upgraded from {restored.was}"
-    tell(f"{show_address(database)} holds {counted(restored.rows, 'row')} of schema {restored.schema}{came}.")
+    return tell(f"{shown} holds {counted(restored.rows, 'row')} of schema {restored.schema}{came}.")
 
 
 @app.command
-def check(*, database: DatabaseAddress = _USUAL) -> Ending:
+def check(*, which: Which = _WHICH) -> Ending:
     """Ask the database for every row that breaks a promise, also while a server is using it.
 
     The exit status is 1 when there is any.
@@ -118,7 +148,10 @@ def check(*, database: DatabaseAddress = _USUAL) -> Ending:
     """
     from clew.wiring import check_database  # noqa: PLC0415
 
-    checked = check_database(database)
+    checked = check_database(which.address)
+    if which.json:
+        _tell_json(**asdict(checked))
+        return Ending.FAILED if checked.broken else Ending.DONE
     for each in checked.broken:
         more = f", and {each.count - len(each.rows):,} more" if each.count > len(each.rows) else ""
         tell(f"{each.promise}: {each.words}\n  broken by {counted(each.count, 'row')}: {', '.join(each.rows)}{more}")
@@ -127,3 +160,7 @@ def check(*, database: DatabaseAddress = _USUAL) -> Ending:
         return Ending.FAILED
     tell(f"{checked.promises} promises hold over {counted(checked.rows, 'row')}.")
     return Ending.DONE
+
+
+def _tell_json(**result: object) -> None:
+    tell_as_is(json.dumps(result, ensure_ascii=False))

@@ -14,11 +14,6 @@ def usual_data() -> Path:
     return home / "clew"
 
 
-def usual_place() -> str:
-    """The database in it."""
-    return str(usual_data() / "clew.db")
-
-
 DataDirectory = Annotated[
     Path,
     Parameter(
@@ -31,12 +26,11 @@ DataDirectory = Annotated[
 ]
 
 DatabaseAddress = Annotated[
-    str,
+    str | None,
     Parameter(
         name="--database",
         env_var="CLEW_DATABASE",
         metavar="ADDRESS",
-        show_default=True,
-        help="A path, sqlite:///path, or postgresql://user@host/name.",
+        help="A path, sqlite:///path, or postgresql://user@host/name. Without it, clew.db in the data directory.",
     ),
 ]
