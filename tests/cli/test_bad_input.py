@@ -55,6 +55,29 @@ def test_bad_input_is_told(stub: Stub, capfd: Cap, words: tuple[str, ...], code:
     assert stub.asked == []
 
 
+@pytest.mark.parametrize("words", [("up",), ("up", "--link"), ("threads",), ("doctor",), ("db", "upgrade")])
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_data_directory_is_not_the_one_where_the_command_is_typed(
+    tmp_path: Path, capfd: Cap, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], empty: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o755)
+    monkeypatch.delenv("CLEW_DATA", raising=False)
+    typed = here(capfd, *words, "--data", empty)
+    monkeypatch.setenv("CLEW_DATA", empty)
+    for said in (typed, here(capfd, *words)):
+        assert (said.status, said.out) == (1, "")
+        assert said.err.startswith("clew: --data or CLEW_DATA is empty, and names no directory. Name one")
+    assert list(tmp_path.iterdir()) == []
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_data_directory_of_a_user_who_is_not_here_is_told(capfd: Cap) -> None:
+    said = here(capfd, "threads", "--data", "~nobody-is-called-so/clew")
+    assert (said.status, said.out) == (1, "")
+    assert "nobody here is called so" in said.err
+
+
 @pytest.mark.parametrize(
     ("held", "shown"), [("{", "is not JSON"), ("[]", "does not hold a policy"), ("\0", "not JSON")]
 )
