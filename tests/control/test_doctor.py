@@ -1,7 +1,11 @@
 """The doctor: what is there, what works, what to do about the rest."""
 
 import asyncio
+import errno
+import os
 from pathlib import Path
+
+import pytest
 
 from clew.control.agents import change_agent
 from clew.control.doctor import examine
@@ -19,6 +23,7 @@ def test_the_doctor_looks_at_everything(database: Database, tmp_path: Path) -> N
             checks = {check.name: check for check in await examine(at.desk)}
             assert {name: check.state for name, check in checks.items() if name != "git"} == {
                 "database": "ok",
+                "disk": "ok",
                 "token": "missing",
                 "machine": "ok",
                 "loom": "ok",
@@ -44,5 +49,25 @@ def test_the_doctor_looks_at_everything(database: Database, tmp_path: Path) -> N
             at.desk.machine = None
             checks = {check.name: check for check in await examine(at.desk)}
             assert checks["machine"].state == "missing"
+
+    asyncio.run(story())
+
+
+def test_a_full_disk_is_found_by_writing(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            before = sorted(tmp_path.iterdir())
+            monkeypatch.setattr(os, "fsync", full)
+            checks = {check.name: check for check in await examine(at.desk)}
+            monkeypatch.undo()
+            assert checks["disk"].state == "failed"
+            assert checks["disk"].words == f"The disk of {tmp_path} is full."
+            # What is missing may be missing for want of room: nobody is sent to install it.
+            assert checks["spindle"].remedy == checks["disk"].remedy
+            assert "written" not in checks["database"].words
+            assert sorted(tmp_path.iterdir()) == before
 
     asyncio.run(story())

@@ -118,10 +118,13 @@ def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
     assert token not in told
 
 
-def test_a_full_disk_is_named(tmp_path: Path) -> None:
-    """No file may grow past a few kilobytes: what is said of it is what is said of a disk without room."""
+@pytest.mark.parametrize(
+    ("size", "code"), [(0, "data:cannot-use"), (10, "server:token"), (60, "store:"), (20_000, "store:")]
+)
+def test_a_full_disk_is_named(tmp_path: Path, size: int, code: str) -> None:
+    """No file may grow past a size: what is said of it is what is said of a disk without room."""
     limited = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000));"
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}));"
         "from clew.cli import main; main()"
     )
     words = ["up", "--data", str(tmp_path / "data"), "--port", "0"]
@@ -134,8 +137,8 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1, done
-    assert "[store:" in done.stderr, done.stderr
-    assert "Traceback" not in done.stderr
+    assert f"[{code}" in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
 
 
 def refused_at(place: Path, beside: Path) -> str:

@@ -1,8 +1,13 @@
 """The doctor: what is there, what works, and what to do about the rest. Nothing it looks at stops it."""
 
 import asyncio
+import errno
+import os
 import shutil
 import stat
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 
 from clew.control.desk import Desk
 from clew.control.programs import read_settings
@@ -15,12 +20,14 @@ from clew.wire.machine import AgentProgram, Machine
 from clew.wire.views import CheckView
 
 _WAIT = 60.0
+_BLOCK, _BLOCKS = 4096, 16
 _ALWAYS_NAMED = frozenset({"acp", "command"})
 """Providers that run whatever program an agent names; without one there is nothing to look for."""
 
 
 async def examine(desk: Desk) -> tuple[CheckView, ...]:
-    checks = [await _database(desk), _token(desk), await _git()]
+    disk = await asyncio.to_thread(_disk, desk.data)
+    checks = [await _database(desk), disk, _token(desk), await _git()]
     if desk.machine is None:
         return (*checks, CheckView("machine", "missing", "No machine is at hand.", "Start one with `clew up`."))
     checks.append(CheckView("machine", "ok", f"Machine {desk.machine.id} serves."))
@@ -28,7 +35,11 @@ async def examine(desk: Desk) -> tuple[CheckView, ...]:
     names = sorted(await machine.providers())
     looked = [_provider(machine, name) for name in names if name not in _ALWAYS_NAMED]
     agents = [_agent(machine, row) for row in await desk.read(list_agents)]
-    return (*checks, *await asyncio.gather(*looked, *agents))
+    found = await asyncio.gather(*looked, *agents)
+    if disk.state != "ok":
+        # Programs may be missing for want of room alone.
+        found = [each if each.state == "ok" else replace(each, remedy=disk.remedy) for each in found]
+    return (*checks, *found)
 
 
 async def _database(desk: Desk) -> CheckView:
@@ -37,7 +48,22 @@ async def _database(desk: Desk) -> CheckView:
         await desk.write(read_clock)
     except Fault as fault:
         return CheckView("database", "failed", fault.words, fault.remedy)
-    return CheckView("database", "ok", f"It answers and can be written; its schema is {version.schema}.")
+    return CheckView("database", "ok", f"It answers; its schema is {version.schema}.")
+
+
+def _disk(data: Path) -> CheckView:
+    """Tried, not computed: quotas and limits count as well. The file has no name, so that nothing of it can stay."""
+    try:
+        with tempfile.TemporaryFile(dir=data, buffering=0) as file:
+            for _ in range(_BLOCKS):
+                file.write(bytes(_BLOCK))
+            os.fsync(file.fileno())
+    except OSError as fault:
+        if fault.errno in (errno.ENOSPC, errno.EDQUOT):
+            return CheckView("disk", "failed", f"The disk of {data} is full.", "Free some space, then look again.")
+        words = f"Nothing can be written in {data}: {fault.strerror}."
+        return CheckView("disk", "failed", words, "Make it writable for you, then look again.")
+    return CheckView("disk", "ok", f"{data} can be written.")
 
 
 def _token(desk: Desk) -> CheckView:

@@ -1,5 +1,6 @@
 """SQLite: one file, one server, one writer; readers see the last commit and wait for nobody."""
 
+import errno
 import os
 import sqlite3
 from concurrent.futures import Future
@@ -35,6 +36,8 @@ class SqliteDatabase:
             # Before SQLite makes it: what agents say is nobody else's to read.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as fault:
+            if fault.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise _full(path, str(fault.strerror)) from fault
             raise Unreachable(
                 f"{path} cannot be opened: {fault.strerror}.", "Choose a directory you may write to."
             ) from fault
@@ -135,9 +138,13 @@ def fault_of(error: BaseException, path: Path) -> StoreFault:
     """What the driver says, in words and with what to do."""
     said = str(error)
     if "disk is full" in said or "disk I/O error" in said:
-        return DiskFull(f"The disk of {path} is full: {said}.", "Free some space; nothing that was answered is lost.")
+        return _full(path, said)
     if "not a database" in said or "malformed" in said:
         return NotADatabase(f"{path} is damaged or no database: {said}.", "Restore a backup with `clew db restore`.")
     if "is locked" in said:
         return Busy(f"Another program holds {path}: {said}.", TRY_AGAIN)
     return Unreachable(f"{path} cannot be used: {said}.", "Check that the file and its directory can be written.")
+
+
+def _full(path: Path, said: str) -> DiskFull:
+    return DiskFull(f"The disk of {path} is full: {said}.", "Free some space; nothing that was answered is lost.")

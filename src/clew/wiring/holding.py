@@ -51,7 +51,8 @@ def prepare(data: DataDirectory) -> None:
 def held(data: DataDirectory) -> Iterator[None]:
     """The system lets go of it when the process ends, however it ends."""
     try:
-        file = os.fdopen(os.open(data.holder, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+", encoding="utf-8")
+        # Without a buffer: what a full disk did not take would be written once more when it is closed.
+        file = os.fdopen(os.open(data.holder, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b", buffering=0)
     except OSError as fault:
         raise told(fault, data.holder) from fault
     with file:
@@ -59,13 +60,12 @@ def held(data: DataDirectory) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InUse(
-                f"{data.root} is in use by {_holder(file.read())}{_where(data)}.",
+                f"{data.root} is in use by {_holder(file.read().decode('utf-8', 'replace'))}{_where(data)}.",
                 "Use that one, stop it first, or give this one a directory of its own with --data.",
             ) from None
         try:
             file.truncate()
-            json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}, file)
-            file.flush()
+            file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}).encode())
         except OSError as fault:
             raise told(fault, data.holder) from fault
         # Of one that could not take it away itself.
