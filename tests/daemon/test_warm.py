@@ -36,6 +36,19 @@ def test_the_next_turn_goes_on_in_the_open_session(tmp_path: Path) -> None:
     run(scene())
 
 
+def test_what_does_not_run_between_turns_is_asked_for_each_time(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            there.loom.capabilities = replace(there.loom.capabilities, warm=False)
+            await furnished(there)
+            await there.tell("one")
+            row = await there.tell("two")
+            assert (len(there.loom.opened), there.loom.probed, there.loom.closed[:1]) == (2, ["loom-1"], ["loom-1"])
+            assert row.claim == "resumed"
+
+    run(scene())
+
+
 @pytest.mark.case("P03")
 def test_another_mode_is_set_before_the_prompt_and_one_that_cannot_be_set_opens_anew(tmp_path: Path) -> None:
     async def scene() -> None:

@@ -237,7 +237,8 @@ class Serving:
         if self._turning is not None:
             await self._turning.leave()
         keeps = self._well and self._calls.call is not Call.LOST and self._session_fault is None
-        if keeps and opened.live.cursor is not None and opened.plan.wanted.here.capabilities.resume:
+        can = opened.plan.wanted.here.capabilities
+        if keeps and opened.live.cursor is not None and can.resume and can.warm:
             self._means.warm.keep(opened.session)
         else:
             await self._means.warm.end(opened.session)

@@ -24,6 +24,7 @@ class Capabilities:
 
     `missing_signals` and `rejection_signals` name the structured answers by which a probe may say
     that a session is gone, or that the agent refuses to open it. A text that merely reads so is none.
+    `warm` is whether something of it runs between turns: where nothing does, its being open proves nothing.
     """
 
     resume: bool = False
@@ -35,6 +36,7 @@ class Capabilities:
     choose_id: bool = False
     reapply_mode: bool = False
     change_model: bool = False
+    warm: bool = True
     modes: frozenset[PermissionMode] = frozenset({PermissionMode.READ})
     cursor_versions: frozenset[int] = frozenset({1})
     archive_formats: frozenset[str] = frozenset()

@@ -53,6 +53,7 @@ class CommandProvider:
             choose_id=recipe.chooses_id,
             reapply_mode=True,
             change_model=recipe.model is not None,
+            warm=False,
             modes=frozenset(recipe.modes),
             cursor_versions=frozenset({CURSOR_VERSION}),
             id_shape=recipe.shape,
