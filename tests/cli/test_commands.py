@@ -236,11 +236,11 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
     (("retry", "run-1"), "POST", "/runs/run-1/retry", [samples.WAKE], {}, "wake-1"),
     (("rerun", "run-1"), "POST", "/runs/run-1/rerun", [samples.WAKE], {}, "wake-1"),
     (
-        ("workspaces", "clean", "/srv/a"),
+        ("workspaces", "clean"),
         "POST",
         "/workspaces/clean",
         [CleanedView("/srv/a", True, "clean:removed", "It is gone.")],
-        {"asked": ["/srv/a"]},
+        {"asked": []},
         "It is gone.",
     ),
     (
@@ -438,8 +438,23 @@ def test_a_wake_is_cancelled_where_no_run_has_that_id(stub: Stub, capfd: Cap) ->
 def test_a_workspace_that_was_named_and_is_kept_is_a_failure(stub: Stub, capfd: Cap) -> None:
     kept = [CleanedView("/srv/a", False, "clean:in-use", "A run is going in it.")]
     stub.on("POST", "/workspaces/clean", kept)
+    stub.on("GET", "/workspaces", [replace(WORKSPACE, directory="/srv/a")])
     assert here(capfd, "workspaces", "clean", "/srv/a").status == 1
     assert here(capfd, "workspaces", "clean").status == 0
+
+
+@pytest.mark.case("D12")
+def test_a_workspace_is_named_by_its_directory_and_an_unknown_one_is_told_before_anything_goes(
+    stub: Stub, capfd: Cap
+) -> None:
+    stub.on("GET", "/workspaces", [replace(WORKSPACE, directory="/srv/a")])
+    stub.on("POST", "/workspaces/clean", [CleanedView("/srv/a", True, "clean:removed", "It is gone.")])
+    said = here(capfd, "workspaces", "clean", "/srv/a", "/srv/b", "/srv/c")
+    assert (said.status, said.out) == (1, "")
+    assert said.err.startswith("clew: There is no workspace /srv/b, /srv/c; nothing is removed. See ")
+    assert stub.bodies("POST", "/workspaces/clean") == []
+    assert "It is gone." in done(here(capfd, "workspaces", "clean", "/srv/a"))
+    assert stub.bodies("POST", "/workspaces/clean") == [{"asked": ["/srv/a"]}]
 
 
 def test_a_doctor_who_found_something_broken_says_so_by_the_status(stub: Stub, capfd: Cap) -> None:

@@ -10,9 +10,15 @@ from clew.cli.table import table
 from clew.cli.telling import counted, tell, tell_as_is
 from clew.cli.texts import place
 from clew.cli.times import moment
+from clew.ports.fault import Fault
 from clew.wire.views import CleanedView, WorkspaceView
 
 app = App(name="workspaces", help_format="markdown")
+
+
+class NoSuchWorkspace(Fault):
+    code = "cli:no-such-workspace"
+
 
 _DEADLINE = 300.0
 """Disk use is counted, and git is asked in each of them."""
@@ -69,15 +75,17 @@ def list_(*, options: Options = OPTIONS) -> None:
 
 @app.command
 def clean(*directories: str, options: Options = OPTIONS) -> Ending:
-    """Remove workspaces whose work is merged and that nobody uses. What is named goes even if it is not merged.
+    """Remove workspaces whose work is merged and that nobody uses. What is named goes too, even if it is not
+    merged.
 
-    The exit status is 1 when one that was named is still there.
+    The exit status is 1 when one that was named is still there. Where one that is named is no workspace, nothing is
+    removed.
 
     For example:
 
         clew workspaces clean
 
-        clew workspaces clean ~/.local/share/clew/workspaces/web/issue-3-ada
+        clew workspaces clean ~/.local/share/clew/workspaces/pj_4f2a/ln_9c1e
 
     Parameters
     ----------
@@ -85,7 +93,10 @@ def clean(*directories: str, options: Options = OPTIONS) -> Ending:
         Workspaces to remove with all that is in them.
     """
     asked = [place(each) for each in directories]
-    said = Server(options.data).post("/workspaces/clean", {"asked": asked}, _DEADLINE)
+    server = Server(options.data)
+    if asked:
+        _know(server, asked)
+    said = server.post("/workspaces/clean", {"asked": asked}, _DEADLINE)
     cleaned = read_all(CleanedView, said)
     if options.json:
         tell_as_is(said)
@@ -97,6 +108,13 @@ def clean(*directories: str, options: Options = OPTIONS) -> Ending:
         )
     kept = {each.directory for each in cleaned if not each.removed}
     return Ending.FAILED if kept & set(asked) else Ending.DONE
+
+
+def _know(server: Server, asked: list[str]) -> None:
+    there = {each.directory for each in read_all(WorkspaceView, server.get("/workspaces", deadline=_DEADLINE))}
+    if unknown := [each for each in asked if each not in there]:
+        words = f"There is no workspace {', '.join(unknown)}; nothing is removed."
+        raise NoSuchWorkspace(words, "See `clew workspaces` for those there are.")
 
 
 def size(count: int) -> str:
