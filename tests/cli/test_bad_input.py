@@ -37,6 +37,8 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     ((*ADD, "--env", "CLEW_TEST_UNSET"), "cli:bad-text", "CLEW_TEST_UNSET has no value here."),
     ((*ADD, "--option", "x"), "cli:bad-text", "--option takes NAME=VALUE"),
     ((*ADD, "--option", "=x"), "cli:bad-text", "--option takes NAME=VALUE"),
+    (("issue", "list", "--state", "bogus"), "cli:bad-text", "Name one of open, closed, all."),
+    (("threads", "--state", ""), "cli:bad-text", "Name one of open, closed, all."),
     (("project", "add", "web", ""), "cli:bad-text", "names no directory"),
     (("replay", "--policy", "/nowhere/policy.json"), "cli:bad-policy", "cannot be read: No such file"),
     (("replay", "--policy", "/"), "cli:bad-policy", "cannot be read: Is a directory"),

@@ -1,14 +1,17 @@
 """Every command against a server: what it asks, what it shows, what it prints as JSON."""
 
+import asyncio
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import TypeAdapter
 
+from clew.cli.up import _say
+from clew.daemon import Daemon
 from clew.wire import asks
 from clew.wire.views import (
     Cancelled,
@@ -17,10 +20,14 @@ from clew.wire.views import (
     CleanedView,
     FoundSessionView,
     ReplayView,
+    Rhythm,
     RuntimeView,
     Spoken,
     WorkspaceView,
 )
+from clew.wiring.notices import Notice
+from clew.wiring.parting import part
+from clew.wiring.stopping import OnStop, Stop
 from tests.cli import samples
 from tests.cli.kit import Said, here
 from tests.cli.stub import Problem, Stub, plain
@@ -306,6 +313,78 @@ def test_what_is_not_named_in_an_edit_stays(stub: Stub, capfd: Cap) -> None:
     stub.on("PATCH", "/agents/ada", samples.AGENT)
     done(here(capfd, "agent", "edit", "ada", "--mode", "read"))
     assert stub.bodies("PATCH", "/agents/ada") == [{"mode": "read"}]
+
+
+def test_a_heartbeat_is_changed_where_it_is_named_and_stays_otherwise(stub: Stub, capfd: Cap) -> None:
+    stub.on("GET", "/agents/ada", samples.AGENT)
+    stub.on("PATCH", "/agents/ada", samples.AGENT)
+    done(here(capfd, "agent", "edit", "ada", "--shared"))
+    cron = Rhythm(cron="0 9 * * *", zone="Europe/Berlin", isolated=False, thread="issue-3", next_at=samples.AT)
+    stub.on("GET", "/agents/ada", replace(samples.AGENT, heartbeat=cron))
+    done(here(capfd, "agent", "edit", "ada", "--zone", "Asia/Tokyo"))
+    done(here(capfd, "agent", "edit", "ada", "--thread", ""))
+    kept = {"every": None, "cron": "0 9 * * *", "zone": "Europe/Berlin", "isolated": False, "thread": "issue-3"}
+    assert [body["heartbeat"] for body in stub.bodies("PATCH", "/agents/ada")] == [
+        {"every": 1800.0, "cron": None, "zone": "UTC", "isolated": False, "thread": None},
+        kept | {"zone": "Asia/Tokyo"},
+        kept | {"thread": None},
+    ]
+    TypeAdapter(asks.AgentChange).validate_python(stub.bodies("PATCH", "/agents/ada")[0], extra="forbid")
+    stub.on("GET", "/agents/ada", replace(samples.AGENT, heartbeat=None))
+    said = here(capfd, "agent", "edit", "ada", "--shared")
+    assert said.status == 1
+    assert "Add --every or --cron." in said.err
+    assert len(stub.bodies("PATCH", "/agents/ada")) == 3
+
+
+def test_a_directory_without_git_can_be_added_with_plain(stub: Stub, capfd: Cap) -> None:
+    stub.on("POST", "/projects", Problem(400, "source:not-a-repository", "/src/web is not a git repository."))
+    said = here(capfd, "project", "add", "web", "/src/web")
+    assert said.status == 1
+    assert said.err == (
+        "clew: /src/web is not a git repository. Run git init there, or add it as it is with --plain."
+        " [source:not-a-repository]\n"
+    )
+    stub.on("POST", "/projects", Problem(400, "source:empty", "/src/web has no commit."))
+    assert "Do something else." in here(capfd, "project", "add", "web", "/src/web").err
+
+
+@pytest.mark.parametrize("choice", list(OnStop))
+@pytest.mark.parametrize("live", [1, 2])
+def test_one_run_that_goes_on_at_the_end_is_not_called_they(capfd: Cap, choice: OnStop, live: int) -> None:
+    for words in told_at_the_end(choice, live):
+        _say(words)
+    said = capfd.readouterr().out
+    assert f"{live} run{'s' * (live > 1)} still go" in said
+    assert bool(re.search(r"\b([Tt]hey|them)\b", said)) is (live > 1)
+    assert ("It is interrupted; what can go on" in said) is (live == 1)
+
+
+def told_at_the_end(choice: OnStop, live: int) -> list[Notice]:
+    """What the real parting tells, of a daemon whose runs do not end by themselves."""
+    told: list[Notice] = []
+
+    async def story() -> None:
+        stop = Stop()
+
+        def tell(notice: Notice) -> None:
+            told.append(notice)
+            # Somebody asks again, so that nothing is waited for.
+            stop.now.set()
+
+        await part(cast(Daemon, Endless(live)), stop, choice, 60.0, tell)
+
+    asyncio.run(story())
+    return told
+
+
+@dataclass
+class Endless:
+    live: int
+
+    async def stop(self, finish: bool) -> None:
+        if finish:
+            await asyncio.Event().wait()
 
 
 def test_a_path_is_meant_from_where_the_command_is_typed(

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from clew.cli.agents import environment, rhythm, show_agent
+from clew.cli.agents import changed_rhythm, environment, rhythm, show_agent
 from clew.cli.client import Server, part
 from clew.cli.options import OPTIONS, Options, Text
 from clew.cli.reading import read, read_all
@@ -186,9 +186,21 @@ def edit(
         Variables that say where the program keeps its own things; they replace those it has.
     env
         The agent's environment; it replaces the one it has. A name alone takes the value it has here.
+    zone
+        The time zone of the heartbeat's line of cron.
+    shared
+        Let the wakes of the heartbeat share one conversation.
+    thread
+        The thread the heartbeat wakes it in; an empty one is the agent's own.
     no_heartbeat
         Do not wake it by itself any more.
     """
+    server = Server(options.data)
+    if every is None and cron is None and (zone is not None or shared or thread is not None):
+        has = read(AgentView, server.get(f"/agents/{part(name)}")).heartbeat
+        heartbeat = changed_rhythm(has, zone, shared, thread)
+    else:
+        heartbeat = rhythm(every, cron, zone, shared, thread)
     change: dict[str, Any] = {
         "provider": provider,
         "model": model,
@@ -199,7 +211,7 @@ def edit(
         "home": None if home is None else pairs(home, "--home"),
         "environment": None if env is None else environment(env),
         "most": most,
-        "heartbeat": rhythm(every, cron, zone, shared, thread),
+        "heartbeat": heartbeat,
         "no_heartbeat": no_heartbeat or None,
     }
     _change(options, name, {field: value for field, value in change.items() if value is not None})

@@ -28,7 +28,8 @@ def rhythm(
 ) -> dict[str, Any] | None:
     if every is None and cron is None:
         if zone is not None or shared or thread is not None:
-            raise BadText("There is no heartbeat that --zone, --shared or --thread could be about.", "Add --every.")
+            words = "There is no heartbeat that --zone, --shared or --thread could be about."
+            raise BadText(words, "Add --every or --cron.")
         return None
     if every is not None and cron is not None:
         raise BadText("A heartbeat goes by --every or by --cron, not by both.", "Leave one of them out.")
@@ -38,6 +39,19 @@ def rhythm(
         "zone": zone or "UTC",
         "isolated": not shared,
         "thread": thread,
+    }
+
+
+def changed_rhythm(beat: Rhythm | None, zone: str | None, shared: bool, thread: str | None) -> dict[str, Any] | None:
+    """The heartbeat that an agent has, with what was named of it changed."""
+    if beat is None:
+        return rhythm(None, None, zone, shared, thread)
+    return {
+        "every": beat.every,
+        "cron": beat.cron,
+        "zone": zone or beat.zone,
+        "isolated": beat.isolated and not shared,
+        "thread": beat.thread if thread is None else thread or None,
     }
 
 

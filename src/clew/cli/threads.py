@@ -9,8 +9,11 @@ from clew.cli.options import OPTIONS, Limit, Options
 from clew.cli.reading import read, read_all
 from clew.cli.table import facts, table
 from clew.cli.telling import tell, tell_as_is
+from clew.cli.texts import BadText
 from clew.cli.times import moment
 from clew.wire.views import EntryView, ThreadPage, ThreadView
+
+_STATES = ("open", "closed", "all")
 
 
 def threads(
@@ -42,6 +45,8 @@ def threads(
 
 
 def list_threads(options: Options, kind: str | None, state: str, agent: str | None, limit: int) -> None:
+    if state not in _STATES:
+        raise BadText(f"No thread is ever {state!r}.", f"Name one of {', '.join(_STATES)}.")
     query = {"kind": kind, "state": None if state == "all" else state, "agent": agent, "limit": limit}
     said = Server(options.data).get("/threads", query)
     if options.json:
