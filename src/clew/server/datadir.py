@@ -22,6 +22,11 @@ class DataDirectory:
         return self.root / "machine"
 
     @property
+    def place(self) -> Path:
+        """The paths under which this directory was used."""
+        return self.root / "place"
+
+    @property
     def address(self) -> Path:
         """Where the running server is; there while it is ready."""
         return self.root / "address"

@@ -34,6 +34,7 @@ from clew.wiring.logs import keep_log
 from clew.wiring.notices import Notice, Ready
 from clew.wiring.opening import open_for_work
 from clew.wiring.parting import part
+from clew.wiring.placing import keep_place
 from clew.wiring.stopping import OnStop, Stop
 from clew.workspaces import GitWorkspaces
 
@@ -57,6 +58,7 @@ async def run(wanted: Wanted, tell: Callable[[Notice], None]) -> None:
     data = DataDirectory(wanted.data.expanduser().absolute())
     prepare(data)
     with held(data):
+        keep_place(data)
         keys = Keys(make_token(data.token))
         keep_log(data.logs, keys.token)
         with closing(bind(wanted.host, wanted.port)) as bound:
