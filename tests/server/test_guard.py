@@ -121,6 +121,8 @@ def test_only_health_needs_no_token(tmp_path: Path) -> None:
         assert answer.status_code == 200
         assert answer.json()["ready"] is True
         guarded(answer)
+        # At the root alone.
+        refused(await house.stranger.get("/api/v1/health"), 401, "server:unauthorized")
 
     inside(tmp_path, work)
 
