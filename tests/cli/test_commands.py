@@ -1,17 +1,14 @@
 """Every command against a server: what it asks, what it shows, what it prints as JSON."""
 
-import asyncio
 import json
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
-from clew.cli.up import _say
-from clew.daemon import Daemon
 from clew.wire import asks
 from clew.wire.views import (
     Cancelled,
@@ -25,9 +22,6 @@ from clew.wire.views import (
     Spoken,
     WorkspaceView,
 )
-from clew.wiring.notices import Notice
-from clew.wiring.parting import part
-from clew.wiring.stopping import OnStop, Stop
 from tests.cli import samples
 from tests.cli.kit import Said, here
 from tests.cli.stub import Problem, Stub, plain
@@ -347,44 +341,6 @@ def test_a_directory_without_git_can_be_added_with_plain(stub: Stub, capfd: Cap)
     )
     stub.on("POST", "/projects", Problem(400, "source:empty", "/src/web has no commit."))
     assert "Do something else." in here(capfd, "project", "add", "web", "/src/web").err
-
-
-@pytest.mark.parametrize("choice", list(OnStop))
-@pytest.mark.parametrize("live", [1, 2])
-def test_one_run_that_goes_on_at_the_end_is_not_called_they(capfd: Cap, choice: OnStop, live: int) -> None:
-    for words in told_at_the_end(choice, live):
-        _say(words)
-    said = capfd.readouterr().out
-    assert f"{live} run{'s' * (live > 1)} still go" in said
-    assert bool(re.search(r"\b([Tt]hey|them)\b", said)) is (live > 1)
-    assert ("It is interrupted; what can go on" in said) is (live == 1)
-
-
-def told_at_the_end(choice: OnStop, live: int) -> list[Notice]:
-    """What the real parting tells, of a daemon whose runs do not end by themselves."""
-    told: list[Notice] = []
-
-    async def story() -> None:
-        stop = Stop()
-
-        def tell(notice: Notice) -> None:
-            told.append(notice)
-            # Somebody asks again, so that nothing is waited for.
-            stop.now.set()
-
-        await part(cast(Daemon, Endless(live)), stop, choice, 60.0, tell)
-
-    asyncio.run(story())
-    return told
-
-
-@dataclass
-class Endless:
-    live: int
-
-    async def stop(self, finish: bool) -> None:
-        if finish:
-            await asyncio.Event().wait()
 
 
 def test_a_path_is_meant_from_where_the_command_is_typed(

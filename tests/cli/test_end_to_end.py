@@ -126,6 +126,21 @@ def test_an_issue_is_worked_on_in_a_worktree_that_is_listed_and_cleaned(data: Pa
     assert not Path(where[1]).exists()
 
 
+def test_what_a_program_prints_is_shown_once(data: Path) -> None:
+    done(data, "agent", "add", "echo", "--provider", "command", "--mode", "full", "--", "printf", "one\\ntwo\\n")
+    assert done(data, "chat", "echo", "--once", "hello") == "one\ntwo\n"
+    ref = json.loads(done(data, "threads", "--kind", "chat", "--agent", "echo", "--json"))[0]["ref"]
+    assert done(data, "say", ref, "again", "--wait") == "one\ntwo\n"
+
+
+def test_what_wakes_nobody_is_said_all_the_same(data: Path) -> None:
+    ref = json.loads(done(data, "issue", "new", "Nobody's", "--json"))["thread"]["ref"]
+    for words in (("say", ref, "one", "--silent"), ("say", ref, "two"), ("issue", "comment", ref, "three")):
+        assert "Nobody is woken by it." in done(data, *words)
+    entries = json.loads(done(data, "thread", "show", ref, "--json"))["entries"]
+    assert [each["text"] for each in entries][-3:] == ["one", "two", "three"]
+
+
 @pytest.mark.case("A03")
 def test_what_an_agent_asks_is_answered_from_another_terminal(data: Path) -> None:
     wake = json.loads(done(data, "wake", "eve", "RUN: echo yes", "--json"))
@@ -185,6 +200,7 @@ def test_a_run_is_followed_across_a_restart_and_stopped_by_hand(tmp_path: Path) 
         )
         assert follow.stdout is not None
         assert follow.stdout.readline()
+    assert "1 run still goes on. It is interrupted; what can go on does so" in (place / "up.log").read_text()
     try:
         with up(place):
             limit = time.monotonic() + PATIENCE
