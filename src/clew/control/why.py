@@ -9,11 +9,12 @@ from clew.control.desk import Desk
 from clew.control.showing.decisions import show_decision
 from clew.control.showing.runs import show_run
 from clew.control.showing.wakes import show_wake
-from clew.kernel import RunId, WakeState
+from clew.kernel import RunId, RunState, WakeState
 from clew.store.decisions import decisions_of
 from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.reading.names import run_called, wake_called
-from clew.store.reading.runs import open_run_of, read_run, refused_landings
+from clew.store.reading.runs import live_runs_of, open_run_of, read_run, refused_landings
+from clew.store.reading.threads import thread_ref
 from clew.store.reading.wakes import pending_wakes, read_wake, wakes_of_run
 from clew.store.statement import Row
 from clew.wire.views import DecisionView, RunView, WakeView, WhyView
@@ -44,7 +45,7 @@ def _of_run(connection: Connection, run: str) -> WhyView:
     decided = tuple(show_decision(each) for each in sorted(decisions_of(connection, RunId(run)), key=_order))
     return WhyView(
         subject=run,
-        headline=_headline(view, decided),
+        headline=_headline(connection, row, view, decided),
         run=view,
         wakes=tuple(map(show_wake, carried)),
         decisions=decided,
@@ -60,27 +61,44 @@ def _of_wake(connection: Connection, row: Row) -> WhyView:
         told = _of_run(connection, row["run_id"])
         return WhyView(row["id"], told.headline, told.run, (wake,), told.decisions, told.landing, told.refused)
     run: RunView | None = None
+    waits = ""
     decided: tuple[DecisionView, ...] = ()
     if row["state"] == WakeState.PENDING:
         waiting = open_run_of(connection, row["lane_id"])
         if waiting is not None:
             run = show_run(connection, waiting)
             decided = tuple(map(show_decision, decisions_of(connection, RunId(run.id))))
-    return WhyView(row["id"], _why_not(wake, run), run, (wake,), decided, {}, ())
+            waits = run.words or _turn(connection, waiting) if run.state == "queued" else ""
+    return WhyView(row["id"], _why_not(wake, waits), run, (wake,), decided, {}, ())
 
 
-def _headline(run: RunView, decided: Sequence[DecisionView]) -> str:
+def _headline(connection: Connection, row: Row, run: RunView, decided: Sequence[DecisionView]) -> str:
+    if run.state == "queued" and row["hold"]:
+        # What it was to be is not what it came to.
+        return f"hold: {run.words} [{run.code}]"
     if not decided:
-        return f"{run.state}: {run.words or 'It waits for its turn and was not decided yet.'}"
+        waits = run.words or _turn(connection, row)
+        return f"{run.state}: {waits}"
     last = decided[-1]
     return f"{last.outcome}: {last.words} [{last.code}]"
 
 
-def _why_not(wake: WakeView, run: RunView | None) -> str:
-    said = f"{wake.state}: {wake.words} [{wake.code}]"
-    if run is None or run.state != "queued":
-        return said
-    return f"{said} {run.words}" if run.words else f"{said} Run {run.id} waits for its turn."
+def _why_not(wake: WakeView, waits: str) -> str:
+    return f"{wake.state}: {wake.words} [{wake.code}] {waits}".strip()
+
+
+def _turn(connection: Connection, row: Row) -> str:
+    """What a run that may start waits for: mostly for another of its agent's."""
+    going = live_runs_of(connection, row["agent_id"])
+    if not going:
+        return f"Run {row['id']} waits for its turn and was not decided yet."
+    busy = ", ".join(
+        f"{thread_ref(each)} (which waits for your answer, see `clew approvals`)"
+        if each["state"] == RunState.WAITING
+        else thread_ref(each)
+        for each in going
+    )
+    return f"Run {row['id']} waits for its turn: {row['agent_name']} is busy in {busy}."
 
 
 def _order(row: Row) -> tuple[float, int, int]:

@@ -10,6 +10,11 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{time.time_ns() // 1_000:014x}{secrets.token_hex(7)}"
 
 
+def first_id(prefix: str, at: float) -> str:
+    """Before every name that is made at that time or later, and behind those that were made before it."""
+    return f"{prefix}_{max(0, int(at * 1_000_000)):014x}"
+
+
 def derived_id(prefix: str, *parts: str) -> str:
     """The same name for the same parts, whoever asks."""
     text = "".join(f"{len(part)}:{part}" for part in parts)

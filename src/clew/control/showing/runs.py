@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import orjson
 from sqlalchemy import Connection
 
-from clew.kernel import RunState
+from clew.kernel import RunState, WaitsFor
 from clew.store.reading.runs import newest_decisions
 from clew.store.reading.threads import thread_ref
 from clew.store.statement import Row
@@ -38,16 +38,23 @@ def _show(row: Row, decision: Row | None) -> RunView:
         decision_words=None if decision is None else _words(decision),
         claim=row["claim"],
         code=row["outcome"] or row["stop_code"] or row["hold_code"],
-        words=row["words"] or (_waits(row) if state is RunState.QUEUED else None),
+        words=_waits(row) if state is RunState.QUEUED else row["words"],
         not_before=row["not_before"],
         stopping=state is RunState.STOPPING,
     )
 
 
 def _waits(row: Row) -> str | None:
-    if row["runtime_id"] is None:
+    if row["hold"] == WaitsFor.PERSON:
+        return until_retried(row["words"] or "", row["id"])
+    if row["words"] is None and row["runtime_id"] is None:
         return "No machine has its agent's program; it waits for one."
-    return None
+    return row["words"] or None
+
+
+def until_retried(words: str, run: str) -> str:
+    """What a run is held for, and what lets it go on: nobody looks by himself whether a person has mended it."""
+    return f"{words} Once that is mended, `clew retry {run}`; or `clew cancel {run}`.".strip()
 
 
 def _words(decision: Row) -> str:

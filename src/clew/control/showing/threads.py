@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from clew.kernel import LIVE, RunState
+from clew.control.showing.runs import until_retried
+from clew.kernel import LIVE, RunState, WaitsFor
 from clew.store.faults import NoSuchThread
 from clew.store.reading.threads import newest_runs_in, read_thread, thread_ref
 from clew.store.statement import Row
@@ -54,7 +55,8 @@ def _status(run: Row) -> tuple[str, str]:
     if state in LIVE:
         return "running", words
     if state is RunState.QUEUED:
-        return ("held" if run["hold"] else "queued"), words
+        held = until_retried(words, run["id"]) if run["hold"] == WaitsFor.PERSON else words
+        return ("held" if run["hold"] else "queued"), held
     # How the last one ended is worth a word only where it did not go well.
     return "idle", words if state in (RunState.FAILED, RunState.LOST) else ""
 

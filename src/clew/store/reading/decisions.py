@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, select, tuple_
 
 from clew.kernel import Instant
+from clew.store.naming import first_id
 from clew.store.reading.threads import THREAD_NAME, with_owner
 from clew.store.statement import Row, Statement
 from clew.store.tables import decisions, lanes, runs, threads
@@ -34,7 +35,7 @@ page = Statement(
 
 def first_since(at: Instant) -> Place:
     """Before every decision of a run that was queued since: their names are in the order in which they were made."""
-    return (f"rn_{max(0, int(at * 1000)):012x}", -1, -2)
+    return (first_id("rn", at), -1, -2)
 
 
 def decisions_after(connection: Connection, place: Place, most: int) -> Sequence[Row]:

@@ -20,6 +20,7 @@ from clew.kernel import LIVE, RUN_ENDS, RunState
 from clew.store.faults import NoSuchRun
 from clew.store.reading.threads import THREAD_NAME, with_owner
 from clew.store.statement import Row, Statement, among
+from clew.store.tables import LIVE as LIVE_RUN
 from clew.store.tables import NOT_ENDED, agents, decisions, events, landings, lanes, runs, threads
 
 LAST = "~"
@@ -61,6 +62,8 @@ one = Statement(lambda _: _shown(runs.c.id == bindparam("run")))
 
 _open = Statement(lambda _: _shown(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}")))
 
+_live = Statement(lambda _: _shown(runs.c.agent_id == bindparam("agent"), text(f"runs.{LIVE_RUN}")))
+
 _lanes = Statement(lambda _: select(lanes.c.id).where(lanes.c.thread_id == bindparam("thread")))
 
 decisions_of_runs = Statement(
@@ -95,6 +98,11 @@ def read_run(connection: Connection, run: str) -> Row:
 def open_run_of(connection: Connection, lane: str) -> Row | None:
     """The lane's run that has not ended."""
     return _open.first(connection, lane=lane, most=1)
+
+
+def live_runs_of(connection: Connection, agent: str) -> Sequence[Row]:
+    """What the agent is doing, as far as a person would read on."""
+    return _live.rows(connection, agent=agent, most=5)
 
 
 def list_runs(

@@ -88,7 +88,9 @@ def _newest_runs(dialect: str) -> ClauseElement:
         .scalar_subquery()
     )
     return (
-        select(lanes.c.thread_id, runs.c.state, runs.c.hold, runs.c.words, runs.c.not_before, runs.c.ended_at)
+        select(
+            lanes.c.thread_id, runs.c.id, runs.c.state, runs.c.hold, runs.c.words, runs.c.not_before, runs.c.ended_at
+        )
         .select_from(lanes.join(runs, runs.c.id == newest))
         .where(among(dialect, lanes.c.thread_id, "threads"))
     )
