@@ -136,7 +136,10 @@ def test_workspaces_are_shown_with_whose_they_are(database: Database, tmp_path: 
             assert (odd.thread, odd.agent, odd.project, odd.state) == (None, None, None, "unknown")
             await clean_workspaces(at.desk)
             assert at.laptop.cleaned == []
-            await clean_workspaces(at.desk, [place.directory.path, "/srv/nothing"])
+            with pytest.raises(BadRequest, match="/srv/nothing is no workspace"):
+                await clean_workspaces(at.desk, [place.directory.path, "/srv/nothing"])
+            assert at.laptop.cleaned == []
+            await clean_workspaces(at.desk, [place.directory.path])
             assert at.laptop.cleaned == [place.id]
 
     asyncio.run(story())

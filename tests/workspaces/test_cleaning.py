@@ -51,6 +51,15 @@ def test_every_workspace_is_listed_with_what_it_takes(scene: Scene) -> None:
 
 
 @pytest.mark.case("D12")
+def test_where_one_is_named_no_other_goes(scene: Scene) -> None:
+    scene.ready("ln_1")
+    scene.ready("ln_2")
+    (gone,) = run(scene.workspaces.clean([WorkspaceId("ws_ln_2")], 0.0))
+    assert (gone.removed, gone.listed.lane) == (True, "ln_2")
+    assert scene.directory("ln_1").exists()
+
+
+@pytest.mark.case("D12")
 def test_what_is_merged_goes_with_its_branch(scene: Scene) -> None:
     scene.ready()
     commit(scene.directory(), "work")

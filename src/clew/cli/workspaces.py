@@ -75,8 +75,9 @@ def list_(*, options: Options = OPTIONS) -> None:
 
 @app.command
 def clean(*directories: str, options: Options = OPTIONS) -> Ending:
-    """Remove workspaces whose work is merged and that nobody uses. What is named goes too, even if it is not
-    merged.
+    """Remove workspaces whose work is merged and that nobody uses.
+
+    Where some are named, those go even if their work is not merged, and no others.
 
     The exit status is 1 when one that was named is still there. Where one that is named is no workspace, nothing is
     removed.

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from clew.control.desk import Desk
+from clew.control.faults import BadRequest
 from clew.kernel import WorkspaceId
 from clew.ports.workspaces import Cleaned, Listed
 from clew.store.reading.agents import list_projects
@@ -27,15 +28,18 @@ async def list_workspaces(desk: Desk) -> tuple[WorkspaceView, ...]:
 
 
 async def clean_workspaces(desk: Desk, asked: Sequence[str] = ()) -> tuple[CleanedView, ...]:
-    """What is merged, unchanged and idle goes; a dirty or unmerged one only if it is named by its directory or id."""
+    """What is merged, unchanged and idle goes. Where some are named, by their directory or id, only those go, and
+    though they are dirty or unmerged."""
     machine = desk.here()
-    named = set(asked)
-    ids = [
-        each.workspace
-        for each in (await machine.workspaces() if named else ())
-        if each.workspace is not None and named & {each.workspace, each.directory.path, each.lane or ""}
-    ]
-    return tuple(_cleaned(each) for each in await machine.clean([WorkspaceId(each) for each in ids]))
+    ids = [_called(each, await machine.workspaces()) for each in dict.fromkeys(asked)]
+    return tuple(_cleaned(each) for each in await machine.clean(ids))
+
+
+def _called(name: str, there: Sequence[Listed]) -> WorkspaceId:
+    for each in there:
+        if each.workspace is not None and name in (each.workspace, each.directory.path, each.lane):
+            return WorkspaceId(each.workspace)
+    raise BadRequest(f"{name} is no workspace of Clew's, so nothing was removed.", "See them with `clew workspaces`.")
 
 
 def _show(listed: Listed, lane: Row | None, project: str | None) -> WorkspaceView:

@@ -78,7 +78,8 @@ class Cleaner:
 
     async def clean(self, asked: Collection[WorkspaceId], idle: float) -> list[Cleaned]:
         await asyncio.to_thread(self._empty_trash)
-        return [await self._one(listed, listed.workspace in asked, idle) for listed in await self._lister.listed()]
+        found = [each for each in await self._lister.listed() if not asked or each.workspace in asked]
+        return [await self._one(listed, listed.workspace in asked, idle) for listed in found]
 
     async def _one(self, listed: Listed, asked: bool, idle: float) -> Cleaned:
         reason, seen = judge(listed, asked, idle, time.time())
