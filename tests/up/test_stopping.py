@@ -35,7 +35,7 @@ def test_a_turn_may_finish_first(tmp_path: Path) -> None:
         agent_that_waits(clew, go)
         wake = began(clew, go)
         clew.process.send_signal(signal.SIGINT)
-        until(lambda: "finish first" in clew.out, "that it stops")
+        until(lambda: "It finishes first" in clew.out, "that it stops")
         # Until then it still answers.
         assert clew.ask("GET", f"/wakes/{wake['id']}")["state"] == "claimed"
         go.touch()
