@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from clew.context.prompt import prompt_for
+from clew.control import bounds
 from clew.control.agents import change_agent
 from clew.control.chats import open_chat
 from clew.control.faults import BadRequest
@@ -281,5 +283,21 @@ def test_what_cannot_be_said_is_refused(database: Database, tmp_path: Path) -> N
             assert said.entry == 1
             page = await show_thread(at.desk, "chat-1")
             assert page.entries[0].text == "odd \N{SYMBOL FOR NULL} and ? half"
+
+    asyncio.run(story())
+
+
+def test_what_no_prompt_has_room_for_is_refused_when_it_is_said(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_chat(at.desk, NewChat("ada"))
+            with pytest.raises(BadRequest, match="160,000 at most at once"):
+                await say(at.desk, "chat-1", Words("é" * 80_001))
+            longest = "x" * bounds.LONGEST
+            await say(at.desk, "chat-1", Words(longest))
+            order = await at.claim_one()
+            prompt = await prompt_for(order, order.plan)
+            assert longest in prompt.text
 
     asyncio.run(story())

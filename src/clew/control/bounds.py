@@ -3,8 +3,8 @@
 from clew.control.faults import BadRequest
 
 MOST = 500
-LONGEST = 1_000_000
-"""Characters of one text; more than any agent takes in one turn."""
+LONGEST = 160_000
+"""Bytes of one text. A prompt has room for a little more, and what no prompt has room for would be held for ever."""
 
 
 def how_many(limit: int) -> int:
@@ -14,6 +14,10 @@ def how_many(limit: int) -> int:
 
 
 def not_too_long(text: str, what: str) -> str:
-    if len(text) > LONGEST:
-        raise BadRequest(f"{what} has {len(text)} characters; {LONGEST} are allowed.", "Put it into a file instead.")
+    size = len(text.encode(errors="replace"))
+    if size > LONGEST:
+        raise BadRequest(
+            f"{what} has {size:,} bytes, and an agent is told {LONGEST:,} at most at once.",
+            "Put it into a file of the project, and say where that is.",
+        )
     return text
