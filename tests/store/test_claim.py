@@ -392,6 +392,7 @@ def test_a_failed_look_at_the_sessions_gives_the_claim_back_whole(daemon: Daemon
     assert (order.plan.outcome, order.session) == (Outcome.RESUME, first.session)
 
 
+@pytest.mark.case("C25")
 def test_a_lane_whose_session_was_never_captured_is_told_its_history_and_the_first_prompt_is_not_sent_again(
     daemon: Daemon,
 ) -> None:
@@ -399,7 +400,7 @@ def test_a_lane_whose_session_was_never_captured_is_told_its_history_and_the_fir
     daemon.serve(None)
     daemon.say("two")
     order = daemon.claim_one()
-    assert (order.plan.outcome, order.plan.reason.code) == (Outcome.RESEED, "lane:first")
+    assert (order.plan.outcome, order.plan.reason.code) == (Outcome.RESEED, "session:never-captured")
     assert bodies(order) == ["one", "done", "two"]
     # Of these only the new one is to be acted on.
     assert order.plan.act_on == (3,)
