@@ -23,7 +23,7 @@ async def find_program(desk: Desk, program: AgentProgram) -> Registration:
         missing = looked.missing or "It was not found."
         raise NotInstalled(
             f"{program.provider} cannot be used on this machine: {missing}",
-            "Install it, or say where it is; `clew doctor` shows what was looked at. The guide agent is always there.",
+            "`clew doctor` shows what was looked at. The guide agent is always there.",
         )
     return looked.registration
 
