@@ -331,18 +331,6 @@ def test_a_heartbeat_is_changed_where_it_is_named_and_stays_otherwise(stub: Stub
     assert len(stub.bodies("PATCH", "/agents/ada")) == 3
 
 
-def test_a_directory_without_git_can_be_added_with_plain(stub: Stub, capfd: Cap) -> None:
-    stub.on("POST", "/projects", Problem(400, "source:not-a-repository", "/src/web is not a git repository."))
-    said = here(capfd, "project", "add", "web", "/src/web")
-    assert said.status == 1
-    assert said.err == (
-        "clew: /src/web is not a git repository. Run git init there, or add it as it is with --plain."
-        " [source:not-a-repository]\n"
-    )
-    stub.on("POST", "/projects", Problem(400, "source:empty", "/src/web has no commit."))
-    assert "Do something else." in here(capfd, "project", "add", "web", "/src/web").err
-
-
 def test_a_path_is_meant_from_where_the_command_is_typed(
     stub: Stub, capfd: Cap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -473,23 +461,9 @@ def test_a_wake_is_cancelled_where_no_run_has_that_id(stub: Stub, capfd: Cap) ->
 def test_a_workspace_that_was_named_and_is_kept_is_a_failure(stub: Stub, capfd: Cap) -> None:
     kept = [CleanedView("/srv/a", False, "clean:in-use", "A run is going in it.")]
     stub.on("POST", "/workspaces/clean", kept)
-    stub.on("GET", "/workspaces", [replace(WORKSPACE, directory="/srv/a")])
     assert here(capfd, "workspaces", "clean", "/srv/a").status == 1
     assert here(capfd, "workspaces", "clean").status == 0
-
-
-@pytest.mark.case("D12")
-def test_a_workspace_is_named_by_its_directory_and_an_unknown_one_is_told_before_anything_goes(
-    stub: Stub, capfd: Cap
-) -> None:
-    stub.on("GET", "/workspaces", [replace(WORKSPACE, directory="/srv/a")])
-    stub.on("POST", "/workspaces/clean", [CleanedView("/srv/a", True, "clean:removed", "It is gone.")])
-    said = here(capfd, "workspaces", "clean", "/srv/a", "/srv/b", "/srv/c")
-    assert (said.status, said.out) == (1, "")
-    assert said.err.startswith("clew: There is no workspace /srv/b, /srv/c; nothing is removed. See ")
-    assert stub.bodies("POST", "/workspaces/clean") == []
-    assert "It is gone." in done(here(capfd, "workspaces", "clean", "/srv/a"))
-    assert stub.bodies("POST", "/workspaces/clean") == [{"asked": ["/srv/a"]}]
+    assert stub.bodies("POST", "/workspaces/clean") == [{"asked": ["/srv/a"]}, {"asked": []}]
 
 
 def test_a_doctor_who_found_something_broken_says_so_by_the_status(stub: Stub, capfd: Cap) -> None:

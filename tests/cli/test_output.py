@@ -5,7 +5,6 @@ import pytest
 from clew.cli.harmless import Flow, harmless, one_line, width
 from clew.cli.table import facts, table
 from clew.cli.times import ago, every, exactly, seconds_of
-from clew.cli.up import stopping_words
 from clew.cli.workspaces import size
 
 Cap = pytest.CaptureFixture[str]
@@ -79,21 +78,3 @@ def test_sizes_are_said_for_people() -> None:
         "5.0 GiB",
         "3.0 TiB",
     ]
-
-
-@pytest.mark.parametrize(
-    ("words", "of_one"),
-    [
-        (
-            "They finish first. Ctrl-C again interrupts them now.",
-            "It finishes first. Ctrl-C again interrupts it now.",
-        ),
-        (
-            "They have 10 seconds to finish. Ctrl-C again interrupts them now.",
-            "It has 10 seconds to finish. Ctrl-C again interrupts it now.",
-        ),
-    ],
-)
-def test_one_run_that_goes_on_at_the_end_is_not_called_they(words: str, of_one: str) -> None:
-    assert stopping_words(1, words) == f"1 run still goes on. {of_one}"
-    assert stopping_words(2, words) == f"2 runs still go on. {words}"

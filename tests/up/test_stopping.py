@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from clew.wiring.parting import finishing, interrupting
 from tests.up.kit import LONG, Up, until, up
 
 
@@ -105,3 +106,11 @@ def test_streams_end_with_the_server(tmp_path: Path) -> None:
             for _ in pieces:
                 pass
         assert clew.process.wait(LONG) == 0
+
+
+def test_one_run_that_goes_on_at_the_end_is_not_called_they() -> None:
+    assert finishing(1).words == "It finishes first. Ctrl-C again interrupts it now."
+    assert finishing(2).words == "They finish first. Ctrl-C again interrupts them now."
+    assert finishing(1, 10).words == "It has 10 seconds to finish. Ctrl-C again interrupts it now."
+    assert finishing(2, 10).words == "They have 10 seconds to finish. Ctrl-C again interrupts them now."
+    assert [interrupting(live).words.split()[0] for live in (1, 2)] == ["It", "They"]

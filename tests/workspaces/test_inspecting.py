@@ -52,7 +52,7 @@ def test_an_address_is_asked(workspaces: GitWorkspaces, tmp_path: Path) -> None:
 
 def test_what_is_no_repository_is_taken_only_when_asked(workspaces: GitWorkspaces, tmp_path: Path) -> None:
     (tmp_path / "papers").mkdir()
-    with pytest.raises(NotARepository, match="add it as a plain directory"):
+    with pytest.raises(NotARepository, match="add it as a plain directory with --plain"):
         run(workspaces.inspect(str(tmp_path / "papers")))
     found = run(workspaces.inspect(str(tmp_path / "papers"), plain=True))
     assert found.kind is SourceKind.PLAIN

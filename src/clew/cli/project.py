@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from clew.cli.client import Refused, Server, part
+from clew.cli.client import Server, part
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read, read_all
 from clew.cli.table import facts, table
@@ -69,13 +69,7 @@ def add(
         "mode_limit": mode_limit,
         "plain": plain,
     }
-    try:
-        said = Server(options.data).post("/projects", body, _DEADLINE)
-    except Refused as fault:
-        if fault.code != "source:not-a-repository":
-            raise
-        remedy = "Run git init there, or add it as it is with --plain."
-        raise Refused(fault.words, remedy, fault.code, fault.status) from None
+    said = Server(options.data).post("/projects", body, _DEADLINE)
     if options.json:
         return tell_as_is(said)
     made = read(ProjectView, said)

@@ -75,23 +75,6 @@ def _new_link(data: Path) -> str:
     return str(parsed(Server(data).post("/tickets"))["link"])
 
 
-_OF_ONE = (
-    ("They finish", "It finishes"),
-    ("They have", "It has"),
-    ("They are", "It is"),
-    ("interrupts them", "interrupts it"),
-)
-
-
-def stopping_words(live: int, words: str) -> str:
-    """What still goes on at the end; what is said of several runs is said of one in its own form."""
-    if live != 1:
-        return f"{counted(live, 'run')} still go on. {words}"
-    for several, one in _OF_ONE:
-        words = words.replace(several, one)
-    return f"{counted(live, 'run')} still goes on. {words}"
-
-
 def _say(notice: "Notice") -> None:
     from clew.wiring.notices import FoundAgents, Ready, Stopping  # noqa: PLC0415
 
@@ -108,5 +91,5 @@ def _say(notice: "Notice") -> None:
             tell(f"  installed     {here or 'no agent but the guide'}")
             tell(f"  agents        {', '.join(notice.agents)}")
         case Stopping():
-            tell(stopping_words(notice.live, notice.words))
+            tell(f"{counted(notice.live, 'run')} still {'goes' if notice.live == 1 else 'go'} on. {notice.words}")
     sys.stdout.flush()

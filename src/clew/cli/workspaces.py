@@ -10,14 +10,9 @@ from clew.cli.table import table
 from clew.cli.telling import counted, tell, tell_as_is
 from clew.cli.texts import place
 from clew.cli.times import moment
-from clew.ports.fault import Fault
 from clew.wire.views import CleanedView, WorkspaceView
 
 app = App(name="workspaces", help_format="markdown")
-
-
-class NoSuchWorkspace(Fault):
-    code = "cli:no-such-workspace"
 
 
 _DEADLINE = 300.0
@@ -94,10 +89,7 @@ def clean(*directories: str, options: Options = OPTIONS) -> Ending:
         Workspaces to remove with all that is in them.
     """
     asked = [place(each) for each in directories]
-    server = Server(options.data)
-    if asked:
-        _know(server, asked)
-    said = server.post("/workspaces/clean", {"asked": asked}, _DEADLINE)
+    said = Server(options.data).post("/workspaces/clean", {"asked": asked}, _DEADLINE)
     cleaned = read_all(CleanedView, said)
     if options.json:
         tell_as_is(said)
@@ -109,13 +101,6 @@ def clean(*directories: str, options: Options = OPTIONS) -> Ending:
         )
     kept = {each.directory for each in cleaned if not each.removed}
     return Ending.FAILED if kept & set(asked) else Ending.DONE
-
-
-def _know(server: Server, asked: list[str]) -> None:
-    there = {each.directory for each in read_all(WorkspaceView, server.get("/workspaces", deadline=_DEADLINE))}
-    if unknown := [each for each in asked if each not in there]:
-        words = f"There is no workspace {', '.join(unknown)}; nothing is removed."
-        raise NoSuchWorkspace(words, "See `clew workspaces` for those there are.")
 
 
 def size(count: int) -> str:

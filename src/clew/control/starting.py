@@ -8,6 +8,7 @@ from clew.control.programs import read_settings
 from clew.kernel import RuntimeId
 from clew.ports.fault import Fault
 from clew.store.agents import change_agent
+from clew.store.faults import Busy
 from clew.store.reading.agents import list_agents as read_agents
 from clew.store.register import register_runtime
 from clew.store.statement import Row
@@ -16,7 +17,8 @@ from clew.wire.views import CheckView
 
 
 async def offer_agents(desk: Desk) -> tuple[CheckView, ...]:
-    """What became of each. One whose program is gone stays as it is and says so; it stops no other."""
+    """What became of each. One whose program is gone stays as it is and says so; it stops no other. A database that
+    somebody holds is no word about any of them: then all are to be offered again."""
     rows = await desk.read(read_agents)
     # Together: a program that takes its time to answer keeps no other agent waiting.
     return tuple(await asyncio.gather(*(_offer(desk, row) for row in rows)))
@@ -30,6 +32,8 @@ async def _offer(desk: Desk, row: Row) -> CheckView:
             return CheckView(name, "missing", looked.missing or f"{program.provider} was not found.", _REMEDY)
         runtime = await _register(desk, row, looked.registration)
         await desk.here().offer(runtime, program)
+    except Busy:
+        raise
     except Fault as fault:
         return CheckView(name, "failed", fault.words, fault.remedy)
     return CheckView(name, "ok", f"{program.provider} {looked.version}".strip())

@@ -39,10 +39,6 @@ class Busy(StoreFault):
     code = "store:busy"
 
 
-TRY_AGAIN = "Wait for it to end, or end it, and try again: nothing that was answered is lost."
-"""What to do about a program that holds the database; by this it is known where a fault has become a line of words."""
-
-
 class BadText(StoreFault):
     code = "store:bad-text"
 

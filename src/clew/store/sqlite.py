@@ -14,7 +14,7 @@ from sqlalchemy.pool import QueuePool
 
 from clew.store.checkpointing import BACKSTOP, Checkpointer
 from clew.store.database import Operation
-from clew.store.faults import TRY_AGAIN, Busy, DiskFull, NotADatabase, StoreFault, Unreachable
+from clew.store.faults import Busy, DiskFull, NotADatabase, StoreFault, Unreachable
 from clew.store.hints import Board, Pacer, Subscription, Topics, work
 from clew.store.holder import Holder
 from clew.store.writer import Writer
@@ -142,7 +142,8 @@ def fault_of(error: BaseException, path: Path) -> StoreFault:
     if "not a database" in said or "malformed" in said:
         return NotADatabase(f"{path} is damaged or no database: {said}.", "Restore a backup with `clew db restore`.")
     if "is locked" in said:
-        return Busy(f"Another program holds {path}: {said}.", TRY_AGAIN)
+        remedy = "Wait for it to end, or end it, and try again: nothing that was answered is lost."
+        return Busy(f"Another program holds {path}: {said}.", remedy)
     return Unreachable(f"{path} cannot be used: {said}.", "Check that the file and its directory can be written.")
 
 

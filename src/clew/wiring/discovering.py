@@ -10,7 +10,6 @@ from clew.control.starting import offer_agents
 from clew.daemon import Daemon
 from clew.ports.fault import Fault
 from clew.server.datadir import DataDirectory
-from clew.store.faults import TRY_AGAIN, Busy
 from clew.wire.asks import NewAgent
 from clew.wire.machine import AgentProgram, Looked
 from clew.wiring.notices import FoundAgents, Notice
@@ -43,12 +42,7 @@ async def discover(desk: Desk, daemon: Daemon, data: DataDirectory, tell: Callab
 
 async def _discover(desk: Desk, daemon: Daemon, data: DataDirectory, tell: Callable[[Notice], None]) -> None:
     """The agents that there are come first: somebody may wait for them."""
-    checks = await offer_agents(desk)
-    for check in checks:
-        if check.remedy == TRY_AGAIN:
-            # Nothing is wrong with the agent: it could not be written down.
-            raise Busy(check.words, check.remedy)
-    for check in checks:
+    for check in await offer_agents(desk):
         log.log(logging.INFO if check.state == "ok" else logging.WARNING, "%s: %s", check.name, check.words)
     await _first_agent(desk, data)
     agents = await list_agents(desk)

@@ -15,20 +15,36 @@ _INTERRUPTING = 90.0
 """What has not ended by then is left to be settled by the next start."""
 
 
+def finishing(live: int, grace: float | None = None) -> Stopping:
+    """What is said of the runs that may still finish, each in so many seconds or in its own time."""
+    one = live == 1
+    if grace is None:
+        how = "It finishes first" if one else "They finish first"
+    else:
+        how = f"{'It has' if one else 'They have'} {grace:g} seconds to finish"
+    return Stopping(live, f"{how}. Ctrl-C again interrupts {'it' if one else 'them'} now.")
+
+
+def interrupting(live: int) -> Stopping:
+    return Stopping(
+        live, f"{'It is' if live == 1 else 'They are'} interrupted; what can go on does so with the next start."
+    )
+
+
 async def part(daemon: Daemon, stop: Stop, choice: OnStop, grace: float, tell: Callable[[Notice], None]) -> None:
     # However it came to this: a signal from now on is one that asks again.
     stop.asked.set()
     if daemon.live:
         log.info("%d runs are going at the end", daemon.live)
         if choice is OnStop.FINISH:
-            tell(Stopping(daemon.live, "They finish first. Ctrl-C again interrupts them now."))
+            tell(finishing(daemon.live))
             if await _done(daemon.stop(finish=True), stop, None):
                 return
         elif grace > 0 and daemon.live:
-            tell(Stopping(daemon.live, f"They have {grace:g} seconds to finish. Ctrl-C again interrupts them now."))
+            tell(finishing(daemon.live, grace))
             if await _done(daemon.stop(finish=True), stop, grace):
                 return
-        tell(Stopping(daemon.live, "They are interrupted; what can go on does so with the next start."))
+        tell(interrupting(daemon.live))
         stop.now.clear()
     if not await _done(daemon.stop(finish=False), stop, _INTERRUPTING):
         log.warning("the daemon was left with %d runs; the next start settles them", daemon.live)

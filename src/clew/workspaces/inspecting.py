@@ -91,5 +91,7 @@ def _refused(path: Path, said: str) -> Exception:
     if "dubious ownership" in said:
         return ForeignOwner(words, remedy)
     if "not a git repository" in said:
-        return NotARepository(f"{path} is not a git repository.", "Run git init there, or add it as a plain directory.")
+        return NotARepository(
+            f"{path} is not a git repository.", "Run git init there, or add it as a plain directory with --plain."
+        )
     return GitRefused(words, remedy)
