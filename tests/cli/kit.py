@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.cli.ending import ending_of
+from clew.cli.ending import asks_for_json, ending_of
 from clew.cli.program import program
 
 PROGRAM = (sys.executable, "-m", "clew")
@@ -52,6 +52,7 @@ def names_in(directory: Path) -> list[str]:
 
 def here(capfd: pytest.CaptureFixture[str], *words: object) -> Said:
     """The command in this process, which is faster; what it says and its status are the same."""
-    status = ending_of(lambda: program(str(words[0]))([str(word) for word in words]))
+    typed = [str(word) for word in words]
+    status = ending_of(lambda: program(typed[0])(typed), as_json=asks_for_json(typed))
     out, err = capfd.readouterr()
     return Said(int(status), out, err)

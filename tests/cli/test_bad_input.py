@@ -1,6 +1,7 @@
 """What cannot be done is said clearly, and nothing is half done: the server is not even asked."""
 
 import io
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -171,3 +172,37 @@ def test_a_closed_stdout_and_a_terminal_without_unicode_are_no_failure(stub: Stu
     )
     assert (plain.returncode, plain.stderr) == (0, b"")
     assert b"? ?? ?" in plain.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "code", "remedy"),
+    [
+        (("say", "chat-1", "", "--json"), 1, "cli:bad-text", "Say something, or write - to read it from stdin."),
+        (("say", "--json", "chat-1", "half \udcff"), 1, "cli:bad-text", "Convert it first."),
+        (("threads", "--json"), 1, "api:no-such-thing", "Do something else."),
+        (("db", "check", "--json", "--database", "/nowhere/clew.db"), 1, "store:no-database", None),
+        (("runs", "--json", "--frob"), 2, "usage", "Try --help."),
+        (("up", "--json"), 2, "usage", "Try --help."),
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("stub")
+def test_with_json_a_problem_is_an_object_on_stderr(
+    capfd: Cap, words: tuple[str, ...], status: int, code: str, remedy: str | None
+) -> None:
+    said = here(capfd, *words)
+    assert (said.status, said.out) == (status, "")
+    (line,) = said.err.splitlines()
+    problem = json.loads(line)
+    assert set(problem) == {"type", "code", "detail", "remedy"}
+    assert problem["code"] == code
+    assert problem["type"] == f"urn:clew:problem:{code}"
+    assert problem["detail"]
+    assert remedy in (None, problem["remedy"])
+
+
+@pytest.mark.usefixtures("stub")
+def test_json_that_is_meant_for_another_program_is_not_asked_of_this_one(capfd: Cap) -> None:
+    said = here(capfd, *ADD, "--", "report", "--json")
+    assert (said.status, said.out) == (1, "")
+    assert said.err.startswith("clew: ")

@@ -1,5 +1,6 @@
 """The program itself: its help, its speed, and how it ends."""
 
+import json
 import re
 import subprocess
 import sys
@@ -151,6 +152,17 @@ def test_a_command_that_is_not_understood_ends_with_2(words: tuple[str, ...], na
     assert (said.status, said.out) == (2, "")
     assert re.fullmatch(r"clew: .+ Try --help\. \[usage\]\n", said.err), said.err
     assert named in said.err
+
+
+def test_nor_is_it_for_a_program(tmp_path: Path) -> None:
+    """Not even the command is known, and yet what was asked for is JSON."""
+    said = clew("frobnicate", "--json")
+    assert (said.status, said.out) == (2, "")
+    problem = json.loads(said.err)
+    assert (problem["code"], problem["remedy"]) == ("usage", "Try --help.")
+    assert "frobnicate" in problem["detail"]
+    said = clew("threads", "--json", "--data", tmp_path)
+    assert (said.status, json.loads(said.err)["code"]) == (1, "cli:not-running")
 
 
 def test_a_reader_who_has_heard_enough_is_no_failure(tmp_path: Path) -> None:

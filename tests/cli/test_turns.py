@@ -150,6 +150,11 @@ def test_a_run_that_failed_is_a_failure_with_its_reason(stub: Stub, capfd: Cap) 
     said = here(capfd, *SAY)
     assert said.status == 1
     assert "· The run ended failed: The model is gone. See `clew why run-1`.\n" in said.err
+    stub.streams.append(frames(failed))
+    said = here(capfd, *SAY, "--json")
+    problem = json.loads(said.err.splitlines()[-1])
+    assert (said.status, problem["code"], problem["detail"]) == (1, "turn:failed", "The model is gone.")
+    assert problem["remedy"] == "See `clew why run-1`."
 
 
 MESSAGES = [

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from clew.cli.activity import asking
 from clew.cli.client import Server, part
 from clew.cli.ending import Ending
+from clew.cli.problem import tell_fault
 from clew.cli.reading import read
 from clew.cli.saying import send
-from clew.cli.telling import aside, tell, tell_as_is, warn
+from clew.cli.telling import aside, tell, tell_as_is
 from clew.cli.texts import BadText, checked
 from clew.cli.turn import Answerer, Turn
 from clew.ports.fault import Fault
@@ -42,7 +43,7 @@ class Conversation:
             try:
                 turn.stop()
             except Fault as fault:
-                warn(f"{fault} [{fault.code}]")
+                tell_fault(fault, as_json=self._json)
             return turn.show()
 
     def piped(self, lines: Iterable[str]) -> Ending:
@@ -66,7 +67,7 @@ class Conversation:
                 aside("\nCtrl-D leaves.")
             except Fault as fault:
                 # What was refused is told; the conversation goes on.
-                warn(f"{fault} [{fault.code}]")
+                tell_fault(fault)
         aside(f"{thread.ref} stays. Go on with `clew chat --in {thread.ref}`.")
         return Ending.DONE
 
@@ -80,7 +81,7 @@ class Conversation:
             said = self._server.post(f"/approvals/{part(approval.id)}", answer)
         except Fault as fault:
             # Somebody else answered, or the agent is gone: the turn says what comes of it.
-            warn(f"{fault} [{fault.code}]")
+            tell_fault(fault)
             return
         state = read(ApprovalView, said).state
         if state not in ("approved", "denied"):

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from cyclopts import App, Group, Parameter
 
 from clew import __version__
-from clew.cli.ending import ending_of
+from clew.cli.ending import asks_for_json, ending_of
 
 _ABOUT = """\
 Wake coding agents, each in its right conversation.
 
 The exit status is 0 when a command did what it says, 1 when it could not, 2
 when it was not understood, and 70 for a bug. What went wrong stands on stderr:
-a sentence, what to do, and a code.
+a sentence, what to do, and a code; with --json, the same as one JSON object.
 """
 
 # By what they are for; each is loaded when it is asked for, so its first line stands here.
@@ -90,4 +90,5 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the program
-    raise SystemExit(ending_of(program(next(iter(sys.argv[1:]), None))))
+    typed = sys.argv[1:]
+    raise SystemExit(ending_of(program(next(iter(typed), None)), as_json=asks_for_json(typed)))

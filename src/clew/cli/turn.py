@@ -13,9 +13,10 @@ from clew.cli.client import Server, part
 from clew.cli.ending import Ending
 from clew.cli.following import Place, Seen, follow_run, next_run, see_run, see_wake
 from clew.cli.harmless import one_line
+from clew.cli.problem import tell_problem
 from clew.cli.reading import parsed
 from clew.cli.streaming import Absence
-from clew.cli.telling import aside, tell_as_is, warn
+from clew.cli.telling import aside, tell_as_is
 from clew.wire.views import ApprovalView, EventView, RunView, WakeView
 
 Answerer = Callable[[ApprovalView], None]
@@ -128,10 +129,14 @@ class Turn:
         run = self._run
         if run is None or run.id != self._wake.run:
             # No run of it was seen: its receipt says why.
-            warn(f"{one_line(self._wake.words)} [{self._wake.code}]")
+            tell_problem(self._wake.code, one_line(self._wake.words), as_json=self._json)
             return Ending.FAILED
         if run.state != "succeeded":
-            self._note(ending_of_run(run))
+            if self._json:
+                words, why = run.words or f"The run ended {run.state}.", f"See `clew why {run.id}`."
+                tell_problem(run.code or f"run:{run.state}", words, why, as_json=True)
+            else:
+                self._note(ending_of_run(run))
             return Ending.FAILED
         if not self._speech.said and not self._json:
             self._note(f"{run.agent} ended its turn without a reply.")
