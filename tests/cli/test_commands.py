@@ -441,10 +441,11 @@ def test_a_found_session_is_adopted_by_its_beginning(stub: Stub, capfd: Cap) -> 
 
 
 def test_an_approval_is_answered_by_its_beginning(stub: Stub, capfd: Cap) -> None:
-    stub.on("GET", "/approvals", [samples.APPROVAL, replace(samples.QUESTION, id="aq_2")])
-    stub.on("POST", "/approvals/ap_1", replace(samples.APPROVAL, state="approved"))
-    assert done(here(capfd, "approvals", "allow", "ap")) == "ap_1 of ada in chat-1 is approved.\n"
-    assert "a begins 2 approvals: ap_1, aq_2." in here(capfd, "approvals", "allow", "a").err
+    answered = replace(samples.APPROVAL, state="approved", answered_by="user", ended_at=samples.AT)
+    stub.on("POST", "/approvals/ap", answered)
+    assert done(here(capfd, "approvals", "allow", "ap")) == (
+        "ap_1 of ada in chat-1 is approved. Answered by user, 2025-06-15T15:06:40Z.\n"
+    )
     assert "[api:no-such-thing]" in here(capfd, "approvals", "allow", "x").err
 
 
@@ -486,11 +487,11 @@ def test_lists_ask_for_what_was_named(stub: Stub, capfd: Cap) -> None:
     done(here(capfd, "threads", "--state", "all", "--agent", "ada", "--kind", "chat", "--limit", "5"))
     done(here(capfd, "runs", "--thread", "chat-1", "--state", "failed"))
     done(here(capfd, "sessions", "--thread", "chat 1&x=2"))
-    done(here(capfd, "approvals", "--state", "all"))
+    done(here(capfd, "approvals", "--state", "all", "--run", "run-1"))
     assert stub.queries("/threads") == [{"agent": "ada", "kind": "chat", "limit": "5"}]
     assert stub.queries("/runs") == [{"thread": "chat-1", "state": "failed", "limit": "20"}]
     assert stub.queries("/sessions") == [{"thread": "chat 1&x=2", "limit": "50"}]
-    assert stub.queries("/approvals") == [{"state": "all"}]
+    assert stub.queries("/approvals") == [{"state": "all", "run": "run-1"}]
 
 
 def test_a_doctor_without_a_server_looks_at_what_is_installed(tmp_path: Path, capfd: Cap) -> None:

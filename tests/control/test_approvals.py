@@ -12,9 +12,11 @@ from clew.control.faults import AnswerRefused, BadRequest
 from clew.control.speaking import say
 from clew.control.stopping import cancel_run
 from clew.control.threads import show_thread
+from clew.control.timing import look_at_time
 from clew.kernel import ApprovalId
+from clew.store.clock import read_clock
 from clew.store.database import Database
-from clew.store.faults import NoSuchApproval
+from clew.store.faults import Ambiguous, NoSuchApproval
 from clew.wire.asks import AnswerTo, NewChat, Words
 from clew.wire.ends import Stopped
 from clew.wire.orders import Order
@@ -44,7 +46,9 @@ def test_what_an_agent_asks_is_shown_and_answered_once(database: Database, tmp_p
                 Asked(ApprovalId("ap-1"), json.dumps(QUESTION)),
                 Asked(ApprovalId("ap-2"), json.dumps(choose)),
                 Asked(ApprovalId("ap-3"), "plain words"),
+                Asked(ApprovalId("ap_01a1f0"), "and this"),
             )
+            await answer_approval(at.desk, "ap_01a1f0", AnswerTo(True))
             page = await show_thread(at.desk, "chat-1")
             assert page.thread.status == "waiting"
             assert {each.id for each in page.approvals} == {"ap-1", "ap-2", "ap-3"}
@@ -64,15 +68,19 @@ def test_what_an_agent_asks_is_shown_and_answered_once(database: Database, tmp_p
             assert (answered.state, answered.answered_by) == ("approved", "user")
             # The same answer again is the same answer; another one comes too late.
             assert await answer_approval(at.desk, "ap-1", AnswerTo(True)) == answered
-            with pytest.raises(AnswerRefused, match="settled before as approved"):
-                await answer_approval(at.desk, "ap-1", AnswerTo(False))
+            # Nor by a beginning of its name: it is not missing, it is settled.
+            for name in ("ap-1", "ap_01a1", "01a1"):
+                with pytest.raises(AnswerRefused, match=r"was settled as approved by user at \d{4}-\d\d-\d\d \d\d:"):
+                    await answer_approval(at.desk, name, AnswerTo(False))
+            with pytest.raises(Ambiguous, match="Several approvals begin with 'ap'"):
+                await answer_approval(at.desk, "ap", AnswerTo(True))
             assert (await answer_approval(at.desk, "ap-2", AnswerTo(text="red"))).answer == "red"
             assert [each.id for each in await list_approvals(at.desk)] == ["ap-3"]
-            assert len(await list_approvals(at.desk, state="all")) == 3
+            assert len(await list_approvals(at.desk, state="all", run=order.run)) == 4
             assert [each.id for each in await list_approvals(at.desk, state="approved", limit=500)] != []
-            assert len(await approvals_of(at.desk, order.run)) == 3
+            assert len(await approvals_of(at.desk, order.run)) == 4
             given = {each.approval: (each.state, each.words) for each in (await at.report(order)).answers}
-            assert given == {"ap-1": ("approved", ""), "ap-2": ("approved", "red")}
+            assert given == {"ap-1": ("approved", ""), "ap-2": ("approved", "red"), "ap_01a1f0": ("approved", "")}
 
     asyncio.run(story())
 
@@ -84,7 +92,7 @@ def test_an_answer_to_a_dead_session_is_stale_and_never_approved(database: Datab
             order = await _asking(at, Asked(ApprovalId("ap-1"), json.dumps(QUESTION)))
             await cancel_run(at.desk, order.run)
             await at.finish(order, Stopped())
-            with pytest.raises(AnswerRefused, match="settled before as stale"):
+            with pytest.raises(AnswerRefused, match="was settled as stale at "):
                 await answer_approval(at.desk, "ap-1", AnswerTo(True))
             (shown,) = await list_approvals(at.desk, state="all")
             assert (shown.state, shown.answered_by) == ("stale", None)
@@ -100,5 +108,32 @@ def test_what_nobody_asked_cannot_be_answered(database: Database, tmp_path: Path
                     await answer_approval(at.desk, odd, AnswerTo())
             with pytest.raises(BadRequest, match="No approval is ever"):
                 await list_approvals(at.desk, state="maybe")
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("A03")
+def test_what_nobody_answers_in_time_is_denied_and_whoever_asked_is_told(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            now = database.read(read_clock)
+            order = await _asking(
+                at,
+                Asked(ApprovalId("ap-1"), json.dumps(QUESTION), now - 1),
+                Asked(ApprovalId("ap-2"), json.dumps(QUESTION), now + 3_600),
+                Asked(ApprovalId("ap-3"), json.dumps(QUESTION)),
+            )
+            assert await look_at_time(at.desk, 0.0) == 1
+            assert await look_at_time(at.desk, 0.0) == 0
+            words = "Nobody answered before the question's time was over, so it is denied."
+            by_id = {each.id: each for each in await list_approvals(at.desk, state="all")}
+            over = by_id["ap-1"]
+            assert (over.state, over.answered_by, over.answer) == ("expired", None, words)
+            assert over.ended_at is not None
+            assert (by_id["ap-2"].state, by_id["ap-3"].state) == ("pending", "pending")
+            given = [(each.approval, each.state, each.words) for each in (await at.report(order)).answers]
+            assert given == [("ap-1", "expired", words)]
+            with pytest.raises(AnswerRefused, match="ap-1 was settled as expired at "):
+                await answer_approval(at.desk, "ap-1", AnswerTo(True))
 
     asyncio.run(story())

@@ -268,5 +268,5 @@ def test_time_goes_on_after_a_failure(
     with caplog.at_level("WARNING", "clew.timing"):
         asyncio.run(story())
     assert [record.message for record in caplog.records if record.name == "clew.timing"] == [
-        "heartbeats and leases wait: OSError('the disk is away')"
+        "heartbeats, leases and approvals wait: OSError('the disk is away')"
     ]

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from clew.kernel import Answer
-from clew.store.approvals import answer_approval
+from clew.store.approvals import answer_approval, expire_approvals
 from clew.store.tables import approvals
 from clew.wire.machine import AgentProgram
 from tests.daemon.kit import World, run, until, world
@@ -63,6 +64,21 @@ def test_a_command_waits_for_a_person(tmp_path: Path) -> None:
             there.write(lambda link: answer_approval(link, asked.id, Answer.APPROVE, "a person"))
             await there.served(said)
             assert "was-allowed" in there.said()[-1][1]
+
+    run(scene())
+
+
+@pytest.mark.case("A03")
+def test_a_command_that_nobody_allows_in_time_is_not_run(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with guided(tmp_path, "ask") as there:
+            said = there.say("RUN: touch it-was-run; pwd")
+            await until(lambda: len(there.rows(approvals)) == 1, "it is asked")
+            there.write(lambda link: link.execute(update(approvals).values(expires_at=1.0)))
+            there.write(expire_approvals)
+            await there.served(said)
+            assert "This was not allowed in the mode ask." in there.said()[-1][1]
+            assert not list(tmp_path.rglob("it-was-run"))
 
     run(scene())
 

@@ -223,9 +223,11 @@ def _of_postgresql(node: dict[str, Any]) -> tuple[set[str], set[str]]:
 
 
 def _of_sqlite(lines: list[str], text: str) -> tuple[set[str], set[str]]:
-    """A scan that goes by an index is one all the same: it reads every row, unless the index holds live runs alone."""
+    """A scan that goes by an index is one all the same: it reads every row, unless the index holds only what
+    is live or waits."""
     aliases = {alias: table for table, alias in re.findall(r"(\w+) AS (\w+)", text)}
-    scanned = {name for line in lines for name in re.findall(r"^SCAN (\w+)(?! USING INDEX uq_runs_agent_place)", line)}
+    few = r"(?! USING INDEX (?:uq_runs_agent_place|ix_approvals_pending)\b)"
+    scanned = {name for line in lines for name in re.findall(rf"^SCAN (\w+){few}", line)}
     used = {name for line in lines for name in re.findall(r"^SEARCH \w+ USING (?:COVERING )?INDEX (\w+)", line)}
     used |= {f"pk_{name}" for line in lines for name in re.findall(r"^SEARCH (\w+) USING PRIMARY KEY", line)}
     return {aliases.get(name, name) for name in scanned}, used

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, Table, insert
 
+from clew.store import approvals as kept
 from clew.store import timing
 from clew.store.reading import agents as reading_agents
 from clew.store.reading import approvals, decisions, names, runs, sessions, threads, wakes
@@ -62,6 +63,8 @@ SHOWN = {
     "recent sessions": Shown(sessions.recent_of_agent, "ix_runs_agent", {"agent": "agent-7"}),
     "decisions": Shown(decisions.page, None, {"run": "run-7-1", "attempt": 1, "step": 0, "most": 20}),
     "what is due": Shown(timing.looked_for, "ix_runs_lease", {}),
+    "approvals whose time is over": Shown(kept.overdue, None, {}),
+    "an approval by its beginning": Shown(names.approvals_beginning, None, {"first": "ap-7", "last": "ap-7zz"}),
 }
 
 

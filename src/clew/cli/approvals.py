@@ -4,13 +4,13 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from clew.cli.client import NOT_FOUND, Refused, Server, part
+from clew.cli.client import Server, part
 from clew.cli.harmless import one_line
 from clew.cli.options import OPTIONS, Options, Text
 from clew.cli.reading import read, read_all
 from clew.cli.table import table
 from clew.cli.telling import tell, tell_as_is
-from clew.cli.texts import BadText, checked, given
+from clew.cli.texts import checked, given
 from clew.cli.times import moment
 from clew.wire.views import ApprovalView
 
@@ -20,7 +20,7 @@ Id = Annotated[str, Parameter(metavar="APPROVAL", help="Its id, or a beginning o
 
 
 @app.default
-def approvals(*, state: str = "pending", options: Options = OPTIONS) -> None:
+def approvals(*, state: str = "pending", run: str | None = None, options: Options = OPTIONS) -> None:
     """List what agents ask: whether they may, and questions. Answer with allow, deny or answer.
 
     For example:
@@ -29,18 +29,22 @@ def approvals(*, state: str = "pending", options: Options = OPTIONS) -> None:
 
         clew approvals --state all
 
+        clew approvals --run rn_01a1 --state all
+
         clew approvals allow ap_4f
 
     Parameters
     ----------
     state
         pending, approved, denied, stale, expired or all.
+    run
+        Only what this run asked.
     """
-    said = Server(options.data).get("/approvals", {"state": state})
+    said = Server(options.data).get("/approvals", {"state": state, "run": run})
     if options.json:
         return tell_as_is(said)
     return table(
-        ("approval", "thread", "agent", "kind", "state", "words", "about", "asked"),
+        ("approval", "thread", "agent", "kind", "state", "by", "words", "about", "asked"),
         [
             (
                 each.id,
@@ -48,6 +52,7 @@ def approvals(*, state: str = "pending", options: Options = OPTIONS) -> None:
                 each.agent,
                 each.kind,
                 each.state,
+                each.answered_by or "",
                 one_line(each.words, 80) + (f" ({' / '.join(each.choices)})" if each.choices else ""),
                 one_line(each.command or each.file or "", 80),
                 moment(each.asked_at),
@@ -104,24 +109,9 @@ def answer(approval: Id, text: Text, /, *, options: Options = OPTIONS) -> None:
 
 
 def _answer(options: Options, approval: str, *, allow: bool, text: str) -> None:
-    server, body = Server(options.data), {"allow": allow, "text": text}
-    try:
-        said = server.post(f"/approvals/{part(approval)}", body)
-    except Refused as fault:
-        begun = _begun_with(server, approval) if fault.status == NOT_FOUND else None
-        if begun is None:
-            raise
-        said = server.post(f"/approvals/{part(begun)}", body)
+    said = Server(options.data).post(f"/approvals/{part(approval)}", {"allow": allow, "text": text})
     if options.json:
         return tell_as_is(said)
     found = read(ApprovalView, said)
-    return tell(f"{found.id} of {found.agent} in {found.thread} is {found.state}.")
-
-
-def _begun_with(server: Server, beginning: str) -> str | None:
-    """The one that waits for an answer and begins so. What begins several is never guessed."""
-    waiting = read_all(ApprovalView, server.get("/approvals", {"state": "pending"}))
-    begun = [each.id for each in waiting if each.id.startswith(beginning)]
-    if len(begun) > 1:
-        raise BadText(f"{beginning} begins {len(begun)} approvals: {', '.join(begun[:5])}.", "Write more of it.")
-    return begun[0] if begun else None
+    by = "" if found.answered_by is None else f" Answered by {found.answered_by}, {moment(found.ended_at)}."
+    return tell(f"{found.id} of {found.agent} in {found.thread} is {found.state}.{by}")

@@ -1,5 +1,7 @@
 """Approvals and questions: what waits for an answer, and the answer, which is given once."""
 
+import time
+
 from sqlalchemy import Connection
 
 from clew.control.bounds import how_many, not_too_long
@@ -7,11 +9,10 @@ from clew.control.desk import Desk
 from clew.control.faults import AnswerRefused, BadRequest
 from clew.control.showing.approvals import show_approval
 from clew.control.waking import PERSON
-from clew.kernel import Answer, Answered, ApprovalId, ApprovalState
+from clew.kernel import Answer, Answered, ApprovalId, ApprovalReason, ApprovalState
 from clew.store import approvals as store
 from clew.store.reading import approvals as reading
-from clew.store.reading.names import run_called
-from clew.store.texts import keepable
+from clew.store.reading.names import approval_called, run_called
 from clew.wire.asks import AnswerTo
 from clew.wire.views import ApprovalView
 
@@ -19,16 +20,21 @@ ALL = "all"
 _GIVEN = {Answer.APPROVE: ApprovalState.APPROVED, Answer.DENY: ApprovalState.DENIED}
 
 
-async def list_approvals(desk: Desk, state: str = "pending", limit: int = 100) -> tuple[ApprovalView, ...]:
-    """Those that wait, the longest first; or the newest of `all`, or of those in another state."""
+async def list_approvals(
+    desk: Desk, state: str = "pending", limit: int = 100, run: str | None = None
+) -> tuple[ApprovalView, ...]:
+    """Those that wait, the longest first; or the newest of `all`, or of those in another state. Or only a run's."""
     most = how_many(limit)
     if state != ALL and state not in {each.value for each in ApprovalState}:
         known = ", ".join((*ApprovalState, ALL))
         raise BadRequest(f"No approval is ever {state!r}.", f"Name one of {known}.")
 
     def look(connection: Connection) -> tuple[ApprovalView, ...]:
-        rows = reading.list_approvals(connection, state == ApprovalState.PENDING, most)
-        return tuple(show_approval(row) for row in rows if state in (ALL, row["state"]))
+        if run is None:
+            rows = reading.list_approvals(connection, state == ApprovalState.PENDING, most)
+        else:
+            rows = reading.approvals_of_run(connection, run_called(connection, run))
+        return tuple(show_approval(row) for row in rows if state in (ALL, row["state"]))[:most]
 
     return await desk.read(look)
 
@@ -44,19 +50,28 @@ async def approvals_of(desk: Desk, run: str) -> tuple[ApprovalView, ...]:
 
 async def answer_approval(desk: Desk, approval: str, given: AnswerTo) -> ApprovalView:
     """The first answer counts; one that nobody is left to take is refused, and what was asked ends as stale."""
-    words, approval = not_too_long(given.text, "The answer"), keepable(approval)
+    words = not_too_long(given.text, "The answer")
     answer = Answer.APPROVE if given.allow else Answer.DENY
 
     def do(connection: Connection) -> tuple[ApprovalView, Answered]:
-        _must_fit(connection, approval, given.allow, words)
-        answered = store.answer_approval(connection, ApprovalId(approval), answer, PERSON.name, words)
-        return show_approval(reading.read_approval(connection, approval)), answered
+        asked = approval_called(connection, approval)
+        _must_fit(connection, asked, given.allow, words)
+        answered = store.answer_approval(connection, ApprovalId(asked), answer, PERSON.name, words)
+        return show_approval(reading.read_approval(connection, asked)), answered
 
     view, answered = await desk.write(do)
     said_before = view.state == _GIVEN[answer] and (view.answer or "") == words
     if not answered.taken and not said_before:
-        raise AnswerRefused(f"{answered.words}", "See what waits with `clew approvals`.")
+        raise AnswerRefused(_too_late(view, answered), "See what waits with `clew approvals`.")
     return view
+
+
+def _too_late(view: ApprovalView, answered: Answered) -> str:
+    if answered.reason is not ApprovalReason.SETTLED or view.ended_at is None:
+        return answered.words
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(view.ended_at))
+    by = "" if view.answered_by is None else f" by {view.answered_by}"
+    return f"{view.id} was settled as {view.state}{by} at {when}; this answer changes nothing."
 
 
 def _must_fit(connection: Connection, approval: str, allow: bool, words: str) -> None:

@@ -1,4 +1,4 @@
-"""Time: due heartbeats make wakes, and leases that are over are settled. One loop for each server."""
+"""Time: due heartbeats make wakes; leases, and what nobody answered in time, are settled. One loop for each server."""
 
 import asyncio
 import logging
@@ -7,6 +7,7 @@ from functools import partial
 from clew.control.desk import Desk
 from clew.kernel import Instant
 from clew.ports.fault import Fault
+from clew.store.approvals import expire_approvals
 from clew.store.clock import read_clock
 from clew.store.expire import expire
 from clew.store.ticks import tick_due
@@ -34,7 +35,7 @@ async def keep_time(desk: Desk) -> None:
         except Exception as fault:  # noqa: BLE001 - whatever it is, time goes on
             words = str(fault) if isinstance(fault, Fault) else repr(fault)
             if words != said:
-                _log.warning("heartbeats and leases wait: %s", words)
+                _log.warning("heartbeats, leases and approvals wait: %s", words)
             said = words
         await asyncio.sleep(EVERY)
 
@@ -45,12 +46,13 @@ async def look_at_time(desk: Desk, since: Instant) -> int:
     for _ in range(MOST_LOOKS):
         # Nothing is written while nothing is due.
         due = await desk.read(anything_due)
-        if not (due.ticks or due.leases):
+        if not (due.ticks or due.leases or due.approvals):
             break
         ticked = len(await desk.write(tick_due)) if due.ticks else 0
         ended = len(await desk.write(partial(expire, listening_since=since))) if due.leases else 0
-        done += ticked + ended
-        if not ticked + ended:
+        denied = len(await desk.write(expire_approvals)) if due.approvals else 0
+        done += ticked + ended + denied
+        if not ticked + ended + denied:
             # Leases that are kept through their grace are due all the same.
             break
     return done

@@ -60,6 +60,7 @@ class ApprovalReason(Reason):
     SETTLED = "approval:settled", "It was settled before as {approval.state}; this answer changes nothing."
     STALE = "approval:stale", "The session that asked is gone; nobody is left to take the answer."
     EXPIRED = "approval:expired", "The answer came after the question's time was over."
+    UNANSWERED = "approval:unanswered", "Nobody answered before the question's time was over, so it is denied."
 
 
 @dataclass(frozen=True, slots=True)

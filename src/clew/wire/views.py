@@ -287,6 +287,9 @@ class ApprovalView:
     asked_at: float
     answered_by: str | None = None
     answer: str | None = None
+    expires_at: float | None = None
+    """When it is denied if nobody has answered."""
+    ended_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ def show_approval(row: Row) -> ApprovalView:
         asked_at=row["asked_at"],
         answered_by=row["answered_by"],
         answer=row["answer"],
+        expires_at=row["expires_at"],
+        ended_at=row["ended_at"],
     )
 
 

@@ -12,9 +12,10 @@ def approvals(calls: Calls, desk: Desk) -> None:
     calls = calls.below("/approvals", "approvals")
 
     @calls.get("")
-    async def list_all(state: Filter = None, limit: Limit = 100) -> tuple[ApprovalView, ...]:
-        """What waits for an answer, the longest first; or what is in another `state`, or in any (`all`)."""
-        return await list_approvals(desk, state or "pending", limit)
+    async def list_all(state: Filter = None, run: Filter = None, limit: Limit = 100) -> tuple[ApprovalView, ...]:
+        """What waits for an answer, the longest first; or what is in another `state`, or in any (`all`). With `run`,
+        only what that run asked."""
+        return await list_approvals(desk, state or "pending", limit, run)
 
     @calls.post("/{approval}")
     async def answer(approval: Name, asked: AnswerTo) -> ApprovalView:

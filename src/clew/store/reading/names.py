@@ -1,4 +1,5 @@
-"""Names as people use them: of agents and projects in full, of threads by number, of runs and wakes by a beginning.
+"""Names as people use them: of agents and projects in full, of threads by number, of runs, wakes and approvals by
+a beginning.
 
 What is not there is named, with what is; a beginning that fits several is never guessed.
 """
@@ -12,9 +13,17 @@ from sqlalchemy import Connection, Select, Table, bindparam, select
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AgentId, own_thread
-from clew.store.faults import Ambiguous, NoSuchAgent, NoSuchProject, NoSuchRun, NoSuchThread, NoSuchWake
+from clew.store.faults import (
+    Ambiguous,
+    NoSuchAgent,
+    NoSuchApproval,
+    NoSuchProject,
+    NoSuchRun,
+    NoSuchThread,
+    NoSuchWake,
+)
 from clew.store.statement import POSTGRESQL, Row, Statement
-from clew.store.tables import agents, projects, runs, threads, wakes
+from clew.store.tables import agents, approvals, projects, runs, threads, wakes
 from clew.store.texts import keepable
 
 MOST_NAMES = 1000
@@ -63,6 +72,7 @@ def _beginning_with(table: Table) -> Statement:
 
 runs_beginning = _beginning_with(runs)
 wakes_beginning = _beginning_with(wakes)
+approvals_beginning = _beginning_with(approvals)
 
 
 def agent_named(connection: Connection, name: str) -> Row:
@@ -114,12 +124,18 @@ def wake_called(connection: Connection, text: str) -> str:
     )
 
 
+def approval_called(connection: Connection, text: str) -> str:
+    """Whether it waits or was settled: what was settled by somebody else is not missing."""
+    remedy = "See them with `clew approvals`."
+    return _unique(connection, approvals_beginning, "ap_", text, NoSuchApproval, "approval", remedy)
+
+
 def _unique(
     connection: Connection,
     statement: Statement,
     prefix: str,
     text: str,
-    missing: type[NoSuchRun] | type[NoSuchWake],
+    missing: type[NoSuchRun] | type[NoSuchWake] | type[NoSuchApproval],
     noun: str,
     remedy: str,
 ) -> str:
