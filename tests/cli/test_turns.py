@@ -49,6 +49,7 @@ def accepted(stub: Stub, state: str = "served") -> None:
     stub.on("GET", "/wakes/wake-1", replace(samples.SERVED, state=state))
     stub.on("GET", "/runs/run-1", samples.RUN)
     stub.on("GET", "/runs/run-1/events", written)
+    stub.on("GET", "/approvals", [])
 
 
 def written(asked: Asked) -> list[EventView]:
@@ -267,16 +268,71 @@ def test_a_log_is_complete_and_puts_messages_together(stub: Stub, capfd: Cap, fo
     accepted(stub)
     stub.streams.append(frames(samples.GOING, *PARTS[:4], samples.RUN))
     said = here(capfd, "logs", "run-1", *follow)
-    lines = [line.split("  ", 1)[1] for line in said.out.splitlines()[:5]]
+    lines = [line[20:].strip() for line in said.out.splitlines()[:7]]
     assert lines == [
         "open: It is opened.",
         "says: Hello! All well.",
-        "Bash: make test",
-        "failed: No rule. Sorry.",
+        "Bash: make",
+        "",
+        "Bash failed: No rule.",
+        "",
         "says: Done.",
     ]
+    assert "\n    test\n" in said.out
+    assert "\n    Sorry.\n" in said.out
     assert said.out.startswith("2025-06-15T15:06:41Z  open")
     assert ("The run succeeded." in said.out) is bool(follow)
+
+
+ASKED = [
+    log(1, "tool-started", id="1", name="Bash", command="make", file=None),
+    log(2, "approval", id="ap_1", tool="Bash", words="Run a command", command="make", file=None),
+    log(4, "tool-finished", id="1", ok=True, output="".join(f"line {number}\n" for number in range(100))),
+    log(5, "step", what="open", words="x" * 3_000),
+    log(6, "question", id="ap_2", words="Which one?", choices=["red", "blue"]),
+    log(8, "text", text="Done.", final=True),
+]
+ANSWERED = [
+    replace(samples.QUESTION, state="approved", answered_by="eve", answer="red", ended_at=samples.AT + 7),
+    replace(samples.APPROVAL, state="approved", answered_by="user", ended_at=samples.AT + 3),
+]
+
+
+def logged(stub: Stub) -> None:
+    stub.on("GET", "/runs/run-1", samples.RUN)
+    stub.on("GET", "/approvals", ANSWERED)
+    stub.on("GET", "/runs/run-1/events", [EventView(each.seq, each.kind, each.at, each.body) for each in ASKED])
+
+
+def test_a_log_shows_what_tools_printed_and_who_answered_and_says_what_it_leaves_out(stub: Stub, capfd: Cap) -> None:
+    logged(stub)
+    said = here(capfd, "logs", "run-1").out
+    lines = [line[20:].strip() if line.startswith("2025") else line for line in said.splitlines()]
+    assert lines[:5] == [
+        "Bash: make",
+        "asks: Run a command (make) (ap_1)",
+        "allowed by user (ap_1)",
+        "Bash printed: line 0",
+        "    line 1",
+    ]
+    assert lines[22:24] == ["    line 19", "    … 640 characters more: `clew logs run-1 --full` shows them."]
+    assert lines[24].startswith("open: xxx")
+    assert lines[25] == "    … 1,006 characters more: `clew logs run-1 --full` shows them."
+    assert lines[26:] == ["asks: Which one? (ap_2)", "answered by eve: red (ap_2)", "says: Done."]
+    assert stub.queries("/approvals")[0]["run"] == "run-1"
+    whole = here(capfd, "logs", "run-1", "--full").out
+    assert "    line 99\n" in whole
+    assert "x" * 3_000 in whole
+    assert "more:" not in whole
+
+
+def test_an_answer_is_shown_at_once_to_who_follows(stub: Stub, capfd: Cap) -> None:
+    logged(stub)
+    waiting, answered = samples.APPROVAL, replace(ANSWERED[1], state="denied", answer="Not now.")
+    stub.streams.append(frames(samples.GOING, *ASKED[:2], waiting, answered, samples.RUN))
+    stub.on("GET", "/runs/run-1/events", [])
+    said = here(capfd, "logs", "run-1", "-f").out
+    assert [line[20:].strip() for line in said.splitlines()][2] == "denied by user: Not now. (ap_1)"
 
 
 def test_a_log_as_json_is_what_the_api_says(stub: Stub, capfd: Cap) -> None:

@@ -10,38 +10,50 @@ _LINE = 200
 
 
 def line_of(event: EventView) -> str | None:
-    """Nothing for an event that says nothing by itself."""
+    """In a conversation: one short line, and nothing for an event that says nothing by itself."""
+    if event.kind == "tool-finished" and event.body.get("ok"):
+        return None
+    text = text_of(event)
+    return None if text is None else one_line(text, _LINE)
+
+
+def text_of(event: EventView) -> str | None:
+    """All that it says, on as many lines as that takes; nothing for a message, whose parts belong together."""
     body = event.body
     match event.kind:
         case "tool-started":
             name, about = _text(body, "name") or "tool", _text(body, "command") or _text(body, "file")
-            return one_line(f"{name}: {about}" if about not in ("", name) else name, _LINE)
+            return f"{name}: {about}" if about not in ("", name) else name
         case "tool-finished":
-            return None if body.get("ok") else one_line(f"failed: {_text(body, 'output') or 'no output'}", _LINE)
+            output = _text(body, "output").strip("\n")
+            if body.get("ok"):
+                return f"printed: {output}" if output else None
+            return f"failed: {output or 'no output'}"
         case "thought":
-            return one_line(f"thinks: {_text(body, 'text')}", _LINE)
+            return f"thinks: {_text(body, 'text')}"
         case "plan":
-            return one_line(f"plan: {_steps(body.get('steps'))}", _LINE)
+            return f"plan: {_steps(body.get('steps'))}"
         case "used":
             cost = body.get("cost")
             money = f", {cost:.4f} USD" if isinstance(cost, int | float) else ""
             return f"used: {body.get('input', 0)} tokens in, {body.get('output', 0)} out{money}"
         case "approval" | "question":
             words, about = _text(body, "words"), _text(body, "command") or _text(body, "file")
-            return one_line(f"asks: {words} ({about})" if about not in ("", words) else f"asks: {words}", _LINE)
+            asked = f"{words} ({about})" if about not in ("", words) else words
+            return f"asks: {asked} ({_text(body, 'id')})"
         case "session":
             kept = "" if body.get("durable") else ", not yet kept"
-            return one_line(f"session: {_text(body, 'native_id')}{kept}", _LINE)
+            return f"session: {_text(body, 'native_id')}{kept}"
         case "failed":
-            return one_line(f"failed: {_text(body, 'words')} [{_text(body, 'code')}]", _LINE)
+            return f"failed: {_text(body, 'words')} [{_text(body, 'code')}]"
         case "done":
-            return one_line(f"done: {_text(body, 'ending')}", _LINE)
+            return f"done: {_text(body, 'ending')}"
         case "step":
-            return one_line(f"{_text(body, 'what')}: {_text(body, 'words')}", _LINE)
+            return f"{_text(body, 'what')}: {_text(body, 'words')}"
         case "text":
             return None
         case other:
-            return one_line(other, _LINE)
+            return other
 
 
 def decision_of(run: RunView) -> str | None:
