@@ -25,10 +25,7 @@ def text_of(event: EventView) -> str | None:
             name, about = _text(body, "name") or "tool", _text(body, "command") or _text(body, "file")
             return f"{name}: {about}" if about not in ("", name) else name
         case "tool-finished":
-            output = _text(body, "output").strip("\n")
-            if body.get("ok"):
-                return f"printed: {output}" if output else None
-            return f"failed: {output or 'no output'}"
+            return _came_of(_text(body, "output").strip("\n"), ok=bool(body.get("ok")))
         case "thought":
             return f"thinks: {_text(body, 'text')}"
         case "plan":
@@ -54,6 +51,12 @@ def text_of(event: EventView) -> str | None:
             return None
         case other:
             return other
+
+
+def _came_of(output: str, *, ok: bool) -> str | None:
+    if ok:
+        return f"printed: {output}" if output else None
+    return f"failed: {output or 'no output'}"
 
 
 def decision_of(run: RunView) -> str | None:

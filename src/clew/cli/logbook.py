@@ -39,9 +39,9 @@ class Logbook:
                 self._asked.add(event.body.get("id"))
             case _:
                 pass
-        if text := text_of(event):
+        if told := text_of(event):
             name = self._tools.get(event.body.get("id"), "") if event.kind == "tool-finished" else ""
-            self._write(event.at, f"{name} {text}".strip())
+            self._write(event.at, f"{name} {told}".strip())
 
     def answered(self, approval: ApprovalView) -> None:
         """Shown between the events before it and those after it, however early this is known."""
