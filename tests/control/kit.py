@@ -90,7 +90,9 @@ class Laptop:
     async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]:
         return self.found.get(runtime, [])
 
-    async def inspect(self, source: str, plain: bool) -> SourceFound:
+    async def inspect(self, source: str, plain: bool, base: str | None = None) -> SourceFound:
+        if base not in (None, "main"):
+            raise Fault(f"{source} has no branch {base!r}.", "Name one that is, as main.")
         if "://" in source:
             return SourceFound(source, SourceKind.ADDRESS, "main", "c0ffee")
         if not Path(source).is_dir():

@@ -141,6 +141,11 @@ def test_an_agent_that_moves_to_another_provider_takes_what_waits_along(database
         Rhythm(),
         Rhythm(every=60, cron="* * * * *"),
         Rhythm(every=0),
+        Rhythm(every=-60),
+        Rhythm(every=1),
+        Rhythm(every=9.9),
+        Rhythm(every=367 * 86_400),
+        Rhythm(cron="* * * * * *"),
         Rhythm(every=float("nan")),
         Rhythm(cron="never"),
         Rhythm(cron="0 0 31 2 *"),
@@ -151,9 +156,12 @@ def test_an_agent_that_moves_to_another_provider_takes_what_waits_along(database
 def test_a_rhythm_that_makes_no_sense_is_refused(database: Database, tmp_path: Path, rhythm: Rhythm) -> None:
     async def story() -> None:
         async with office(database, tmp_path) as at:
-            with pytest.raises(BadRhythm):
+            with pytest.raises(BadRhythm) as told:
                 await at.agent(heartbeat=rhythm)
+            assert told.value.words
+            assert told.value.remedy
             assert await list_agents(at.desk) == ()
+            await at.agent(heartbeat=Rhythm(every=10))
 
     asyncio.run(story())
 

@@ -52,6 +52,12 @@ def test_a_project_is_looked_at_before_it_is_added(database: Database, tmp_path:
             (tmp_path / "plain").mkdir()
             with pytest.raises(Fault, match=r"no git repository.*plain directory"):
                 await add_project(at.desk, NewProject("plain", str(tmp_path / "plain")))
+            with pytest.raises(Fault, match="no branch 'nope'"):
+                await add_project(at.desk, NewProject("other", source, base="nope"))
+            with pytest.raises(Fault, match="no branch 'nope'"):
+                await change_project(at.desk, "maze", ProjectChange(base="nope"))
+            assert (await show_project(at.desk, "maze")).base == "main"
+            assert (await change_project(at.desk, "maze", ProjectChange(base=""))).base is None
             with pytest.raises(BadName):
                 await add_project(at.desk, NewProject("../maze", source))
             with pytest.raises(BadRequest, match="no mode"):

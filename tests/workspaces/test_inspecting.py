@@ -14,6 +14,7 @@ from clew.workspaces.faults import (
     ForeignOwner,
     GitMissing,
     LinkedWorktree,
+    NoSuchBase,
     NotARepository,
     SourceMissing,
     SourceUnreachable,
@@ -48,6 +49,22 @@ def test_an_address_is_asked(workspaces: GitWorkspaces, tmp_path: Path) -> None:
     git(tmp_path / "empty", "init", "--quiet")
     with pytest.raises(EmptyRepository):
         run(workspaces.inspect(f"file://{tmp_path}/empty"))
+
+
+@pytest.mark.parametrize("address", ["{at}", "file://{at}"])
+def test_a_base_that_is_not_there_is_refused(workspaces: GitWorkspaces, tmp_path: Path, address: str) -> None:
+    at = repository(tmp_path / "project", "trunk")
+    git(at, "branch", "a/b")
+    git(at, "tag", "v1")
+    source = address.format(at=at)
+    for base in ("trunk", "a/b", "v1", git(at, "rev-parse", "HEAD")):
+        assert run(workspaces.inspect(source, base=base)).default_branch == "trunk"
+    for odd in ("nope", "b", "a", "--all", "trunk trunk", "*"):
+        with pytest.raises(NoSuchBase, match=f"project has no branch.* {odd!r}".replace("*'", "[*]'")):
+            run(workspaces.inspect(source, base=odd))
+    with pytest.raises(NoSuchBase) as told:
+        run(workspaces.inspect(str(at), base="nope"))
+    assert "trunk" in told.value.remedy
 
 
 def test_what_is_no_repository_is_taken_only_when_asked(workspaces: GitWorkspaces, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def add(
     most
         How many of its runs may go at once.
     every
-        Wake it by itself, every 30m for instance.
+        Wake it by itself, every 30m for instance; from 10s to 366d.
     cron
         Wake it by itself, by a line of cron.
     zone

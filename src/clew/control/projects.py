@@ -34,7 +34,7 @@ async def show_project(desk: Desk, name: str) -> ProjectView:
 async def add_project(desk: Desk, asked: NewProject) -> ProjectView:
     name, limit = check_name(asked.name, "a project"), _limit(asked.mode_limit)
     setup = _setup(asked.setup)
-    found = await desk.here().inspect(asked.source, asked.plain)
+    found = await desk.here().inspect(asked.source, asked.plain, asked.base or None)
     settings = _settings(found.kind, _base(asked.base, found), setup)
 
     def do(connection: Connection) -> ProjectView:
@@ -50,11 +50,13 @@ async def change_project(desk: Desk, name: str, change: ProjectChange) -> Projec
     kind, base = SourceKind(kept.kind), kept.base if change.base is None else change.base or None
     values: dict[str, object] = {}
     if change.source is not None:
-        found = await desk.here().inspect(change.source, plain=kind is SourceKind.PLAIN)
+        found = await desk.here().inspect(change.source, kind is SourceKind.PLAIN, base)
         kind, base = found.kind, _base(base, found)
         values |= {"source": keepable(found.source), "machine_id": _machine(desk, found)}
     elif base is not None and kind is SourceKind.PLAIN:
         raise BadRequest("A plain directory has no branches.", "Leave the base out.")
+    elif change.base:
+        await desk.here().inspect(kept.source, False, base)
     if change.mode_limit is not None:
         values["mode_limit"] = _limit(change.mode_limit)
     setup = kept.setup if change.setup is None else _setup(change.setup)

@@ -16,19 +16,27 @@ from clew.store.schedules import Heartbeat, put_heartbeat, schedule_of
 from clew.store.threads import make_lane, must_be_open
 from clew.wire.views import Rhythm
 
+SHORTEST = 10.0
+"""A heart that beats faster wakes a lane that is still at work, and is let go."""
+
 LONGEST = 366 * 86_400.0
+_FIELDS = 5
 
 
 def check_rhythm(rhythm: Rhythm) -> Rhythm:
     if (rhythm.every is None) == (rhythm.cron is None):
         raise BadRhythm("A heartbeat has an interval or a cron line, and not both.", "Give one of them.")
-    if rhythm.every is not None and not (math.isfinite(rhythm.every) and 1 <= rhythm.every <= LONGEST):
-        raise BadRhythm(f"No heart beats every {rhythm.every} seconds.", "Give from one second to a year.")
+    if rhythm.every is not None and not (math.isfinite(rhythm.every) and SHORTEST <= rhythm.every <= LONGEST):
+        raise BadRhythm(
+            f"No heart beats every {rhythm.every:g} seconds.", f"Give from {SHORTEST:g} seconds (10s) to a year (366d)."
+        )
     try:
         zone = ZoneInfo(rhythm.zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as fault:
         raise BadRhythm(f"There is no time zone {rhythm.zone!r}.", "Name one like Europe/Berlin, or UTC.") from fault
     if rhythm.cron is not None:
+        if len(rhythm.cron.split()) != _FIELDS:
+            raise BadRhythm(f"{rhythm.cron!r} has not five fields.", "Give five, as in `0 9 * * 1-5`; no seconds.")
         try:
             first = next(CronSim(rhythm.cron, datetime.now(UTC).astimezone(zone)), None)
         except CronSimError as fault:

@@ -98,8 +98,8 @@ class LocalMachine:
     async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]:
         return await self.provider(self.offered_as(runtime)).sessions()
 
-    async def inspect(self, source: str, plain: bool) -> SourceFound:
-        return await self._workspaces.inspect(source, plain)
+    async def inspect(self, source: str, plain: bool, base: str | None = None) -> SourceFound:
+        return await self._workspaces.inspect(source, plain, base)
 
     async def workspaces(self) -> Sequence[Listed]:
         return await self._workspaces.listed()

@@ -193,6 +193,7 @@ class Workspaces(Protocol):
         """Remove what is merged, unchanged and not in use for so many seconds; anything more only if asked by name."""
         ...
 
-    async def inspect(self, source: str, plain: bool = False) -> SourceFound:
-        """What a project could be made of. Raises a fault that says why it cannot; `plain` allows no git."""
+    async def inspect(self, source: str, plain: bool = False, base: str | None = None) -> SourceFound:
+        """What a project could be made of, beginning from that base. Raises a fault that says why it cannot; `plain`
+        allows no git."""
         ...

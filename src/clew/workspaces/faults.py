@@ -55,6 +55,10 @@ class EmptyRepository(SourceFault):
     code = "source:empty"
 
 
+class NoSuchBase(SourceFault):
+    code = "source:no-such-base"
+
+
 class BelowARepository(SourceFault):
     code = "source:subdirectory"
 

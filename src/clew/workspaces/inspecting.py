@@ -12,6 +12,7 @@ from clew.workspaces.faults import (
     ForeignOwner,
     GitRefused,
     LinkedWorktree,
+    NoSuchBase,
     NotARepository,
     SourceMissing,
     SourceUnreachable,
@@ -23,11 +24,14 @@ from clew.workspaces.spelling import resolved, same_place
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST_AND_PATH = re.compile(r"[^/:]+:")
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_NAMED = 5
 
 
-async def inspect_source(git: Git, source: str, plain: bool = False) -> SourceFound:
+async def inspect_source(git: Git, source: str, plain: bool = False, base: str | None = None) -> SourceFound:
+    """With a `base`, whether work could begin from it: a branch, a tag or a commit that is there."""
     if is_address(source):
-        return await _address(git, source)
+        return await _address(git, source, base)
     path = Path(source).expanduser().absolute()
     if not path.exists():
         raise SourceMissing(f"There is nothing at {path}.", "Check the path.")
@@ -35,7 +39,10 @@ async def inspect_source(git: Git, source: str, plain: bool = False) -> SourceFo
         raise NotARepository(f"{path} is a file.", "Name the directory of the project.")
     if plain:
         return SourceFound(os.fspath(resolved(path)), SourceKind.PLAIN)
-    return await _repository(git, path)
+    found = await _repository(git, path)
+    if base:
+        await _must_have(git, path, base)
+    return found
 
 
 def is_address(source: str) -> bool:
@@ -45,9 +52,12 @@ def is_address(source: str) -> bool:
     return _HOST_AND_PATH.match(source) is not None and not Path(source).exists()
 
 
-async def _address(git: Git, source: str) -> SourceFound:
+async def _address(git: Git, source: str, base: str | None) -> SourceFound:
     shown = hide(source)
-    answer = await git.ask(NOWHERE, "ls-remote", "--symref", "--", source, "HEAD", seconds=git.deadlines.fetch)
+    name = (base or "").removeprefix("origin/")
+    wanted = [f"refs/heads/{name}", f"refs/tags/{name}"] if name else []
+    asked = ("ls-remote", "--symref", "--", source, "HEAD", *wanted)
+    answer = await git.ask(NOWHERE, *asked, seconds=git.deadlines.fetch)
     if not answer.ok:
         words, remedy = told(answer.err, "git ls-remote failed.")
         raise SourceUnreachable(f"{shown}: {words}", remedy)
@@ -55,6 +65,9 @@ async def _address(git: Git, source: str) -> SourceFound:
     commit = re.search(r"^([0-9a-f]{40,64})\tHEAD$", answer.text, re.MULTILINE)
     if commit is None:
         raise EmptyRepository(f"{shown} has no commit on its default branch.", "Push a first commit there.")
+    # What commits an address has is known when it is cloned; what branches and tags it has, it says.
+    if name and not _COMMIT.fullmatch(name) and not _refs(answer.text) & set(wanted):
+        raise NoSuchBase(f"{shown} has no branch or tag {name!r}.", f"See them with `git ls-remote {shown}`.")
     return SourceFound(source, SourceKind.ADDRESS, branch[1] if branch else None, commit[1])
 
 
@@ -84,6 +97,20 @@ async def _repository(git: Git, path: Path) -> SourceFound:
     return SourceFound(
         os.fspath(resolved(path)), SourceKind.REPOSITORY, branch.text if branch.ok else None, commit.text
     )
+
+
+def _refs(listed: str) -> set[str]:
+    return {line.partition("\t")[2] for line in listed.splitlines()}
+
+
+async def _must_have(git: Git, path: Path, base: str) -> None:
+    at = Repository(path)
+    if (await git.ask(at, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")).ok:
+        return
+    shown = ("for-each-ref", f"--count={_NAMED}", "--sort=-committerdate", "--format=%(refname:short)", "refs/heads")
+    there = ", ".join((await git.ask(at, *shown)).text.split())
+    remedy = f"Name one that is, as {there}; or a tag or a commit." if there else "Name a tag or a commit that is."
+    raise NoSuchBase(f"{path} has no branch {base!r}.", remedy)
 
 
 def _refused(path: Path, said: str) -> Exception:

@@ -57,8 +57,8 @@ class GitWorkspaces:
         cleaner = Cleaner(self._git, self._layout, self._uses, self._lister)
         return await cleaner.clean(asked, idle)
 
-    async def inspect(self, source: str, plain: bool = False) -> SourceFound:
-        return await inspect_source(self._git, source, plain)
+    async def inspect(self, source: str, plain: bool = False, base: str | None = None) -> SourceFound:
+        return await inspect_source(self._git, source, plain, base)
 
     async def close(self) -> None:
         """Let go of everything that is kept."""
