@@ -20,7 +20,8 @@ ADD = ("agent", "add", "ada", "--provider", "guide")
 BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("say", "chat-1", ""), "cli:bad-text", "The text is empty."),
     (("say", "chat-1", " \n"), "cli:bad-text", "The text is empty."),
-    (("say", "chat-1", "x" * 1_000_001), "cli:bad-text", "at most 1,000,000"),
+    (("say", "chat-1", "x" * 160_001), "ask:bad-request", "160,001 bytes, and an agent is told 160,000 at most"),
+    (("chat", "ada", "--once", "é" * 80_001), "ask:bad-request", "160,002 bytes"),
     (("say", "chat-1", "half \udcff"), "cli:bad-text", "not valid UTF-8"),
     (("say", "", "hello"), "cli:bad-text", "names nothing"),
     (("issue", "new", ""), "cli:bad-text", "The title is empty."),
@@ -45,6 +46,9 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("replay", "--policy", "/"), "cli:bad-policy", "cannot be read: Is a directory"),
     (("chat", "ada", "--once", ""), "cli:bad-text", "The text is empty."),
     (("chat", "--in", "chat-1", "--continue", "--once", "x"), "cli:bad-text", "two threads"),
+    (("chat", "--in", "chat-1", "--project", "web", "--once", "x"), "cli:bad-text", "--project is for a new chat"),
+    (("chat", "--in", "chat-1", "--title", "T", "--once", "x"), "cli:bad-text", "--title is for a new chat"),
+    (("chat", "ada", "-c", "--project", "web", "--once", "x"), "cli:bad-text", "--project is for a new chat"),
     (("approvals", "answer", "ap_1", ""), "cli:bad-text", "The text is empty."),
 ]
 

@@ -144,6 +144,14 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "web",
     ),
     (
+        ("project", "edit", "web", "--setup", ""),
+        "PATCH",
+        "/projects/web",
+        samples.PROJECT,
+        {"setup": []},
+        "web",
+    ),
+    (
         ("issue", "new", "- blank", "--project", "web", "--assign", "ada"),
         "POST",
         "/issues",

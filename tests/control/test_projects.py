@@ -58,6 +58,7 @@ def test_a_project_is_looked_at_before_it_is_added(database: Database, tmp_path:
                 await change_project(at.desk, "maze", ProjectChange(base="nope"))
             assert (await show_project(at.desk, "maze")).base == "main"
             assert (await change_project(at.desk, "maze", ProjectChange(base=""))).base is None
+            assert (await change_project(at.desk, "maze", ProjectChange(setup=()))).setup == ()
             with pytest.raises(BadName):
                 await add_project(at.desk, NewProject("../maze", source))
             with pytest.raises(BadRequest, match="no mode"):

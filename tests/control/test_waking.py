@@ -9,12 +9,12 @@ from clew.context.prompt import prompt_for
 from clew.control import bounds
 from clew.control.agents import change_agent
 from clew.control.chats import open_chat
-from clew.control.faults import BadRequest
+from clew.control.faults import BadRequest, NotNow
 from clew.control.issues import open_issue
 from clew.control.lanes import set_overlap
 from clew.control.runs import show_run
 from clew.control.speaking import say
-from clew.control.threads import look_at_thread, show_thread
+from clew.control.threads import list_threads, look_at_thread, show_thread
 from clew.control.wakes import cancel_wake, poke, show_wake
 from clew.control.why import explain
 from clew.kernel import FailureKind, Origin, OriginKind, Outcome, ThreadId, WakeId, WakeReason
@@ -124,6 +124,11 @@ def test_a_paused_agent_is_not_woken_and_the_caller_is_told(database: Database, 
             await change_agent(at.desk, "ada", AgentChange(paused=True))
             refused = await poke(at.desk, Poke("ada", text="hello"))
             assert (refused.state, refused.code) == ("skipped", "refused:agent-paused")
+            before = await list_threads(at.desk)
+            with pytest.raises(NotNow, match="ada is paused, so nobody would answer") as said:
+                await open_chat(at.desk, NewChat("ada"))
+            assert "`clew agent resume ada`" in said.value.remedy
+            assert await list_threads(at.desk) == before
             told = await explain(at.desk, refused.id)
             assert told.headline.startswith("skipped: The agent is paused; resume it")
             assert (told.run, told.decisions) == (None, ())

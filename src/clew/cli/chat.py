@@ -64,6 +64,10 @@ def chat(
     """
     if in_ is not None and continue_:
         raise BadText("--in and --continue name two threads.", "Leave one of them out.")
+    for option, text in (("--project", project), ("--title", title)):
+        if text and (in_ is not None or continue_):
+            words = f"{option} is for a new chat, and --in and --continue go on in one that has its own."
+            raise BadText(words, f"Leave {option} out, or begin a new chat.")
     if sys.stdin is None and once is None:
         raise BadText("There is nothing to read: stdin is closed.", "Say something with --once.")
     typing = once is None and sys.stdin.isatty()

@@ -20,6 +20,7 @@ Setup = Annotated[
         metavar="COMMAND", allow_leading_hyphen=True, help="A command run in every new worktree; may be repeated."
     ),
 ]
+Changed = Annotated[tuple[str, ...], Parameter(metavar="COMMAND", allow_leading_hyphen=True)]
 _DEADLINE = 120.0
 """Looking at an address may take the network's time."""
 
@@ -115,7 +116,7 @@ def edit(
     *,
     path: str | None = None,
     base: str | None = None,
-    setup: Setup | None = None,
+    setup: Changed | None = None,
     mode_limit: Mode | None = None,
     options: Options = OPTIONS,
 ) -> None:
@@ -127,19 +128,23 @@ def edit(
 
         clew project edit web --setup "npm ci" --setup "npm run build"
 
+        clew project edit web --setup ""
+
     Parameters
     ----------
     path
         The directory, or the address.
     base
-        The branch that work begins from.
+        The branch that work begins from; an empty one is the branch the repository is on.
+    setup
+        A command run in every new worktree; may be repeated. They replace those it has; an empty one takes them away.
     mode_limit
         The widest mode that any agent has here: read, ask, edit or full.
     """
     change: dict[str, Any] = {
         "source": None if path is None else source(path),
         "base": base,
-        "setup": setup,
+        "setup": () if setup == ("",) else setup,
         "mode_limit": mode_limit,
     }
     changed = {field: value for field, value in change.items() if value is not None}

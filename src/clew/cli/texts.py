@@ -5,10 +5,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from clew.control.bounds import LONGEST, not_too_long
 from clew.ports.fault import Fault
-
-MOST = 1_000_000
-"""How many characters one text may have. What is longer is a file, and an agent reads those by itself."""
 
 
 class BadText(Fault):
@@ -24,8 +22,8 @@ def given(text: str, what: str = "text") -> str:
 
 
 def checked(text: str, what: str = "text") -> str:
-    if len(text) > MOST:
-        raise BadText(f"The {what} has {len(text):,} characters, and at most {MOST:,} can be taken.", "Name a file.")
+    """As the server would: what it will not take is refused before anything is begun."""
+    not_too_long(text, f"The {what}")
     try:
         text.encode()
     except UnicodeEncodeError as fault:
@@ -37,7 +35,7 @@ def piped() -> str:
     if sys.stdin is None:
         raise BadText("There is nothing to read: stdin is closed.", "Give the text as an argument.")
     try:
-        return sys.stdin.read(MOST + 1).rstrip("\n")
+        return sys.stdin.read(LONGEST + 1).rstrip("\n")
     except UnicodeDecodeError as fault:
         raise BadText("What stands on stdin is not valid UTF-8.", "Convert it first.") from fault
 

@@ -1,11 +1,12 @@
-"""Chats: a thread with one agent, opened before anything is said."""
+"""Chats: a thread with one agent who can be woken, opened before anything is said."""
 
 from sqlalchemy import Connection
 
 from clew.control.desk import Desk
+from clew.control.faults import NotNow
 from clew.control.issues import check_title
 from clew.control.showing.threads import show_thread
-from clew.kernel import AgentId, ProjectId
+from clew.kernel import AgentId, AgentState, ProjectId
 from clew.store.reading.names import agent_named, project_named
 from clew.store.threads import open_thread
 from clew.wire.asks import NewChat
@@ -17,6 +18,13 @@ async def open_chat(desk: Desk, asked: NewChat) -> ThreadView:
 
     def do(connection: Connection) -> ThreadView:
         agent = agent_named(connection, asked.agent)
+        if agent["state"] != AgentState.ACTIVE.value:
+            # The first word would be turned away, and an empty chat left behind.
+            name, state = agent["name"], agent["state"]
+            raise NotNow(
+                f"{name} is {state}, so nobody would answer.",
+                f"`clew agent resume {name}` first, or chat with another.",
+            )
         project = None if asked.project is None else ProjectId(project_named(connection, asked.project)["id"])
         thread = open_thread(connection, "chat", title, project, AgentId(agent["id"]))
         return show_thread(connection, thread)
