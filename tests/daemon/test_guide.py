@@ -83,6 +83,24 @@ def test_a_command_that_nobody_allows_in_time_is_not_run(tmp_path: Path) -> None
     run(scene())
 
 
+def test_what_was_done_before_is_not_done_again_in_a_new_session(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with guided(tmp_path) as there:
+            file = tmp_path / "done"
+            await there.tell(f"RUN: echo one >> {file}")
+            await there.restart()
+            for kept in (tmp_path / "guide" / "sessions").iterdir():
+                kept.unlink()
+            row = await there.tell(f"RUN: echo two >> {file}")
+            assert row.claim == "started"
+            # It was told of both, and did what it was asked for.
+            (kept,) = (tmp_path / "guide" / "sessions").glob("*.json")
+            assert "echo one" in kept.read_text()
+            assert file.read_text() == "one\ntwo\n"
+
+    run(scene())
+
+
 @pytest.mark.case("L13", "P08")
 def test_one_that_was_killed_while_idle_is_started_anew_and_told(tmp_path: Path) -> None:
     async def scene() -> None:

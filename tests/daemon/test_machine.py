@@ -7,6 +7,7 @@ import pytest
 
 from clew.kernel import RuntimeId, capabilities_from_record
 from clew.ports.fault import Fault
+from clew.programs.faults import BadOptions
 from clew.wire.machine import AgentProgram
 from tests.daemon.kit import TRUE, run, world
 from tests.daemon.scripted import ABLE
@@ -39,6 +40,15 @@ def test_what_is_not_there_says_why(tmp_path: Path, program: AgentProgram, words
             looked = await there.machine.look(program)
             assert looked.registration is None
             assert words in looked.missing
+
+    run(scene())
+
+
+def test_a_program_that_is_there_and_has_no_such_option_is_not_called_missing(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            with pytest.raises(BadOptions, match="The guide has no option colour"):
+                await there.machine.look(AgentProgram("guide", options={"colour": "red"}))
 
     run(scene())
 

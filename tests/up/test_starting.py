@@ -15,6 +15,26 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def test_guides_keep_their_sessions_in_the_data_directory_and_take_no_options(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(data) as clew:
+        clew.guide()
+        clew.ask("POST", "/agents", {"name": "ada", "provider": "guide"})
+        runs = [clew.ran(clew.ask("POST", "/wakes", {"agent": name, "text": "hello"})) for name in ("guide", "ada")]
+        assert len(list((data / "guide" / "sessions").glob("*.json"))) == 2
+        homes = {each["id"]: each["home"] for each in clew.ask("GET", "/runtimes")}
+        assert {homes[run["runtime"]] for run in runs} == {str(data / "guide")}
+        for method, path, named in (
+            ("POST", "/agents", {"name": "bob", "provider": "guide"}),
+            ("PATCH", "/agents/ada", {}),
+        ):
+            with clew.http() as http:
+                refused = http.request(method, path, json={**named, "options": {"colour": "red"}})
+            assert (refused.status_code, refused.json()["code"]) == (422, "program:bad-options")
+            assert refused.json()["detail"] == "The guide has no option colour."
+        assert clew.ask("GET", "/agents/ada")["options"] == {}
+
+
 def test_it_makes_what_it_needs_for_its_owner_alone_and_says_where_it_is(tmp_path: Path) -> None:
     data = tmp_path / "some" / "data"
     with up(data) as clew:

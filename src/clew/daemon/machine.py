@@ -4,15 +4,17 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 
 from clew.kernel import MachineId, RuntimeId, WorkspaceId, capabilities_to_record
 from clew.ports.fault import Fault
 from clew.ports.finding import Providers
 from clew.ports.provider import Deadlines, FoundSession, Provider, Settings
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, Workspaces
+from clew.programs.faults import BadOptions
 from clew.programs.ledger import Ledger
 from clew.wire.machine import AgentProgram, Looked
 from clew.wire.runtimes import Registration
@@ -26,7 +28,8 @@ class NoSuchRuntime(Fault):
 
 
 class LocalMachine:
-    """`state` is where it is written down which processes run; `root` is where workspaces are made."""
+    """`state` is where it is written down which processes run; `root` is where workspaces are made. `homes` are, by
+    provider, those of agents that name none."""
 
     def __init__(
         self,
@@ -38,11 +41,12 @@ class LocalMachine:
         root: Path,
         max_live: int = 8,
         deadlines: Deadlines = Deadlines(),
+        homes: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> None:
         self._id, self._name = id_, name
         self._providers, self._workspaces = providers, workspaces
         self._state, self._root = state, root
-        self._max_live, self._deadlines = max_live, deadlines
+        self._max_live, self._deadlines, self._homes = max_live, deadlines, homes
         self._made: dict[str, Provider] = {}
         self._keys: dict[int, tuple[AgentProgram, str]] = {}
         self._offered: dict[RuntimeId, AgentProgram] = {}
@@ -73,6 +77,9 @@ class LocalMachine:
         try:
             provider = self.provider(program)
             found = await provider.discover()
+        except BadOptions:
+            # The program may well be there: it is what was asked of it that is wrong.
+            raise
         except Fault as fault:
             return Looked(program, None, missing=str(fault))
         if not found.installed:
@@ -120,7 +127,7 @@ class LocalMachine:
         if key not in self._made:
             settings = Settings(
                 program=program.program,
-                home=program.home,
+                home=program.home or self._homes.get(program.provider, {}),
                 environment=program.environment,
                 options=program.options,
                 deadlines=self._deadlines,

@@ -41,6 +41,12 @@ class Refused(ProgramFault):
     code = "program:refused"
 
 
+class BadOptions(Refused):
+    """What an agent was given as options is nothing its provider knows."""
+
+    code = "program:bad-options"
+
+
 class SessionBusy(Refused):
     code = "program:session-busy"
 

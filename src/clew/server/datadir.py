@@ -45,6 +45,11 @@ class DataDirectory:
         return self.root / "homes"
 
     @property
+    def guide(self) -> Path:
+        """The sessions of guide agents that name no other home."""
+        return self.root / "guide"
+
+    @property
     def state(self) -> Path:
         """What providers must know after a crash."""
         return self.root / "state"

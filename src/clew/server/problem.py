@@ -25,6 +25,7 @@ _STATUSES: Mapping[str, HTTPStatus] = {
     "source": HTTPStatus.UNPROCESSABLE_ENTITY,
     "git": HTTPStatus.SERVICE_UNAVAILABLE,
     "provider:unknown": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "program:bad-options": HTTPStatus.UNPROCESSABLE_ENTITY,
     "program:bad-arguments": HTTPStatus.UNPROCESSABLE_ENTITY,
     "program:malformed-id": HTTPStatus.UNPROCESSABLE_ENTITY,
     "program:too-slow": HTTPStatus.GATEWAY_TIMEOUT,

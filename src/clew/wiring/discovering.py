@@ -9,7 +9,6 @@ from clew.control.desk import Desk
 from clew.control.starting import offer_agents
 from clew.daemon import Daemon
 from clew.ports.fault import Fault
-from clew.server.datadir import DataDirectory
 from clew.wire.asks import NewAgent
 from clew.wire.machine import AgentProgram, Looked
 from clew.wiring.notices import FoundAgents, Notice
@@ -26,12 +25,12 @@ _AGAIN, _AGAIN_MOST = 1.0, 60.0
 """Seconds until it is tried again: at first, and when it was in vain for long."""
 
 
-async def discover(desk: Desk, daemon: Daemon, data: DataDirectory, tell: Callable[[Notice], None]) -> None:
+async def discover(desk: Desk, daemon: Daemon, tell: Callable[[Notice], None]) -> None:
     """Until it has worked. What it waits for is said once."""
     wait, said = _AGAIN, ""
     while True:
         try:
-            return await _discover(desk, daemon, data, tell)
+            return await _discover(desk, daemon, tell)
         except Fault as fault:
             if fault.words != said:
                 log.warning("agents are looked for again until it works: %s", fault)
@@ -40,11 +39,11 @@ async def discover(desk: Desk, daemon: Daemon, data: DataDirectory, tell: Callab
         wait = min(wait * 2, _AGAIN_MOST)
 
 
-async def _discover(desk: Desk, daemon: Daemon, data: DataDirectory, tell: Callable[[Notice], None]) -> None:
+async def _discover(desk: Desk, daemon: Daemon, tell: Callable[[Notice], None]) -> None:
     """The agents that there are come first: somebody may wait for them."""
     for check in await offer_agents(desk):
         log.log(logging.INFO if check.state == "ok" else logging.WARNING, "%s: %s", check.name, check.words)
-    await _first_agent(desk, data)
+    await _first_agent(desk)
     agents = await list_agents(desk)
     used = {agent.provider for agent in agents}
     looked = await asyncio.gather(*(_look(desk, daemon, AgentProgram(name), name in used) for name in USUAL))
@@ -61,10 +60,9 @@ async def _look(desk: Desk, daemon: Daemon, program: AgentProgram, used: bool) -
         return Looked(program, None, missing=str(fault))
 
 
-async def _first_agent(desk: Desk, data: DataDirectory) -> None:
+async def _first_agent(desk: Desk) -> None:
     """Somebody who has just installed Clew can wake one agent at once; it needs no account."""
     if await list_agents(desk):
         return
-    home = {"GUIDE_HOME": str(data.root / GUIDE)}
-    await add_agent(desk, NewAgent(GUIDE, GUIDE, home=home))
+    await add_agent(desk, NewAgent(GUIDE, GUIDE))
     log.info("the agent %s is there", GUIDE)

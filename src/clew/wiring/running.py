@@ -16,6 +16,7 @@ from clew.control.plane import Plane
 from clew.control.timing import keep_time
 from clew.daemon import Daemon, LocalMachine
 from clew.ports.finding import find_providers
+from clew.providers.guide.home import VARIABLE as GUIDE_HOME
 from clew.server.app import make_app
 from clew.server.datadir import DataDirectory
 from clew.server.entering import link_of
@@ -27,7 +28,7 @@ from clew.store.address import show_address
 from clew.store.database import Database
 from clew.wiring.beside import beside
 from clew.wiring.binding import bind
-from clew.wiring.discovering import discover
+from clew.wiring.discovering import GUIDE, discover
 from clew.wiring.holding import announced, held, machine_id, prepare
 from clew.wiring.listening import served
 from clew.wiring.logs import keep_log
@@ -98,7 +99,7 @@ async def _run(
         tell(Ready(bound.address, link_of(keys, bound).link, data.root, shown))
         log.info("ready at %s", bound.address)
         await stack.enter_async_context(beside("timers", keep_time(desk)))
-        await stack.enter_async_context(beside("discovery", discover(desk, daemon, data, tell)))
+        await stack.enter_async_context(beside("discovery", discover(desk, daemon, tell)))
         await _until_asked(stop, http)
 
 
@@ -126,4 +127,5 @@ def _machine(data: DataDirectory) -> LocalMachine:
         GitWorkspaces(data.workspaces, data.homes),
         data.state,
         data.workspaces,
+        homes={GUIDE: {GUIDE_HOME: str(data.guide)}},
     )

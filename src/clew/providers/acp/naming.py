@@ -19,6 +19,7 @@ from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
 from clew.programs.acp.agent import AS_ASKED, EVERYTHING, AcpAgent, ModeRule
 from clew.programs.faults import Refused
+from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_paths
 from clew.providers.acp.presets import PRESETS
 
@@ -27,9 +28,7 @@ _KNOWN = frozenset({"agent", "missing", "list", "asks"}) | {f"mode.{mode}" for m
 
 def agent_of(settings: Settings) -> AcpAgent:
     options = settings.options
-    unknown = sorted(set(options) - _KNOWN)
-    if unknown:
-        raise Refused(f"An ACP agent has no option {', '.join(unknown)}.", f"It has {', '.join(sorted(_KNOWN))}.")
+    must_be_known(options, _KNOWN, "An ACP agent")
     name = options.get("agent")
     if name is not None and name not in PRESETS:
         raise Refused(f"There is no preset {name}.", f"There are {', '.join(sorted(PRESETS))}; or name a command line.")

@@ -9,6 +9,7 @@ from clew.ports.provider import ArchiveFile, Discovery, FoundSession, OpenSpec, 
 from clew.programs.faults import CannotStart, ProgramFault, Refused
 from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
+from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_homes, must_be_paths
 from clew.programs.program import start
 from clew.providers.claude import carrying, holding, modes, store
@@ -28,6 +29,7 @@ _MODELS = ("default", "opus", "sonnet", "haiku")
 
 class Claude:
     def __init__(self, settings: Settings) -> None:
+        must_be_known(settings.options, (), "Claude Code")
         self._settings = settings
         self._environment = environment_of(settings)
         must_be_homes(self._environment, HOMES)

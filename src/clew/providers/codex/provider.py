@@ -13,6 +13,7 @@ from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
 from clew.programs.holding import Hold
 from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
+from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_homes, must_be_paths
 from clew.programs.rpc import CallRefused
 from clew.providers.codex import archiving, discovering, locating, locks, placing, probing
@@ -48,6 +49,7 @@ CAPABILITIES = Capabilities(
 
 class CodexProvider:
     def __init__(self, settings: Settings) -> None:
+        must_be_known(settings.options, (), "Codex")
         self._settings = settings
         self._environment = environment_for(settings.home, settings.environment)
         must_be_homes(self._environment, HOMES)

@@ -27,6 +27,7 @@ from itertools import pairwise
 from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
 from clew.programs.faults import Refused
+from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_paths
 
 PROMPT, SESSION, MODEL, OPTIONS = "{prompt}", "{session}", "{model}", "{options}"
@@ -56,9 +57,7 @@ class Recipe:
 
 def recipe_of(settings: Settings) -> Recipe:
     options = settings.options
-    unknown = sorted(set(options) - {*_KNOWN, *_MODES})
-    if unknown:
-        raise Refused(f"A command has no option {', '.join(unknown)}.", f"It has {', '.join((*_KNOWN, *_MODES))}.")
+    must_be_known(options, (*_KNOWN, *_MODES), "A command")
     if not settings.program:
         raise Refused("It is not said which program is meant.", "Name its command line (program).")
     modes = {mode: _words(options[name]) for name, mode in _MODES.items() if name in options}

@@ -14,6 +14,7 @@ from clew.programs.acp.listing import CURSOR_VERSION
 from clew.programs.acp.provider import AcpProvider
 from clew.programs.environment import environment_for
 from clew.programs.faults import Refused
+from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_homes, must_be_paths
 from clew.providers.guide.carrying import FORMAT, carry_in, carry_out
 from clew.providers.guide.home import HOMES, VARIABLE, home_of
@@ -43,6 +44,7 @@ GUIDE = AcpAgent(
 
 class GuideProvider(AcpProvider):
     def __init__(self, settings: Settings) -> None:
+        must_be_known(settings.options, (), "The guide")
         environment = environment_for(settings.home)
         must_be_homes(environment, HOMES)
         self._store = home_of(environment).resolve()

@@ -18,6 +18,8 @@ from clew.programs.secrets import Redactor
 PLUGIN = Path(__file__).with_name("plugin.js")
 PASSWORD = "OPENCODE_SERVER_PASSWORD"
 USER = "opencode"
+AGENT = "agent"
+"""The option that names which of OpenCode's own agents answers."""
 PROJECT_CONFIG = "project-config"
 """The option by which a project's own configuration is read. That can make every mode wider, and run programs."""
 

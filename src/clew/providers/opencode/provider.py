@@ -24,13 +24,14 @@ from clew.programs.faults import ProgramFault, Refused, TooSlow
 from clew.programs.holding import is_held
 from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
+from clew.programs.options import must_be_known
 from clew.programs.scratch import Scratch
 from clew.providers.opencode import archiving, launching
 from clew.providers.opencode.api import NOT_FOUND, Api
 from clew.providers.opencode.belonging import Belongings, must_be_variables
 from clew.providers.opencode.faults import SessionMissing
 from clew.providers.opencode.home import CURSOR_VERSION, ID_SHAPE, cursor_of, directory_at, id_of, locks, store
-from clew.providers.opencode.launching import Launch
+from clew.providers.opencode.launching import AGENT, PROJECT_CONFIG, Launch
 from clew.providers.opencode.live import OpenCodeSession
 from clew.providers.opencode.opening import Opened, Opening, place_of
 from clew.providers.opencode.restoring import Restoring
@@ -64,6 +65,7 @@ CAPABILITIES = Capabilities(
 
 class OpenCodeProvider:
     def __init__(self, settings: Settings) -> None:
+        must_be_known(settings.options, (AGENT, PROJECT_CONFIG), "OpenCode")
         self._settings = settings
         self._store = store(environment_for(settings.home, settings.environment))
         self._ledger = Ledger(settings.state / "ledger") if settings.state is not None else None
@@ -123,7 +125,7 @@ class OpenCodeProvider:
             id_of(spec.cursor)
         place_of(spec)
         must_be_variables(spec.environment)
-        launch, agent = self._launch(), self._settings.options.get("agent")
+        launch, agent = self._launch(), self._settings.options.get(AGENT)
 
         async def opening(server: Server) -> Opened:
             return await Opening(server, self._shared, launch, self._locks, agent).open(spec)

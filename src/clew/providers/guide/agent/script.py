@@ -10,7 +10,8 @@
     CUT                     begin to answer, then end as in a crash
     FAIL: <status> [<when>] fail as a model would with that status of HTTP; <when> is the second a usage limit ends
 
-Any other prompt is answered with a few friendly words.
+Any other prompt is answered with a few friendly words. Of a prompt that tells a whole thread, only what is asked for
+now is followed: what stood there before was done before.
 """
 
 import json
@@ -18,6 +19,9 @@ import re
 from dataclasses import dataclass
 
 _LINE = re.compile(r"^(?P<word>RUN|WRITE|SAY|THINK|PLAN|SLOW|FAIL):[ \t]*(?P<rest>.*?)[ \t]*$", re.MULTILINE)
+# How a prompt of Clew says which texts are others' and which of them are to be acted on.
+_FENCE = re.compile(r"^What stands between the lines `--- begin (?P<mark>\w+) ---`", re.MULTILINE)
+_NOW = "(you are asked for this now)"
 _ALONE = re.compile(r"^(?P<word>HANG|CUT)[ \t]*$", re.MULTILINE)
 
 
@@ -40,7 +44,20 @@ class Script:
     ends: str = ""
 
 
+def asked_for(prompt: str) -> str:
+    """What of a prompt is to be done; all of it, unless others' texts are told apart in it."""
+    fence = _FENCE.search(prompt)
+    if fence is None:
+        return prompt
+    mark = re.escape(fence["mark"])
+    told = re.finditer(
+        rf"^(?P<who>[^\n]*)\n--- begin {mark} ---\n(?P<text>.*?)\n--- end {mark} ---$", prompt, re.MULTILINE | re.DOTALL
+    )
+    return "\n".join(each["text"] for each in told if each["who"].endswith(_NOW))
+
+
 def follow(prompt: str) -> Script:
+    prompt = asked_for(prompt)
     lines = [(found["word"], found["rest"]) for found in _LINE.finditer(prompt)]
     told, alone = dict(lines), _ALONE.search(prompt)
     return Script(
