@@ -80,6 +80,15 @@ RUN = RunView(
     words=None,
 )
 
+HELD = replace(
+    RUN,
+    state="queued",
+    ended_at=None,
+    code="workspace:branch-gone",
+    words="The branch is gone. Once that is mended, `clew retry run-1`.",
+    held="person",
+)
+
 GOING = replace(RUN, state="running", ended_at=None)
 
 WAKE = WakeView(

@@ -150,14 +150,16 @@ def test_a_held_run_goes_now_when_a_person_says_so(database: Database, tmp_path:
             await at.finish(order, Returned("the worktree is gone", "workspace:branch-gone", WaitsFor.PERSON))
             thread = await look_at_thread(at.desk, "issue-1")
             assert thread.status == "held"
-            assert thread.words.startswith("the worktree is gone Once that is mended, `clew retry rn_")
+            assert thread.words.startswith("the worktree is gone. Once that is mended, `clew retry rn_")
             held = await show_run(at.desk, order.run)
             assert (held.state, held.code, held.words) == ("queued", "workspace:branch-gone", thread.words)
+            assert held.held == "person"
             assert (await explain(at.desk, order.run)).headline.startswith("hold: the worktree is gone")
             assert await at.claim() == []
             (wake,) = await retry_run(at.desk, order.run)
             assert wake.state == "pending"
             assert (await at.claim_one()).attempt == 2
+            assert (await show_run(at.desk, order.run)).held is None
 
     asyncio.run(story())
 

@@ -46,8 +46,9 @@ def test_a_failure_holds_with_its_last_words_and_the_next_try_runs_it_again(scen
     source = scene.with_setup("echo one", f"echo broken; test -e '{tmp_path}/fixed'", "echo never")
     held = scene.held("ln_1", source)
     assert held.reason is FoundReason.CANNOT_MAKE
-    assert "ended with status 1" in held.words
-    assert "broken" in held.words
+    assert "ended with status 1. Its last words: " in held.words
+    assert ' / broken". All of its output is in ' in held.words
+    assert "\n" not in held.words
     assert held.setup_output is not None
     assert "never" not in held.setup_output.read_text()
     (scene.directory() / "by-hand.txt").write_text("somebody looked\n")

@@ -3,6 +3,7 @@
 from cyclopts import App
 
 from clew.cli.client import Server, part
+from clew.cli.harmless import one_line
 from clew.cli.options import OPTIONS, Limit, Options
 from clew.cli.reading import read, read_all
 from clew.cli.table import facts, table
@@ -11,6 +12,9 @@ from clew.cli.times import lasted, moment
 from clew.wire.views import RunView
 
 app = App(name="runs", help_format="markdown")
+
+_WORDS = 120
+"""What a held run waits for, and what to do about it, is never cut."""
 
 
 @app.default
@@ -39,23 +43,25 @@ def runs(
     agent
         Only those of this agent.
     state
-        queued, claimed, opening, running, waiting, stopping, succeeded, failed, cancelled or lost.
+        queued (those that are held, too), claimed, opening, running, waiting, stopping, succeeded, failed, cancelled or
+        lost.
     """
     query = {"thread": thread, "agent": agent, "state": state, "limit": limit}
     said = Server(options.data).get("/runs", query)
     if options.json:
         return tell_as_is(said)
     return table(
-        ("run", "thread", "agent", "state", "decision", "began", "took"),
+        ("run", "thread", "agent", "state", "decision", "began", "took", "words"),
         [
             (
                 run.id,
                 run.thread,
                 run.agent,
-                run.state,
+                state_of(run),
                 run.decision or "",
                 moment(run.started_at or run.queued_at),
                 lasted(run.started_at, run.ended_at),
+                "" if run.state == "succeeded" else one_line(run.words or "", 0 if run.held else _WORDS),
             )
             for run in read_all(RunView, said)
         ],
@@ -83,13 +89,18 @@ def show(run: str, /, *, options: Options = OPTIONS) -> None:
     return facts(run_facts(found))
 
 
+def state_of(run: RunView) -> str:
+    """A run that is held waits in the queue, and not for its turn."""
+    return "held" if run.held else run.state
+
+
 def run_facts(run: RunView) -> list[tuple[str, str]]:
     stopping = ", told to stop" if run.stopping else ""
     return [
         ("run", run.id),
         ("thread", run.thread),
         ("agent", run.agent),
-        ("state", run.state + stopping),
+        ("state", state_of(run) + stopping),
         ("words", f"{run.words} [{run.code}]" if run.words and run.code else run.words or run.code or ""),
         ("attempt", str(run.attempt)),
         ("queued", moment(run.queued_at)),

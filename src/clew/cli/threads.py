@@ -7,6 +7,7 @@ from clew.cli.client import Server, part
 from clew.cli.harmless import harmless, one_line
 from clew.cli.options import OPTIONS, Limit, Options
 from clew.cli.reading import read, read_all
+from clew.cli.runs import state_of
 from clew.cli.table import facts, table
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import BadText
@@ -90,7 +91,7 @@ def tell_page(page: ThreadPage) -> None:
                 (f"  {lane.agent}", f"{lane.directory or 'no directory yet'} {lane.branch or ''}")
                 for lane in page.lanes
             ),
-            *(("  run", f"{run.id} {run.state} {run.decision or ''}") for run in page.runs[:3]),
+            *(("  run", f"{run.id} {state_of(run)} {run.decision or ''}") for run in page.runs[:3]),
         ]
     )
     if page.earlier:

@@ -4,6 +4,7 @@ from clew.cli.client import Server, part
 from clew.cli.harmless import one_line
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read
+from clew.cli.runs import state_of
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.times import moment
 from clew.wire.views import ConsideredView, DecisionView, StepView, WakeView, WhyView
@@ -56,7 +57,7 @@ def explained(found: WhyView, full: bool) -> list[str]:
     run = found.run
     if run is not None and run.words:
         code = f" [{run.code}]" if run.code else ""
-        lines += ["", f"The run is {run.state}: {one_line(run.words)}{code}"]
+        lines += ["", f"The run is {state_of(run)}: {one_line(run.words)}{code}"]
     return lines
 
 

@@ -162,6 +162,8 @@ class RunView:
     """How it ended, or what it waits for."""
     not_before: float | None = None
     stopping: bool = False
+    held: str | None = None
+    """What ends the hold of a run that is held: another-try, session-free or person. It is queued until then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """Ensuring a worktree: look, let the kernel say what to do, do it, and look again before anybody works there."""
 
 import asyncio
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from clew.kernel import Found, PlaceStep, SettledPlace, settle_place
+from clew.kernel import Found, FoundReason, PlaceStep, SettledPlace, settle_place
 from clew.ports.workspaces import Ensured, Held, PlaceWanted, Progress, ProjectSource, SourceKind
 from clew.workspaces.faults import CannotMake
 from clew.workspaces.git import Git, Repository
@@ -140,4 +141,7 @@ def _ensured(wanted: PlaceWanted, settled: SettledPlace, output: Path | None) ->
 
 def _held(seen: Look, wanted: PlaceWanted) -> Held:
     settled = settle_place(wanted.workspace, seen.found, seen.seen)
-    return Held(settled.reason, settled.words)
+    words = settled.words
+    if settled.reason is FoundReason.BRANCH_GONE:
+        words += f" `clew workspaces clean {shlex.quote(wanted.workspace.directory.path)}` lets it begin anew there."
+    return Held(settled.reason, words)

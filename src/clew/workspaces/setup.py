@@ -84,4 +84,6 @@ async def _read(program: Program, redactor: Redactor, written: Output, progress:
 
 
 def _last(written: Output) -> str:
-    return f"Its last words: {written.last_words}"
+    """As one sentence: on one line, its lines must not run into one another, nor into what follows."""
+    lines = " / ".join(" ".join(line.split()) for line in written.last_words.splitlines())
+    return f'Its last words: "{lines}".'

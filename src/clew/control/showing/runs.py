@@ -41,6 +41,7 @@ def _show(row: Row, decision: Row | None) -> RunView:
         words=_waits(row) if state is RunState.QUEUED else row["words"],
         not_before=row["not_before"],
         stopping=state is RunState.STOPPING,
+        held=row["hold"] or None if state is RunState.QUEUED else None,
     )
 
 
@@ -54,7 +55,10 @@ def _waits(row: Row) -> str | None:
 
 def until_retried(words: str, run: str) -> str:
     """What a run is held for, and what lets it go on: nobody looks by himself whether a person has mended it."""
-    return f"{words} Once that is mended, `clew retry {run}`; or `clew cancel {run}`.".strip()
+    words = words.strip()
+    # Whoever held it need not have said it in a whole sentence.
+    stop = "" if not words or words.endswith((".", "!", "?")) else "."
+    return f"{words}{stop} Once that is mended, `clew retry {run}`; or `clew cancel {run}`.".strip()
 
 
 def _words(decision: Row) -> str:
