@@ -19,6 +19,7 @@ class Problem:
     code: str
     detail: str
     remedy: str = "Do something else."
+    errors: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True)

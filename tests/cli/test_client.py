@@ -127,3 +127,10 @@ def test_a_proxy_of_the_environment_is_not_asked(stub: Stub, capfd: Cap, monkeyp
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     stub.on("GET", "/runs", [])
     assert here(capfd, "runs").status == 0
+
+
+def test_what_is_wrong_with_a_field_is_said_once(stub: Stub, capfd: Cap) -> None:
+    wrong = [{"field": "query.limit", "words": "Input should be greater than or equal to 1"}]
+    stub.on("GET", "/runs", Problem(422, "ask:invalid", f"limit: {wrong[0]['words']}.", errors=wrong))
+    said = here(capfd, "runs", "--limit", "0")
+    assert said.err == f"clew: limit: {wrong[0]['words']}. Do something else. [ask:invalid]\n"

@@ -139,6 +139,11 @@ def test_what_was_sent_is_not_repeated(tmp_path: Path) -> None:
         said = problem(answer, 422)
         assert [each["field"] for each in said["errors"]]
         assert "my-secret" not in answer.text
+        # Each is named once in the words for people, by the name that a person gave.
+        assert said["detail"].count("odd: ") == 1
+        assert all(each["words"] in said["detail"] for each in said["errors"])
+        said = problem(await house.http.get("/api/v1/runs?limit=0"), 422)
+        assert said["detail"] == "limit: Input should be greater than or equal to 1."
 
     inside(tmp_path, work)
 

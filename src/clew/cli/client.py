@@ -163,9 +163,6 @@ def _refused(answer: HTTPResponse, said: bytes) -> Fault:
         words = f"What answers at the address of Clew is not Clew: status {answer.status}."
         return NotUnderstood(words, "Stop it, and start Clew with `clew up`.")
     words = str(problem.get("detail") or problem.get("title") or f"Clew refused with status {answer.status}.")
-    for each in problem.get("errors") or ():
-        if isinstance(each, dict):
-            words += " " + ": ".join(str(text) for text in each.values())
     return Refused(words, str(problem.get("remedy") or ""), str(problem.get("code") or "api:refused"), answer.status)
 
 

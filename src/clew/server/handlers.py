@@ -34,17 +34,19 @@ async def _fault(_request: Request, fault: Fault) -> Response:
 
 
 async def _invalid(_request: Request, fault: RequestValidationError) -> Response:
-    """Which fields, and why. What was sent is not repeated: it may hold secrets."""
+    """Which fields, and why: all in `detail`, and one by one for programs. What was sent is not repeated: it may hold
+    secrets."""
     errors = [
         {"field": ".".join(str(part) for part in each["loc"]), "words": str(each["msg"])} for each in fault.errors()
-    ]
-    first = errors[0]
+    ][:_SHOWN]
+    # A person asked for a limit, not for a part of a query.
+    named = (f"{each['field'].partition('.')[2] or each['field']}: {each['words']}." for each in errors)
     return Problem(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "ask:invalid",
-        f"{first['field']}: {first['words']}.",
+        " ".join(named),
         "Send what the documentation of this call says.",
-        errors=errors[:_SHOWN],
+        errors=errors,
     )
 
 
