@@ -38,7 +38,8 @@ FOUND = FoundSessionView("claude", "rt-2", "5f2a9c", "/src/web", "Mend it", samp
 WORKSPACE = WorkspaceView(
     "/srv/web/issue-3", "ready", "lane-1", "issue-3", "ada", "web", "clew/issue-3", 3_000_000, 2, 1, "", samples.AT, ""
 )
-REPLAYED = ReplayView(9, 1, (Changed("run-1", "chat-1", samples.AT, "resume", "reseed", "Too many turns."),))
+CHANGED = Changed("run-1", "chat-1", samples.AT, "resume", "reseed", "Too many turns.")
+REPLAYED = ReplayView(9, 1, (CHANGED, replace(CHANGED, step=1)))
 CHECKS = [CheckView("claude", "ok", "2.1 answers."), CheckView("codex", "missing", "It is not here.", "Install it.")]
 
 LOOKS: list[tuple[tuple[str, ...], str, Any, tuple[str, ...]]] = [
@@ -47,7 +48,12 @@ LOOKS: list[tuple[tuple[str, ...], str, Any, tuple[str, ...]]] = [
     (("agent", "show", "ada"), "/agents/ada", samples.AGENT, ("Be brief.", "KEY", "every 30m", "2025-06-15T15:06:40Z")),
     (("project", "list"), "/projects", [samples.PROJECT], ("web", "/src/web", "main")),
     (("project", "show", "web"), "/projects/web", samples.PROJECT, ("npm ci", "repository")),
-    (("threads",), "/threads", [samples.THREAD], ("chat-1", "Hello", "2025-06-15T15:07:40Z")),
+    (
+        ("threads",),
+        "/threads",
+        [samples.THREAD],
+        ("chat-1  2025-06-15T15:06:40Z  idle    Hello", "OPENED", "2025-06-15T15:07:40Z"),
+    ),
     (("issue", "list"), "/threads", [samples.ISSUE], ("issue-3", "The page is blank")),
     (("issue", "show", "3"), "/threads/issue-3", samples.PAGE, ("#2 ada (agent)", "  I look at it.", "rm -r build")),
     (("thread", "show", "chat-1"), "/threads/chat-1", samples.PAGE, ("earlier entries", "/srv/web/issue-3")),
@@ -427,7 +433,12 @@ def test_replay_shows_what_another_policy_would_have_decided(stub: Stub, capfd: 
     stub.on("POST", "/replay", REPLAYED)
     said = done(here(capfd, "replay", "--since", "7d", "--policy", policy))
     assert "Too many turns." in said
-    assert "1 of 9 decisions would be another; 1 could not be read." in said
+    # Two decisions of one run are two lines, and say which they are.
+    assert [line[:26] for line in said.splitlines()[1:3]] == [
+        "run-1  attempt 1, step 0  ",
+        "run-1  attempt 1, step 1  ",
+    ]
+    assert "2 of 9 decisions would be another; 1 could not be read." in said
     (body,) = stub.bodies("POST", "/replay")
     assert body["policy"] == {"parallel": True}
     assert json.loads(done(here(capfd, "replay", "--policy", policy, "--json"))) == json.loads(

@@ -176,6 +176,7 @@ def test_another_policy_is_tried_on_what_was_decided(
             ]
             assert fresh.changed[1].words == "By policy a chat message starts afresh."
             assert fresh.changed[1].thread == "chat-1"
+            assert {(each.attempt, each.step) for each in fresh.changed} == {(1, 0)}
             limited = await replay_decisions(at.desk, Replay(0.0, {"limits": {"turns": 3}}))
             assert [each.run for each in limited.changed] == [orders[3].run, orders[4].run]
             later = (await at.desk.read(lambda connection: connection.execute(runs.select()).first())).queued_at  # type: ignore[union-attr]

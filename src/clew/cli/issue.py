@@ -73,7 +73,7 @@ def new(
 
 @app.command(name="list")
 def list_(*, state: str = "open", agent: str | None = None, limit: Limit = 30, options: Options = OPTIONS) -> None:
-    """List issues, the latest first.
+    """List issues, those that were opened last first.
 
     For example:
 

@@ -10,6 +10,7 @@ from clew.cli.reading import read
 from clew.cli.table import table
 from clew.cli.telling import counted, tell, tell_as_is
 from clew.cli.times import moment, seconds_of
+from clew.cli.why import place_of
 from clew.ports.fault import Fault
 from clew.wire.views import ReplayView
 
@@ -23,6 +24,9 @@ class BadPolicy(Fault):
 
 def replay(*, policy: Path, since: str = "7d", options: Options = OPTIONS) -> None:
     """Say which past decisions a changed policy would have made otherwise. Nothing is changed by it.
+
+    One line is one decision. A run has one when it is claimed (step 0), and another for each answer of its agent that
+    settles it otherwise; `clew why` shows them all.
 
     For example:
 
@@ -44,8 +48,11 @@ def replay(*, policy: Path, since: str = "7d", options: Options = OPTIONS) -> No
         return tell_as_is(said)
     found = read(ReplayView, said)
     table(
-        ("run", "thread", "when", "was", "would be", "why"),
-        [(each.run, each.thread, moment(each.at), each.was, each.now, each.words) for each in found.changed],
+        ("run", "decision", "thread", "when", "was", "would be", "why"),
+        [
+            (each.run, place_of(each), each.thread, moment(each.at), each.was, each.now, each.words)
+            for each in found.changed
+        ],
         "Every decision would be the same.",
     )
     unreadable = f"; {found.unreadable} could not be read" if found.unreadable else ""

@@ -25,7 +25,7 @@ def threads(
     limit: Limit = 30,
     options: Options = OPTIONS,
 ) -> None:
-    """List threads: issues, chats and the agents' own, the latest first.
+    """List threads: issues, chats and the agents' own, those that were opened last first.
 
     For example:
 
@@ -54,10 +54,11 @@ def list_threads(options: Options, kind: str | None, state: str, agent: str | No
         return tell_as_is(said)
     found = read_all(ThreadView, said)
     return table(
-        ("thread", "status", "title", "agent", "project", "entries", "updated"),
+        ("thread", "opened", "status", "title", "agent", "project", "entries", "updated"),
         [
             (
                 each.ref,
+                moment(each.created_at),
                 each.status if each.state == "open" else each.state,
                 one_line(each.title, 60),
                 each.assignee or "",

@@ -7,7 +7,7 @@ from clew.cli.reading import read
 from clew.cli.runs import state_of
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.times import moment
-from clew.wire.views import ConsideredView, DecisionView, StepView, WakeView, WhyView
+from clew.wire.views import Changed, ConsideredView, DecisionView, StepView, WakeView, WhyView
 
 FIT = "fit"
 
@@ -70,10 +70,15 @@ def _wake(wake: WakeView) -> list[str]:
     return lines
 
 
+def place_of(decision: DecisionView | Changed) -> str:
+    """Which of a run's decisions it is."""
+    return f"attempt {decision.attempt}, step {decision.step}"
+
+
 def _decision(decision: DecisionView, number: int, of: int, full: bool) -> list[str]:
     which = f"Decision {number} of {of}" if of > 1 else "Decision"
     lines = [
-        f"{which}, {moment(decision.at)}",
+        f"{which} ({place_of(decision)}), {moment(decision.at)}",
         f"  {decision.outcome}: {one_line(decision.words)} [{decision.code}]",
         f"  directory  {decision.directory or 'none'}  ({one_line(decision.place_words)})",
         f"  mode       {decision.mode or 'none'}  ({one_line(decision.mode_words)})",

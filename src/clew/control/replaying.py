@@ -63,5 +63,6 @@ def _decide_again(rows: Sequence[Row], policy: Policy) -> tuple[int, list[Change
             fields = ", ".join(change.field for change in again.changes)
             outcome = again.plan.outcome.value
             words = again.plan.words if outcome != row["outcome"] else f"{again.plan.words} Otherwise: {fields}."
-            changed.append(Changed(row["run_id"], thread_ref(row), row["at"], row["outcome"], outcome, words))
+            which = (row["attempt"], row["step"])
+            changed.append(Changed(row["run_id"], thread_ref(row), row["at"], row["outcome"], outcome, words, *which))
     return unreadable, changed

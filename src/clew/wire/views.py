@@ -296,7 +296,7 @@ class ApprovalView:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A kept decision that another policy would have made otherwise."""
+    """A kept decision that another policy would have made otherwise. A run has one for each step of each attempt."""
 
     run: str
     thread: str
@@ -304,6 +304,8 @@ class Changed:
     was: str
     now: str
     words: str
+    attempt: int = 1
+    step: int = 0
 
 
 @dataclass(frozen=True, slots=True)
