@@ -33,6 +33,7 @@ ABLE = Capabilities(
     choose_id=False,
     reapply_mode=True,
     change_model=True,
+    steers=True,
     modes=frozenset(PermissionMode),
     missing_signals=frozenset({GONE}),
     rejection_signals=frozenset({REFUSED}),
@@ -67,6 +68,9 @@ class Loom:
         self.modes: list[PermissionMode] = []
         self.answers: list[tuple[ApprovalId, Answer, str]] = []
         self.interrupts = 0
+        self.go_on = asyncio.Event()
+        self.steered: list[str] = []
+        self.steer_with: Callable[[Session, str], Awaitable[bool]] | None = None
         self.probe_with: Callable[[Cursor, Directory], Awaitable[Probe]] | None = None
         self.before_open: Callable[[OpenSpec], Awaitable[None]] | None = None
         self.lands: Callable[[Landing], Landing] = lambda landing: landing
@@ -155,6 +159,7 @@ class Session:
         self.durable = bool(kept.prompts) or spec.cursor is not None
         self.interrupted = asyncio.Event()
         self.answered: asyncio.Queue[tuple[ApprovalId, Answer, str]] = asyncio.Queue()
+        self.told: asyncio.Queue[str] = asyncio.Queue()
         self.closed = False
         landing = Landing(kept.id, kept.directory, spec.mode, spec.model, turns=len(kept.replies))
         self._landing = self.loom.lands(landing)
@@ -178,6 +183,14 @@ class Session:
     async def interrupt(self) -> None:
         self.loom.interrupts += 1
         self.interrupted.set()
+
+    async def steer(self, prompt: str) -> bool:
+        self.loom.steered.append(prompt)
+        if self.loom.steer_with is not None:
+            return await self.loom.steer_with(self, prompt)
+        self.take(prompt)
+        self.told.put_nowait(prompt)
+        return True
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
         self.loom.answers.append((approval, given, words))

@@ -13,12 +13,18 @@ from clew.store.threads import set_overlap as put_overlap
 from clew.wire.views import LaneView
 
 
+def overlap_called(name: str | None) -> Overlap | None:
+    """None where nothing is named."""
+    try:
+        return None if name is None else Overlap(name)
+    except ValueError as fault:
+        raise BadRequest(f"{name!r} is no overlap policy.", f"Name one of {', '.join(Overlap)}.") from fault
+
+
 async def set_overlap(desk: Desk, ref: str, agent: str, overlap: str) -> LaneView:
     """From now on a wake that comes while the agent works in that thread queues, steers, interrupts or is rejected."""
-    try:
-        chosen = Overlap(overlap)
-    except ValueError as fault:
-        raise BadRequest(f"{overlap!r} is no overlap policy.", f"Name one of {', '.join(Overlap)}.") from fault
+    chosen = overlap_called(overlap)
+    assert chosen is not None
 
     def do(connection: Connection) -> LaneView:
         thread = ThreadId(thread_called(connection, ref)["id"])

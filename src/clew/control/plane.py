@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from clew.control.desk import Desk
@@ -58,8 +59,11 @@ class Plane:
 
     async def report(self, said: Report) -> Reported:
         # Before it is answered: what comes after is news again.
+        news = said.run in self._news
         self._news.pop(said.run, None)
-        return await self._desk.write(partial(report, said=said))
+        reported = await self._desk.write(partial(report, said=said))
+        # What is to be told within the turn has to be asked for.
+        return replace(reported, news=True) if news and not said.steers else reported
 
     async def finish(self, said: Finish) -> Finished:
         finished = await self._desk.write(partial(finish, said=said))

@@ -4,6 +4,7 @@ from sqlalchemy import Connection
 
 from clew.control.desk import Desk
 from clew.control.faults import BadRequest
+from clew.control.lanes import overlap_called
 from clew.control.showing.wakes import show_wake
 from clew.control.waking import say_it, wake
 from clew.kernel import ThreadId, WakeReason
@@ -38,7 +39,15 @@ async def say(desk: Desk, ref: str, words: Words) -> Spoken:
         must_be_open(thread, ref)
         reason = _REASONS.get(thread["kind"], WakeReason.CHAT)
         accepted = wake(
-            connection, agent, ThreadId(thread["id"]), reason, said, words.key, words.fresh, words.resume_run
+            connection,
+            agent,
+            ThreadId(thread["id"]),
+            reason,
+            said,
+            words.key,
+            words.fresh,
+            words.resume_run,
+            overlap=overlap_called(words.overlap),
         )
         return Spoken(accepted.entry or 0, show_wake(read_wake(connection, accepted.wake), accepted.repeated))
 

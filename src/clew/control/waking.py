@@ -8,12 +8,14 @@ from clew.control.bounds import not_too_long
 from clew.control.faults import BadRequest
 from clew.kernel import (
     HUMAN,
+    AdmissionPolicy,
     AdmissionReason,
     AgentId,
     Author,
     AuthorKind,
     EntrySeq,
     Freshness,
+    LaneId,
     Overlap,
     RunId,
     RunOutcome,
@@ -25,12 +27,14 @@ from clew.kernel import (
 )
 from clew.store.accept import accept_wake
 from clew.store.cancel import cancel_run
+from clew.store.hints import hint_news
 from clew.store.naming import new_id
 from clew.store.overlapping import call_it, live_run
 from clew.store.reading.names import run_called
 from clew.store.reading.runs import read_run
 from clew.store.reading.threads import thread_ref
 from clew.store.statement import Row
+from clew.store.steering import steerable_run
 from clew.store.texts import keepable
 from clew.wire.wakes import Accepted, Said, WakeRequest
 
@@ -54,8 +58,10 @@ def wake(
     resume_run: str | None = None,
     priority: int = 0,
     entries: tuple[EntrySeq, ...] = (),
+    overlap: Overlap | None = None,
 ) -> Accepted:
-    """One transaction. On a busy lane its overlap policy is applied, and the receipt says which."""
+    """One transaction. On a busy lane its overlap policy is applied, unless this wake has one of its own, and the
+    receipt says which."""
     if key is not None and (not 1 <= len(key) <= _LONGEST_KEY or keepable(key) != key):
         raise BadRequest("A key has 1 to 200 characters, all of which can be kept.", "Leave it out, or choose another.")
     request = WakeRequest(
@@ -75,23 +81,38 @@ def wake(
             raise BadRequest("A fresh start and an earlier run's session cannot both be had.", "Ask for one of them.")
         request = replace(request, resume_run=RunId(run_called(connection, resume_run)))
         _must_be_its_own(connection, request)
-    return apply_overlap(connection, request, accept_wake(connection, request))
+    policy = None if overlap is None else AdmissionPolicy(overlap=overlap)
+    return apply_overlap(connection, request, accept_wake(connection, request, policy))
 
 
 def apply_overlap(connection: Connection, request: WakeRequest, accepted: Accepted) -> Accepted:
-    """What a lane's policy says of a wake that came while it was busy."""
+    """What the policy says of a wake that came while the lane was busy."""
     if accepted.repeated or accepted.overlap is None:
         return accepted
-    if accepted.overlap is Overlap.INTERRUPT:
-        run = live_run(connection, lane_id(request.agent, thread_for(request.agent, request.thread)))
-        if run is not None:
-            cancel_run(connection, run, RunOutcome.INTERRUPTED)
-    elif accepted.overlap is Overlap.STEER:
-        # No agent takes words within a turn yet: the next turn has them, and the receipt says so.
-        reason = AdmissionReason.QUEUED
-        call_it(connection, accepted.wake, reason.code, reason.fill())
-        return replace(accepted, code=reason.code, words=reason.fill(), overlap=Overlap.QUEUE)
+    lane = lane_id(request.agent, thread_for(request.agent, request.thread))
+    match accepted.overlap:
+        case Overlap.INTERRUPT:
+            run = live_run(connection, lane)
+            if run is not None:
+                cancel_run(connection, run, RunOutcome.INTERRUPTED)
+        case Overlap.STEER:
+            return _steer(connection, request, accepted, lane)
+        case Overlap.QUEUE | Overlap.REJECT:
+            pass
     return accepted
+
+
+def _steer(connection: Connection, request: WakeRequest, accepted: Accepted, lane: LaneId) -> Accepted:
+    """The daemon of the run that is going is told at once; where nothing can be told within its turn, the next one has
+    it, and the receipt says so."""
+    run = steerable_run(connection, lane)
+    of_this_session = request.said is not None and request.freshness is not Freshness.FRESH and not request.entries
+    if run is not None and of_this_session and request.resume_run is None:
+        hint_news(connection, run)
+        return accepted
+    reason = AdmissionReason.QUEUED
+    call_it(connection, accepted.wake, reason.code, reason.fill())
+    return replace(accepted, code=reason.code, words=reason.fill(), overlap=Overlap.QUEUE)
 
 
 def _must_be_its_own(connection: Connection, request: WakeRequest) -> None:

@@ -18,7 +18,7 @@ from clew.kernel import (
     WaitsFor,
 )
 from clew.wire.ends import Completed, End, Failed, Finish, Returned, Stopped, Usage
-from clew.wire.reports import Asked, NewSession, Report, RunEventRecord
+from clew.wire.reports import Asked, NewSession, Report, RunEventRecord, Steered
 
 REPORT, FINISH = "report", "finish"
 
@@ -36,6 +36,7 @@ def letter_of(said: Report | Finish) -> Letter:
         "tool_ran": said.tool_ran,
         "asks": [asdict(ask) for ask in said.asks],
         "answered": said.answered,
+        "steered": None if said.steered is None else asdict(said.steered),
         "events": [[event.seq, event.kind, event.body] for event in said.events],
     }
     return Letter(said.run, said.attempt, REPORT, _text(body))
@@ -56,6 +57,7 @@ def read_letter(letter: Letter) -> Report | Finish:
         tool_ran=body["tool_ran"],
         asks=tuple(Asked(ApprovalId(ask["id"]), ask["question"], ask["expires_at"]) for ask in body["asks"]),
         answered=body["answered"],
+        steered=_read_steered(body.get("steered")),
         events=tuple(RunEventRecord(seq, kind, text) for seq, kind, text in body["events"]),
     )
 
@@ -94,6 +96,10 @@ def _read_pin(said: dict[str, Any]) -> NewSession:
         instructions=said["instructions"],
         tools=said["tools"],
     )
+
+
+def _read_steered(said: dict[str, Any] | None) -> Steered | None:
+    return None if said is None else Steered(said["taken"], EntrySeq(said["through"]))
 
 
 def _entries(numbers: list[int]) -> tuple[EntrySeq, ...]:

@@ -9,14 +9,14 @@ from clew.daemon.delivering import Carrier, until_answered
 from clew.daemon.letters import letter_of
 from clew.daemon.limits import Limits
 from clew.daemon.outbox import Kept, Outbox
-from clew.daemon.telling import STEP, TEXT, THOUGHT, line_of, written
+from clew.daemon.telling import STEP, TEXT, THOUGHT, line_of, line_of_steer, written
 from clew.kernel import ApprovalId
 from clew.ports.events import Event
 from clew.ports.fault import Fault
 from clew.wire.control import ControlPlane
 from clew.wire.ends import End, Finish, Finished, Returned
 from clew.wire.orders import Order
-from clew.wire.reports import Asked, NewSession, Report, Reported, RunEventRecord
+from clew.wire.reports import Asked, NewSession, Report, Reported, RunEventRecord, Steer, Steered
 
 _PARTS = frozenset({TEXT, THOUGHT})
 _TRIES = 5
@@ -42,12 +42,15 @@ class Reporting:
         self._lines: list[tuple[str, dict[str, Any]]] = []
         self._pin: NewSession | None = None
         self._tool_ran = self._tool_said = self._answered = self._look = False
+        self._steered: Steered | None = None
         self._asks: list[Asked] = []
         self._opened = False
         self._timer: asyncio.TimerHandle | None = None
         self._sending: asyncio.Task[None] | None = None
         self._waiting: list[tuple[Report, Kept | None]] = []
         self._silenced = self._asking = False
+        self.may_steer: Callable[[], bool] = lambda: False
+        """Whether something could be told within the turn now."""
 
     # ---------------------------------------------------------------- what is noted
 
@@ -56,6 +59,9 @@ class Reporting:
 
     def tell(self, event: Event, asked_as: ApprovalId | None = None) -> None:
         self._note(*line_of(event, asked_as))
+
+    def tell_steered(self, steer: Steer, taken: bool) -> None:
+        self._note(*line_of_steer(steer, taken))
 
     def pin(self, new: NewSession) -> None:
         """A session that can be found again by now: written down at once."""
@@ -74,6 +80,11 @@ class Reporting:
 
     def answered(self) -> None:
         self._answered = True
+        self.flush()
+
+    def steered(self, became: Steered) -> None:
+        """Said at once: the end of the run comes after it."""
+        self._steered = became
         self.flush()
 
     def look(self) -> None:
@@ -98,7 +109,7 @@ class Reporting:
     async def ask(self, **said: Any) -> Reported:
         """Say it now, after all that was said before, and wait for the answer. A fault is raised when the session to be
         pinned is another lane's: nothing was taken then."""
-        await self._sent()
+        await self.sent()
         self._asking = True
         try:
             return await self._ask(said)
@@ -138,7 +149,7 @@ class Reporting:
         self._pin = None
         report = self._drafted()
         kept = self._outbox.put([letter_of(each) for each in (report, finish) if each is not None])
-        await self._sent()
+        await self.sent()
         await kept.safe
         if report is None:
             finished = await self._carrier.finish(finish)
@@ -182,7 +193,8 @@ class Reporting:
     def _drafted(self) -> Report | None:
         """All that was noted since the last time, if anything was."""
         look, self._look = self._look, False
-        if not (look or self._lines or self._asks or self._answered or self._tool_ran or self._pin is not None):
+        said = self._lines or self._asks or self._answered or self._tool_ran or self._steered is not None
+        if not (look or said or self._pin is not None):
             return None
         events = tuple(self._record(kind, body) for kind, body in self._lines)
         report = Report(
@@ -192,10 +204,12 @@ class Reporting:
             tool_ran=self._tool_ran,
             asks=tuple(self._asks),
             answered=self._answered,
+            steers=look and self.may_steer(),
+            steered=self._steered,
             events=events,
             patience=self._limits.patience,
         )
-        self._lines, self._asks, self._pin = [], [], None
+        self._lines, self._asks, self._pin, self._steered = [], [], None, None
         self._tool_ran = self._answered = False
         return report
 
@@ -208,7 +222,7 @@ class Reporting:
         if self._waiting and not self._asking and (self._sending is None or self._sending.done()):
             self._sending = asyncio.create_task(self._send(), name=f"reports of {self._order.run}")
 
-    async def _sent(self) -> None:
+    async def sent(self) -> None:
         """Until nothing is on its way."""
         self._start_sending()
         while self._sending is not None and not self._sending.done():
@@ -233,4 +247,5 @@ def _continues(last: tuple[str, dict[str, Any]], kind: str, body: dict[str, Any]
 
 
 def _says_something(report: Report) -> bool:
-    return bool(report.events or report.asks or report.answered or report.tool_ran or report.pin is not None)
+    said = report.events or report.asks or report.answered or report.tool_ran or report.steered is not None
+    return bool(said or report.pin is not None)

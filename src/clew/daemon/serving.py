@@ -13,6 +13,7 @@ from clew.daemon.opening import Opened, Opener, PlanHolds
 from clew.daemon.orders import program_of
 from clew.daemon.placing import Placed, PlaceHeld, placed
 from clew.daemon.reporting import Reporting
+from clew.daemon.steering import Steering
 from clew.daemon.turning import Turning
 from clew.kernel import FailureKind, Plan
 from clew.ports.fault import Fault
@@ -34,6 +35,7 @@ class Serving:
         self._calls = Calls()
         self._questions = Questions(order)
         self._reporting = Reporting(order, means.plane, means.outbox, means.limits, self._hear, self._lose_session)
+        self._steering = Steering(order, means.prompts, self._reporting, means.limits)
         self._opened: Opened | None = None
         self._turning: Turning | None = None
         self._place: Placed | None = None
@@ -50,6 +52,7 @@ class Serving:
 
     def look(self) -> None:
         """The server has something to say of this run."""
+        self._steering.hear_news()
         self._reporting.look()
 
     async def serve(self) -> None:
@@ -149,7 +152,11 @@ class Serving:
             raise PromptRefused(f"The server does not let the prompt go out: {reported.words}", "Wake the agent again.")
         self._prompted = True
         self._turning = Turning(live, pins, self._questions, self._reporting, self._calls, self._means.limits)
+        self._steering.begin(live, plan)
         turned = await self._turning.run(prompt.text)
+        await self._steering.end()
+        # What was told on the way would be lost in another session.
+        turned = replace(turned, said=turned.said or self._steering.took)
         session, self._well = opened.session, turned.well
         session.turns += turned.usage.turns
         session.background_work, session.open_question = self._turning.works_on, self._questions.open
@@ -212,6 +219,11 @@ class Serving:
             return
         if said.stop is not None:
             self._calls.make(Call.STOP, said.words or said.stop)
+        if said.news:
+            self._steering.hear_news()
+            self._steering.look()
+        if said.steer is not None:
+            self._steering.hear(said.steer)
         if said.answers and self._opened is not None:
             task = asyncio.create_task(self._answer(said), name=f"answers of {self._order.run}")
             self._answering.add(task)

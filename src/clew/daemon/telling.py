@@ -19,11 +19,12 @@ from clew.ports.events import (
     ToolStarted,
     Used,
 )
+from clew.wire.reports import Steer
 
 LONGEST = 64 * 1024
 """Characters of one text in the log; the whole of it is in the agent's own store."""
 
-TEXT, THOUGHT, STEP = "text", "thought", "step"
+TEXT, THOUGHT, STEP, STEER = "text", "thought", "step", "steer"
 
 
 def line_of(event: Event, asked_as: ApprovalId | None = None) -> tuple[str, dict[str, Any]]:
@@ -52,6 +53,14 @@ def line_of(event: Event, asked_as: ApprovalId | None = None) -> tuple[str, dict
             return "failed", {"code": code.value, "words": clipped(words), "retryable": retryable}
         case Done(ending, reply):
             return "done", {"ending": ending.value, "reply": clipped(reply)}
+
+
+def line_of_steer(steer: Steer, taken: bool) -> tuple[str, dict[str, Any]]:
+    """What the agent was to be told within its turn: in so many words, and for which wakes."""
+    asked = {seq for wake in steer.wakes for seq in wake.entries}
+    text = "\n\n".join(entry.body for entry in steer.entries if entry.seq in asked)
+    wakes = [wake.id for wake in steer.wakes]
+    return STEER, {"taken": taken, "wakes": wakes, "entries": sorted(asked), "text": clipped(text)}
 
 
 def question_of(event: ApprovalAsked | QuestionAsked) -> str:

@@ -239,6 +239,7 @@ from clew.kernel.situation import (
     gather,
     is_reset,
 )
+from clew.kernel.steering import STEER_TABLE, SteerEvent, on_the_way, to_steer
 from clew.kernel.trace import Considered, Route, Step, Weighed
 from clew.kernel.verification import Claim, Difference, Landing, LandingReason, Verification, Weight, verify
 from clew.kernel.wake import (
@@ -283,6 +284,7 @@ __all__ = [
     "SESSION_TABLE",
     "SETTLEMENTS",
     "STARTS_NEW_SESSION",
+    "STEER_TABLE",
     "UNLIMITED",
     "USES_EARLIER_SESSION",
     "WAKE_ENDS",
@@ -445,6 +447,7 @@ __all__ = [
     "SourceRead",
     "Spoken",
     "Standing",
+    "SteerEvent",
     "Step",
     "StrandedReason",
     "Stranding",
@@ -518,6 +521,7 @@ __all__ = [
     "on_engine_failure",
     "on_reassigned",
     "on_served",
+    "on_the_way",
     "own_thread",
     "pace",
     "parse_mode",
@@ -550,6 +554,7 @@ __all__ = [
     "subject_thread",
     "thread_for",
     "tick",
+    "to_steer",
     "verify",
     "voice",
     "waits_for",

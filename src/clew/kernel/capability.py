@@ -25,6 +25,7 @@ class Capabilities:
     `missing_signals` and `rejection_signals` name the structured answers by which a probe may say
     that a session is gone, or that the agent refuses to open it. A text that merely reads so is none.
     `warm` is whether something of it runs between turns: where nothing does, its being open proves nothing.
+    `steers` is whether it takes words within a turn that is going.
     """
 
     resume: bool = False
@@ -37,6 +38,7 @@ class Capabilities:
     reapply_mode: bool = False
     change_model: bool = False
     warm: bool = True
+    steers: bool = False
     modes: frozenset[PermissionMode] = frozenset({PermissionMode.READ})
     cursor_versions: frozenset[int] = frozenset({1})
     archive_formats: frozenset[str] = frozenset()

@@ -11,6 +11,8 @@ from clew.kernel.wake import WakeEnd, WakeState
 
 class Carried(Reason):
     BY_RUN = "carried:by-run", "Run {run} carries it."
+    STEERING = "carried:steering", "Run {run} tells its agent of it within the turn that is going."
+    STEERED = "carried:steered", "Run {run} told its agent of it within the turn that was going."
 
 
 class Served(Reason):

@@ -134,6 +134,11 @@ class LiveSession(Protocol):
         """End the turn that is going, and what it runs. Nothing happens when none is."""
         ...
 
+    async def steer(self, prompt: str) -> bool:
+        """Tell it something within the turn that is going, and wait until that is certain: true once it is part of the
+        turn, false when it is not and never will be. What is declared unable raises."""
+        ...
+
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
         """Answer what the agent asked. False when it asks no more."""
         ...

@@ -26,6 +26,7 @@ from clew.store.pinning import pin_session, point
 from clew.store.refusing import Refused, why_refused
 from clew.store.sessions import apply_marks
 from clew.store.statement import Row, Statement
+from clew.store.steering import settle_steer, take_steer
 from clew.store.tables import approvals, events, landings
 from clew.store.texts import keepable
 from clew.wire.orders import Entry
@@ -98,6 +99,8 @@ def report(connection: Connection, said: Report) -> Reported:
             raise LostRace("the run changed while its report was being read")
     pinned = _write(connection, said, row)
     _put_questions(connection, said, asks)
+    if said.steered is not None:
+        row = settle_steer(connection, row, said.steered)
     hint_run(connection, said.run)
     return Reported(
         held=True,
@@ -109,6 +112,7 @@ def report(connection: Connection, said: Report) -> Reported:
         pinned=pinned,
         answers=_given(connection, said) if row["asked"] else (),
         entries=_to_tell_now(connection, said, row) if said.settled else (),
+        steer=take_steer(connection, row) if said.steers else None,
     )
 
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from clew.wire.views import Mode, Rhythm
+
+Overlapping = Literal["queue", "steer", "interrupt", "reject"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,8 @@ class NewChat:
 @dataclass(frozen=True, slots=True)
 class Words:
     """Something said in a thread. `agent` is whom it wakes; without one, whose the thread is. `key` names the request:
-    the same key is the same request, however often it comes."""
+    the same key is the same request, however often it comes. `overlap` is what becomes of it when the agent is at work
+    there; without one, what the lane's own policy says."""
 
     text: str
     agent: str | None = None
@@ -89,6 +93,7 @@ class Words:
     fresh: bool = False
     resume_run: str | None = None
     wakes: bool = True
+    overlap: Overlapping | None = None
 
 
 @dataclass(frozen=True, slots=True)

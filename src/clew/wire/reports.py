@@ -16,6 +16,7 @@ from clew.kernel import (
     Plan,
     RunId,
     RunState,
+    Wake,
 )
 from clew.wire.orders import Entry
 
@@ -68,9 +69,29 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Steer:
+    """Wakes that the agent is to be told of within the turn that is going. The run carries them already; `entries` are
+    all of the journal after `after` and up to `through`, so that nothing is left out in between."""
+
+    wakes: tuple[Wake, ...]
+    entries: tuple[Entry, ...]
+    after: EntrySeq
+    through: EntrySeq
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """What became of it: the agent took it within its turn, or was not told a word of it."""
+
+    taken: bool
+    through: EntrySeq
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What happened since the last one. `told` says that the prompt is about to go out, and how far into the journal
-    it tells: nothing may be sent before this report was answered. `settled` are the plans that probes led to."""
+    it tells: nothing may be sent before this report was answered. `settled` are the plans that probes led to. `steers`
+    asks for what is to be told within the turn; `steered` says what became of what was asked for before."""
 
     run: RunId
     attempt: int
@@ -83,6 +104,8 @@ class Report:
     asks: tuple[Asked, ...] = ()
     answered: bool = False
     reopens: bool = False
+    steers: bool = False
+    steered: Steered | None = None
     events: tuple[RunEventRecord, ...] = ()
     patience: Patience = Patience()
 
@@ -101,7 +124,8 @@ class Reported:
     """The answer: whether the daemon still holds the run, whether it must stop it and why, and what was answered.
 
     The prompt goes out only when it was reported and `may_prompt` says so. `entries` answer plans that were settled
-    otherwise: what the session of the last of them is to be told, instead of what the order said.
+    otherwise: what the session of the last of them is to be told, instead of what the order said. `steer` is what the
+    agent is to be told now; `news` tells that there may be something to ask for.
     """
 
     held: bool
@@ -113,3 +137,5 @@ class Reported:
     pinned: PinReason | None = None
     answers: tuple[AnswerGiven, ...] = ()
     entries: tuple[Entry, ...] = ()
+    steer: Steer | None = None
+    news: bool = False

@@ -1,7 +1,7 @@
 """Threads: issues, chats and agents' own, and what is said in them."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import Query
 
@@ -15,7 +15,7 @@ from clew.control.speaking import say
 from clew.control.threads import list_threads, show_thread
 from clew.server.asked import Before, Filter, Limit, Name
 from clew.server.calls import Calls
-from clew.wire.asks import Adopt, Assign, NewChat, NewIssue, Words
+from clew.wire.asks import Adopt, Assign, NewChat, NewIssue, Overlapping, Words
 from clew.wire.views import LaneView, SessionView, Spoken, ThreadPage, ThreadView
 
 EntryBefore = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
@@ -23,7 +23,7 @@ EntryBefore = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 @dataclass(frozen=True, slots=True)
 class LaneChange:
-    overlap: Literal["queue", "steer", "interrupt", "reject"]
+    overlap: Overlapping
 
 
 def threads(calls: Calls, desk: Desk) -> None:

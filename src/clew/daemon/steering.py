@@ -1,0 +1,97 @@
+"""What is told to an agent within its turn: asked for when there is news, told one after the other, and settled."""
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from clew.daemon.limits import Limits
+from clew.daemon.reporting import Reporting
+from clew.kernel import Plan, WakeId, on_the_way
+from clew.ports.provider import LiveSession
+from clew.wire.orders import Order
+from clew.wire.prompts import PromptMaker
+from clew.wire.reports import Steer, Steered
+
+_log = logging.getLogger("clew.daemon")
+
+
+class Steering:
+    """`took` once the agent has taken something: from then on the turn is about more than its prompt."""
+
+    def __init__(self, order: Order, prompts: PromptMaker, reporting: Reporting, limits: Limits) -> None:
+        self._order, self._prompts, self._reporting, self._limits = order, prompts, reporting, limits
+        self._turn: tuple[LiveSession, Plan] | None = None
+        self._telling: asyncio.Task[None] | None = None
+        self._news = self._asked = False
+        self._heard: set[WakeId] = set()
+        self.took = False
+        reporting.may_steer = self._asks
+
+    # ---------------------------------------------------------------- the turn
+
+    def begin(self, live: LiveSession, plan: Plan) -> None:
+        if plan.wanted.here.capabilities.steers:
+            self._turn = live, plan
+            self.look()
+
+    async def end(self) -> None:
+        """The turn is over: nothing more is told, and what was being told is settled before the run ends."""
+        self._turn, telling = None, self._telling
+        if telling is not None and not telling.done():
+            await asyncio.wait((telling,), timeout=self._limits.interrupt)
+            if not telling.done():
+                telling.cancel()
+                await asyncio.wait((telling,), timeout=self._limits.calling_off)
+        if self._asked:
+            # What was asked for and comes only now is refused, or it would end with the run as if it had been told.
+            await self._reporting.sent()
+
+    # ---------------------------------------------------------------- what there is to tell
+
+    def hear_news(self) -> None:
+        """There may be something to tell: it is asked for as soon as it could be told."""
+        self._news = True
+
+    def look(self) -> None:
+        if self._news and self._is_free:
+            self._reporting.look()
+
+    def hear(self, steer: Steer) -> None:
+        """The run carries it from now on. One answer may come twice."""
+        wakes = {wake.id for wake in steer.wakes}
+        if wakes <= self._heard:
+            return
+        self._heard |= wakes
+        if self._turn is None:
+            self._settle(steer, taken=False)
+            return
+        self._telling = asyncio.create_task(self._tell(steer, *self._turn), name=f"steering {self._order.run}")
+        self._telling.add_done_callback(lambda _: self.look())
+
+    @property
+    def _is_free(self) -> bool:
+        return self._turn is not None and (self._telling is None or self._telling.done())
+
+    def _asks(self) -> bool:
+        """Whether a report that is about to go asks for it."""
+        if not self._is_free:
+            return False
+        self._news, self._asked = False, True
+        return True
+
+    async def _tell(self, steer: Steer, live: LiveSession, plan: Plan) -> None:
+        taken = False
+        try:
+            act_on = sorted({seq for wake in steer.wakes for seq in wake.entries})
+            order = replace(self._order, wakes=steer.wakes, entries=steer.entries)
+            prompt = await self._prompts(order, on_the_way(plan, steer.after, steer.through, act_on))
+            taken = await live.steer(prompt.text)
+        except Exception as fault:  # noqa: BLE001 - the next run has it then
+            _log.warning("run %s: its agent could not be told within its turn: %r", self._order.run, fault)
+        finally:
+            self.took = self.took or taken
+            self._settle(steer, taken)
+
+    def _settle(self, steer: Steer, taken: bool) -> None:
+        self._reporting.tell_steered(steer, taken)
+        self._reporting.steered(Steered(taken, steer.through))

@@ -1,0 +1,51 @@
+"""Steering: which wakes an agent is told of within the turn that is going, and what becomes of those it refuses."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+from clew.kernel.admission import AdmissionReason
+from clew.kernel.ids import EntrySeq, Instant, WakeId
+from clew.kernel.plan import CatchUp, Outcome, Plan
+from clew.kernel.reason import Reason
+from clew.kernel.receipt import Carried
+from clew.kernel.wake import Freshness, Wake, WakeState, ready
+
+
+class SteerEvent(StrEnum):
+    """Tell: the run takes it, before a word of it goes to the agent. Take, refuse: what the agent made of that."""
+
+    TELL = "tell"
+    TAKE = "take"
+    REFUSE = "refuse"
+
+
+STEER_TABLE: Mapping[tuple[WakeState, SteerEvent], tuple[WakeState, Reason]] = {
+    (WakeState.PENDING, SteerEvent.TELL): (WakeState.CLAIMED, Carried.STEERING),
+    (WakeState.CLAIMED, SteerEvent.TAKE): (WakeState.CLAIMED, Carried.STEERED),
+    (WakeState.CLAIMED, SteerEvent.REFUSE): (WakeState.PENDING, AdmissionReason.NOT_STEERED),
+}
+"""A pair that is not listed changes nothing, and of claimed wakes only those are meant that are being told. A run that
+ends settles them with all else it carries."""
+
+
+def to_steer(pending: Iterable[Wake], asked: Collection[WakeId], told: EntrySeq, now: Instant) -> tuple[Wake, ...]:
+    """The wakes to tell of, in order of arrival: those of `asked`, and of the others what was said before them.
+
+    A session has seen the journal up to one entry, so nothing can be left out between two that are told. What asks for
+    another session, or for something that was said before this turn, waits for the next run.
+    """
+    fit = [wake for wake in ready(pending, now) if _fits(wake, told)]
+    through = max((wake.entries[-1] for wake in fit if wake.id in asked), default=told)
+    return tuple(wake for wake in fit if wake.entries[-1] <= through)
+
+
+def _fits(wake: Wake, told: EntrySeq) -> bool:
+    same_session = wake.freshness is not Freshness.FRESH and wake.resume_run is None
+    return same_session and bool(wake.entries) and min(wake.entries) > told
+
+
+def on_the_way(plan: Plan, after: EntrySeq, through: EntrySeq, act_on: Sequence[EntrySeq]) -> Plan:
+    """The plan of a turn that is going, for what is told within it: the same session, which has seen all before."""
+    catch_up = CatchUp(after, through)
+    return replace(plan, outcome=Outcome.RESUME, catch_up=catch_up, kept=(), act_on=tuple(act_on), notices=())

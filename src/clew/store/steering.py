@@ -1,0 +1,163 @@
+"""Steering: wakes that a run takes while it is going, so that its agent is told of them within the turn.
+
+The run carries them before a word goes out. What the agent does not take waits for the next run; how far the session
+has seen is raised only by what it took.
+"""
+
+from sqlalchemy import Connection, bindparam, literal_column, null, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    STEER_TABLE,
+    AdmissionReason,
+    Carried,
+    EntrySeq,
+    LaneId,
+    RunId,
+    RunState,
+    SteerEvent,
+    ThreadId,
+    WakeState,
+    to_steer,
+)
+from clew.store.claim_sql import PENDING, WAKE_KEYS
+from clew.store.database import LostRace
+from clew.store.hints import hint_thread
+from clew.store.journal import entries_between
+from clew.store.rows import read_capabilities, read_wake
+from clew.store.statement import Row, Statement
+from clew.store.tables import LIVE, NOT_ENDED, runs, runtimes, wakes
+from clew.wire.reports import Steer, Steered
+
+_GOING = frozenset({RunState.RUNNING, RunState.WAITING})
+"""A turn is going. One that waits for a person hears of it as soon as it was answered."""
+
+_TELLS, _TELLING = STEER_TABLE[WakeState.PENDING, SteerEvent.TELL]
+
+_steerable = Statement(
+    lambda _: (
+        select(runs.c.id, runs.c.scope_run, runs.c.stop_code, runs.c.runtime_id, runtimes.c.capabilities)
+        .join(runtimes, runtimes.c.id == runs.c.runtime_id)
+        .where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}"), text(f"runs.{LIVE}"))
+    )
+)
+
+_keys = tuple(wakes.c[name] for name in WAKE_KEYS)
+
+_waiting = Statement(
+    lambda _: (
+        select(*_keys, wakes.c.code)
+        .where(
+            wakes.c.lane_id == bindparam("lane"),
+            text("wakes.state = 'pending'"),
+            wakes.c.scope == literal_column("''"),
+        )
+        .order_by(wakes.c.accepted_at, wakes.c.id)
+    )
+)
+
+_being_told = Statement(
+    lambda _: (
+        select(*_keys)
+        .where(
+            wakes.c.run_id == bindparam("run"),
+            wakes.c.state == literal_column(f"'{_TELLS}'"),
+            wakes.c.code == literal_column(f"'{_TELLING.code}'"),
+        )
+        .order_by(wakes.c.accepted_at, wakes.c.id)
+    )
+)
+
+_tell = Statement(
+    lambda _: (
+        wakes.update()
+        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
+        .values(
+            state=literal_column(f"'{_TELLS}'"),
+            run_id=bindparam("run"),
+            code=literal_column(f"'{_TELLING.code}'"),
+            words=bindparam("words"),
+            not_before=null(),
+        )
+    )
+)
+
+
+def _settle(event: SteerEvent) -> ClauseElement:
+    state, reason = STEER_TABLE[_TELLS, event]
+    free = {"run_id": null()} if state is WakeState.PENDING else {}
+    return (
+        wakes.update()
+        .where(
+            wakes.c.run_id == bindparam("run"),
+            wakes.c.state == literal_column(f"'{_TELLS}'"),
+            wakes.c.code == literal_column(f"'{_TELLING.code}'"),
+        )
+        .values(
+            state=literal_column(f"'{state}'"),
+            code=literal_column(f"'{reason.code}'"),
+            words=bindparam("words"),
+            **free,
+        )
+    )
+
+
+_settled = {
+    event: Statement(lambda _, event=event: _settle(event))  # type: ignore[misc]
+    for event in (SteerEvent.TAKE, SteerEvent.REFUSE)
+}
+
+_saw = Statement(
+    lambda _: (
+        runs.update()
+        .where(
+            runs.c.id == bindparam("run"),
+            runs.c.attempt == bindparam("attempt"),
+            runs.c.told < bindparam("told", type_=runs.c.told.type),
+        )
+        .values(told=bindparam("told"))
+    )
+)
+
+
+def steerable_run(connection: Connection, lane: LaneId) -> RunId | None:
+    """The run that is going in the lane, where its agent can be told something within the turn."""
+    row = _steerable.first(connection, lane=lane)
+    if row is None or row["stop_code"] is not None or row["scope_run"]:
+        return None
+    able = read_capabilities(row["runtime_id"], row["capabilities"]).steers
+    return RunId(row["id"]) if able else None
+
+
+def take_steer(connection: Connection, row: Row) -> Steer | None:
+    """What the run's agent is to be told now, carried by the run from here on; the same again while it is being told.
+    `row` is the run, held by this transaction."""
+    if RunState(row["state"]) not in _GOING or row["stop_code"] is not None or row["scope_run"]:
+        return None
+    run, told = RunId(row["id"]), EntrySeq(row["told"])
+    taken = tuple(map(read_wake, _being_told.rows(connection, run=run)))
+    if not taken:
+        waiting = _waiting.rows(connection, lane=row["lane_id"])
+        asked = {each["id"] for each in waiting if each["code"] == AdmissionReason.STEERED.code}
+        taken = to_steer(map(read_wake, waiting), asked, told, row["now"])
+        words = Carried.STEERING.fill(run=run)
+        if _tell.many(connection, [{"wake": wake.id, "run": run, "words": words} for wake in taken]) != len(taken):
+            raise LostRace("a wake was ended while it was to be told")
+    if not taken:
+        return None
+    thread, through = ThreadId(row["thread_id"]), max(wake.entries[-1] for wake in taken)
+    hint_thread(connection, thread)
+    return Steer(taken, entries_between(connection, thread, told, through), told, through)
+
+
+def settle_steer(connection: Connection, row: Row, said: Steered) -> Row:
+    """What the agent made of it. The run with how far it has told since."""
+    run = RunId(row["id"])
+    event = SteerEvent.TAKE if said.taken else SteerEvent.REFUSE
+    _, reason = STEER_TABLE[_TELLS, event]
+    _settled[event].count(connection, run=run, words=reason.fill(run=run))
+    hint_thread(connection, ThreadId(row["thread_id"]))
+    if not said.taken:
+        return row
+    _saw.count(connection, run=run, attempt=row["attempt"], told=said.through)
+    return {**row, "told": max(row["told"], said.through)}
