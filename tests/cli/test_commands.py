@@ -17,7 +17,6 @@ from clew.wire.views import (
     CleanedView,
     FoundSessionView,
     ReplayView,
-    Rhythm,
     RuntimeView,
     Spoken,
     WorkspaceView,
@@ -326,25 +325,24 @@ def test_what_is_not_named_in_an_edit_stays(stub: Stub, capfd: Cap) -> None:
 
 
 def test_a_heartbeat_is_changed_where_it_is_named_and_stays_otherwise(stub: Stub, capfd: Cap) -> None:
-    stub.on("GET", "/agents/ada", samples.AGENT)
     stub.on("PATCH", "/agents/ada", samples.AGENT)
-    done(here(capfd, "agent", "edit", "ada", "--shared"))
-    cron = Rhythm(cron="0 9 * * *", zone="Europe/Berlin", isolated=False, thread="issue-3", next_at=samples.AT)
-    stub.on("GET", "/agents/ada", replace(samples.AGENT, heartbeat=cron))
-    done(here(capfd, "agent", "edit", "ada", "--zone", "Asia/Tokyo"))
-    done(here(capfd, "agent", "edit", "ada", "--thread", ""))
-    kept = {"every": None, "cron": "0 9 * * *", "zone": "Europe/Berlin", "isolated": False, "thread": "issue-3"}
-    assert [body["heartbeat"] for body in stub.bodies("PATCH", "/agents/ada")] == [
-        {"every": 1800.0, "cron": None, "zone": "UTC", "isolated": False, "thread": None},
-        kept | {"zone": "Asia/Tokyo"},
-        kept | {"thread": None},
+    changes: list[tuple[tuple[str, ...], dict[str, object]]] = [
+        (("--every", "1h"), {"every": 3600.0}),
+        (("--cron", "0 9 * * *"), {"cron": "0 9 * * *"}),
+        (("--shared",), {"isolated": False}),
+        (("--isolated",), {"isolated": True}),
+        (("--zone", "Asia/Tokyo"), {"zone": "Asia/Tokyo"}),
+        (("--thread", ""), {"thread": ""}),
     ]
-    TypeAdapter(asks.AgentChange).validate_python(stub.bodies("PATCH", "/agents/ada")[0], extra="forbid")
-    stub.on("GET", "/agents/ada", replace(samples.AGENT, heartbeat=None))
-    said = here(capfd, "agent", "edit", "ada", "--shared")
-    assert said.status == 1
-    assert "Add --every or --cron." in said.err
-    assert len(stub.bodies("PATCH", "/agents/ada")) == 3
+    for words, _ in changes:
+        done(here(capfd, "agent", "edit", "ada", *words))
+    sent = stub.bodies("PATCH", "/agents/ada")
+    assert [body["heartbeat"] for body in sent] == [change for _, change in changes]
+    for body in sent:
+        TypeAdapter(asks.AgentChange).validate_python(body, extra="forbid")
+    for both in (("--shared", "--isolated"), ("--every", "1h", "--cron", "* * * * *")):
+        assert here(capfd, "agent", "edit", "ada", *both).status == 1
+    assert len(stub.bodies("PATCH", "/agents/ada")) == len(changes)
 
 
 def test_a_path_is_meant_from_where_the_command_is_typed(

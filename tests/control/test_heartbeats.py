@@ -1,8 +1,10 @@
 """Heartbeats: a stable route, a scope for each isolated tick, one tick after a long sleep, the lane's directory."""
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -11,6 +13,7 @@ from sqlalchemy import update
 from clew.control.agents import change_agent, show_agent
 from clew.control.closing import close_thread, reopen_thread
 from clew.control.desk import Desk
+from clew.control.faults import BadRhythm
 from clew.control.issues import open_issue
 from clew.control.projects import add_project
 from clew.control.threads import look_at_thread, show_thread
@@ -21,7 +24,7 @@ from clew.store.clock import read_clock
 from clew.store.database import Database
 from clew.store.faults import NoSuchThread, ThreadClosed
 from clew.store.tables import schedules, wakes
-from clew.wire.asks import AgentChange, NewIssue, NewProject
+from clew.wire.asks import AgentChange, NewIssue, NewProject, RhythmChange
 from clew.wire.orders import Order
 from clew.wire.views import Rhythm
 from tests.control.kit import Office, office
@@ -117,7 +120,9 @@ def test_a_heartbeat_that_is_tied_to_a_projects_thread_works_in_its_directory(
             (tmp_path / "maze" / ".git").mkdir(parents=True)
             await add_project(at.desk, NewProject("maze", str(tmp_path / "maze")))
             await open_issue(at.desk, NewIssue("Watch it", project="maze"))
-            changed = await change_agent(at.desk, "ada", AgentChange(heartbeat=Rhythm(every=300, thread="issue-1")))
+            changed = await change_agent(
+                at.desk, "ada", AgentChange(heartbeat=RhythmChange(every=300, thread="issue-1"))
+            )
             assert changed.heartbeat is not None
             assert changed.heartbeat.thread == "issue-1"
             await _tick(at)
@@ -140,29 +145,56 @@ def test_a_heartbeat_that_is_tied_to_a_projects_thread_works_in_its_directory(
     asyncio.run(story())
 
 
+def test_what_is_not_named_of_a_heartbeat_stays(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await open_issue(at.desk, NewIssue("Look after it"))
+            await at.agent(heartbeat=Rhythm(every=1800, isolated=False, thread="issue-1"))
+
+            async def after(**change: Any) -> Rhythm:
+                beat = (await change_agent(at.desk, "ada", AgentChange(heartbeat=RhythmChange(**change)))).heartbeat
+                assert beat is not None
+                return replace(beat, next_at=None, last_at=None)
+
+            kept = Rhythm(every=3600, isolated=False, thread="issue-1")
+            assert await after(every=3600) == kept
+            assert await after(cron="0 9 * * *") == replace(kept, every=None, cron="0 9 * * *")
+            assert await after(zone="Asia/Tokyo") == replace(kept, every=None, cron="0 9 * * *", zone="Asia/Tokyo")
+            assert await after(every=3600) == replace(kept, zone="Asia/Tokyo")
+            assert await after(isolated=True) == replace(kept, zone="Asia/Tokyo", isolated=True)
+            assert await after(thread="") == replace(kept, zone="Asia/Tokyo", isolated=True, thread=None)
+
+    asyncio.run(story())
+
+
 def test_a_heartbeat_can_be_changed_and_taken_away(database: Database, tmp_path: Path) -> None:
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent(heartbeat=Rhythm(every=60))
-            changed = await change_agent(at.desk, "ada", AgentChange(heartbeat=Rhythm(every=7200, isolated=False)))
+            changed = await change_agent(
+                at.desk, "ada", AgentChange(heartbeat=RhythmChange(every=7200, isolated=False))
+            )
             assert changed.heartbeat is not None
             assert (changed.heartbeat.every, changed.heartbeat.isolated) == (7200, False)
-            rhythm = Rhythm(cron="0 9 * * 1-5", zone="Europe/Berlin")
+            rhythm = RhythmChange(cron="0 9 * * 1-5", zone="Europe/Berlin")
             changed = await change_agent(at.desk, "ada", AgentChange(heartbeat=rhythm))
             assert changed.heartbeat is not None
             assert (changed.heartbeat.every, changed.heartbeat.zone) == (None, "Europe/Berlin")
+            assert changed.heartbeat.isolated is False
             assert changed.heartbeat.next_at is not None
             due = datetime.fromtimestamp(changed.heartbeat.next_at, ZoneInfo("Europe/Berlin"))
             assert (due.hour, due.minute, due.weekday() < 5) == (9, 0, True)
             assert (await change_agent(at.desk, "ada", AgentChange(no_heartbeat=True))).heartbeat is None
+            with pytest.raises(BadRhythm, match="There is no heartbeat that this could be about"):
+                await change_agent(at.desk, "ada", AgentChange(heartbeat=RhythmChange(isolated=True)))
             await look_at_time(at.desk, 0.0)
             assert await at.claim() == []
             with pytest.raises(NoSuchThread):
-                await change_agent(at.desk, "ada", AgentChange(heartbeat=Rhythm(every=60, thread="issue-9")))
+                await change_agent(at.desk, "ada", AgentChange(heartbeat=RhythmChange(every=60, thread="issue-9")))
             await open_issue(at.desk, NewIssue("Closed"))
             await close_thread(at.desk, "issue-1")
             with pytest.raises(ThreadClosed):
-                await change_agent(at.desk, "ada", AgentChange(heartbeat=Rhythm(every=60, thread="issue-1")))
+                await change_agent(at.desk, "ada", AgentChange(heartbeat=RhythmChange(every=60, thread="issue-1")))
 
     asyncio.run(story())
 

@@ -10,7 +10,7 @@ from clew.cli.options import OPTIONS, Options, Text
 from clew.cli.reading import read, read_all
 from clew.cli.table import table
 from clew.cli.telling import tell, tell_as_is
-from clew.cli.texts import checked, given, pairs, piped
+from clew.cli.texts import BadText, checked, given, pairs, piped
 from clew.cli.times import every as spelled
 from clew.wire.views import AgentView, Mode
 
@@ -162,6 +162,7 @@ def edit(
     cron: str | None = None,
     zone: str | None = None,
     shared: bool = False,
+    isolated: bool = False,
     thread: str | None = None,
     no_heartbeat: bool = False,
     options: Options = OPTIONS,
@@ -188,19 +189,23 @@ def edit(
         The agent's environment; it replaces the one it has. A name alone takes the value it has here.
     zone
         The time zone of the heartbeat's line of cron.
+    every
+        Wake it by itself, every 30m for instance; from 10s to 366d. The rest of its heartbeat stays.
+    cron
+        Wake it by itself, by a line of cron. The rest of its heartbeat stays.
     shared
         Let the wakes of the heartbeat share one conversation.
+    isolated
+        Give each of them a conversation of its own.
     thread
         The thread the heartbeat wakes it in; an empty one is the agent's own.
     no_heartbeat
         Do not wake it by itself any more.
     """
-    server = Server(options.data)
-    if every is None and cron is None and (zone is not None or shared or thread is not None):
-        has = read(AgentView, server.get(f"/agents/{part(name)}")).heartbeat
-        heartbeat = changed_rhythm(has, zone, shared, thread)
-    else:
-        heartbeat = rhythm(every, cron, zone, shared, thread)
+    if shared and isolated:
+        raise BadText("Wakes share one conversation, or have one each, and not both.", "Leave one of them out.")
+    named = False if shared else True if isolated else None
+    heartbeat = changed_rhythm(every, cron, zone, named, thread)
     change: dict[str, Any] = {
         "provider": provider,
         "model": model,

@@ -42,17 +42,15 @@ def rhythm(
     }
 
 
-def changed_rhythm(beat: Rhythm | None, zone: str | None, shared: bool, thread: str | None) -> dict[str, Any] | None:
-    """The heartbeat that an agent has, with what was named of it changed."""
-    if beat is None:
-        return rhythm(None, None, zone, shared, thread)
-    return {
-        "every": beat.every,
-        "cron": beat.cron,
-        "zone": zone or beat.zone,
-        "isolated": beat.isolated and not shared,
-        "thread": beat.thread if thread is None else thread or None,
-    }
+def changed_rhythm(
+    every: str | None, cron: str | None, zone: str | None, isolated: bool | None, thread: str | None
+) -> dict[str, Any] | None:
+    """What was named of a heartbeat; the rest of it stays."""
+    if every is not None and cron is not None:
+        raise BadText("A heartbeat goes by --every or by --cron, not by both.", "Leave one of them out.")
+    seconds = None if every is None else seconds_of(every)
+    change = {"every": seconds, "cron": cron, "zone": zone, "isolated": isolated, "thread": thread}
+    return {name: value for name, value in change.items() if value is not None} or None
 
 
 def show_agent(agent: AgentView) -> None:

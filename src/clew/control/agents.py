@@ -12,7 +12,7 @@ from clew.control.faults import BadRequest
 from clew.control.modes import check_mode, must_express
 from clew.control.naming import check_name
 from clew.control.programs import changed, check_program, find_program, read_settings, write_settings
-from clew.control.rhythms import check_rhythm, set_rhythm, show_rhythm
+from clew.control.rhythms import changed_rhythm, check_rhythm, set_rhythm, show_rhythm
 from clew.kernel import AgentId, RuntimeId
 from clew.store import agents as store
 from clew.store.reading.agents import count_going, read_agent, read_runtime
@@ -81,7 +81,6 @@ async def change_agent(desk: Desk, name: str, change: AgentChange) -> AgentView:
     program, found = await _changed_program(desk, kept, change)
     if change.heartbeat is not None and change.no_heartbeat:
         raise BadRequest("A heartbeat cannot be set and taken away at once.", "Ask for one of them.")
-    rhythm = None if change.heartbeat is None else check_rhythm(change.heartbeat)
     values = _values(change)
 
     def do(connection: Connection) -> AgentView:
@@ -95,8 +94,8 @@ async def change_agent(desk: Desk, name: str, change: AgentChange) -> AgentView:
             _must_express(connection, agent)
         if change.no_heartbeat:
             remove_heartbeat(connection, agent)
-        if rhythm is not None:
-            set_rhythm(connection, agent, rhythm)
+        if change.heartbeat is not None:
+            set_rhythm(connection, agent, changed_rhythm(show_rhythm(connection, agent), change.heartbeat))
         return _show_again(connection, agent)
 
     view = await desk.write(do)

@@ -14,6 +14,7 @@ from clew.store.reading.names import thread_called
 from clew.store.reading.threads import read_thread_of_lane, thread_ref
 from clew.store.schedules import Heartbeat, put_heartbeat, schedule_of
 from clew.store.threads import make_lane, must_be_open
+from clew.wire.asks import RhythmChange
 from clew.wire.views import Rhythm
 
 SHORTEST = 10.0
@@ -46,6 +47,22 @@ def check_rhythm(rhythm: Rhythm) -> Rhythm:
         if first is None:
             raise BadRhythm(f"{rhythm.cron!r} never comes.", "Give a line that does.")
     return rhythm
+
+
+def changed_rhythm(beat: Rhythm | None, change: RhythmChange) -> Rhythm:
+    """The heartbeat that there is, with what was named of it changed."""
+    if beat is None and change.every is None and change.cron is None:
+        raise BadRhythm("There is no heartbeat that this could be about.", "Give it an interval or a cron line.")
+    beat = beat or Rhythm()
+    when = (beat.every, beat.cron) if change.every is None and change.cron is None else (change.every, change.cron)
+    return check_rhythm(
+        Rhythm(
+            *when,
+            zone=change.zone or beat.zone,
+            isolated=beat.isolated if change.isolated is None else change.isolated,
+            thread=beat.thread if change.thread is None else change.thread or None,
+        )
+    )
 
 
 def set_rhythm(connection: Connection, agent: AgentId, rhythm: Rhythm) -> None:

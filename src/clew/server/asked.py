@@ -21,6 +21,7 @@ _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 for _each in (
     asks.NewAgent,
     asks.AgentChange,
+    asks.RhythmChange,
     asks.NewProject,
     asks.ProjectChange,
     asks.NewIssue,

@@ -28,6 +28,18 @@ class NewAgent:
 
 
 @dataclass(frozen=True, slots=True)
+class RhythmChange:
+    """What is None stays as it is, and is as usual where there is no heartbeat yet. One that goes `every` so often has
+    no `cron`, and the other way round; an empty `thread` is the agent's own."""
+
+    every: float | None = None
+    cron: str | None = None
+    zone: str | None = None
+    isolated: bool | None = None
+    thread: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AgentChange:
     """What is None stays as it is; an empty text takes it away."""
 
@@ -41,7 +53,7 @@ class AgentChange:
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     most: int | None = None
     paused: bool | None = None
-    heartbeat: Rhythm | None = None
+    heartbeat: RhythmChange | None = None
     no_heartbeat: bool = False
 
 
