@@ -1,5 +1,6 @@
 """The token: made once, and kept from others."""
 
+import errno
 import os
 import stat
 import threading
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.server.datadir import CannotUse, DiskFull
 from clew.server.token import NoToken, TokenFault, make_token, read_token
 
 
@@ -81,5 +83,17 @@ def test_of_many_that_make_it_at_once_all_get_the_same(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TokenFault, match="missing"):
+    with pytest.raises(CannotUse, match="missing"):
         make_token(tmp_path / "missing" / "token")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def full(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DiskFull, match=r"The disk of .+/token is full\. Free some space") as told:
+        make_token(tmp_path / "token")
+    assert told.value.code == "data:disk-full"
+    assert list(tmp_path.iterdir()) == []

@@ -118,7 +118,9 @@ def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
     assert token not in told
 
 
-@pytest.mark.parametrize(("size", "code"), [(0, "data:"), (10, "data:"), (2_000, "store:"), (20_000, "store:")])
+@pytest.mark.parametrize(
+    ("size", "code"), [(0, "data:disk-full]"), (10, "data:disk-full]"), (2_000, "store:"), (20_000, "store:")]
+)
 def test_a_full_disk_is_named(tmp_path: Path, size: int, code: str) -> None:
     """No file may grow past a size: what is said of it is what is said of a disk without room."""
     limited = (

@@ -1,7 +1,31 @@
-"""The data directory: what lies where, for the server and for commands that look for one."""
+"""The data directory: what lies where, for the server and for commands that look for one; and what is wrong with it."""
 
+import errno
 from dataclasses import dataclass
 from pathlib import Path
+
+from clew.ports.fault import Fault
+
+
+class DataFault(Fault):
+    code = "data"
+
+
+class CannotUse(DataFault):
+    code = "data:cannot-use"
+
+
+class DiskFull(DataFault):
+    code = "data:disk-full"
+
+
+def told(fault: OSError, path: Path) -> DataFault:
+    """What the system says of a file there, whichever it is."""
+    if fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return DiskFull(f"The disk of {path} is full.", "Free some space, or choose another directory with --data.")
+    return CannotUse(
+        f"{path} cannot be used: {fault.strerror}.", "Choose a directory that you may write to with --data."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from clew.ports.fault import Fault
+from clew.server.datadir import told
 
 _SHAPE = re.compile(r"[A-Za-z0-9_-]{32,128}")
 
@@ -54,9 +55,7 @@ def make_token(path: Path) -> str:
     except FileExistsError:
         pass
     except OSError as fault:
-        raise TokenFault(
-            f"{path} cannot be written: {fault.strerror}.", "Choose a directory you may write to."
-        ) from fault
+        raise told(fault, path) from fault
     finally:
         draft.unlink(missing_ok=True)
     return read_token(path)

@@ -1,6 +1,5 @@
 """Taking a data directory: made for its owner alone, and used by one server at a time."""
 
-import errno
 import fcntl
 import json
 import os
@@ -12,20 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clew.kernel import MachineId
-from clew.ports.fault import Fault
-from clew.server.datadir import DataDirectory
-
-
-class DataFault(Fault):
-    code = "data"
-
-
-class CannotUse(DataFault):
-    code = "data:cannot-use"
-
-
-class DiskFull(DataFault):
-    code = "data:disk-full"
+from clew.server.datadir import CannotUse, DataDirectory, DataFault, told
 
 
 class InUse(DataFault):
@@ -111,14 +97,6 @@ def write_whole(path: Path, text: str) -> None:
     except OSError as fault:
         draft.unlink(missing_ok=True)
         raise told(fault, path) from fault
-
-
-def told(fault: OSError, path: Path) -> DataFault:
-    if fault.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFull(f"The disk of {path} is full.", "Free some space, or choose another directory with --data.")
-    return CannotUse(
-        f"{path} cannot be used: {fault.strerror}.", "Choose a directory that you may write to with --data."
-    )
 
 
 def _holder(said: str) -> str:
