@@ -185,8 +185,9 @@ def test_a_transaction_that_failed_is_not_told_as_done(database: PostgresDatabas
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 def test_an_operation_that_ends_its_transaction_itself_fails_alone(database: PostgresDatabase, ends: str) -> None:
     def ends_early(connection: Connection) -> None:
-        getattr(connection, ends)()
+        add.count(connection, id="early", body="")
         connection.execute(text("SELECT 1"))
+        getattr(connection, ends)()
 
     for _ in range(20):
         with pytest.raises(InvalidRequestError):
@@ -194,6 +195,7 @@ def test_an_operation_that_ends_its_transaction_itself_fails_alone(database: Pos
     for at in range(20):
         database.write(lambda connection, at=at: add.count(connection, id=f"n{at}", body="")).result(30)  # type: ignore[misc]
     assert body(database, "n19") == ""
+    assert body(database, "early") is None
 
 
 def test_numbers_and_truths_fit_where_a_number_is_wanted(database: PostgresDatabase) -> None:

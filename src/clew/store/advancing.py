@@ -40,34 +40,51 @@ def _looked_up(column: Column[Any], key: Column[Any], name: str) -> ColumnElemen
     return select(column).where(key == _own(name)).scalar_subquery()
 
 
-RUN_COLUMNS: tuple[ColumnElement[Any], ...] = (
+_THREAD = _looked_up(lanes.c.thread_id, lanes.c.id, "lane_id")
+
+_ITS_OWN: tuple[ColumnElement[Any], ...] = (
     *(column for column in runs.c if column.name not in _NOT_NEEDED),
-    _looked_up(lanes.c.thread_id, lanes.c.id, "lane_id").label("thread_id"),
+    _THREAD.label("thread_id"),
     _looked_up(runtimes.c.provider, runtimes.c.id, "runtime_id").label("provider"),
-    _looked_up(runtimes.c.account, runtimes.c.id, "runtime_id").label("account"),
-    _looked_up(agents.c.name, agents.c.id, "agent_id").label("agent_name"),
     select(func.count()).where(sessions.c.id == _own("session_id")).scalar_subquery().label("pinned"),
     now().label("now"),
 )
+_WHO_ANSWERS: tuple[ColumnElement[Any], ...] = (
+    _looked_up(runtimes.c.account, runtimes.c.id, "runtime_id").label("account"),
+    _looked_up(agents.c.name, agents.c.id, "agent_id").label("agent_name"),
+)
+RUN_COLUMNS = (*_ITS_OWN, *_WHO_ANSWERS)
 """A run with what else its operations need of it: its thread, who answers there, and whether its session is pinned."""
 
-_TO_GUESS_BY: tuple[ColumnElement[Any], ...] = (
+# What comes next can be guessed by these. They are as they were when the statement began; others may have changed them
+# before it had the run.
+_NEWEST_GENERATION = (
     select(func.coalesce(func.max(sessions.c.generation), 0))
     .where(sessions.c.lane_id == _own("lane_id"), sessions.c.scope_run == _own("scope_run"))
     .scalar_subquery()
-    .label("generations"),
+    .label("generations")
+)
+_LAST_ENTRY = (
     select(func.coalesce(func.max(journal.c.seq), 0))
-    .where(journal.c.thread_id == _looked_up(lanes.c.thread_id, lanes.c.id, "lane_id"))
+    .where(journal.c.thread_id == _THREAD)
     .scalar_subquery()
-    .label("head"),
+    .label("head")
+)
+_WAITING = (
     select(func.count())
     .where(wakes.c.lane_id == _own("lane_id"), text("wakes.state = 'pending'"))
     .scalar_subquery()
-    .label("waiting"),
+    .label("waiting")
 )
-"""What comes next can be guessed by these: the lane's newest generation in that scope, the journal's last entry, and
-how many wakes wait in the lane. They are as they were when the statement began; others may have changed them before it
-had the run."""
+
+
+def _brought(dialect: str, may_end: bool) -> tuple[ColumnElement[Any], ...]:
+    """What comes back with the run. Each look-up takes its time, so a run that goes on brings none of an end's."""
+    guessing = dialect == POSTGRESQL
+    if may_end:
+        return (*RUN_COLUMNS, *((_LAST_ENTRY, _WAITING) if guessing else ()))
+    return (*_ITS_OWN, *((_NEWEST_GENERATION,) if guessing else ()))
+
 
 Events = tuple[RunEvent, ...]
 
@@ -150,7 +167,7 @@ def _update(dialect: str, events: Events) -> ClauseElement:
     )
     if RunEvent.REOPEN in events:
         statement = statement.where(runs.c.tool_ran == _number(0), runs.c.reopened == _number(0))
-    return statement.returning(*RUN_COLUMNS, *(_TO_GUESS_BY if dialect == POSTGRESQL else ()))
+    return statement.returning(*_brought(dialect, may_end=bool(ending)))
 
 
 def _at_most_all(dialect: str) -> ColumnElement[Any]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import psycopg
 from sqlalchemy import URL, Connection, create_engine
 from sqlalchemy.event import listen
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, InvalidRequestError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from clew.store.database import LostRace, Operation
@@ -68,6 +68,8 @@ class PostgresDatabase:
             raise self._away(fault) from fault
         # What SQLAlchemy itself sends comes after what the wire was left with.
         listen(self._engine, "before_cursor_execute", lambda connection, *_: wire_of(connection).ask(()))
+        for ends in ("commit", "rollback"):
+            listen(self._engine, ends, _must_not_end_it)
         self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="clew-postgres")
         self._closed = False
         # The one that was used last is the next: what the server keeps for it is warm. None is not connected yet.
@@ -156,20 +158,17 @@ class PostgresDatabase:
             return self._once(connection, operation, hopes)
 
     def _once(self, connection: Connection, operation: Operation[Result], hopes: bool) -> Result:
-        transaction = connection.begin()
         try:
-            wire_of(connection).waits, wire_of(connection).hopes = True, hopes
+            # The wire begins and ends the transaction; SQLAlchemy knows of one where an operation used it.
+            wire = wire_of(connection)
+            wire.waits, wire.hopes = True, hopes
             result = operation(connection)
-            wire_of(connection).commit()
-            transaction.commit()
+            wire.waits = False
+            wire.commit()
+            if connection.in_transaction():
+                connection.commit()
         except BaseException as fault:
-            # SQLAlchemy may have found out itself that the server is gone, and let go of all that was kept with it.
-            if not connection.invalidated:
-                take_hints(connection)
-                if wire_of(connection).fails() or _is_stale(fault):
-                    connection.invalidate()
-            # Whichever is current: an operation may have ended the one it was given.
-            connection.rollback()
+            _undo(connection, fault)
             raise
         self._publish(connection)
         return result
@@ -183,6 +182,32 @@ class PostgresDatabase:
     def _away(self, fault: Exception) -> Unreachable:
         said = fault.orig if isinstance(fault, DBAPIError) else fault
         return Unreachable(f"{self._where} cannot be reached: {said}", "Check the address and that it runs.")
+
+
+def _must_not_end_it(connection: Connection) -> None:
+    if not connection.invalidated and wire_of(connection).waits:
+        raise InvalidRequestError("an operation is one transaction, and does not end it itself")
+
+
+def _undo(connection: Connection, fault: BaseException) -> None:
+    # SQLAlchemy may have found out itself that the server is gone, and let go of all that was kept with it.
+    if not connection.invalidated:
+        take_hints(connection)
+        wire_of(connection).waits = False
+        if wire_of(connection).fails() or _is_stale(fault):
+            connection.invalidate()
+        else:
+            _roll_back(connection)
+    if connection.in_transaction():
+        connection.rollback()
+
+
+def _roll_back(connection: Connection) -> None:
+    """What the wire began, whether SQLAlchemy knows of it or not."""
+    try:
+        connection.connection.rollback()
+    except psycopg.Error:
+        connection.invalidate()
 
 
 def _closed() -> Closed:
