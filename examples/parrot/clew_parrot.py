@@ -103,6 +103,9 @@ class Session:
     async def interrupt(self) -> None:
         """It has always ended by then."""
 
+    async def steer(self, prompt: str) -> bool:  # noqa: ARG002
+        _not_able("listens while it talks")
+
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002
         return False
 

@@ -46,7 +46,8 @@ class AcpAgent:
     first that is set, and which path; where nothing is known of the store, they are found by the home's name. `obeys`
     are files of a project by which the project may tell it not to ask, looked for from the directory up to its
     repository's top; outside of a repository in the directory, and where it `obeys_all_above` also above it. `instead`
-    is the provider that keeps its modes there.
+    is the provider that keeps its modes there. `steers` is the method of its own by which it takes words within a turn;
+    the protocol has none.
     """
 
     name: str
@@ -66,4 +67,5 @@ class AcpAgent:
     obeys: tuple[str, ...] = ()
     obeys_all_above: bool = False
     instead: str = ""
+    steers: str = ""
     hint: str = "Install the agent, or name its command line."

@@ -53,6 +53,7 @@ class AcpProvider:
             fork_into=can.fork and agent.fork_into,
             reapply_mode=True,
             change_model=agent.change_model,
+            steers=bool(agent.steers),
             modes=frozenset(agent.modes),
             cursor_versions=frozenset({CURSOR_VERSION}),
             id_shape=agent.id_shape,

@@ -102,6 +102,12 @@ class AcpSession:
         if self._agent.leaves_tools:
             self._connection.end_family(but=self._before)
 
+    async def steer(self, prompt: str) -> bool:
+        if not self._agent.steers:
+            raise NotAble("The protocol has no words for a turn that is going.", "Say it in the next turn.")
+        turn = self._turn
+        return turn is not None and await turn.steer(self._agent.steers, prompt)
+
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002 - no words here
         return self._questions.answer(approval, given)
 

@@ -78,6 +78,16 @@ class Turn:
         if told and not self._durable and self._looking is None:
             self._looking = asyncio.create_task(self._look())
 
+    async def steer(self, method: str, prompt: str) -> bool:
+        """The agent answers as soon as it has taken it, at the latest when the turn is over."""
+        if self.over.is_set() or self.interrupted:
+            return False
+        told = {"sessionId": self._session, "prompt": [{"type": "text", "text": prompt}]}
+        try:
+            return (await self._connection.call(method, told, _NO_LIMIT)).get("taken") is True
+        except (ProgramFault, CallRefused):
+            return False
+
     def question(self, said: Mapping[str, Any]) -> Tool:
         tool, events = self._telling.question(said)
         self._put(events)

@@ -12,11 +12,15 @@ from clew.providers.claude import transcript
 from clew.providers.claude.failing import code_of
 from clew.providers.claude.opened import Opened
 from clew.providers.claude.spending import Spent
+from clew.providers.claude.steering import Steered
 from clew.providers.claude.turn import Answered, Asked, Ended, Heard, Silent, Told, Turn, Written
 from clew.providers.claude.wire import Message
 
 _READ_ONLY = "This session may read and change nothing; do not try another way."
 _STOPPED = "The turn was interrupted."
+_NEXT_TURN = "The turn that this was for is over; it comes with the next one."
+_TOO_LATE = 5.0
+"""Seconds. It asks for a turn of its own at once when it has words left."""
 _CODES: Mapping[type[ProgramFault], ErrorCode] = {ProgramEnded: ErrorCode.PROGRAM_ENDED, TooSlow: ErrorCode.TOO_SLOW}
 
 
@@ -63,7 +67,12 @@ class Following:
     async def _next(self) -> Heard:
         """Who waits for a person waits as long as that takes; for all else there is a limit."""
         opened, turn = self._opened, self._turn
-        seconds = opened.deadlines.answer if turn.ending else opened.deadlines.silence + turn.telling.allowed
+        if turn.ended_with is not None:
+            seconds = min(_TOO_LATE, opened.deadlines.answer)
+        elif turn.ending:
+            seconds = opened.deadlines.answer
+        else:
+            seconds = opened.deadlines.silence + turn.telling.allowed
         try:
             async with asyncio.timeout(None if opened.asking else seconds):
                 while True:
@@ -79,8 +88,10 @@ class Following:
     async def _told(self, message: Message) -> list[Event]:
         opened, turn = self._opened, self._turn
         if message.get("isReplay") and message.get("uuid") == turn.id:
-            turn.accepted = True
+            turn.accept()
             opened.look_for_transcript()
+        if message.get("isReplay") and turn.tells is not None and message.get("uuid") == turn.tells.id:
+            self._taken(turn.tells)
         if message.get("type") == "system" and "permissionMode" in message:
             turn.stands = message
         if turn.accepted and turn.stands is not None and not turn.ending:
@@ -93,10 +104,26 @@ class Following:
         return list(turn.telling.take(message)) if turn.accepted else []
 
     async def _result(self, result: Message) -> list[Event]:
-        opened, turn = self._opened, self._turn
+        turn = self._turn
         if not turn.accepted and not turn.ending:
             # The end of a turn that it had begun by itself; what that used is told with this one.
             return []
+        if turn.tells is not None and turn.ended_with is None:
+            # It asks at the gate next, what it was told being too late for this turn.
+            turn.ended_with = result
+            return []
+        return await self._end(turn.ended_with or result)
+
+    def _taken(self, told: Steered) -> None:
+        turn = self._turn
+        told.settle(True)
+        if turn.ended_with is not None:
+            # A turn of its own making that was not kept from it: what it says in it is part of the answer.
+            turn.answers = (*turn.answers, str(turn.ended_with.get("result", "")))
+            turn.ended_with = None
+
+    async def _end(self, result: Message) -> list[Event]:
+        opened, turn = self._opened, self._turn
         events: list[Event] = []
         if not turn.blocked and opened.cursor is None and await opened.written(turn.id):
             events += filter(None, [await opened.made_durable()])
@@ -107,6 +134,8 @@ class Following:
 
     async def _silent(self) -> list[Event]:
         opened, turn = self._opened, self._turn
+        if turn.ended_with is not None:
+            return await self._end(turn.ended_with)
         if not turn.ending:
             await self._stop(*self._why_silent())
             return []
@@ -134,7 +163,7 @@ class Following:
         with contextlib.suppress(ProgramFault):
             match request.get("subtype"):
                 case "hook_callback":
-                    await self._gate(number, request.get("input") or {})
+                    return await self._gate(number, request.get("input") or {})
                 case "can_use_tool" if self._turn.ending:
                     await wire.reply(number, {"behavior": "deny", "message": _STOPPED})
                 case "can_use_tool" if self._opened.mode is PermissionMode.READ:
@@ -145,13 +174,17 @@ class Following:
                     await wire.refuse(number, f"Clew does not answer {other}.")
         return []
 
-    async def _gate(self, number: str, at: Message) -> None:
+    async def _gate(self, number: str, at: Message) -> list[Event]:
         """It holds a prompt back until we agree; what we refuse here reaches no model and no history."""
         opened, turn = self._opened, self._turn
+        if turn.ended_with is not None and turn.tells is not None and at.get("prompt") == turn.tells.text:
+            await opened.wire.reply(number, {"decision": "block", "reason": _NEXT_TURN})
+            return await self._end(turn.ended_with)
         wrong = opened.wrong(at.get("session_id"), at.get("cwd"), at.get("permission_mode"))
         if at.get("prompt") == turn.text:
             # Where it said it was at a turn of its own making does not count any more.
-            turn.accepted, turn.stands = True, None
+            turn.accept()
+            turn.stands = None
             if opened.transcript is None:
                 opened.transcript = Path(str(at.get("transcript_path")))
             if wrong is not None and not turn.ending:
@@ -159,5 +192,6 @@ class Following:
             turn.blocked = turn.ending
         if wrong is None and not turn.ending:
             await opened.wire.reply(number, {})
-            return
+            return []
         await opened.wire.reply(number, {"decision": "block", "reason": wrong or _STOPPED})
+        return []

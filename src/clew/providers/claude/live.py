@@ -11,6 +11,7 @@ from clew.providers.claude.following import Following
 from clew.providers.claude.landing import TOOLS
 from clew.providers.claude.modes import before_a_tool
 from clew.providers.claude.opened import Opened
+from clew.providers.claude.steering import steered
 from clew.providers.claude.turn import Answered, Asked, Ended, Silent, Told, Turn, Written, literal
 from clew.providers.claude.wire import Message
 
@@ -79,6 +80,10 @@ class Live:
             self._opened.asking.forget_all()
             if watching is not None:
                 watching.cancel()
+            turn.leave()
+            if turn.steered is not None and not turn.steered.taken.result():
+                # It was kept from it, or comes with it still.
+                self._given_up.add(turn.steered.text)
             if not (turn.over and turn.accepted):
                 # It may still be on its way, and does not go on without anybody.
                 self._given_up.add(turn.text)
@@ -117,6 +122,23 @@ class Live:
         self._opened.asking.forget_all()
         with contextlib.suppress(ProgramFault):
             await self._opened.wire.request("interrupt", self._opened.deadlines.answer)
+
+    async def steer(self, prompt: str) -> bool:
+        turn = self._turn
+        if turn is None:
+            return False
+        async with turn.steering:
+            # Before it has taken the prompt itself it would take both for one.
+            if not await asyncio.shield(turn.begun) or turn.over or turn.ending or self._ended is not None:
+                return False
+            if turn.ended_with is not None:
+                return False
+            told = turn.steered = steered(literal(prompt))
+            try:
+                await self._opened.wire.prompt(told.text, told.id)
+            except ProgramFault:
+                told.settle(False)
+            return await told.taken
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
         asked, reply = self._opened.asking.answer(approval, given, words)

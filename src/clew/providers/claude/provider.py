@@ -47,6 +47,7 @@ class Claude:
             choose_id=True,
             reapply_mode=True,
             change_model=True,
+            steers=True,
             modes=modes.expressible(self._environment),
             cursor_versions=frozenset({CURSOR_VERSION}),
             archive_formats=frozenset({carrying.FORMAT}),

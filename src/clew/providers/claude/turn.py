@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from clew.ports.events import Done, Ending, ErrorCode, Event, Used
 from clew.programs import lines
 from clew.providers.claude.failing import failure, failure_in
+from clew.providers.claude.steering import Steered
 from clew.providers.claude.telling import Telling
 from clew.providers.claude.wire import Message
 
@@ -62,20 +63,46 @@ class Turn:
     """`accepted` once the program has taken this very prompt: before, it may be at a turn that it began by itself.
 
     `blocked` when it was held back at the last moment, and `stopped` says why we ended the turn, if we did. `tried` is
-    the last failure of the model after which the program tried again, `stands` where it last said it was.
+    the last failure of the model after which the program tried again, `stands` where it last said it was. `steered` is
+    what it is told meanwhile, one after the other; `ended_with` is its last line while that is not settled.
     """
 
     text: str
     telling: Telling
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     inbox: "asyncio.Queue[Heard]" = field(default_factory=asyncio.Queue)
-    accepted: bool = False
+    begun: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     blocked: bool = False
     interrupted: bool = False
     over: bool = False
     stopped: tuple[ErrorCode, str] | None = None
     tried: Message | None = None
     stands: Message | None = None
+    steering: asyncio.Lock = field(default_factory=asyncio.Lock)
+    steered: Steered | None = None
+    ended_with: Message | None = None
+    answers: tuple[str, ...] = ()
+    """What it said at the end of turns of its own making that belong to this one."""
+
+    @property
+    def accepted(self) -> bool:
+        return self.begun.done() and self.begun.result()
+
+    def accept(self) -> None:
+        if not self.begun.done():
+            self.begun.set_result(True)
+
+    def leave(self) -> None:
+        """Whoever waits to tell it something waits no longer."""
+        if not self.begun.done():
+            self.begun.set_result(False)
+        if self.steered is not None:
+            self.steered.settle(False)
+
+    @property
+    def tells(self) -> Steered | None:
+        """What it was told, and has neither taken nor refused."""
+        return None if self.steered is None or self.steered.taken.done() else self.steered
 
     @property
     def ending(self) -> bool:
@@ -87,7 +114,7 @@ class Turn:
         reply = self.telling.reply
         failed = failure_in(shown, self.telling.kind, self.telling.reset_at)
         if failed is None and not self.blocked and isinstance(shown.get("result"), str):
-            reply = shown["result"]
+            reply = "\n\n".join((*self.answers, shown["result"]))
         if self.stopped is not None:
             failed = failure(*self.stopped, raw=shown)
         elif self.interrupted:
@@ -109,6 +136,7 @@ class Turn:
 
     def _done(self, ending: Ending, reply: str, raw: Message) -> Done:
         self.over = True
+        self.leave()
         return Done(ending, reply, raw=raw)
 
 

@@ -37,6 +37,7 @@ CAPABILITIES = Capabilities(
     choose_id=False,
     reapply_mode=True,
     change_model=True,
+    steers=True,
     modes=frozenset(PermissionMode),
     cursor_versions=frozenset({CURSOR_VERSION}),
     archive_formats=frozenset({archiving.FORMAT}),

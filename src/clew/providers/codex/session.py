@@ -121,10 +121,10 @@ class CodexSession:
             answer = await self._server.call("turn/start", asked)
             turn.begin(str(answer["turn"]["id"]))
         except ProgramEnded as fault:
-            turn.over.set()
+            turn.end()
             return Failed(ErrorCode.PROGRAM_ENDED, self._hidden(fault.words), retryable=True)
         except CallRefused as fault:
-            turn.over.set()
+            turn.end()
             return Failed(ErrorCode.BAD_REQUEST, self._hidden(fault.words), retryable=False)
         except (TooSlow, KeyError, TypeError) as fault:
             # Whether the prompt was taken is not known; without its process it cannot go on unseen.
@@ -206,6 +206,29 @@ class CodexSession:
             self._turn.moved()
         number, reply = found
         return reply is None or await self._server.reply(number, reply)
+
+    async def steer(self, prompt: str) -> bool:
+        turn = self._turn
+        if turn is None or self._closing is not None:
+            return False
+        async with turn.steering:
+            await turn.begun.wait()
+            if turn.over.is_set() or turn.interrupted:
+                return False
+            # It takes words into a list first, which is dropped when the turn is interrupted: only what it tells back
+            # is part of the turn.
+            told_back = turn.expect(prompt)
+            try:
+                asked = [{"type": "text", "text": prompt}]
+                await self._server.call(
+                    "turn/steer", {"threadId": self._opened.id, "expectedTurnId": turn.id, "input": asked}
+                )
+            except CallRefused:
+                return False
+            except (TooSlow, ProgramEnded):
+                # Whether it was heard will be seen.
+                pass
+            return await told_back
 
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
         self._must_be_open()

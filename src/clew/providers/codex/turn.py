@@ -46,6 +46,10 @@ class Turn:
         self._retried = False
         self.reply = ""
         self._streams: dict[str, Redaction] = {}
+        self.steering = asyncio.Lock()
+        """Held while something is told within the turn."""
+        self._prompts = 0
+        self._expected: tuple[str, asyncio.Future[bool]] | None = None
         meter.next_turn()
         self.moved()
 
@@ -75,10 +79,25 @@ class Turn:
         self.moved()
         self._heard.put_nowait(event)
 
-    def gone(self, words: str) -> None:
+    def end(self) -> None:
+        """Nothing more is taken into it."""
         self.over.set()
         self.begun.set()
+        self._told_back(False)
+
+    def gone(self, words: str) -> None:
+        self.end()
         self._heard.put_nowait(Gone(words))
+
+    def expect(self, words: str) -> "asyncio.Future[bool]":
+        """Whether these words become part of the turn: known once they are told back, or the turn is over."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._expected = words, future
+        return future
+
+    def _told_back(self, taken: bool) -> None:
+        if self._expected is not None and not self._expected[1].done():
+            self._expected[1].set_result(taken)
 
     async def next(self, silence: float | None) -> Heard | None:
         """What came next; None when nothing has moved for that long."""
@@ -100,8 +119,17 @@ class Turn:
             self.running[str(item.get("id"))] = item
         elif method == "item/completed" and isinstance(item, Mapping):
             self.running.pop(str(item.get("id")), None)
+            if item.get("type") == "userMessage" and self._is_this(arguments):
+                self._hear_prompt(item)
         elif method == "turn/completed" and self._is_this(arguments):
-            self.over.set()
+            self.end()
+
+    def _hear_prompt(self, item: Json) -> None:
+        """The first is the turn's own, whatever else reads the same."""
+        self._prompts += 1
+        words = "".join(str(part.get("text", "")) for part in item.get("content") or () if isinstance(part, Mapping))
+        if self._prompts > 1 and self._expected is not None and self._expected[0] == words:
+            self._told_back(True)
 
     def _is_this(self, arguments: Json) -> bool:
         turn = arguments.get("turn")

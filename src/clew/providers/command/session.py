@@ -90,6 +90,9 @@ class CommandSession:
         if self._turn is not None:
             await self._turn.stop()
 
+    async def steer(self, prompt: str) -> bool:  # noqa: ARG002 - whatever it is
+        raise NotAble("A command takes no words while it runs.", "Say it in the next turn.")
+
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002 - asks nothing
         return False
 

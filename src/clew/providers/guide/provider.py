@@ -16,6 +16,7 @@ from clew.programs.environment import environment_for
 from clew.programs.faults import Refused
 from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_homes, must_be_paths
+from clew.providers.guide.agent.wire import STEER
 from clew.providers.guide.carrying import FORMAT, carry_in, carry_out
 from clew.providers.guide.home import HOMES, VARIABLE, home_of
 from clew.providers.guide.memory import SHAPE, Damaged, Memory, Missing
@@ -34,6 +35,7 @@ GUIDE = AcpAgent(
     },
     fork_into=True,
     list_is_whole=True,
+    steers=STEER,
     reports=frozenset({LandingField.NATIVE_ID, LandingField.DIRECTORY, LandingField.MODE, LandingField.TURNS}),
     id_shape=SHAPE,
     # Beside those that the guide itself takes for as long as its process lives.

@@ -10,6 +10,8 @@ from clew.providers.opencode.asking import Asking
 from clew.providers.opencode.http import Json
 
 _ENDED = ("completed", "error")
+_GOES_ON = ("tool-calls", "unknown")
+"""Ends of a message after which it goes on by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,10 @@ class Following:
         self._streams: dict[str, Redaction] = {}
         self._tools: dict[str, bool] = {}
         self._used = Used()
+        self._prompts: dict[str, bool] = {}
+        self._answers: list[str] = []
+        self.owed = 0
+        """How many prompts were put beside its own."""
         self.begun = False
         self.idle = False
         self.error: Json | None = None
@@ -49,7 +55,12 @@ class Following:
     @property
     def settled(self) -> bool:
         """Idle is told before the last words of what was cut short."""
-        return self.idle and all(self._completed.values())
+        return self.idle and all(self._completed.values()) and not self.owes
+
+    @property
+    def owes(self) -> bool:
+        """Whether something that it was told meanwhile has no answer yet."""
+        return self.owed > 0 and (len(self._prompts) <= self.owed or not list(self._prompts.values())[-1])
 
     @property
     def asks(self) -> bool:
@@ -58,9 +69,13 @@ class Following:
 
     @property
     def reply(self) -> str:
-        """What was said last."""
-        texts = [joined for parts in self._said.values() if (joined := "\n".join(filter(None, parts.values())))]
-        return texts[-1] if texts else ""
+        """What was said last; where it was told something after an answer, that answer as well."""
+        joined = {id_: "\n".join(filter(None, parts.values())) for id_, parts in self._said.items()}
+        texts = {id_: text for id_, text in joined.items() if text}
+        answers = [texts[id_] for id_ in self._answers if id_ in texts]
+        if self.owed and len(answers) > 1:
+            return "\n\n".join(answers)
+        return list(texts.values())[-1] if texts else ""
 
     def unfinished(self) -> Iterator[Event]:
         """The tools that were begun, and of whose end nothing was told."""
@@ -147,13 +162,23 @@ class Following:
     def _message(self, info: Json) -> None:
         id_ = str(info.get("id", ""))
         if info.get("role") == "user":
+            if id_ not in self._known:
+                self._prompts[id_] = False
             self.begun = self.begun or id_ not in self._known
             self._known.add(id_)
         elif id_ in self._said or id_ not in self._known:
             self._known.add(id_)
             self._said.setdefault(id_, {})
             self._completed[id_] = "completed" in (info.get("time") or {}) or bool(info.get("error"))
+            self._answered(id_, info)
             self.error = self.error or info.get("error")
+
+    def _answered(self, id_: str, info: Json) -> None:
+        """An answer is for the prompt before it, and for all those before that."""
+        if info.get("parentID") in self._prompts:
+            self._prompts[str(info["parentID"])] = True
+        if info.get("finish") not in (None, *_GOES_ON) and id_ not in self._answers:
+            self._answers.append(id_)
 
     # ---------------------------------------------------------------- parts of a message
 

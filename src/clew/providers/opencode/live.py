@@ -100,12 +100,7 @@ class OpenCodeSession:
 
     async def _begin(self, turn: Turn, prompt: str, mode: PermissionMode) -> Api | None:
         """Hand the prompt over, under that mode. None when it was called off before that."""
-        asked: dict[str, object] = {"parts": [{"type": "text", "text": prompt}], "agent": self._opened.agent.name}
-        if self._model is not None:
-            provider, _, model = self._model.partition("/")
-            asked["model"] = {"providerID": provider, "modelID": model}
-        if self._instructions is not None:
-            asked["system"] = self._instructions
+        asked = self._words(prompt)
         for last in (False, True):
             server = await self.attach()
             api = Api(server)
@@ -125,6 +120,15 @@ class OpenCodeSession:
                 continue
             return api
         raise AssertionError("the second time either ends or raises")
+
+    def _words(self, prompt: str) -> dict[str, object]:
+        asked: dict[str, object] = {"parts": [{"type": "text", "text": prompt}], "agent": self._opened.agent.name}
+        if self._model is not None:
+            provider, _, model = self._model.partition("/")
+            asked["model"] = {"providerID": provider, "modelID": model}
+        if self._instructions is not None:
+            asked["system"] = self._instructions
+        return asked
 
     async def _must_be_idle(self, api: Api) -> None:
         """A prompt would otherwise be put into a turn that nobody follows any more."""
@@ -152,6 +156,22 @@ class OpenCodeSession:
             turn.interrupt()
             self._asking.drop()
             await self._stop(turn)
+
+    async def steer(self, prompt: str) -> bool:
+        """OpenCode keeps it at once and answers it before it is idle, or right after; the turn goes on until then."""
+        turn = self._going
+        if turn is None or not await turn.works() or turn is not self._going or self._called_off(turn):
+            return False
+        server = self._server
+        if server is None or not server.alive:
+            return False
+        turn.owes(1)
+        try:
+            await Api(server).prompt(self._opened.id, self._words(prompt))
+        except ProgramFault:
+            turn.owes(-1)
+            return False
+        return True
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
         server = self._server

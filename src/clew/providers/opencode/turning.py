@@ -55,6 +55,18 @@ class Turn:
         if isinstance(what, Gone) or _moves(what, self._id):
             self.moved.set()
 
+    async def works(self) -> bool:
+        """Whether the server works on it, as soon as it does."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._deadlines.answer):
+                await self.moved.wait()
+        return self.moved.is_set() and not self.over.is_set()
+
+    def owes(self, answers: int) -> None:
+        """What is told meanwhile is answered before the turn is over; fewer when it was not told after all."""
+        self._following.owed += answers
+        self.tell({})
+
     def interrupt(self) -> None:
         self.interrupted = True
         self.tell({})
@@ -93,7 +105,7 @@ class Turn:
         if self.interrupted:
             return self._deadlines.close
         if self._following.idle:
-            return _LAST_WORDS
+            return self._deadlines.answer if self._following.owes else _LAST_WORDS
         if self._following.asks:
             # While a person is asked, silence is theirs.
             return float("inf")

@@ -9,7 +9,7 @@ from pathlib import Path
 from clew import __version__
 from clew.providers.guide.agent.tools import MODES
 from clew.providers.guide.agent.turn import Playing, played_back
-from clew.providers.guide.agent.wire import INTERNAL, INVALID, NO_METHOD, NOT_FOUND, CallError, Json, Wire
+from clew.providers.guide.agent.wire import INTERNAL, INVALID, NO_METHOD, NOT_FOUND, STEER, CallError, Json, Wire
 from clew.providers.guide.memory import Busy, Damaged, Memory, Missing, Session, Turn
 
 _PAGE = 50
@@ -26,6 +26,7 @@ class Desk:
         self._sessions: dict[str, Session] = {}
         self._modes: dict[str, str] = {}
         self._turns: dict[str, asyncio.Task[None]] = {}
+        self._playing: dict[str, Playing] = {}
         self._wire = Wire(self._handle, self._hear)
         self._methods: dict[str, Callable[[Json], Awaitable[Json]]] = {
             "initialize": self._initialize,
@@ -38,6 +39,7 @@ class Desk:
             "session/close": self._close,
             "session/set_mode": self._set_mode,
             "session/prompt": self._prompt,
+            STEER: self._steer,
         }
 
     async def serve(self) -> None:
@@ -115,7 +117,7 @@ class Desk:
         turn = Turn(prompt, "\n".join(told))
         session.turns.append(turn)
         self._keep(session)
-        playing = Playing(self._wire, session, self._modes[session.id])
+        playing = self._playing[session.id] = Playing(self._wire, session, self._modes[session.id], self._keep)
         task = self._turns[session.id] = asyncio.create_task(playing.play(prompt))
         try:
             await task
@@ -127,10 +129,16 @@ class Desk:
             raise
         finally:
             task.cancel()
-            del self._turns[session.id]
+            del self._turns[session.id], self._playing[session.id]
+            playing.deafen()
             turn.reply = playing.said
             self._keep(session)
         return {"stopReason": turn.ending, "usage": _usage(turn)}
+
+    async def _steer(self, said: Json) -> Json:
+        playing = self._playing.get(self._open(said).id)
+        words = "\n".join(block.get("text", "") for block in said["prompt"] if block.get("type") == "text")
+        return {"taken": playing is not None and await playing.hear(words)}
 
     def _open(self, said: Json) -> Session:
         session = self._sessions.get(said["sessionId"])

@@ -17,11 +17,28 @@ _OPTIONS = [
 
 
 class Playing:
-    """`said` is the answer so far."""
+    """`said` is the answer so far. What is told meanwhile is taken after a step, and before the answer begins."""
 
-    def __init__(self, wire: Wire, session: Session, mode: str) -> None:
-        self._wire, self._session, self._mode = wire, session, mode
+    def __init__(self, wire: Wire, session: Session, mode: str, keep: Callable[[Session], None]) -> None:
+        self._wire, self._session, self._mode, self._keep = wire, session, mode, keep
+        self._told: list[tuple[str, asyncio.Future[bool]]] = []
+        self._deaf = False
         self.said = ""
+
+    async def hear(self, words: str) -> bool:
+        """Whether it became part of the turn, as soon as that is known."""
+        if self._deaf:
+            return False
+        taken: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._told.append((words, taken))
+        return await taken
+
+    def deafen(self) -> None:
+        self._deaf = True
+        for _, taken in self._told:
+            if not taken.done():
+                taken.set_result(False)
+        self._told.clear()
 
     async def play(self, prompt: str) -> None:
         script = follow(prompt)
@@ -32,11 +49,26 @@ class Playing:
             self._update("plan", entries=entries)
         if script.fail:
             raise CallError(INTERNAL, f"The model failed with {script.fail[0]}.", _fault(script.fail))
-        outputs = [await self._tool(step) for step in script.steps]
+        steps, outputs, say = list(script.steps), [], script.say
+        while steps:
+            outputs.append(await self._tool(steps.pop(0)))
+            for more in self._heard():
+                steps, say = [*steps, *more.steps], more.say or say
         if script.ends:
             await self._break_off(script.ends)
+        self.deafen()
         prompts = [turn.prompt for turn in self._session.turns]
-        await self._say(script, script.say or answer(prompts, self._session.directory, self._mode, outputs))
+        await self._say(script, say or answer(prompts, self._session.directory, self._mode, outputs))
+
+    def _heard(self) -> list[Script]:
+        """What was told meanwhile, in its memory from here on."""
+        told, self._told = self._told, []
+        for words, taken in told:
+            turn = self._session.turns[-1]
+            turn.prompt = f"{turn.prompt}\n\n{words}"
+            self._keep(self._session)
+            taken.set_result(True)
+        return [follow(words) for words, _ in told]
 
     async def _say(self, script: Script, text: str) -> None:
         parts = pieces(text)

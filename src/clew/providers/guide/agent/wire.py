@@ -9,6 +9,9 @@ from typing import Any
 
 Json = dict[str, Any]
 
+STEER = "_clew/steer"
+"""Words within a turn that is going, for which the protocol has no method."""
+
 INVALID = -32602
 NO_METHOD = -32601
 INTERNAL = -32603
