@@ -20,18 +20,18 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=8 --dist loadgroup
 up: $(VENV)/ready ## Start Clew on this machine; Ctrl-C stops it (ARGS="--data DIR --port N")
 	@$(BIN)/clew up $(ARGS)
 
-test: $(VENV)/ready ## Run every test and show the slowest (ARGS="-k name" narrows it; installs the agents where npm is)
+test: $(VENV)/tools ## Run every test and show the slowest (ARGS="-k name" narrows it; installs the agents where npm is)
 	@$(BIN)/python -m tools.agents --if-possible
 	@$(PYTEST) --durations=5 $(ARGS)
 
-contract: $(VENV)/ready ## Run the contract of providers in full and write its table into docs (ARGS="-k codex" narrows it)
+contract: $(VENV)/tools ## Run the contract of providers in full and write its table into docs (ARGS="-k codex" narrows it)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	CLEW_NEED_AGENTS=1 CLEW_THOROUGH=1 CLEW_CONTRACT_TABLE="$$dir/contract.json" \
 		$(PYTEST) --durations=10 tests/providers/contract $(ARGS); \
 	$(BIN)/python -m tools.contract_table --write "$$dir"/contract.*.json
 
 # All of them run, so that one report hides no other.
-check: $(VENV)/ready ## Layers, lint, formatting, types, docs
+check: $(VENV)/tools ## Layers, lint, formatting, types, docs
 	@failed=0; \
 	$(BIN)/lint-imports --no-logo || failed=1; \
 	$(BIN)/python -m ruff check . || failed=1; \
@@ -40,52 +40,54 @@ check: $(VENV)/ready ## Layers, lint, formatting, types, docs
 	$(BIN)/python -m pytest tests/docs || failed=1; \
 	exit $$failed
 
-bench: $(VENV)/ready ## Measure how fast the kernel decides
+bench: $(VENV)/tools ## Measure how fast the kernel decides
 	@$(BIN)/python bench/decide.py $(ARGS)
 
-bench-store: $(VENV)/ready ## Measure what a wake costs in the store (ARGS=--small is quicker, --peers adds others)
+bench-store: $(VENV)/tools ## Measure what a wake costs in the store (ARGS=--small is quicker, --peers adds others)
 	@$(BIN)/python -m bench.store $(ARGS)
 
-bench-providers: $(VENV)/ready ## Measure agents through their providers beside their own command lines
+bench-providers: $(VENV)/tools ## Measure agents through their providers beside their own command lines
 	@$(BIN)/python -m bench.providers $(ARGS)
 
-bench-run: $(VENV)/ready ## Measure a wake from the door to its end in `clew up` (ARGS=claude adds a real agent)
+bench-run: $(VENV)/tools ## Measure a wake from the door to its end in `clew up` (ARGS=claude adds a real agent)
 	@$(BIN)/python -m bench.running $(ARGS)
 
-kills: $(VENV)/ready ## Kill real agents, their server and everything at every moment, and see the next word arrive
+kills: $(VENV)/tools ## Kill real agents, their server and everything at every moment, and see the next word arrive
 	@$(BIN)/python -m tools.agents
 	@CLEW_THOROUGH=1 $(PYTEST) tests/story $(ARGS)
 
-soak: $(VENV)/ready ## Kill servers hundreds of times while they work, then count (ARGS="--kills 50")
+soak: $(VENV)/tools ## Kill servers hundreds of times while they work, then count (ARGS="--kills 50")
 	@$(BIN)/python -m tools.soak $(ARGS)
 
-agents: $(VENV)/ready ## Install the real agents for the tests, pinned, into the user's cache
+agents: $(VENV)/tools ## Install the real agents for the tests, pinned, into the user's cache
 	@$(BIN)/python -m tools.agents $(ARGS)
 
-examples: $(VENV)/ready ## Run every example
+examples: $(VENV)/tools ## Run every example
 	@$(BIN)/python -m examples.run_all $(ARGS)
 
-enumerate: $(VENV)/ready ## Walk the whole decision space; print how many combinations it has and the time
+enumerate: $(VENV)/tools ## Walk the whole decision space; print how many combinations it has and the time
 	@$(BIN)/python -m pytest tests/kernel/test_enumeration.py -q -s
 
 # CI=1 takes the randomness out of the property tests, so a mutant dies or lives the same way twice.
-mutants: $(VENV)/ready ## Mutate the kernel, run its tests against each mutant, print the score
+mutants: $(VENV)/tools ## Mutate the kernel, run its tests against each mutant, print the score
 	@CI=1 $(BIN)/python -m mutmut run $(ARGS)
 	@$(BIN)/python -m mutmut export-cicd-stats >/dev/null
 	@$(BIN)/python tools/mutation_score.py
 
-format: $(VENV)/ready ## Fix what the linter can fix, then format
+format: $(VENV)/tools ## Fix what the linter can fix, then format
 	@$(BIN)/python -m ruff check --fix --exit-zero --quiet .
 	@$(BIN)/python -m ruff format .
 
-lock: supported ## Write requirements/dev.lock, keeping pins that still fit (delete it first to renew all)
-	@echo "Resolving pyproject.toml and requirements/dev.in"
+# What runs has the pins of what is developed with, so that the tests are of what people run.
+lock: supported ## Write the locks, keeping pins that still fit (delete them first to renew all)
+	@echo "Resolving pyproject.toml, requirements/run.in and requirements/dev.in"
 	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	$(PYTHON) -m venv "$$tmp"; \
 	"$$tmp/bin/python" -m pip --disable-pip-version-check --quiet install uv; \
-	"$$tmp/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
-		--output-file requirements/dev.lock pyproject.toml requirements/dev.in
+	compile() { "$$tmp/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --output-file "$$@"; }; \
+	compile requirements/dev.lock pyproject.toml requirements/run.in requirements/dev.in; \
+	compile requirements/run.lock --constraint requirements/dev.lock pyproject.toml requirements/run.in
 
 clean: ## Remove everything that can be made again
 	@rm -rf $(VENV) mutants dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -106,14 +108,20 @@ ifneq ($(shell $(BIN)/python -c '' 2>/dev/null && cat $(VENV)/ready 2>/dev/null)
 endif
 
 # Each stamp is written last, so a set-up that was cut short starts over.
-$(VENV)/locked: requirements/dev.lock | supported
-	@echo "Making $(VENV) from requirements/dev.lock"
+$(VENV)/locked: requirements/run.lock requirements/dev.lock | supported
+	@echo "Making $(VENV) from requirements/run.lock"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --require-hashes --requirement requirements/dev.lock
+	@$(PIP) install --require-hashes --requirement requirements/run.lock
 	@touch $@
 
 $(VENV)/ready: $(VENV)/locked pyproject.toml
 	@echo "Installing Clew into $(VENV)"
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@echo '$(CURDIR)' > $@
+
+# What runs Clew needs none of these, and they take longer than all else.
+$(VENV)/tools: $(VENV)/locked | $(VENV)/ready
+	@echo "Installing the tools of development from requirements/dev.lock"
+	@$(PIP) install --require-hashes --requirement requirements/dev.lock
+	@touch $@

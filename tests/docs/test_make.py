@@ -1,4 +1,4 @@
-"""Every `make` command a page names is a target."""
+"""Every `make` command a page names is a target; what runs is installed without the tools, and is what is tested."""
 
 import re
 from pathlib import Path
@@ -40,3 +40,21 @@ def test_every_target_has_a_line_of_help() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     helped = set(re.findall(r"^([a-z][a-z-]*):.*## \S", makefile, re.MULTILINE))
     assert targets() - helped == {"supported"}
+
+
+def pins(lock: str) -> set[str]:
+    text = (ROOT / "requirements" / lock).read_text(encoding="utf-8")
+    return set(re.findall(r"^[a-z0-9._-]+==[^ ;]+", text, re.MULTILINE))
+
+
+def test_what_runs_is_pinned_as_it_is_tested() -> None:
+    assert pins("run.lock") < pins("dev.lock")
+    assert not {each for each in pins("run.lock") if each.startswith(("pytest", "mypy", "ruff", "hypothesis"))}
+
+
+def test_only_what_runs_is_installed_to_start_it() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    needs = dict(re.findall(r"^([a-z][a-z-]*): (\$\(VENV\)/\w+) ##", makefile, re.MULTILINE))
+    assert needs.pop("up") == "$(VENV)/ready"
+    assert {"test", "check"} <= set(needs)
+    assert set(needs.values()) == {"$(VENV)/tools"}
