@@ -60,7 +60,7 @@ def test_the_groups_have_the_commands_that_are_promised() -> None:
         "issue": ["assign", "close", "comment", "list", "new", "reopen", "show"],
         "project": ["add", "edit", "list", "show"],
         "runs": ["show"],
-        "thread": ["show"],
+        "thread": ["overlap", "show"],
         "workspaces": ["clean", "list"],
     }
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, Table, insert
 from clew.store import approvals as kept
 from clew.store import timing
 from clew.store.reading import agents as reading_agents
-from clew.store.reading import approvals, decisions, names, runs, sessions, threads, wakes
+from clew.store.reading import approvals, decisions, names, runs, sessions, steering, threads, wakes
 from clew.store.reading.runs import LAST
 from clew.store.statement import POSTGRESQL, SQLITE, Statement
 from clew.store.tables import approvals as kept_approvals
@@ -56,6 +56,7 @@ SHOWN = {
     "wakes of a run": Shown(wakes.of_run, "ix_wakes_run", {"run": "run-7-1"}),
     "pending wakes": Shown(wakes.pending_of_lane, "ix_wakes_pending", {"lane": "lane-7"}),
     "approvals": Shown(approvals.newest, "ix_approvals_asked", {"most": 20, "before": 1e15}),
+    "what a run was told on the way": Shown(steering.of_run, None, {"run": "run-7-1"}),
     "approvals of a run": Shown(approvals.of_run, "ix_approvals_run", {"run": "run-7-1"}),
     "sessions of a lane": Shown(sessions.of_lane, None, {"lane": "lane-7", "most": 20}),
     "isolated sessions of a lane": Shown(sessions.isolated_of_lane, None, {"lane": "lane-7", "most": 20}),

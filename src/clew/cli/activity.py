@@ -45,12 +45,18 @@ def text_of(event: EventView) -> str | None:
             return f"failed: {_text(body, 'words')} [{_text(body, 'code')}]"
         case "done":
             return f"done: {_text(body, 'ending')}"
-        case "step":
-            return f"{_text(body, 'what')}: {_text(body, 'words')}"
+        case "step" | "steer":
+            return _on_the_way(body)
         case "text":
             return None
         case other:
             return other
+
+
+def _on_the_way(body: Mapping[str, object]) -> str:
+    if "taken" in body:
+        return f"{'is told' if body['taken'] else 'did not take'}: {_text(body, 'text')}"
+    return f"{_text(body, 'what')}: {_text(body, 'words')}"
 
 
 def _came_of(output: str, *, ok: bool) -> str | None:

@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "Look": (
         ("threads", "clew.cli.threads:threads", "List issues, chats and the agents' own threads."),
-        ("thread", "clew.cli.thread:app", "Show a thread."),
+        ("thread", "clew.cli.thread:app", "Show a thread, and say what becomes of words in it."),
         ("runs", "clew.cli.runs:app", "List runs, or show one."),
         ("logs", "clew.cli.logs:logs", "Show everything that happened in a run."),
         ("why", "clew.cli.why:why", "Say how a run was decided, or why a wake did not run."),

@@ -14,6 +14,7 @@ def say(
     fresh: bool = False,
     resume: str | None = None,
     silent: bool = False,
+    steer: bool = False,
     key: str | None = None,
     wait: Wait = False,
     options: Options = OPTIONS,
@@ -31,6 +32,8 @@ def say(
 
         clew say chat-1 "Begin anew, please." --fresh
 
+        clew say chat-1 "Leave the tests alone." --steer
+
     Parameters
     ----------
     thread
@@ -45,7 +48,20 @@ def say(
         Go on in the session of this run, whatever the policy says.
     silent
         Wake nobody.
+    steer
+        Tell it within the turn that is going, where the agent takes it; else it is told in the next one.
     key
         A name for this request. The same key again is the same request, and is done once.
     """
-    return say_in(options, thread, text, agent=to, fresh=fresh, resume=resume, wakes=not silent, key=key, wait=wait)
+    return say_in(
+        options,
+        thread,
+        text,
+        agent=to,
+        fresh=fresh,
+        resume=resume,
+        wakes=not silent,
+        key=key,
+        wait=wait,
+        overlap="steer" if steer else None,
+    )

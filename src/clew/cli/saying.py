@@ -31,9 +31,12 @@ def say_in(
     wakes: bool = True,
     key: str | None = None,
     wait: bool = False,
+    overlap: str | None = None,
 ) -> Ending:
     server = Server(options.data)
     body = {"text": given(text), "agent": agent, "fresh": fresh, "resume_run": resume, "wakes": wakes, "key": key}
+    if overlap is not None:
+        body["overlap"] = overlap
     said = send(server, thread, body)
     wake = read(Spoken, said).wake
     if options.json:

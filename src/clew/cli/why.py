@@ -54,6 +54,11 @@ def explained(found: WhyView, full: bool) -> list[str]:
     if found.refused:
         lines += ["", "Refused before the prompt went out"]
         lines += [f"  {one_line(words)}" for words in found.refused]
+    if found.steered:
+        lines += ["", "Within its turn the agent was told"]
+        for steer in found.steered:
+            taken = "" if steer.taken else " (it did not take it; the next run has it)"
+            lines.append(f"  {moment(steer.at)}  {one_line(steer.text, 200)}{taken}")
     run = found.run
     if run is not None and run.words:
         code = f" [{run.code}]" if run.code else ""

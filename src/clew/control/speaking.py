@@ -7,7 +7,7 @@ from clew.control.faults import BadRequest
 from clew.control.lanes import overlap_called
 from clew.control.showing.wakes import show_wake
 from clew.control.waking import say_it, wake
-from clew.kernel import ThreadId, WakeReason
+from clew.kernel import Overlap, ThreadId, WakeReason
 from clew.store.hints import hint_thread
 from clew.store.journal import append
 from clew.store.reading.agents import read_agent
@@ -25,7 +25,12 @@ async def say(desk: Desk, ref: str, words: Words) -> Spoken:
     """A comment on an issue, a message in a chat. Where it wakes nobody it is written down all the same."""
     if not words.text.strip():
         raise BadRequest("Nothing was said.", "Give a text; to wake an agent without one, use `clew wake`.")
-    said = say_it(words.text)
+    said, overlap = say_it(words.text), overlap_called(words.overlap)
+    if overlap is Overlap.STEER and (words.fresh or words.resume_run is not None):
+        raise BadRequest(
+            "The turn that is going is in its own session: another one cannot be had with it.",
+            "Leave steering out, or do not ask for another session.",
+        )
 
     def do(connection: Connection) -> Spoken:
         thread = thread_called(connection, ref, held=True)
@@ -33,6 +38,10 @@ async def say(desk: Desk, ref: str, words: Words) -> Spoken:
         if agent is None:
             if words.key is not None:
                 raise BadRequest("A key names a wake, and this wakes nobody.", "Leave the key out.")
+            if overlap is Overlap.STEER:
+                raise BadRequest(
+                    "This wakes nobody, so there is no turn to tell it in.", "Name an agent, or do not steer."
+                )
             entry = append(connection, ThreadId(thread["id"]), said)
             hint_thread(connection, ThreadId(thread["id"]))
             return Spoken(entry, None)
@@ -47,7 +56,7 @@ async def say(desk: Desk, ref: str, words: Words) -> Spoken:
             words.key,
             words.fresh,
             words.resume_run,
-            overlap=overlap_called(words.overlap),
+            overlap=overlap,
         )
         return Spoken(accepted.entry or 0, show_wake(read_wake(connection, accepted.wake), accepted.repeated))
 

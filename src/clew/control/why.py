@@ -1,6 +1,7 @@
 """Why a run went as it did, or a wake did not run: the outcome first, then all that it came from."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import orjson
 from sqlalchemy import Connection
@@ -8,12 +9,14 @@ from sqlalchemy import Connection
 from clew.control.desk import Desk
 from clew.control.showing.decisions import show_decision
 from clew.control.showing.runs import show_run
+from clew.control.showing.steering import show_steer
 from clew.control.showing.wakes import show_wake
-from clew.kernel import RunId, RunState, WakeState
+from clew.kernel import Carried, RunId, RunState, WakeState
 from clew.store.decisions import decisions_of
 from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.reading.names import run_called, wake_called
 from clew.store.reading.runs import live_runs_of, open_run_of, read_run, refused_landings
+from clew.store.reading.steering import steers_of
 from clew.store.reading.threads import thread_ref
 from clew.store.reading.wakes import pending_wakes, read_wake, wakes_of_run
 from clew.store.statement import Row
@@ -51,6 +54,7 @@ def _of_run(connection: Connection, run: str) -> WhyView:
         decisions=decided,
         landing=_landing(row["landing"]),
         refused=tuple(each["words"] for each in refused_landings(connection, run)),
+        steered=tuple(map(show_steer, steers_of(connection, run))),
     )
 
 
@@ -59,7 +63,7 @@ def _of_wake(connection: Connection, row: Row) -> WhyView:
     wake = show_wake(row)
     if row["run_id"] is not None:
         told = _of_run(connection, row["run_id"])
-        return WhyView(row["id"], told.headline, told.run, (wake,), told.decisions, told.landing, told.refused)
+        return replace(told, subject=row["id"], headline=_how_it_came(wake, told), wakes=(wake,))
     run: RunView | None = None
     waits = ""
     decided: tuple[DecisionView, ...] = ()
@@ -70,6 +74,13 @@ def _of_wake(connection: Connection, row: Row) -> WhyView:
             decided = tuple(map(show_decision, decisions_of(connection, RunId(run.id))))
             waits = run.words or _turn(connection, waiting) if run.state == "queued" else ""
     return WhyView(row["id"], _why_not(wake, waits), run, (wake,), decided, {}, ())
+
+
+def _how_it_came(wake: WakeView, told: WhyView) -> str:
+    """The decision was made before it came where it was told within the turn."""
+    if not any(wake.id in steer.wakes and steer.taken for steer in told.steered):
+        return told.headline
+    return f"steered: {Carried.STEERED.fill(run=wake.run)} [{Carried.STEERED.code}]"
 
 
 def _headline(connection: Connection, row: Row, run: RunView, decided: Sequence[DecisionView]) -> str:

@@ -98,6 +98,8 @@ class LaneView:
     directory: str | None
     branch: str | None
     runtime: str | None
+    overlap: str = "queue"
+    """What becomes of words that come while the agent works there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,16 @@ class WhyView:
     """What the agent itself said it opened, field by field."""
     refused: tuple[str, ...]
     """What it opened that was not as planned, and why it was refused."""
+    steered: tuple["SteerView", ...] = ()
+    """What it was told within its turn, or was to be told and did not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class SteerView:
+    wakes: tuple[str, ...]
+    text: str
+    taken: bool
+    at: float
 
 
 @dataclass(frozen=True, slots=True)

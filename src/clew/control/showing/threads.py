@@ -74,4 +74,5 @@ def show_lane(row: Row) -> LaneView:
         directory=row["directory"] or row["home"],
         branch=row["branch"],
         runtime=row["runtime_id"] or row["agent_runtime"],
+        overlap=row["overlap"],
     )

@@ -103,6 +103,7 @@ lanes_of = Statement(
         select(
             lanes.c.id,
             lanes.c.runtime_id,
+            lanes.c.overlap,
             agents.c.name.label("agent_name"),
             agents.c.runtime_id.label("agent_runtime"),
             agents.c.home,

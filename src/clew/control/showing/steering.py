@@ -1,0 +1,18 @@
+"""What an agent was told within its turn, as it is shown."""
+
+import orjson
+
+from clew.store.statement import Row
+from clew.wire.views import SteerView
+
+
+def show_steer(row: Row) -> SteerView:
+    """A line of the log that cannot be read says nothing."""
+    try:
+        body = orjson.loads(row["body"])
+    except ValueError:
+        body = {}
+    said = body if isinstance(body, dict) else {}
+    return SteerView(
+        tuple(map(str, said.get("wakes") or ())), str(said.get("text") or ""), said.get("taken") is True, row["at"]
+    )
