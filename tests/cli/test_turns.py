@@ -326,6 +326,13 @@ def test_a_log_shows_what_tools_printed_and_who_answered_and_says_what_it_leaves
     assert "more:" not in whole
 
 
+def test_a_log_of_a_run_that_is_held_says_so(stub: Stub, capfd: Cap) -> None:
+    logged(stub)
+    stub.on("GET", "/runs/run-1", samples.HELD)
+    said = here(capfd, "logs", "run-1").out
+    assert said.endswith("\nThe run is held: The branch is gone. Once that is mended, `clew retry run-1`.\n")
+
+
 def test_an_answer_is_shown_at_once_to_who_follows(stub: Stub, capfd: Cap) -> None:
     logged(stub)
     waiting, answered = samples.APPROVAL, replace(ANSWERED[1], state="denied", answer="Not now.")

@@ -11,6 +11,8 @@ LINES = 20
 CHARACTERS = 2_000
 """Of one event, unless all of it is asked for. What the agent says is shown whole in any case."""
 
+_NAME = 40
+
 
 class Logbook:
     def __init__(self, run: str, *, full: bool) -> None:
@@ -40,7 +42,8 @@ class Logbook:
             case _:
                 pass
         if told := text_of(event):
-            name = self._tools.get(event.body.get("id"), "") if event.kind == "tool-finished" else ""
+            # Some agents call a tool by all that it is to run.
+            name = one_line(self._tools.get(event.body.get("id"), ""), _NAME) if event.kind == "tool-finished" else ""
             self._write(event.at, f"{name} {told}".strip())
 
     def answered(self, approval: ApprovalView) -> None:

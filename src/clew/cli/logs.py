@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from clew.cli.activity import ending_of_run
 from clew.cli.client import Server, part
 from clew.cli.following import PAGE, Place, events_after, follow_run
+from clew.cli.harmless import one_line
 from clew.cli.logbook import Logbook
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read, read_all
@@ -59,7 +60,9 @@ def logs(
             log.answered(answered)
         for event in every:
             log.show(event)
-        return log.so_far()
+        log.so_far()
+        # Where it has not ended, the last word of its log is not the last word about it.
+        return tell(f"The run is held: {one_line(found.words or '')}") if found.held else None
     for seen in follow_run(server, place):
         if isinstance(seen, EventView):
             tell_as_is(json.dumps(asdict(seen), ensure_ascii=False)) if options.json else log.show(seen)

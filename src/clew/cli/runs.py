@@ -60,7 +60,7 @@ def runs(
                 state_of(run),
                 run.decision or "",
                 moment(run.started_at or run.queued_at),
-                lasted(run.started_at, run.ended_at),
+                "" if run.held else lasted(run.started_at, run.ended_at),
                 "" if run.state == "succeeded" else one_line(run.words or "", 0 if run.held else _WORDS),
             )
             for run in read_all(RunView, said)
