@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.server.datadir import DataDirectory
-from clew.wiring.holding import CannotUse
+from clew.server.datadir import CannotUse, DataDirectory
 from clew.wiring.placing import Moved, keep_place
 from tests.up.kit import refused, up
 

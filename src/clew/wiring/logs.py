@@ -7,7 +7,7 @@ import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from clew.wiring.holding import told
+from clew.server.datadir import told
 
 _LARGEST = 5 * 1024 * 1024
 _KEPT = 3
