@@ -62,6 +62,8 @@ class Serving:
             if self._calls.call is Call.LOST:
                 await self._reporting.abandon()
                 return
+            # Whatever ended the turn: what was being told is settled first.
+            await self._steering.end()
             # Who resumes it next finds it ready; what nobody can resume keeps nobody waiting.
             resumable = self._opened is not None and self._opened.live.cursor is not None
             if resumable:

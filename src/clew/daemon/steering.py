@@ -45,6 +45,7 @@ class Steering:
         if self._asked:
             # What was asked for and comes only now is refused, or it would end with the run as if it had been told.
             await self._reporting.sent()
+            self._asked = False
 
     # ---------------------------------------------------------------- what there is to tell
 

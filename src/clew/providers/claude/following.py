@@ -177,8 +177,12 @@ class Following:
     async def _gate(self, number: str, at: Message) -> list[Event]:
         """It holds a prompt back until we agree; what we refuse here reaches no model and no history."""
         opened, turn = self._opened, self._turn
-        if turn.ended_with is not None and turn.tells is not None and at.get("prompt") == turn.tells.text:
-            await opened.wire.reply(number, {"decision": "block", "reason": _NEXT_TURN})
+        if turn.ended_with is not None and turn.tells is not None:
+            if at.get("prompt") == turn.tells.text:
+                await opened.wire.reply(number, {"decision": "block", "reason": _NEXT_TURN})
+            else:
+                # What it begins by itself waits for the next turn.
+                turn.inbox.put_nowait(Asked(number, {"subtype": "hook_callback", "input": at}))
             return await self._end(turn.ended_with)
         wrong = opened.wrong(at.get("session_id"), at.get("cwd"), at.get("permission_mode"))
         if at.get("prompt") == turn.text:

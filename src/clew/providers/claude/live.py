@@ -135,7 +135,7 @@ class Live:
                 return False
             told = turn.steered = steered(literal(prompt))
             try:
-                await self._opened.wire.prompt(told.text, told.id)
+                await self._opened.wire.words(told.text, told.id)
             except ProgramFault:
                 told.settle(False)
             return await told.taken
@@ -222,9 +222,10 @@ class Live:
 
     def asked(self, number: str, request: Message) -> None:
         at_tool = request.get("callback_id") == TOOLS
-        if self._opened_as is None or (not at_tool and self._hear(Asked(number, request))):
-            return
         given_up = (request.get("input") or {}).get("prompt") in self._given_up
+        # What was given up is no part of another turn, whenever it comes.
+        if self._opened_as is None or (not at_tool and not given_up and self._hear(Asked(number, request))):
+            return
         if request.get("subtype") == "hook_callback" and not at_tool and not given_up:
             self._waiting[number] = Asked(number, request)
             return
@@ -240,6 +241,7 @@ class Live:
                     word = (request.get("input") or {}).get("permission_mode")
                     await wire.reply(number, before_a_tool(word, self._opened.mode))
                 case "hook_callback":
+                    self._given_up.discard((request.get("input") or {}).get("prompt"))
                     await wire.reply(number, {"decision": "block", "reason": _NOBODY})
                 case "can_use_tool":
                     await wire.reply(number, {"behavior": "deny", "message": _NOBODY})

@@ -71,6 +71,11 @@ class Wire:
     async def prompt(self, text: str, uuid_: str) -> None:
         await self._send({"type": "user", "message": {"role": "user", "content": text}, "uuid": uuid_})
 
+    async def words(self, text: str, uuid_: str) -> None:
+        """Within a turn. As a plain text it would keep back what begins with a slash, whatever stands before that."""
+        content = [{"type": "text", "text": text}]
+        await self._send({"type": "user", "message": {"role": "user", "content": content}, "uuid": uuid_})
+
     async def close(self) -> None:
         self._reading.cancel()
         with contextlib.suppress(asyncio.CancelledError):

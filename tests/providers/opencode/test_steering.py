@@ -1,0 +1,45 @@
+"""Words within a turn of the real OpenCode: no answer is lost, and the turn is over when the last one is given."""
+
+import asyncio
+
+import pytest
+
+from clew.ports.events import Done, Ending, Text
+from tests.providers.opencode.kit import Lab, rest, turn, upto
+
+
+@pytest.mark.case("W13")
+def test_both_answers_are_the_turns(lab: Lab) -> None:
+    async def scene() -> None:
+        session = await lab.open()
+        events = session.turn("SLOW: 1\nSAY: the first answer")
+        await upto(events, Text)
+        assert await session.steer("SAY: the second answer")
+        turned = await rest(events)
+        assert (turned.done.ending, turned.reply) == (Ending.COMPLETED, "the first answer\n\nthe second answer")
+        assert len(turned.of(Done)) == 1
+        # The next turn has its own answer alone.
+        assert (await turn(session, "SAY: another")).reply == "another"
+
+    lab.play(scene())
+
+
+@pytest.mark.case("W13")
+def test_words_around_the_end_belong_to_this_turn_or_to_none(lab: Lab) -> None:
+    async def scene() -> None:
+        session = await lab.open()
+        await turn(session, "SAY: warm")
+        for number in range(8):
+            telling = asyncio.create_task(_later(session.steer, f"SAY: second {number}", 0.02 * number))
+            turned = await turn(session, "SAY: first")
+            taken = await telling
+            assert turned.reply == (f"first\n\nsecond {number}" if taken else "first")
+
+    lab.play(scene())
+
+
+async def _later(steer: object, words: str, seconds: float) -> bool:
+    await asyncio.sleep(seconds)
+    assert callable(steer)
+    taken: bool = await steer(words)
+    return taken
