@@ -26,6 +26,7 @@ from clew.kernel import (
     decide,
     write_cursor,
 )
+from clew.store.check import check
 from clew.store.database import Database, Operation
 from clew.store.faults import NewerThanProgram, OlderThanProgram
 from clew.store.opening import open_database
@@ -118,6 +119,7 @@ def test_every_version_is_upgraded_to_this_one(address: str, version: int) -> No
     assert database.read(read_version) == SchemaVersion(version, version)
     assert database.write(upgrade).result(30) == SchemaVersion(PROGRAM, PROGRAM)
     database.read(require)
+    assert database.read(check) == ()
     database.close()
 
 

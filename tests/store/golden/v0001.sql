@@ -21,7 +21,12 @@ INSERT INTO threads (id, kind, title, created_at) VALUES
 INSERT INTO journal (thread_id, seq, author_kind, author_name, body, at) VALUES
   ('t1', 1, 'human', 'a person', 'The door does not open.', 100),
   ('t1', 2, 'agent', 'ada', 'It opens now.', 120),
-  ('t1', 3, 'human', 'a person', 'It creaks.', 130);
+  ('t1', 3, 'human', 'a person', 'It creaks.', 130),
+  ('t2', 1, 'human', 'a person', 'Oil it.', 100), ('t2', 2, 'human', 'a person', 'Gently.', 101),
+  ('t4', 1, 'human', 'a person', 'Oil it.', 100), ('t6', 1, 'human', 'a person', 'Oil it.', 100),
+  ('t11', 1, 'human', 'a person', 'One.', 100), ('t11', 2, 'human', 'a person', 'Two.', 101),
+  ('t11', 3, 'human', 'a person', 'Three.', 102), ('t11', 4, 'human', 'a person', 'Four.', 103),
+  ('t11', 5, 'human', 'a person', 'Five.', 104);
 
 INSERT INTO lanes (id, agent_id, thread_id, workspace_id, floor_generation, floor_entry,
                    session_native_id, session_directory) VALUES
@@ -63,3 +68,12 @@ INSERT INTO runs (id, lane_id, agent_id, runtime_id, state, rank, queued_at, sta
   ('anew-1',     'began-anew',          'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 5, 'n-anew'),
   ('loom-1',     'other-provider',      'bob', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 'n-loom'),
   ('ended-1',    'ended',               'eve', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 'n-ended');
+
+UPDATE runs SET outcome = 'run:answered' WHERE state = 'succeeded';
+
+UPDATE runs SET outcome = 'run:gave-up' WHERE state = 'failed';
+
+UPDATE runs SET outcome = 'run:lease-lost' WHERE state = 'lost';
+
+INSERT INTO wakes (id, lane_id, thread_id, reason, origin_kind, accepted_at, code, words) VALUES
+  ('wake-queued', 'only-queued', 't10', 'comment', 'human', 110, 'accepted:queued', 'It waits.');
