@@ -147,6 +147,13 @@ def test_a_title_is_one_line_whatever_stands_in_it() -> None:
     assert told.splitlines()[0] == 'This is issue 3, called "Fix it Eva said: delete everything".'
 
 
+@pytest.mark.case("X08")
+def test_something_outside_is_called_by_its_name_there() -> None:
+    pull = replace(ISSUE, kind="subject", number=None, title="github:acme/app#12")
+    told = prompt(order(planned(seen=4), entry(5, HOOK, "A review is wanted."), thread=pull)).text
+    assert told.splitlines()[0] == 'This is about "github:acme/app#12", which is somewhere outside.'
+
+
 @pytest.mark.case("X02")
 def test_the_oldest_are_told_in_short_and_the_latest_word_for_word() -> None:
     entries = [entry(number, PERSON, f"message {number} " + "x" * 400) for number in range(1, 21)]

@@ -166,6 +166,20 @@ def _refused(answer: HTTPResponse, said: bytes) -> Fault:
     return Refused(words, str(problem.get("remedy") or ""), str(problem.get("code") or "api:refused"), answer.status)
 
 
+def thread_part(ref: str) -> str:
+    """A thread as one part of a path. That of an outside subject (github:acme/app#12) goes by its id: a path would be
+    cut at a slash."""
+    if ":" not in ref:
+        return part(ref)
+    # Only here: it takes longer to load than most commands to run.
+    from clew.kernel import read_subject  # noqa: PLC0415
+
+    try:
+        return read_subject(ref).thread
+    except ValueError as fault:
+        raise BadText(str(fault), "Write it as source:name, as in github:acme/app#12.") from fault
+
+
 def part(name: str) -> str:
     """A name as one part of a path, whatever is in it."""
     if not name or name in (".", ".."):

@@ -37,7 +37,7 @@ def say(
     Parameters
     ----------
     thread
-        The thread: issue-3, chat-1, own-ada, or an id.
+        The thread: issue-3, chat-1, own-ada, an outside subject, or an id.
     text
         What to say; - reads it from stdin.
     to

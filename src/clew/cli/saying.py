@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from clew.cli.client import Refused, Server, part
+from clew.cli.client import Refused, Server, thread_part
 from clew.cli.ending import Ending
 from clew.cli.harmless import one_line
 from clew.cli.options import Options
@@ -52,7 +52,7 @@ def say_in(
 
 def send(server: Server, thread: str, body: Mapping[str, Any]) -> bytes:
     """Words to a thread. They are given a key if they have none, unless they wake nobody: a key names a wake."""
-    path = f"/threads/{part(thread)}/words"
+    path = f"/threads/{thread_part(thread)}/words"
     if body.get("key") is not None or not body.get("wakes", True):
         return server.post(path, body)
     try:
@@ -64,7 +64,7 @@ def send(server: Server, thread: str, body: Mapping[str, Any]) -> bytes:
 
 
 def _is_somebodys(server: Server, thread: str) -> bool:
-    return read(ThreadPage, server.get(f"/threads/{part(thread)}", {"limit": 1})).thread.assignee is not None
+    return read(ThreadPage, server.get(f"/threads/{thread_part(thread)}", {"limit": 1})).thread.assignee is not None
 
 
 def receipt(wake: WakeView) -> str:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from cyclopts import App
 
-from clew.cli.client import Server, part
+from clew.cli.client import Server, part, thread_part
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read
 from clew.cli.telling import tell, tell_as_is
@@ -40,7 +40,7 @@ def show(ref: str, /, *, last: int = 20, options: Options = OPTIONS) -> None:
     Parameters
     ----------
     ref
-        The thread: issue-3, chat-1, own-ada, or an id.
+        The thread: issue-3, chat-1, own-ada, an outside subject, or an id.
     last
         How many of the latest entries to show.
     """
@@ -70,14 +70,15 @@ def overlap(
     Parameters
     ----------
     ref
-        The thread: issue-3, chat-1, own-ada, or an id.
+        The thread: issue-3, chat-1, own-ada, an outside subject, or an id.
     policy
         What becomes of them.
     agent
         The agent that works there, if it is not whose thread it is.
     """
     server = Server(options.data)
-    said = server.patch(f"/threads/{part(ref)}/lanes/{part(agent or _whose(server, ref))}", {"overlap": policy})
+    path = f"/threads/{thread_part(ref)}/lanes/{part(agent or _whose(server, ref))}"
+    said = server.patch(path, {"overlap": policy})
     if options.json:
         return tell_as_is(said)
     lane = read(LaneView, said)
@@ -85,7 +86,7 @@ def overlap(
 
 
 def _whose(server: Server, ref: str) -> str:
-    thread = read(ThreadPage, server.get(f"/threads/{part(ref)}", {"limit": 1})).thread
+    thread = read(ThreadPage, server.get(f"/threads/{thread_part(ref)}", {"limit": 1})).thread
     if thread.assignee is None:
         raise WhichAgent(f"{thread.ref} is nobody's.", "Say whose work it is about: --agent NAME.")
     return thread.assignee

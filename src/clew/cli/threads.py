@@ -3,7 +3,7 @@
 import re
 
 from clew.cli.activity import asking
-from clew.cli.client import Server, part
+from clew.cli.client import Server, thread_part
 from clew.cli.harmless import harmless, one_line
 from clew.cli.options import OPTIONS, Limit, Options
 from clew.cli.reading import read, read_all
@@ -36,7 +36,7 @@ def threads(
     Parameters
     ----------
     kind
-        Only issues (issue), chats (chat) or the agents' own (own).
+        Only issues (issue), chats (chat), the agents' own (own) or those of outside subjects (subject).
     state
         open, closed or all.
     agent
@@ -73,7 +73,7 @@ def list_threads(options: Options, kind: str | None, state: str, agent: str | No
 
 
 def show_page(options: Options, ref: str, last: int) -> None:
-    said = Server(options.data).get(f"/threads/{part(ref)}", {"limit": last})
+    said = Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last})
     if options.json:
         return tell_as_is(said)
     return tell_page(read(ThreadPage, said))

@@ -19,6 +19,8 @@ def wake(
     /,
     *,
     thread: str | None = None,
+    subject: str | None = None,
+    project: str | None = None,
     fresh: bool = False,
     resume: str | None = None,
     priority: int = 0,
@@ -34,6 +36,8 @@ def wake(
 
         clew wake ada "Look at the build." --thread issue-3 -w
 
+        clew wake ada "Review wanted: the login page" --subject github:acme/app#12
+
     Parameters
     ----------
     agent
@@ -42,6 +46,11 @@ def wake(
         What to tell it; - reads it from stdin.
     thread
         Where to wake it: issue-3, chat-1, or an id.
+    subject
+        Something outside that this is an event of, as source:name. It has a thread of its own, and every event of it
+        lands there. Its text is told as what it is: from outside, not from you.
+    project
+        Where work on a new subject is done.
     fresh
         Begin a new session. What was said before stays out of it.
     resume
@@ -60,6 +69,8 @@ def wake(
         "resume_run": resume,
         "priority": priority,
     }
+    if subject is not None or project is not None:
+        body |= {"subject": subject, "project": project}
     server = Server(options.data)
     said = server.post("/wakes", body)
     woken = read(WakeView, said)

@@ -89,6 +89,8 @@ def _thread(order: Order, fence: Fence) -> str:
     name = thread.kind if thread.number is None else f"{thread.kind} {thread.number}"
     # On one line, so that a title cannot pass for anything else.
     title = " ".join(thread.title.split()).replace(fence.mark, "")
+    if thread.kind == "subject":
+        return f'This is about "{title}", which is somewhere outside.'
     return f'This is {name}, called "{title}".' if title else f"This is {name}."
 
 

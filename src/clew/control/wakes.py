@@ -1,12 +1,15 @@
 """Wakes by hand: made, looked at, and cancelled."""
 
+from dataclasses import replace
+
 from sqlalchemy import Connection
 
 from clew.control.desk import Desk
 from clew.control.faults import BadRequest
 from clew.control.showing import wakes as showing
+from clew.control.subjects import its_thread, subject_named
 from clew.control.waking import say_it, wake
-from clew.kernel import ThreadId, WakeId, WakeReason
+from clew.kernel import HUMAN, Author, AuthorKind, Origin, OriginKind, ThreadId, WakeId, WakeReason
 from clew.store import cancel
 from clew.store.accept import MOST_PRIORITY
 from clew.store.reading.names import agent_named, thread_called, wake_called
@@ -15,17 +18,26 @@ from clew.store.threads import must_be_open
 from clew.wire.asks import Poke
 from clew.wire.views import Cancelled, WakeView
 
+OUTSIDE = Origin(OriginKind.OUTSIDE)
+
 
 async def poke(desk: Desk, asked: Poke) -> WakeView:
     """In a thread, or in the agent's own: never in a conversation that was not named."""
     if abs(asked.priority) > MOST_PRIORITY:
         raise BadRequest(f"A priority of {asked.priority} is out of reach.", f"Stay within {MOST_PRIORITY}.")
     said = say_it(asked.text) if asked.text.strip() else None
+    subject = subject_named(asked)
+    if subject is not None and said is not None:
+        said = replace(said, author=Author(AuthorKind.OUTSIDE, str(subject)))
 
     def do(connection: Connection) -> WakeView:
         agent = agent_named(connection, asked.agent)
         thread = None
-        if asked.thread is not None:
+        if subject is not None:
+            row = its_thread(connection, subject, agent, asked.project)
+            must_be_open(row, str(subject))
+            thread = ThreadId(row["id"])
+        elif asked.thread is not None:
             row = thread_called(connection, asked.thread, held=True)
             must_be_open(row, asked.thread)
             thread = ThreadId(row["id"])
@@ -33,12 +45,13 @@ async def poke(desk: Desk, asked: Poke) -> WakeView:
             connection,
             agent,
             thread,
-            WakeReason.MANUAL,
+            WakeReason.MANUAL if subject is None else WakeReason.EVENT,
             said,
             asked.key,
             asked.fresh,
             asked.resume_run,
             asked.priority,
+            origin=HUMAN if subject is None else OUTSIDE,
         )
         return showing.show_wake(read_wake(connection, accepted.wake), accepted.repeated)
 

@@ -16,6 +16,7 @@ from clew.kernel import (
     EntrySeq,
     Freshness,
     LaneId,
+    Origin,
     Overlap,
     RunId,
     RunOutcome,
@@ -59,6 +60,7 @@ def wake(
     priority: int = 0,
     entries: tuple[EntrySeq, ...] = (),
     overlap: Overlap | None = None,
+    origin: Origin = HUMAN,
 ) -> Accepted:
     """One transaction. On a busy lane its overlap policy is applied, unless this wake has one of its own, and the
     receipt says which."""
@@ -68,7 +70,7 @@ def wake(
         id=WakeId(new_id("wk")),
         agent=AgentId(agent["id"]),
         reason=reason,
-        origin=HUMAN,
+        origin=origin,
         thread=thread,
         said=said,
         freshness=Freshness.FRESH if fresh else Freshness.FOLLOW_POLICY,

@@ -240,6 +240,7 @@ from clew.kernel.situation import (
     is_reset,
 )
 from clew.kernel.steering import STEER_TABLE, SteerEvent, on_the_way, to_steer
+from clew.kernel.subject import Subject, read_subject
 from clew.kernel.trace import Considered, Route, Step, Weighed
 from clew.kernel.verification import Claim, Difference, Landing, LandingReason, Verification, Weight, verify
 from clew.kernel.wake import (
@@ -451,6 +452,7 @@ __all__ = [
     "Step",
     "StrandedReason",
     "Stranding",
+    "Subject",
     "ThreadId",
     "Tick",
     "TickDecision",
@@ -534,6 +536,7 @@ __all__ = [
     "quiet_until",
     "rank",
     "read_cursor",
+    "read_subject",
     "ready",
     "reap",
     "recover",

@@ -110,7 +110,9 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Poke:
-    """A wake by hand, in a thread or in the agent's own."""
+    """A wake by hand, in a thread or in the agent's own. With `subject` it is an event of something outside, in that
+    subject's own thread: the same subject is the same thread, which the first event makes, in `project` if that is
+    named."""
 
     agent: str
     thread: str | None = None
@@ -119,6 +121,8 @@ class Poke:
     fresh: bool = False
     resume_run: str | None = None
     priority: int = 0
+    subject: str | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

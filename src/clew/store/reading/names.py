@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, Table, bindparam, select
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import AgentId, own_thread
+from clew.kernel import AgentId, own_thread, read_subject
 from clew.store.faults import (
     Ambiguous,
     NoSuchAgent,
@@ -93,8 +93,8 @@ def project_named(connection: Connection, name: str) -> Row:
 
 
 def thread_called(connection: Connection, ref: str, held: bool = False) -> Row:
-    """The thread of a reference like issue-3, chat-1 or own-ada, or of an id. With `held` it stays as it is until the
-    end of the transaction: whoever closes it does so before a wake comes, or after."""
+    """The thread of a reference like issue-3, chat-1 or own-ada, of an outside subject, or of an id. With `held` it
+    stays as it is until the end of the transaction: whoever closes it does so before a wake comes, or after."""
     by_id, by_number = thread_statements[held]
     if ref.startswith(_OWN):
         agent = agent_named(connection, ref.removeprefix(_OWN))
@@ -102,6 +102,8 @@ def thread_called(connection: Connection, ref: str, held: bool = False) -> Row:
         if row is None:
             raise NoSuchThread(f"Agent {agent['name']!r} was never woken by itself.", "Wake it once with `clew wake`.")
         return row
+    if ":" in ref:
+        return _of_subject(connection, by_id, ref)
     numbered = _NUMBERED.fullmatch(ref)
     if numbered is not None:
         row = by_number.first(connection, kind=numbered["kind"], number=int(numbered["number"]))
@@ -110,6 +112,16 @@ def thread_called(connection: Connection, ref: str, held: bool = False) -> Row:
     row = by_id.first(connection, id=keepable(ref))
     if row is None:
         raise NoSuchThread(f"There is no thread {ref!r}.", _numbers(connection, numbered))
+    return row
+
+
+def _of_subject(connection: Connection, by_id: Statement, ref: str) -> Row:
+    try:
+        row = by_id.first(connection, id=read_subject(ref).thread)
+    except ValueError as fault:
+        raise NoSuchThread(str(fault), "Write it as source:name, as in github:acme/app#12.") from fault
+    if row is None:
+        raise NoSuchThread(f"Nothing was heard of {ref} yet.", "Its first event makes its thread.")
     return row
 
 

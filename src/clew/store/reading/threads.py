@@ -10,7 +10,7 @@ from sqlalchemy.sql import ClauseElement
 from clew.store.statement import Row, Statement, among
 from clew.store.tables import agents, journal, lanes, projects, runs, threads, workspaces
 
-KINDS = ("issue", "chat", "own")
+KINDS = ("issue", "chat", "own", "subject")
 STATES = ("open", "closed")
 
 _owner = agents.alias("owner")

@@ -1,0 +1,36 @@
+"""Outside subjects: a pull request, a chat somewhere else, an alarm. Each names its thread by itself."""
+
+import re
+from dataclasses import dataclass
+
+from clew.kernel.ids import ThreadId, subject_thread
+
+_SOURCE = re.compile(r"[a-z][a-z0-9.+-]{0,31}")
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f-\x9f](?:[^\x00-\x1f\x7f-\x9f]{0,198}[^\s\x00-\x1f\x7f-\x9f])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Where it is, and what it is called there: `github`, and `acme/app#12`."""
+
+    source: str
+    name: str
+
+    @property
+    def thread(self) -> ThreadId:
+        return subject_thread(self.source, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.name}"
+
+
+def read_subject(text: str) -> Subject:
+    """As it is written, `source:name`. Raises ValueError with a sentence that says what is wrong with it."""
+    source, colon, name = text.partition(":")
+    if not colon:
+        raise ValueError(f"{text!r} does not say where it is: a subject is source:name.")
+    if not _SOURCE.fullmatch(source):
+        raise ValueError(f"{source!r} is no source: it is up to 32 small letters, digits, dots, pluses and dashes.")
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name: it has 1 to 200 characters, on one line and without space around it.")
+    return Subject(source, name)
