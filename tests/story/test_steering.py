@@ -71,3 +71,21 @@ def test_words_that_come_as_the_turn_ends_are_told_exactly_once(rig: Rig, home: 
 
 def steers(home: House, run: str) -> list[dict[str, dict[str, bool]]]:
     return [event for event in home.get(f"/runs/{run}/events") if event["kind"] == "steer"]
+
+
+@pytest.mark.case("W13", "W07")
+def test_words_that_were_on_their_way_when_all_was_killed_are_told_exactly_once(
+    rig: Rig, home: House, tmp_path: Path
+) -> None:
+    ref = at_work(home, rig, tmp_path, 60.0)
+    wake = home.post(f"/threads/{ref}/words", {"text": WORDS, "overlap": "steer"})["wake"]
+    carried = ("carried:steering", "carried:steered")
+    home.until(lambda: home.get(f"/wakes/{wake['id']}")["code"] in carried, "the run carries it")
+    # OpenCode has it at once, the others when their tool is over.
+    home.until(lambda: rig.name != "opencode" or home.get(f"/wakes/{wake['id']}")["code"] == carried[1], "it is told")
+    home.kill()
+    home.up()
+    page = home.quiet(ref)
+    assert home.get(f"/wakes/{wake['id']}")["state"] == "served"
+    assert heard(rig)[-1] == 1
+    assert page["entries"][-1]["author_kind"] == "agent"
