@@ -13,7 +13,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, update
 
-from clew.kernel import Answer, ApprovalId, Cursor, Directory, NativeId, Patience, RunOutcome, ThreadId, WakeId
+from clew.kernel import (
+    Answer,
+    ApprovalId,
+    Cursor,
+    Directory,
+    EntrySeq,
+    NativeId,
+    Patience,
+    RunOutcome,
+    ThreadId,
+    WakeId,
+)
 from clew.store import postgres
 from clew.store.accept import accept_wake
 from clew.store.adopt import Adoption, adopt_session
@@ -30,7 +41,7 @@ from clew.store.report import report
 from clew.store.tables import agents, runs, runtimes, threads, wakes
 from clew.wire.ends import Completed, End, Finish
 from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import Asked, NewSession, Report
+from clew.wire.reports import Asked, NewSession, Report, Steered
 from clew.wire.wakes import WakeRequest
 from tests.store.kit import ADA, BOB, ELSEWHERE, RUNTIME, TRANSIENT, Daemon, overlapping, pin_of, request
 
@@ -68,6 +79,11 @@ def _pin(connection: Connection, scene: Scene) -> Any:
     order = _ordered(scene)
     pin = pin_of(order.plan, f"n-{scene.thread}-2")
     return report(connection, Report(order.run, order.attempt, pin=pin, asks=(Asked(_question(scene, 2), "And?"),)))
+
+
+def _steer(connection: Connection, scene: Scene, **said: Any) -> Any:
+    order = _ordered(scene)
+    return report(connection, Report(order.run, order.attempt, **said))
 
 
 def _cancel(connection: Connection, scene: Scene, why: RunOutcome) -> Any:
@@ -113,6 +129,8 @@ WHILE_IT_GOES: Mapping[str, Act] = {
     "answer": lambda connection, scene: answer_approval(connection, _question(scene), Answer.APPROVE, "a person"),
     "expire": lambda connection, _: expire(connection, 0.0, Patience(0.0, 0.0, 0.0)),
     "restart": lambda connection, _: settle_orphans(connection, "daemon-1", [RUNTIME]),
+    "steer": lambda connection, scene: _steer(connection, scene, steers=True),
+    "not steered": lambda connection, scene: _steer(connection, scene, steered=Steered(False, EntrySeq(2))),
 }
 
 
@@ -137,7 +155,9 @@ def going_scene(daemon: Daemon, name: str) -> Scene:
     asked = (Asked(_question(scene), "May I?"),)
     assert daemon.prompt(order, f"n-{name}", asks=asked).may_prompt
     daemon.put(runs, {"id": order.run}, lease_until=1.0)
-    return replace(scene, order=order, waiting=daemon.say("two", thread=scene.thread).wake)
+    waiting = daemon.say("two", thread=scene.thread).wake
+    daemon.put(wakes, {"id": waiting}, code="accepted:steered")
+    return replace(scene, order=order, waiting=waiting)
 
 
 def race(daemon: Daemon, first: str, acts: Mapping[str, Act], scene_of: Callable[[Daemon, str], Scene]) -> None:
