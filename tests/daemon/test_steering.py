@@ -1,6 +1,7 @@
 """Words within a turn: told at once where the agent takes them, and by the next run where it does not."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +19,10 @@ from clew.store.naming import new_id
 from clew.store.tables import approvals, sessions
 from clew.wire.reports import Report, Reported
 from clew.wire.wakes import Accepted, Said, WakeRequest
-from tests.daemon.kit import PERSON, World, run, until, world
+from tests.daemon.kit import PERSON, QUICK, World, run, until, world
 from tests.daemon.scripted import ABLE, Session
+
+HASTY = replace(QUICK, interrupt=0.4, close=0.4, calling_off=0.2, parting=0.2)
 
 
 async def furnished(there: World) -> None:
@@ -136,10 +139,10 @@ def test_several_are_told_one_after_the_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("W13")
-@pytest.mark.parametrize("how", ["refused", "fault", "too late"])
+@pytest.mark.parametrize("how", ["refused", "fault", "too late", "does not let go"])
 def test_what_the_agent_does_not_take_is_the_next_turns_exactly_once(tmp_path: Path, how: str) -> None:
     async def scene() -> None:
-        async with world(tmp_path) as there:
+        async with world(tmp_path, HASTY) as there:
             await furnished(there)
             there.loom.turns.append(works)
             first = there.say("one")
@@ -148,6 +151,11 @@ def test_what_the_agent_does_not_take_is_the_next_turns_exactly_once(tmp_path: P
             async def not_taken(_: Session, __: str) -> bool:
                 if how == "fault":
                     raise RuntimeError("nobody is there")
+                if how == "does not let go":
+                    there.loom.go_on.set()
+                    for _number in range(4):
+                        with contextlib.suppress(asyncio.CancelledError):
+                            await asyncio.sleep(0.5)
                 if how == "too late":
                     there.loom.go_on.set()
                     await asyncio.sleep(0.2)
@@ -311,7 +319,7 @@ def test_a_turn_that_fails_after_it_was_told_something_is_not_begun_again_in_ano
 @pytest.mark.case("W13")
 def test_a_daemon_that_dies_while_it_tells_leaves_the_words_to_the_next_run(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with world(tmp_path) as there:
+        async with world(tmp_path, HASTY) as there:
             await furnished(there)
             there.loom.turns.append(works)
             there.say("one")

@@ -22,6 +22,7 @@ class Steering:
         self._order, self._prompts, self._reporting, self._limits = order, prompts, reporting, limits
         self._turn: tuple[LiveSession, Plan] | None = None
         self._telling: asyncio.Task[None] | None = None
+        self._unsettled: Steer | None = None
         self._news = self._asked = False
         self._heard: set[WakeId] = set()
         self.took = False
@@ -42,6 +43,9 @@ class Steering:
             if not telling.done():
                 telling.cancel()
                 await asyncio.wait((telling,), timeout=self._limits.calling_off)
+        if self._unsettled is not None:
+            # Its agent does not even let go of it; better told twice than ended as if it had been told.
+            self._settle(self._unsettled, taken=False)
         if self._asked:
             # What was asked for and comes only now is refused, or it would end with the run as if it had been told.
             await self._reporting.sent()
@@ -66,6 +70,7 @@ class Steering:
         if self._turn is None:
             self._settle(steer, taken=False)
             return
+        self._unsettled = steer
         self._telling = asyncio.create_task(self._tell(steer, *self._turn), name=f"steering {self._order.run}")
         self._telling.add_done_callback(lambda _: self.look())
 
@@ -91,8 +96,10 @@ class Steering:
             _log.warning("run %s: its agent could not be told within its turn: %r", self._order.run, fault)
         finally:
             self.took = self.took or taken
-            self._settle(steer, taken)
+            if self._unsettled is steer:
+                self._settle(steer, taken)
 
     def _settle(self, steer: Steer, taken: bool) -> None:
+        self._unsettled = None
         self._reporting.tell_steered(steer, taken)
         self._reporting.steered(Steered(taken, steer.through))
