@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 CALLERS = WORKERS = 8
-JOBS = 400
+JOBS = 1600
 WARM_UP = 400
 ARRIVALS = 100
 PATIENCE = 120.0
