@@ -120,6 +120,32 @@ def test_an_idle_session_is_ended_and_its_cursor_kept(tmp_path: Path) -> None:
     run(scene())
 
 
+@pytest.mark.case("P16")
+def test_a_turn_that_comes_while_its_session_is_being_ended_waits_for_that(tmp_path: Path) -> None:
+    async def scene() -> None:
+        closing, gone = asyncio.Event(), asyncio.Event()
+
+        async def slowly(session: Session) -> None:
+            there.loom.close_with = None
+            closing.set()
+            await gone.wait()
+
+        async with world(tmp_path, replace(QUICK, idle=0.1, sweep=0.05)) as there:
+            await furnished(there)
+            there.loom.close_with = slowly
+            await there.tell("one")
+            await closing.wait()
+            second = asyncio.create_task(there.tell("two"))
+            await asyncio.sleep(0.3)
+            # Its program would have said that the session is in use: by the process that is about to end.
+            assert there.loom.probed == []
+            gone.set()
+            row = await second
+            assert (row.claim, len(there.loom.opened)) == ("resumed", 2)
+
+    run(scene())
+
+
 async def session_of(loom: Loom, number: int) -> WarmSession:
     directory = Directory(f"/w/{number}")
     live = await Weaver(loom, Settings()).open(OpenSpec(directory, PermissionMode.READ))

@@ -138,8 +138,11 @@ class Opener:
     async def _kept(self, plan: Plan) -> WarmSession | None:
         """The warm session that the plan goes on with, in the mode of the plan; one that does not fit is closed."""
         cursor = None if plan.session is None else plan.session.cursor
-        kept = self.warm.take(self.program, cursor.native_id) if isinstance(cursor, Cursor) else None
+        if not isinstance(cursor, Cursor):
+            return None
+        kept = self.warm.take(self.program, cursor.native_id)
         if kept is None:
+            await self.warm.ended(self.program, cursor.native_id)
             return None
         if (
             plan.outcome is Outcome.RESUME

@@ -58,7 +58,7 @@ class Warm:
         self._limits = limits
         self._idle: dict[Key, WarmSession] = {}
         self._closed = False
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[asyncio.Task[None], Key] = {}
 
     def __len__(self) -> int:
         return len(self._idle)
@@ -74,7 +74,7 @@ class Warm:
         """For the next turn. Where there is no room, the one that was not used for longest is ended."""
         session.last_used = moment()
         session.epoch += 1
-        key = session.opened_as.program, session.native_id
+        key = _key(session)
         if self._closed or self._limits.warm <= 0 or key in self._idle:
             self._end_soon(session)
             return
@@ -84,7 +84,7 @@ class Warm:
             if not idle:
                 return
             oldest = min(idle, key=lambda each: each.last_used.active)
-            del self._idle[oldest.opened_as.program, oldest.native_id]
+            del self._idle[_key(oldest)]
             self._end_soon(oldest)
 
     async def sweep(self) -> list[Reaped]:
@@ -95,8 +95,8 @@ class Warm:
             # Between the look and now a turn may have begun; it goes first.
             fate = confirm(reaped, session.epoch)
             fates.append(fate)
-            if fate.fate is Fate.END:
-                await self._end(session)
+            if fate.fate is Fate.END and self._idle.pop(_key(session), None) is not None:
+                await asyncio.shield(self._end_soon(session))
         return fates
 
     async def sweeping(self) -> None:
@@ -106,7 +106,15 @@ class Warm:
 
     async def close(self) -> None:
         self._closed = True
-        await asyncio.gather(*(self._end(session) for session in list(self._idle.values())), *self._ending)
+        while self._idle:
+            self._end_soon(self._idle.popitem()[1])
+        await asyncio.gather(*self._ending)
+
+    async def ended(self, program: str, native_id: NativeId) -> None:
+        """Wait for a session that is being ended: until its process is gone, it would be found in use by itself."""
+        ending = [task for task, key in self._ending.items() if key == (program, native_id)]
+        if ending:
+            await asyncio.wait(ending, timeout=self._limits.close)
 
     async def end(self, session: WarmSession) -> None:
         """Its process. The session stays in its program's store."""
@@ -116,15 +124,11 @@ class Warm:
         except Exception as fault:  # noqa: BLE001 - whatever a provider does, the others are closed too
             _log.warning("session %s could not be closed: %r", session.native_id, fault)
 
-    def _end_soon(self, session: WarmSession) -> None:
-        """Nobody waits for its process to end."""
+    def _end_soon(self, session: WarmSession) -> asyncio.Task[None]:
         ending = asyncio.create_task(self.end(session), name=f"end of session {session.native_id}")
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
-
-    async def _end(self, session: WarmSession) -> None:
-        if self._idle.pop((session.opened_as.program, session.native_id), None) is not None:
-            await self.end(session)
+        self._ending[ending] = _key(session)
+        ending.add_done_callback(self._ending.pop)
+        return ending
 
     def _look(self, session: WarmSession) -> Reaped:
         facts = WarmFacts(
@@ -135,3 +139,7 @@ class Warm:
             background_work=session.background_work,
         )
         return reap(facts, self._limits.idle)
+
+
+def _key(session: WarmSession) -> Key:
+    return session.opened_as.program, session.native_id
