@@ -38,6 +38,11 @@ def test_what_is_not_called_a_secret_or_is_too_short_stays() -> None:
         "DB_PASSWORD",
         "PGPASSWD",
         "SSH_PASSPHRASE",
+        "DB_PASS",
+        "MYSQL_PWD",
+        "GH_PAT",
+        "SENTRY_DSN",
+        "PROXY_AUTHORIZATION",
         "CLIENT_SECRET",
         "AWS_CREDENTIALS",
         "AUTH",
@@ -46,6 +51,11 @@ def test_what_is_not_called_a_secret_or_is_too_short_stays() -> None:
 )
 def test_names_that_say_so_make_a_secret(name: str) -> None:
     assert Redactor({name: "value-of-it"}).text("value-of-it") == HIDDEN
+
+
+@pytest.mark.parametrize("name", ["PWD", "OLDPWD", "GIT_AUTHOR_NAME", "PATH", "COMPASS_SIDE", "PASSENGER"])
+def test_names_that_only_sound_like_it_make_none(name: str) -> None:
+    assert Redactor({name: "ordinary-words"}).text("ordinary-words") == "ordinary-words"
 
 
 def test_a_password_in_an_address_is_a_secret_whatever_its_name() -> None:

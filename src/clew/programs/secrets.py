@@ -6,7 +6,12 @@ from typing import Any
 
 HIDDEN = "[hidden]"
 _SHORTEST = 6
-_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|AUTH|PRIVATE|COOKIE|BEARER", re.IGNORECASE)
+# An author is none, and a working directory (PWD) is none; a database's password (MYSQL_PWD) is one.
+_NAMES = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|AUTH(?!OR(?!I))|PRIVATE|COOKIE|BEARER"
+    r"|(^|_)(PASS|PAT|DSN)(_|$)|_PWD$",
+    re.IGNORECASE,
+)
 _IN_ADDRESS = re.compile(r"://[^/@\s]*?:([^/@\s]+)@")
 """The password in an address, as databases and proxies have it."""
 _LONG_LINE = 16
