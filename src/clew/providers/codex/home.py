@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from clew.kernel import AccountId, Directory
+from clew.providers.codex.rules import allows
 
 HOMES = frozenset({"CODEX_HOME", "HOME"})
 """The variables that say where it is."""
 
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
-# A rule that names no decision allows.
-_RULE = re.compile(r"prefix_rule\s*\((?P<body>[^)]*)\)", re.DOTALL)
-_STRICT = re.compile(r"decision\s*=\s*[\"'](prompt|forbidden)[\"']")
 
 
 def directory_at(path: str) -> Directory:
@@ -115,11 +112,3 @@ def _by_digest(key: str) -> AccountId:
 def _table(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = of.get(name)
     return found if isinstance(found, Mapping) else {}
-
-
-def allows(file: Path) -> bool:
-    try:
-        text = file.read_text("utf-8", errors="replace")
-    except OSError:
-        return False
-    return any(_STRICT.search(rule["body"]) is None for rule in _RULE.finditer(text))

@@ -9,7 +9,8 @@ import tomllib
 from pathlib import Path
 
 from clew.programs.projects import GIT, found, main_tree
-from clew.providers.codex.home import Home, allows
+from clew.providers.codex.home import Home
+from clew.providers.codex.rules import allows
 
 _FILES = (".codex/config.toml", ".codex/hooks.json", ".codex/rules/**/*.rules", ".codex/agents/**/*")
 # What a project may say without giving anything away.
