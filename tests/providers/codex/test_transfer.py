@@ -186,6 +186,32 @@ def test_full_access_in_an_archive_takes_no_effect(lab: Lab) -> None:
     lab.play(scene())
 
 
+@pytest.mark.case("A01", "T01")
+@pytest.mark.parametrize("known", [False, True])
+def test_full_access_of_what_a_fork_rests_on_takes_no_effect(lab: Lab, known: bool) -> None:
+    async def scene() -> None:
+        one, other = lab.provider("a"), lab.provider("b")
+        root = await lab.begun(one, "root", mode=FULL)
+        if known:
+            # There is an earlier state of it there, which the archive goes on with.
+            await other.restore(await archived(lab, one, root, "root.zip"), lab.directory("there"))
+            await lab.goes_on(one, root, "second", mode=FULL)
+        cursors = [root]
+        for prompt in ("fork", "twig"):
+            session = await lab.open(one, cursors[-1], fork=True, mode=FULL)
+            await turn(session, prompt)
+            assert session.cursor is not None
+            cursors.append(session.cursor)
+            await session.close()
+        await other.restore(await archived(lab, one, cursors[-1]), lab.directory("there"))
+        for cursor in cursors:
+            answer = await lab.raw("thread/resume", {"threadId": cursor.native_id}, "b")
+            assert (answer["sandbox"]["type"], answer["approvalPolicy"]) == ("readOnly", "never")
+            assert answer["cwd"] == lab.directory("there").path
+
+    lab.play(scene())
+
+
 @pytest.mark.case("T02")
 @pytest.mark.parametrize("what", ["line", "head", "tail", "beneath", "id", "names"])
 def test_an_archive_that_codex_would_load_with_a_loss_is_refused(lab: Lab, what: str) -> None:

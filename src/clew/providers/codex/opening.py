@@ -97,20 +97,19 @@ async def bind(server: AppServer, home: Home, threads: Sequence[str], place: str
     """Codex itself loads what was restored. By that it is proven, belongs to the directory, and has lost its grants:
     the program writes down where and as what it was opened last.
 
-    The last thread is the one; it counts the turns of those before it only once it has loaded them, too."""
-    *beneath, id_ = threads
-    for each in beneath:
-        with contextlib.suppress(CallRefused):
-            await _call(server, "thread/resume", {"threadId": each, "excludeTurns": True})
-    await _must_have_no_queue(server, id_)
-    asked = {"threadId": id_, "excludeTurns": True, "cwd": place, **modes.asked(PermissionMode.READ)}
-    try:
-        answer = await _call(server, "thread/resume", asked)
-    except CallRefused as fault:
-        raise refused(home, id_, fault) from fault
-    there, kept = directory_at(str(answer.get("cwd"))), modes.told(answer)
-    if _thread(answer)["id"] != id_ or there != directory_at(place) or kept.mode is not PermissionMode.READ:
-        raise Refused(f"Codex opened {id_} in {there} as {kept.mode}, not as told.", "Restore it into another home.")
+    The last thread is the one; it counts the turns of those before it only once it has loaded them, too. Those can be
+    opened as well, so they lose theirs with it."""
+    for each in threads:
+        await _must_have_no_queue(server, each)
+        asked = {"threadId": each, "excludeTurns": True, "cwd": place, **modes.asked(PermissionMode.READ)}
+        try:
+            answer = await _call(server, "thread/resume", asked)
+        except CallRefused as fault:
+            raise refused(home, each, fault) from fault
+        there, kept = directory_at(str(answer.get("cwd"))), modes.told(answer)
+        if _thread(answer)["id"] != each or there != directory_at(place) or kept.mode is not PermissionMode.READ:
+            words = f"Codex opened {each} in {there} as {kept.mode}, not as told."
+            raise Refused(words, "Restore it into another home.")
 
 
 async def _forked(server: AppServer, spec: OpenSpec, asked: Json) -> Opened:

@@ -32,8 +32,8 @@ class _Done:
 
 
 class Placed:
-    """What was placed, and the way back as long as nobody has gone on with it. `threads` are those that Codex does not
-    know yet, and the copy's own as the last."""
+    """What was placed, and the way back as long as nobody has gone on with it. `threads` are those of which something
+    was, and the copy's own as the last."""
 
     def __init__(self, root: Path, own: str) -> None:
         self._root, self._own = root, own
@@ -41,8 +41,8 @@ class Placed:
 
     @property
     def threads(self) -> list[str]:
-        new = (done.put.thread for done in self._done if done.beside is None)
-        return [*dict.fromkeys(thread for thread in new if thread != self._own), self._own]
+        beneath = (done.put.thread for done in self._done)
+        return [*dict.fromkeys(thread for thread in beneath if thread != self._own), self._own]
 
     def put(self, put: Put) -> None:
         """The file appears at once and whole."""
