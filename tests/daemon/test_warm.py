@@ -125,7 +125,7 @@ def test_a_turn_that_comes_while_its_session_is_being_ended_waits_for_that(tmp_p
     async def scene() -> None:
         closing, gone = asyncio.Event(), asyncio.Event()
 
-        async def slowly(session: Session) -> None:
+        async def slowly(_: Session) -> None:
             there.loom.close_with = None
             closing.set()
             await gone.wait()
