@@ -156,6 +156,38 @@ def test_an_order_whose_answer_was_lost_comes_again_after_its_lease(database: Da
     asyncio.run(story())
 
 
+def test_a_question_that_waits_hears_of_a_run_that_another_of_its_daemon_took(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planes, "LOOK", LONG)
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            waits = await _waiting(at, FULL)
+            await poke(at.desk, Poke("ada"))
+            order = await at.claim_one()
+            assert not waits.done()
+            await cancel_run(at.desk, order.run)
+            async with asyncio.timeout(10):
+                assert (await waits).news == held(order)
+
+    asyncio.run(story())
+
+
+def test_every_runtime_of_a_daemon_is_heard_by_its_own_question(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await at.agent("eve", provider="wheel")
+            await _put(at, update(runtimes).values(seen_at=1.0))
+            for runtime in (LOOM, WHEEL):
+                await at.plane.claim(ClaimRequest("daemon-1", (runtime,), 1), frozenset(), 0.05)
+            assert [shown.online for shown in await list_runtimes(at.desk)] == [True, True]
+
+    asyncio.run(story())
+
+
 @pytest.mark.case("R03")
 def test_a_daemon_that_lost_its_lease_overwrites_nothing(database: Database, tmp_path: Path) -> None:
     async def story() -> None:

@@ -102,7 +102,7 @@ async def _agent(machine: Machine, row: Row) -> CheckView:
     found = await _look(machine, f"agent {row['name']}", program, "Install it again, or move it: `clew agent edit`.")
     if found.state == "ok" and row["state"] != "active":
         return CheckView(
-            found.name, "warning", f"It is {row['state']}.", f"Wake it up: `clew agent edit {row['name']}`."
+            found.name, "warning", f"It is {row['state']}.", f"Let it work again: `clew agent resume {row['name']}`."
         )
     return found
 

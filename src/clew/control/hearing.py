@@ -29,6 +29,11 @@ class Watch:
             self._heard |= mine
             self._bell.set()
 
+    def add(self, topics: Topics) -> None:
+        """Wait for these as well."""
+        if self._wanted is not None:
+            self._wanted |= topics
+
     async def wait(self, seconds: float) -> Topics:
         """What was hinted at, as soon as there is something; nothing when the time is over: look all the same."""
         with contextlib.suppress(TimeoutError):

@@ -1,11 +1,13 @@
 """The control plane as daemons call it: the store's operations, and a claim that waits until there is something."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 from clew.control.desk import Desk
+from clew.control.hearing import Watch
 from clew.kernel import RunId, RuntimeId
 from clew.store.claim import claim
 from clew.store.expire import hear, renew, settle_orphans
@@ -29,6 +31,19 @@ MOST_NEWS = 10_000
 _NEWS = "news:"
 
 
+class _Poll:
+    """A claim that waits. What its daemon holds grows meanwhile by what another claim of the same daemon brought."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.held: set[RunId] = set()
+
+    def hold(self, runs: Iterable[RunId]) -> None:
+        new = frozenset(runs)
+        self.held |= new
+        self._watch.add(frozenset(f"{_NEWS}{run}" for run in new))
+
+
 class Plane:
     """Implements `clew.wire.control.ControlPlane`."""
 
@@ -37,7 +52,9 @@ class Plane:
         # What daemons have not been told yet; a report of the run is answered with it too.
         self._news: dict[RunId, None] = {}
         self._listens = False
-        self._heard: dict[str, float] = {}
+        self._heard: dict[tuple[RuntimeId, ...], float] = {}
+        # The claims of each daemon that wait.
+        self._polls: dict[str, list[_Poll]] = {}
 
     async def register(self, registration: Registration) -> RuntimeId:
         return await self._desk.write(partial(register_runtime, registration=registration))
@@ -45,16 +62,19 @@ class Plane:
     async def claim(self, asked: ClaimRequest, holding: frozenset[RunId], wait: float) -> Claimed:
         self._listen()
         until = time.monotonic() + wait
-        queues = {f"queue:{runtime}" for runtime in asked.runtimes}
-        with self._desk.hints.watch(frozenset(queues | {f"{_NEWS}{run}" for run in holding})) as watch:
+        queues = frozenset(f"queue:{runtime}" for runtime in asked.runtimes)
+        with self._desk.hints.watch(queues) as watch, self._polling(asked.by, watch, holding) as poll:
             heard: Topics = frozenset()
             while True:
                 orders = await self._orders(asked)
-                news = holding if heard & ANYTHING else self._take_news(holding)
+                for other in self._polls[asked.by]:
+                    other.hold(order.run for order in orders)
+                held = frozenset(poll.held)
+                news = held if heard & ANYTHING else self._take_news(held)
                 left = until - time.monotonic()
                 if orders or news or left <= 0:
                     return Claimed(orders, news)
-                await self._hear(asked, holding)
+                await self._hear(asked, held)
                 heard = await watch.wait(min(left, LOOK))
 
     async def report(self, said: Report) -> Reported:
@@ -75,6 +95,17 @@ class Plane:
 
     async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
         return await self._desk.write(partial(settle_orphans, by=by, of=of, held=held))
+
+    @contextmanager
+    def _polling(self, by: str, watch: Watch, holding: Iterable[RunId]) -> Iterator["_Poll"]:
+        poll = _Poll(watch)
+        poll.hold(holding)
+        polls = self._polls.setdefault(by, [])
+        polls.append(poll)
+        try:
+            yield poll
+        finally:
+            polls.remove(poll)
 
     def _listen(self) -> None:
         if not self._listens:
@@ -101,7 +132,7 @@ class Plane:
     async def _hear(self, asked: ClaimRequest, holding: frozenset[RunId]) -> None:
         """A daemon that holds runs speaks of them when it renews; to hear it before would tell nothing of them."""
         now = time.monotonic()
-        if holding or now - self._heard.get(asked.by, -HEAR) < HEAR:
+        if holding or now - self._heard.get(asked.runtimes, -HEAR) < HEAR:
             return
-        self._heard[asked.by] = now
+        self._heard[asked.runtimes] = now
         await self._desk.write(partial(hear, of=asked.runtimes))
