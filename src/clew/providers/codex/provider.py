@@ -24,6 +24,7 @@ from clew.providers.codex.opening import bind, opened
 from clew.providers.codex.server import AppServer, Launch, started
 from clew.providers.codex.session import CodexSession
 from clew.providers.codex.store import Index
+from clew.providers.codex.underway import Underway
 
 NAME = ProviderName("codex")
 
@@ -59,6 +60,7 @@ class CodexProvider:
         if self._ledger is not None:
             self._ledger.settle()
         self._sessions: set[CodexSession] = set()
+        self._underway = Underway()
         # The first start in a new home makes its databases; a second one at the same time would fail.
         self._first = asyncio.Lock()
         self._made_ready = False
@@ -74,10 +76,13 @@ class CodexProvider:
     async def discover(self) -> Discovery:
         found = Discovery(installed=False, home=str(self._home.root))
         try:
-            launch = self._launch(self._environment)
-            version = await discovering.version(launch)
+            return await self._underway.do(self._discovered(found))
         except ProgramFault as fault:
             return replace(found, missing=str(fault))
+
+    async def _discovered(self, found: Discovery) -> Discovery:
+        launch = self._launch(self._environment)
+        version = await discovering.version(launch)
         models: tuple[str, ...] = ()
         if self._home.root.is_dir() and self._home.lists_models:
             with contextlib.suppress(ProgramFault, CallRefused):
@@ -95,10 +100,13 @@ class CodexProvider:
         if not self._home.root.is_dir():
             return Probe(ProbeKind.UNREACHABLE, detail=f"The home {self._home.root} is not there.")
         try:
-            async with self._for_a_moment() as server:
-                return await probing.probe(server, self._home, id_, directory)
+            return await self._underway.do(self._probed(id_, directory))
         except ProgramFault as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+
+    async def _probed(self, id_: str, directory: Directory) -> Probe:
+        async with self._for_a_moment() as server:
+            return await probing.probe(server, self._home, id_, directory)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         must_be_paths(spec.directory)
@@ -108,6 +116,9 @@ class CodexProvider:
             raise NotAble("Codex names its sessions itself.", "Open it without an id; it says which it took.")
         if spec.fork and spec.cursor is None:
             raise Refused("A fork needs a session that it is made from.", "Name one, or begin afresh.")
+        return await self._underway.do(self._opened(spec), CodexSession.close)
+
+    async def _opened(self, spec: OpenSpec) -> CodexSession:
         await apart(lambda: make_ready(self._home.root))
         with contextlib.ExitStack() as held:
             await self._claimed(spec.cursor.native_id if spec.cursor is not None and not spec.fork else None, held)
@@ -140,6 +151,9 @@ class CodexProvider:
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
         must_be_paths(directory, archive)
+        return await self._underway.do(self._restored(archive, directory))
+
+    async def _restored(self, archive: Path, directory: Directory) -> Cursor:
         copy = await apart(lambda: archiving.read(archive))
         place = Path(directory.real or directory.path)
         _must_be_there(place)
@@ -158,6 +172,12 @@ class CodexProvider:
         return cursor_of(copy.thread)
 
     async def close(self) -> None:
+        """For good: what is under way is called off, and nothing is opened any more."""
+        await asyncio.gather(self._underway.close(), self._close_sessions())
+        # One may have been opened in that very moment.
+        await self._close_sessions()
+
+    async def _close_sessions(self) -> None:
         await asyncio.gather(*(session.close() for session in tuple(self._sessions)))
 
     async def _claimed(self, thread: str | None, held: contextlib.ExitStack) -> None:
