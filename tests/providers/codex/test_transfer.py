@@ -1,6 +1,7 @@
 """Moving a session to another home: its whole history, what it rests on, and none of its grants."""
 
 import asyncio
+import fcntl
 import json
 import zipfile
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from clew.kernel import Cursor, ProbeKind
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, Refused
+from clew.providers.codex import locks
 from clew.providers.codex.archiving import FORMAT
 from clew.providers.codex.faults import Diverged, SessionArchived, SessionBusy
 from clew.providers.codex.provider import CodexProvider
@@ -283,6 +285,33 @@ def test_a_session_is_not_restored_over_while_another_program_has_it(lab: Lab) -
         finally:
             await end()
         await other.restore(archive, lab.directory("there"))
+
+    lab.play(scene())
+
+
+@pytest.mark.case("T08")
+@pytest.mark.parametrize("seconds", [0.5, 60])
+def test_nobody_is_waited_for_without_end(lab: Lab, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """All locks of a home come and go under one; a program that hangs may hold it."""
+    monkeypatch.setattr(locks, "_PATIENCE", 1.5)
+
+    async def scene() -> None:
+        one = lab.provider()
+        cursor = await lab.begun(one)
+        archive = await archived(lab, one, cursor)
+        before = everything(lab.root())
+        with (lab.root() / "thread-writer-locks" / ".coordination.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            asyncio.get_running_loop().call_later(seconds, fcntl.flock, file, fcntl.LOCK_UN)
+            async with asyncio.timeout(15):
+                if seconds < 1:
+                    assert await one.restore(archive, lab.directory()) == cursor
+                    return
+                with pytest.raises(SessionBusy, match=r"coordination\.lock"):
+                    await one.restore(archive, lab.directory())
+        assert everything(lab.root()) == before
+        # Nothing that was taken on the way is still held.
+        await lab.goes_on(one, cursor)
 
     lab.play(scene())
 

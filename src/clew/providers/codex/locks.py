@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ _DIRECTORY = "thread-writer-locks"
 _CLAIMS = "clew-locks"
 """Clew's own, where every provider of this home has them: not every program that opens a thread takes Codex's."""
 _ALL = ".coordination.lock"
+_PATIENCE = 5.0
+_PAUSE = 0.02
 
 
 def claim(root: Path, thread: str) -> Hold:
@@ -70,16 +73,31 @@ def held(root: Path, threads: Iterable[str]) -> Iterator[None]:
 
 
 def _forget(directory: Path, thread: str) -> None:
-    with _coordinated(directory), contextlib.suppress(OSError):
+    # One that is left behind is in nobody's way: it is not held.
+    with contextlib.suppress(OSError, SessionBusy), _coordinated(directory):
         (directory / f"{thread}.lock").unlink()
 
 
 @contextlib.contextmanager
 def _coordinated(directory: Path) -> Iterator[None]:
-    """Files of this directory come and go under one lock; it is held for moments only."""
-    file = os.open(directory / _ALL, os.O_RDWR | os.O_CREAT, 0o644)
+    """Files of this directory come and go under one lock. It is held for moments only, so who holds it longer hangs."""
+    path = directory / _ALL
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        end = time.monotonic() + _PATIENCE
+        while not _locked(file):
+            if time.monotonic() >= end:
+                words = f"Another program has held {path} for {_PATIENCE:g} s, and no session can be loaded meanwhile."
+                raise SessionBusy(words, "End the program that holds it (a Codex that hangs?), or wait.")
+            time.sleep(_PAUSE)
         yield
     finally:
         os.close(file)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
