@@ -225,10 +225,29 @@ def test_a_wake_that_waits_says_what_for(stub: Stub, capfd: Cap, monkeypatch: py
     stub.on("GET", "/wakes/wake-1", lambda _: next(seen))
     held = replace(samples.THREAD, status="held", words="Codex is not installed.")
     stub.on("GET", "/threads/chat-1", replace(samples.PAGE, thread=held))
+    stub.on("GET", "/runs", [replace(samples.HELD, held="another-try")])
     stub.streams.append(frames(samples.RUN))
     said = here(capfd, *SAY)
     assert said.status == 0
     assert said.err.count("· Codex is not installed.\n") == 1
+
+
+@pytest.mark.parametrize("claimed", [False, True])
+def test_nobody_waits_for_a_run_that_is_held_for_them(
+    stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch, claimed: bool
+) -> None:
+    monkeypatch.setattr("clew.cli.following.LONG", 0.0)
+    accepted(stub)
+    stub.on("POST", "/threads/chat-1/words", Spoken(3, samples.WAKE if claimed else replace(samples.WAKE, run=None)))
+    stub.on("GET", "/wakes/wake-1", replace(samples.WAKE, run="run-1" if claimed else None))
+    stub.on("GET", "/threads/chat-1", replace(samples.PAGE, thread=replace(samples.THREAD, status="held")))
+    stub.on("GET", "/runs", [samples.HELD])
+    stub.streams.append(frames(samples.HELD))
+    said = here(capfd, *SAY)
+    assert said.status == 1
+    assert said.err.endswith(
+        "clew: The branch is gone. Once that is mended, `clew retry run-1`. [workspace:branch-gone]\n"
+    )
 
 
 @pytest.mark.case("A03")

@@ -157,7 +157,7 @@ def test_a_held_run_goes_now_when_a_person_says_so(database: Database, tmp_path:
             assert (await explain(at.desk, order.run)).headline.startswith("hold: the worktree is gone")
             assert await at.claim() == []
             (wake,) = await retry_run(at.desk, order.run)
-            assert wake.state == "pending"
+            assert (wake.state, wake.code) == ("pending", "accepted:lane-free")
             assert (await at.claim_one()).attempt == 2
             assert (await show_run(at.desk, order.run)).held is None
 

@@ -12,11 +12,21 @@ from clew.wire.views import ApprovalView, EventView, LogView, RunView, ThreadPag
 ENDED = frozenset({"succeeded", "failed", "cancelled", "lost"})
 OVER = frozenset({"served", "skipped", "cancelled"})
 
+PERSON = "person"
+
 PAGE = 500
 
 LONG = 1.0
 
 Seen = EventView | RunView | ApprovalView
+
+
+class HeldForPerson(Exception):
+    """The run does not go on before somebody has mended what holds it."""
+
+    def __init__(self, run: RunView) -> None:
+        super().__init__(run.id)
+        self.run = run
 
 
 @dataclass(slots=True)
@@ -91,7 +101,8 @@ def see_wake(server: Server, wake: str, absence: Absence) -> WakeView:
 def next_run(
     server: Server, wake: WakeView, after: str | None, say: Callable[[str], None], absence: Absence
 ) -> WakeView:
-    """Waits until the wake is over, or another run than `after` has it. A long wait says what for."""
+    """Waits until the wake is over, or another run than `after` has it. A long wait says what for, and ends where only
+    a person can end it."""
     begun, pause, said = time.monotonic(), 0.02, ""
     while wake.state not in OVER and (wake.run is None or wake.run == after):
         time.sleep(pause)
@@ -99,8 +110,21 @@ def next_run(
         wake = see_wake(server, wake.id, absence)
         if time.monotonic() - begun > LONG:
             page = read(ThreadPage, look(server, f"/threads/{part(wake.thread)}", {"limit": 1}, absence))
+            if page.thread.status == "held":
+                _lane_must_go_on(server, wake, absence)
             words = page.thread.words or wake.words
             if words != said:
                 say(words)
             said = words
     return wake
+
+
+def must_go_on(run: RunView) -> None:
+    if run.held == PERSON:
+        raise HeldForPerson(run)
+
+
+def _lane_must_go_on(server: Server, wake: WakeView, absence: Absence) -> None:
+    newest = {"thread": wake.thread, "agent": wake.agent, "limit": 1}
+    for run in read_all(RunView, look(server, "/runs", newest, absence)):
+        must_go_on(run)

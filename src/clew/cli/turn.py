@@ -11,7 +11,7 @@ from dataclasses import asdict
 from clew.cli.activity import Speech, asking, decision_of, ending_of_run, line_of
 from clew.cli.client import Server, part
 from clew.cli.ending import Ending
-from clew.cli.following import Place, Seen, follow_run, next_run, see_run, see_wake
+from clew.cli.following import HeldForPerson, Place, Seen, follow_run, must_go_on, next_run, see_run, see_wake
 from clew.cli.harmless import one_line
 from clew.cli.problem import tell_problem
 from clew.cli.reading import parsed
@@ -53,7 +53,17 @@ class Turn:
             raise
 
     def show(self) -> Ending:
-        """May be left by an interrupt and called again: it goes on where it was."""
+        """May be left by an interrupt and called again: it goes on where it was. A run that is held for a person ends
+        it: nothing more comes before that person has done something."""
+        try:
+            return self._show()
+        except HeldForPerson as held:
+            run = held.run
+            self._speech.pause()
+            tell_problem(run.code or "run:held", one_line(run.words or "The run is held."), as_json=self._json)
+            return Ending.FAILED
+
+    def _show(self) -> Ending:
         while True:
             if self._place is None:
                 before = None if self._run is None else self._run.id
@@ -93,6 +103,7 @@ class Turn:
                 self._ask(seen)
 
     def _know(self, run: RunView) -> None:
+        must_go_on(run)
         self._run = run
         if (decision := decision_of(run) or "") != self._decision:
             self._decision = decision

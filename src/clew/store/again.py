@@ -6,6 +6,7 @@ from sqlalchemy import Connection, bindparam, literal_column, null, text
 
 from clew.kernel import (
     HUMAN,
+    AdmissionReason,
     AgentId,
     Freshness,
     LaneId,
@@ -37,7 +38,7 @@ _wait_no_more = Statement(
     lambda _: (
         wakes.update()
         .where(wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'"))
-        .values(not_before=null())
+        .values(not_before=null(), code=bindparam("code"), words=bindparam("words"))
     )
 )
 
@@ -47,7 +48,9 @@ def go_now(connection: Connection, lane: LaneId, thread: ThreadId) -> RunId | No
     run = _go_now.first(connection, lane=lane)
     if run is None:
         return None
-    _wait_no_more.count(connection, lane=lane)
+    # What held it before is looked at again, so it is no longer why it waits.
+    goes = AdmissionReason.LANE_FREE
+    _wait_no_more.count(connection, lane=lane, code=goes.code, words=goes.fill())
     hint_queue(connection, None if run["runtime_id"] is None else RuntimeId(run["runtime_id"]))
     hint_thread(connection, thread)
     return RunId(run["id"])
