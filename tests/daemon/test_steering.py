@@ -139,6 +139,58 @@ def test_several_are_told_one_after_the_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("W13")
+def test_what_was_asked_for_in_vain_while_something_was_told_is_told_after_it(tmp_path: Path) -> None:
+    """The second is asked for while the answer that brings the first is on its way, and no news comes of it again."""
+
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            brought, let_go, plane, asked = asyncio.Event(), asyncio.Event(), there.plane, 0
+
+            class Slow:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(plane, name)
+
+                async def report(self, said: Report) -> Reported:
+                    nonlocal asked
+                    reported = await plane.report(said)
+                    asked += reported.steer is not None
+                    if reported.steer is not None and not brought.is_set():
+                        brought.set()
+                        await let_go.wait()
+                    return reported
+
+            await there.daemon.stop()
+            there.plane = Slow()
+            there.daemon = there.new_daemon()
+            await there.start()
+            took = asyncio.Event()
+
+            async def later(session: Session, prompt: str) -> bool:
+                session.take(prompt)
+                await took.wait()
+                return True
+
+            there.loom.turns.append(works)
+            there.loom.steer_with = later
+            there.say("one")
+            await until(lambda: bool(there.loom.prompts), "it works")
+            steer(there, "two")
+            await brought.wait()
+            said = steer(there, "three")
+            await asyncio.sleep(0.3)
+            let_go.set()
+            await until(lambda: asked == 2, "the second was asked for, and the first came again")
+            took.set()
+            await until(lambda: there.wake_row(said).code == "carried:steered", "it is told")
+            there.loom.go_on.set()
+            await there.served(said)
+            assert (there.loom.prompts, len(there.runs())) == (["one", "two", "three"], 1)
+
+    run(scene())
+
+
+@pytest.mark.case("W13")
 @pytest.mark.parametrize("how", ["refused", "fault", "too late", "does not let go"])
 def test_what_the_agent_does_not_take_is_the_next_turns_exactly_once(tmp_path: Path, how: str) -> None:
     async def scene() -> None:

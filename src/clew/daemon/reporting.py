@@ -83,8 +83,8 @@ class Reporting:
         self.flush()
 
     def steered(self, became: Steered) -> None:
-        """Said at once: the end of the run comes after it."""
-        self._steered = became
+        """Said at once: the end of the run comes after it. More may have come meanwhile: it is asked for."""
+        self._steered, self._look = became, True
         self.flush()
 
     def look(self) -> None:

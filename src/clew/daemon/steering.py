@@ -1,4 +1,7 @@
-"""What is told to an agent within its turn: asked for when there is news, told one after the other, and settled."""
+"""What is told to an agent within its turn: asked for when there is news, told one after the other, and settled.
+
+What comes while something is being told is asked for with the word of what became of that.
+"""
 
 import asyncio
 import logging
@@ -72,11 +75,10 @@ class Steering:
             return
         self._unsettled = steer
         self._telling = asyncio.create_task(self._tell(steer, *self._turn), name=f"steering {self._order.run}")
-        self._telling.add_done_callback(lambda _: self.look())
 
     @property
     def _is_free(self) -> bool:
-        return self._turn is not None and (self._telling is None or self._telling.done())
+        return self._turn is not None and self._unsettled is None
 
     def _asks(self) -> bool:
         """Whether a report that is about to go asks for it."""
