@@ -15,7 +15,7 @@ from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, Refused
 from clew.programs.holding import is_held, take
 from clew.programs.program import start
-from clew.providers.claude import make
+from clew.providers.claude import command, make, modes
 from clew.providers.claude.faults import Busy, NoSuchSession
 from tests.providers.acp.locks import preset_locks
 from tests.providers.claude.kit import ASK, FULL, READ, Place, begun, call, run, turn
@@ -135,7 +135,12 @@ def test_a_secret_is_in_no_event_however_it_comes(place: Place) -> None:
 
 
 @pytest.mark.case("D10", "C17")
-def test_a_prompt_is_held_back_when_the_agent_has_gone_elsewhere(place: Place, model: Model) -> None:
+def test_a_prompt_is_held_back_when_the_agent_has_gone_elsewhere(
+    place: Place, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if it had a tool for it of which nothing is known here.
+    monkeypatch.setattr(command, "NEVER", frozenset({"ExitWorktree"}))
+    monkeypatch.setattr(modes, "NEVER", frozenset())
     work = place.work()
     git = ("git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", work.path)
     subprocess.run([*git, "init", "-q"], check=True)

@@ -9,7 +9,7 @@ from clew.ports.provider import OpenSpec, Settings
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart
 from clew.providers.claude.home import HOMES
-from clew.providers.claude.modes import WORDS, full_is_allowed
+from clew.providers.claude.modes import NEVER, WORDS
 from clew.providers.claude.way import Way
 
 _SPEAKING = (
@@ -50,13 +50,13 @@ def program_of(settings: Settings, environment: Mapping[str, str]) -> tuple[str,
     return (found,)
 
 
-def command_for(
-    program: tuple[str, ...], model: str | None, mode: PermissionMode, way: Way, environment: Mapping[str, str]
-) -> list[str]:
+def command_for(program: tuple[str, ...], model: str | None, mode: PermissionMode, way: Way) -> list[str]:
     """By its path a transcript is found wherever it lies; an id is looked for in the directory's own project alone."""
     command = [*program, *_SPEAKING, f"--permission-mode={WORDS[mode]}"]
-    if full_is_allowed(environment):
-        # Grants nothing; without it the mode cannot be widened to full later on.
+    # One word for all of them: a list would go on with whatever comes after it.
+    command.append(f"--disallowedTools={','.join(sorted(NEVER))}")
+    if mode is PermissionMode.FULL:
+        # Whoever has it may do all in `plan` as well, so no process of another mode gets it.
         command.append("--allow-dangerously-skip-permissions")
     if model is not None:
         command.append(f"--model={model}")

@@ -23,6 +23,9 @@ GATE = "clew"
 TOOLS = "clew-tools"
 """And before it uses a tool."""
 
+WORKTREES = "clew-worktrees"
+"""And before it makes a worktree for an agent of its own, which it would do unasked in every mode."""
+
 _LONG = 14 * 24 * 3600
 """Seconds. It would not wait for us at the gate for long otherwise; from 25 days on it would not wait at all."""
 
@@ -38,6 +41,8 @@ async def land(
 ) -> Landing:
     """Greet it, apply the mode, and hear where it is."""
     asks = {"UserPromptSubmit": GATE, "PreToolUse": TOOLS}
+    if mode is not PermissionMode.FULL:
+        asks["WorktreeCreate"] = WORKTREES
     hooks = {event: [{"hookCallbackIds": [name], "timeout": _LONG}] for event, name in asks.items()}
     greeting: dict[str, Any] = {"hooks": hooks}
     if spec.instructions:

@@ -3,22 +3,24 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, choose_mode
 from clew.ports.events import ErrorCode, Event
-from clew.programs.faults import NotAble, ProgramFault, Refused
+from clew.programs.faults import NotAble, ProgramEnded, ProgramFault, Refused
 from clew.providers.claude.following import Following
-from clew.providers.claude.landing import TOOLS
+from clew.providers.claude.landing import TOOLS, WORKTREES
 from clew.providers.claude.modes import before_a_tool
 from clew.providers.claude.opened import Opened
 from clew.providers.claude.steering import steered
 from clew.providers.claude.turn import Answered, Asked, Ended, Silent, Told, Turn, Written, literal
 from clew.providers.claude.wire import Message
 
-Again = Callable[["Live", Opened, str], Awaitable[Opened]]
-"""Starts the program of an opened session anew, with another model."""
+Again = Callable[["Live", Opened, str | None], Awaitable[Opened]]
+"""Starts the program of an opened session anew, with that model and in its next mode."""
 
 _NOBODY = "Nobody is there to ask: no turn of the user's is going."
+_NO_WORKTREE = "This session makes no worktrees; work in the directory that there is."
 _GRACE = 2.0
 """Seconds in which a program that is told of its end writes what it still has."""
 
@@ -62,14 +64,16 @@ class Live:
         self._must_be_idle()
         turn = self._turn = Turn(literal(prompt), self._opened.telling())
         self._given_up.discard(turn.text)
-        for waiting in self._waiting.values():
-            self._hear(waiting)
-        self._waiting.clear()
-        following = Following(self._opened, turn)
         watching: asyncio.Task[None] | None = None
         try:
             yield self._opened.named
-            for event in await self._sent(following, turn):
+            for event in await self._ready(turn):
+                yield event
+            for waiting in self._waiting.values():
+                self._hear(waiting)
+            self._waiting.clear()
+            following = Following(self._opened, turn)
+            for event in [] if turn.over else await self._sent(following, turn):
                 yield event
             if self._opened.cursor is None:
                 watching = asyncio.create_task(following.watch())
@@ -106,6 +110,15 @@ class Live:
                     self.taken_back(number)
                 case Written() | Ended() | Silent():
                     pass
+
+    async def _ready(self, turn: Turn) -> list[Event]:
+        """Whatever mode was set meanwhile is in force before the prompt goes out, or it does not go out."""
+        try:
+            while self._ended is None and self._opened.needs_another:
+                await self._start_again(self._opened.model)
+        except ProgramFault as fault:
+            return list(turn.cut(ErrorCode.PROGRAM_ENDED, fault.words))
+        return []
 
     async def _sent(self, following: Following, turn: Turn) -> list[Event]:
         if self._ended is not None:
@@ -158,28 +171,46 @@ class Live:
             raise NotAble(f"Claude Code cannot express {mode}.", "Choose another mode.")
         # Set first: when it cannot be applied now, no turn goes out before it is.
         self._opened.next_mode = chosen
-        return await self._opened.apply_mode() if self._turn is None else chosen
+        if self._turn is not None:
+            return chosen
+        if self._opened.needs_another:
+            self._must_be_idle()
+            if self._ended is not None:
+                raise ProgramEnded("The program has ended.", "Open the session again in that mode.")
+            await self._start_again(self._opened.model)
+            return self._opened.mode
+        return await self._opened.apply_mode()
 
     async def set_model(self, model: str) -> None:
         """Started again: a model that is changed as it runs leaves three messages of its own in the history."""
         self._must_be_idle()
-        self._restarting = True
+        await self._start_again(model)
+
+    async def _start_again(self, model: str | None) -> None:
+        """What it still runs ends with its process."""
+        before, self._restarting = self._opened, True
         try:
             await self._leave()
-            await self._opened.program.end(self._opened.deadlines.close)
-            await self._opened.wire.close()
+            await before.program.end(before.deadlines.close)
+            await before.wire.close()
             self._waiting.clear()
-            self._ended, ended = None, self._ended
+            self._ended, ended, wanted = None, self._ended, before.next_mode
             try:
-                self._opened_as = await self._again(self, self._opened, model)
+                opened = await self._again(self, before, model)
             except BaseException:
                 self._ended = ended
                 raise
+            if before.next_mode is not wanted:
+                # Set while it started.
+                opened.next_mode = before.next_mode
+            # Whoever counts has counted the turns since the first landing.
+            opened.landing = replace(opened.landing, turns=before.landing.turns)
+            self._opened_as = opened
         finally:
             self._restarting = False
         if self._closing is not None:
             await self._opened.end()
-            raise Refused("The session was closed meanwhile.", "Open it again with that model.")
+            raise Refused("The session was closed meanwhile.", "Open it again.")
 
     def _must_be_idle(self) -> None:
         if self._closing is not None:
@@ -221,7 +252,7 @@ class Live:
             self._opened_as.count(message)
 
     def asked(self, number: str, request: Message) -> None:
-        at_tool = request.get("callback_id") == TOOLS
+        at_tool = request.get("callback_id") in (TOOLS, WORKTREES)
         given_up = (request.get("input") or {}).get("prompt") in self._given_up
         # What was given up is no part of another turn, whenever it comes.
         if self._opened_as is None or (not at_tool and not given_up and self._hear(Asked(number, request))):
@@ -238,8 +269,11 @@ class Live:
         with contextlib.suppress(ProgramFault):
             match request.get("subtype"):
                 case "hook_callback" if request.get("callback_id") == TOOLS:
-                    word = (request.get("input") or {}).get("permission_mode")
-                    await wire.reply(number, before_a_tool(word, self._opened.mode))
+                    at = request.get("input") or {}
+                    told = before_a_tool(at.get("tool_name"), at.get("permission_mode"), self._opened.mode)
+                    await wire.reply(number, told)
+                case "hook_callback" if request.get("callback_id") == WORKTREES:
+                    await wire.refuse(number, _NO_WORKTREE)
                 case "hook_callback":
                     self._given_up.discard((request.get("input") or {}).get("prompt"))
                     await wire.reply(number, {"decision": "block", "reason": _NOBODY})
@@ -260,9 +294,9 @@ class Live:
         if self._opened_as is None:
             return
         self._opened_as.asking.forget_all()
-        if self._closing is not None or self._restarting:
+        if self._closing is not None:
             self._hear(Ended(words))
-        else:
+        elif not self._restarting:
             # It ended by itself, perhaps killed: what it had started must not go on without it.
             self._clearing = asyncio.create_task(self._clear(self._opened_as, words))
 

@@ -19,10 +19,13 @@ WORDS: Mapping[PermissionMode, str] = {
 
 _MEANS: Mapping[str, PermissionMode] = {
     **{word: mode for mode, word in WORDS.items()},
-    "plan": PermissionMode.READ,
     # A model decides there what is asked; that is no less than everything.
     "auto": PermissionMode.FULL,
+    # `plan` is not known: what it allows depends on how the program was started.
 }
+
+NEVER = frozenset({"EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree"})
+"""Tools by which the agent would leave the mode or the directory that its session was opened with."""
 
 # Rules for these grant nothing that changes anything.
 _READERS = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read", "Skill", "ToolSearch", "WebFetch", "WebSearch"})
@@ -45,14 +48,19 @@ def expressible(environment: Mapping[str, str]) -> frozenset[PermissionMode]:
     return everything if full_is_allowed(environment) else everything - {PermissionMode.FULL}
 
 
-def before_a_tool(word: object, mode: PermissionMode) -> Mapping[str, Any]:
+def before_a_tool(tool: object, word: object, mode: PermissionMode) -> Mapping[str, Any]:
     """What it is told when it is about to use a tool: a project's agent may bring along a mode wider than ours."""
     own = meant(word)
+    if tool in NEVER:
+        return _decided("deny", f"{tool} is not for this session: its mode and its directory stay what they are.")
     if mode is PermissionMode.FULL or (own is not None and own <= mode):
         return {}
-    why = f"The agent has the mode {word}, the session no more than {mode}."
-    decision = {"permissionDecision": "ask", "permissionDecisionReason": why}
-    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}
+    return _decided("ask", f"The agent has the mode {word}, the session no more than {mode}.")
+
+
+def _decided(decision: str, why: str) -> Mapping[str, Any]:
+    told = {"permissionDecision": decision, "permissionDecisionReason": why}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **told}}
 
 
 async def apply(wire: Wire, mode: PermissionMode, seconds: float, new: bool = False) -> PermissionMode:

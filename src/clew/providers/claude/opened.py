@@ -27,7 +27,7 @@ _WRITING = 5.0
 
 @dataclass
 class Opened:
-    """`mode` is in force; `next_mode` is what the next turn gets."""
+    """`mode` is in force; `next_mode` is what the next turn gets. `unbound` when its process could do all it likes."""
 
     program: Program
     wire: Wire
@@ -38,6 +38,8 @@ class Opened:
     native_id: NativeId
     mode: PermissionMode
     next_mode: PermissionMode
+    unbound: bool
+    model: str | None
     asking: Asking
     way: Way
     cursor: Cursor | None = None
@@ -52,10 +54,15 @@ class Opened:
     def telling(self) -> Telling:
         return Telling(self.redactor, self.home.tasks(self.native_id))
 
+    @property
+    def needs_another(self) -> bool:
+        """Whether the next mode takes another process: what may do all and what may not is settled as it starts."""
+        return self.next_mode is not self.mode and self.unbound is not (self.next_mode is PermissionMode.FULL)
+
     async def apply_mode(self) -> PermissionMode:
-        """One at a time: what is in force is what was applied last."""
+        """One at a time: what is in force is what was applied last. What takes another process is not applied here."""
         async with self.applying:
-            if self.next_mode is not self.mode:
+            if self.next_mode is not self.mode and not self.needs_another:
                 wanted = self.next_mode
                 self.mode = await modes.apply(self.wire, wanted, self.deadlines.answer)
                 if self.next_mode is wanted:

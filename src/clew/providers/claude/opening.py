@@ -54,7 +54,7 @@ class _Opening:
     async def opened(self, listener: Listener, way: Way, mode: PermissionMode) -> Opened:
         """Start the program, and end it when it does not land where it was to."""
         deadlines, redactor = self.settings.deadlines, Redactor(self.environment)
-        command = command_for(self.program, self.spec.model, mode, way, self.environment)
+        command = command_for(self.program, self.spec.model, mode, way)
         running = await start(command, Path(self.spec.directory.path), self.environment, self.ledger)
         wire = Wire(running, listener, redactor)
         try:
@@ -74,6 +74,8 @@ class _Opening:
             native_id=way.native_id,
             mode=landing.mode,
             next_mode=landing.mode,
+            unbound=mode is PermissionMode.FULL,
+            model=self.spec.model,
             asking=Asking(redactor),
             way=way,
             cursor=None if way.hold is None else Cursor(CURSOR_VERSION, way.native_id),
@@ -92,8 +94,8 @@ class _Opening:
             raise Refused(words, "It was ended before any prompt went out.")
         return landing
 
-    async def again(self, listener: Listener, before: Opened, model: str) -> Opened:
-        """The same session, under another model. Its hold is kept all the while."""
+    async def again(self, listener: Listener, before: Opened, model: str | None) -> Opened:
+        """The same session in another process, in its next mode. Its hold is kept all the while."""
         await asyncio.to_thread(must_be_there, self.spec.directory)
         opening = replace(self, spec=replace(self.spec, model=model))
         way = before.way
