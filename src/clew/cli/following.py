@@ -125,6 +125,6 @@ def must_go_on(run: RunView) -> None:
 
 
 def _lane_must_go_on(server: Server, wake: WakeView, absence: Absence) -> None:
-    newest = {"thread": wake.thread, "agent": wake.agent, "limit": 1}
+    newest: dict[str, str | int | None] = {"thread": wake.thread, "agent": wake.agent, "limit": 1}
     for run in read_all(RunView, look(server, "/runs", newest, absence)):
         must_go_on(run)

@@ -94,7 +94,7 @@ async def _git() -> CheckView:
 
 
 async def _provider(machine: Machine, name: str) -> CheckView:
-    return await _look(machine, name, AgentProgram(name), "Install it to use it; agents of other providers work.")
+    return await _look(machine, name, AgentProgram(name), "Agents of other providers work without it.")
 
 
 async def _agent(machine: Machine, row: Row) -> CheckView:

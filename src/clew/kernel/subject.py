@@ -7,6 +7,7 @@ from clew.kernel.ids import ThreadId, subject_thread
 
 _SOURCE = re.compile(r"[a-z][a-z0-9.+-]{0,31}")
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f-\x9f](?:[^\x00-\x1f\x7f-\x9f]{0,198}[^\s\x00-\x1f\x7f-\x9f])?")
+_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,14 @@ def read_subject(text: str) -> Subject:
     """As it is written, `source:name`. Raises ValueError with a sentence that says what is wrong with it."""
     source, colon, name = text.partition(":")
     if not colon:
-        raise ValueError(f"{text!r} does not say where it is: a subject is source:name.")
+        raise ValueError(f"{_shown(text)} does not say where it is: a subject is source:name.")
     if not _SOURCE.fullmatch(source):
-        raise ValueError(f"{source!r} is no source: it is up to 32 small letters, digits, dots, pluses and dashes.")
+        raise ValueError(f"{_shown(source)} is no source: it is up to 32 small letters, digits, dots, pluses and dashes.")
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name: it has 1 to 200 characters, on one line and without space around it.")
+        raise ValueError(f"{_shown(name)} is no name: it has 1 to 200 characters, on one line and without space around it.")
     return Subject(source, name)
+
+
+def _shown(text: str) -> str:
+    """Enough of it to know it by."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
