@@ -31,9 +31,13 @@ def read_subject(text: str) -> Subject:
     if not colon:
         raise ValueError(f"{_shown(text)} does not say where it is: a subject is source:name.")
     if not _SOURCE.fullmatch(source):
-        raise ValueError(f"{_shown(source)} is no source: it is up to 32 small letters, digits, dots, pluses and dashes.")
+        raise ValueError(
+            f"{_shown(source)} is no source: it is up to 32 small letters, digits, dots, pluses and dashes."
+        )
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{_shown(name)} is no name: it has 1 to 200 characters, on one line and without space around it.")
+        raise ValueError(
+            f"{_shown(name)} is no name: it has 1 to 200 characters, on one line and without space around it."
+        )
     return Subject(source, name)
 
 
