@@ -100,7 +100,7 @@ def test_a_narrower_mode_is_not_set_where_it_could_not_be_kept(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("call", "asked"),
     [
-        ({"locations": [{"path": "/x/notes.txt"}]}, False),
+        ({"locations": [{"path": "notes.txt"}]}, False),
         ({"locations": [{"path": "/x/opencode.json"}]}, True),
         ({"locations": [{"path": "/x/.opencode/agent/a.md"}]}, True),
         ({"locations": [{"path": "LINK/agent.md"}]}, True),

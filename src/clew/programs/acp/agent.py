@@ -2,20 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from clew.kernel import LandingField, PermissionMode
 
-READING = frozenset({"read", "search", "fetch", "think"})
+READING = frozenset({"read", "search", "think"})
 EDITING = READING | {"edit", "delete", "move"}
-EVERYTHING = EDITING | {"execute", "switch_mode", "other"}
-"""Kinds of tools, as the protocol names them. A tool of no kind counts as `other`."""
+EVERYTHING = EDITING | {"execute", "fetch", "switch_mode", "other"}
+"""Kinds of tools, as the protocol names them. A tool of no kind counts as `other`. What fetches can also tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModeRule:
     """How a mode is expressed. `id` is the agent's own mode to be set; None leaves the one it has.
 
-    What it asks is answered yes for the kinds in `allows`; the rest goes to a person where `asks`, and is denied else.
+    What it asks is answered yes for the kinds in `allows`, of those that change files only as far as they stay in the
+    directory, unless everything is allowed. The rest goes to a person where `asks`, and is denied else.
     """
 
     id: str | None = None
@@ -47,7 +49,7 @@ class AcpAgent:
     are files of a project by which the project may tell it not to ask, looked for from the directory up to its
     repository's top; outside of a repository in the directory, and where it `obeys_all_above` also above it. `instead`
     is the provider that keeps its modes there. `steers` is the method of its own by which it takes words within a turn;
-    the protocol has none.
+    the protocol has none. `meta` is what it is told beside the protocol whenever a session is opened.
     """
 
     name: str
@@ -63,6 +65,7 @@ class AcpAgent:
     reports: frozenset[LandingField] = frozenset({LandingField.NATIVE_ID, LandingField.MODE})
     id_shape: str = r"[A-Za-z0-9][A-Za-z0-9_.-]{2,127}"
     environment: Mapping[str, str] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict)
     locks: tuple[tuple[str, str], ...] = ()
     obeys: tuple[str, ...] = ()
     obeys_all_above: bool = False

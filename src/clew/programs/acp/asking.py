@@ -22,10 +22,10 @@ class Question:
     options: tuple[Mapping[str, Any], ...]
 
 
-def by_rule(rule: ModeRule, kind: str, widens: bool = False) -> Answer | None:
-    """The answer that the mode gives; None where a person is asked. What `widens` the mode is not the mode's to allow,
-    unless that allows everything."""
-    if kind in rule.allows and (not widens or kind in READING or rule.allows >= EVERYTHING):
+def by_rule(rule: ModeRule, kind: str, inside: bool) -> Answer | None:
+    """The answer that the mode gives; None where a person is asked. What is not known to stay `inside` is not
+    allowed by the mode, unless it only reads, or everything is allowed."""
+    if kind in rule.allows and (inside or kind in READING or rule.allows >= EVERYTHING):
         return Answer.APPROVE
     return None if rule.asks else Answer.DENY
 

@@ -150,7 +150,8 @@ class Opening:
 
     async def _call(self, method: str, **arguments: str) -> Mapping[str, Any]:
         cwd = self.spec.directory.real or self.spec.directory.path
-        return await self.connection.call(method, {"cwd": cwd, "mcpServers": [], **arguments}, self.deadlines.start)
+        told = {"cwd": cwd, "mcpServers": [], **({"_meta": self.agent.meta} if self.agent.meta else {}), **arguments}
+        return await self.connection.call(method, told, self.deadlines.start)
 
     async def _must(self, method: str, **arguments: str) -> Mapping[str, Any]:
         try:

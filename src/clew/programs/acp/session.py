@@ -13,6 +13,7 @@ from clew.programs.acp.asking import CANCELLED, Question, Questions, by_rule, ou
 from clew.programs.acp.choices import Choice
 from clew.programs.acp.connection import Connection
 from clew.programs.acp.listing import CURSOR_VERSION, find
+from clew.programs.acp.reaching import stays_inside
 from clew.programs.acp.turn import Turn
 from clew.programs.acp.widening import must_not_widen, would_widen
 from clew.programs.faults import NotAble, Refused
@@ -156,7 +157,8 @@ class AcpSession:
             return
         options = tuple(each for each in said.get("options") or () if isinstance(each, Mapping))
         question, tool = Question(number, options), turn.question(call)
-        given = by_rule(turn.rule, tool.kind, would_widen(self._agent, tool))
+        inside = stays_inside(tool, self._opened.directory) and not would_widen(self._agent, tool)
+        given = by_rule(turn.rule, tool.kind, inside)
         if given is None:
             turn.ask(self._questions.ask(question), tool, said)
         else:

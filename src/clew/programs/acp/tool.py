@@ -1,6 +1,6 @@
 """A tool's call, as its messages add up: a later one holds only what is new."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,15 @@ class Tool:
         return tuple(str(place["path"]) for place in places if isinstance(place, Mapping) and "path" in place)
 
     @property
+    def places(self) -> Iterator[str]:
+        """Every file that it is told to be about, wherever that is said: not all who ask say it as locations."""
+        yield from self.files
+        for part in self.said.get("content") or ():
+            if isinstance(part, Mapping) and part.get("type") == "diff":
+                yield str(part.get("path") or "")
+        yield from _paths_in(self.said.get("rawInput"))
+
+    @property
     def file(self) -> str | None:
         return next(iter(self.files), None)
 
@@ -65,6 +74,21 @@ class Tool:
         if isinstance(raw, Mapping):
             raw = next((raw[name] for name in ("formatted_output", "output", "stdout") if name in raw), "")
         return text or (raw if isinstance(raw, str) else "")
+
+
+def _paths_in(given: object) -> Iterator[str]:
+    """What is named a path anywhere in it, and the names of `changes`, which are paths."""
+    if isinstance(given, list):
+        for each in given:
+            yield from _paths_in(each)
+    if isinstance(given, Mapping):
+        for name, value in given.items():
+            if name == "changes" and isinstance(value, Mapping):
+                yield from map(str, value)
+            if isinstance(value, str):
+                yield from (value,) if value and str(name).casefold().endswith(("path", "destination")) else ()
+            else:
+                yield from _paths_in(value)
 
 
 def text_of(content: object) -> str:

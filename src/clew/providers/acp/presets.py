@@ -1,5 +1,6 @@
 """What is known of the agents that many use, by experiment. An agent that is not here is named by its command line."""
 
+import json
 from collections.abc import Mapping
 
 from clew.kernel import LandingField, PermissionMode
@@ -10,6 +11,18 @@ READ, ASK, EDIT, FULL = PermissionMode
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _PARTS = ("agent", "command", "mode", "plugin", "skill", "tool")
 """What a project may add to OpenCode, each in a directory of that name or its plural."""
+_OPENCODE_ASKS = json.dumps(
+    {"*": "ask", **dict.fromkeys(("read", "glob", "grep", "list", "lsp", "todoread", "todowrite"), "allow")}
+)
+_NO_WAY_ROUND = {
+    "claudeCode": {
+        "options": {
+            # Once it plans, it does everything unasked, for the adapter lets it bypass all permissions.
+            "disallowedTools": ["EnterPlanMode", "ExitPlanMode"],
+            "extraArgs": {"settings": '{"permissions":{"disableBypassPermissionsMode":"disable"}}'},
+        }
+    }
+}
 _ALWAYS_THERE = frozenset({LandingField.NATIVE_ID, LandingField.MODE, LandingField.DIRECTORY})
 
 
@@ -28,7 +41,7 @@ PRESETS: Mapping[str, AcpAgent] = {
         name="opencode",
         command=("opencode", "acp"),
         # It asks nothing unless told to; with this it asks, and the answers make the mode.
-        environment={"OPENCODE_PERMISSION": '{"edit":"ask","bash":"ask","webfetch":"ask","task":"ask"}'},
+        environment={"OPENCODE_PERMISSION": _OPENCODE_ASKS},
         modes=AS_ASKED,
         # An unknown session gets -32603, which everything else gets, too.
         missing=frozenset(),
@@ -56,6 +69,7 @@ PRESETS: Mapping[str, AcpAgent] = {
     "claude": AcpAgent(
         name="claude",
         command=("claude-code-acp",),
+        meta=_NO_WAY_ROUND,
         modes=_asking("default"),
         missing=frozenset(),
         list_is_whole=True,
