@@ -10,6 +10,7 @@ from clew.programs.faults import ProgramEnded, ProgramFault, Refused, TooSlow
 from clew.programs.rpc import CallRefused
 from clew.providers.codex import items
 from clew.providers.codex.asking import Questions
+from clew.providers.codex.commands import Commands
 from clew.providers.codex.home import Home
 from clew.providers.codex.names import cursor_of
 from clew.providers.codex.opening import Opened, may_be_kept
@@ -27,6 +28,7 @@ class CodexSession:
         self._server, self._opened, self._home = server, opened, home
         self._settings = Settings(server, opened.id, opened.policy, opened.model)
         self._questions = Questions(f"{opened.id}/{id(self):x}")
+        self._commands = Commands(server, opened.id)
         self._meter = Meter()
         self._turn: Turn | None = None
         self._limits: Json = {}
@@ -47,6 +49,11 @@ class CodexSession:
                 return cursor_of(self._opened.id)
         return None
 
+    @property
+    def works_on(self) -> bool:
+        """Whether a command goes on in the background: true until it has ended, however many turns come between."""
+        return bool(self._commands)
+
     # ---------------------------------------------------------------- a turn
 
     async def turn(self, prompt: str) -> AsyncIterator[Event]:
@@ -61,6 +68,7 @@ class CodexSession:
             try:
                 if not turn.over.is_set():
                     await self._stop(turn)
+                await self._commands.settle()
             finally:
                 if self._turn is turn:
                     self._questions.drop()
@@ -165,16 +173,9 @@ class CodexSession:
         await self._end_commands(turn)
 
     async def _end_commands(self, turn: Turn) -> None:
-        """An interrupted turn leaves its command running behind it."""
-        if not turn.running or not self._server.lives:
-            return
-        thread = {"threadId": self._opened.id}
-        with contextlib.suppress(CallRefused, ProgramEnded):
-            going = (await self._server.call("thread/backgroundTerminals/list", thread)).get("data") or ()
-            for each in going:
-                if each.get("itemId") in turn.running:
-                    asked = {**thread, "processId": each.get("processId")}
-                    await self._server.call("thread/backgroundTerminals/terminate", asked)
+        if turn.running and self._server.lives:
+            with contextlib.suppress(CallRefused, ProgramEnded):
+                await self._commands.end(turn.running)
 
     async def close(self) -> None:
         if self._closing is None:
@@ -242,6 +243,7 @@ class CodexSession:
     # ---------------------------------------------------------------- what comes in
 
     def told(self, method: str, arguments: Json) -> None:
+        self._commands.told(method, arguments)
         match method:
             case "account/rateLimits/updated":
                 self._limits = arguments.get("rateLimits") or {}
