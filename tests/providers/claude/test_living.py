@@ -271,3 +271,27 @@ def test_a_session_that_another_provider_of_the_home_has_is_busy(place: Place) -
                 assert not is_held(locks, session.landing.native_id)
 
     run(scene())
+
+
+@pytest.mark.case("L05")
+@pytest.mark.parametrize("wait", [0.0, 0.2, 0.6])
+def test_a_provider_that_is_closed_opens_nothing_more(place: Place, wait: float) -> None:
+    async def scene() -> None:
+        async with place.provider() as provider:
+            opening = asyncio.create_task(provider.open(OpenSpec(place.work(), READ)))
+            await asyncio.sleep(wait)
+            await provider.close()
+            assert not place.left()
+            try:
+                session = await opening
+            except Refused:
+                session = None
+            if session is not None:
+                # It was there in time, and is closed with its provider.
+                with pytest.raises(Refused):
+                    await turn(session, "hello?")
+            with pytest.raises(Refused):
+                await provider.open(OpenSpec(place.work(), READ))
+            assert not place.left()
+
+    run(scene())

@@ -38,6 +38,7 @@ class Claude:
         self._settling = asyncio.Lock()
         self._opening: set[asyncio.Task[Live]] = set()
         self._open: set[Live] = set()
+        self._closed = False
         self._capabilities = Capabilities(
             resume=True,
             fork=True,
@@ -101,6 +102,7 @@ class Claude:
 
     async def open(self, spec: OpenSpec) -> Live:
         must_be_paths(spec.directory)
+        self._must_be_open()
         opening = asyncio.create_task(self._opened(spec))
         self._opening.add(opening)
         try:
@@ -108,19 +110,25 @@ class Claude:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or not task.cancelling():
-                words = "The provider was closed while the session was being opened."
-                raise Refused(words, "Open it again.") from None
+                raise _closed() from None
             if not opening.cancelled() and opening.exception() is None:
                 # Called off in the very moment in which it was open.
                 await opening.result().close()
             raise
         finally:
             self._opening.discard(opening)
-        self._open.add(live)
+        # What is closed in that very moment is closed already.
+        self._must_be_open()
         return live
 
     async def _opened(self, spec: OpenSpec) -> Live:
-        return await open_session(self._settings, await self._settled(), spec, self._open.discard)
+        live = await open_session(self._settings, await self._settled(), spec, self._open.discard)
+        self._open.add(live)
+        return live
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise _closed()
 
     async def sessions(self) -> Sequence[FoundSession]:
         return await apart(lambda: store.sessions(self._home, CURSOR_VERSION))
@@ -135,6 +143,8 @@ class Claude:
         return await apart(lambda: carrying.restore(self._home, archive, directory))
 
     async def close(self) -> None:
+        """For good: what is being opened is called off, and nothing is opened any more."""
+        self._closed = True
         for opening in tuple(self._opening):
             opening.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
@@ -164,3 +174,7 @@ class Claude:
                 await asyncio.to_thread(ledger.settle)
                 self._ledger = ledger
         return self._ledger
+
+
+def _closed() -> Refused:
+    return Refused("The provider is closed.", "Open the session with another.")
