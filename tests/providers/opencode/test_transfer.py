@@ -4,14 +4,15 @@ import asyncio
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clew.kernel import Cursor, Directory
+from clew.kernel import Cursor, Directory, NativeId
 from clew.programs.archive import contents_of, pack, unpack
-from clew.programs.faults import BadArchive, ProgramFault, SessionBusy
+from clew.programs.faults import BadArchive, ProgramFault, Refused, SessionBusy
 from clew.providers.opencode import archiving, importing
 from clew.providers.opencode.faults import SessionDiverged
 from tests.providers.opencode.kit import FULL, READ, Lab, path, subagent, turn
@@ -141,12 +142,23 @@ def _of_a_parent(document: Document) -> None:
     document["info"]["id"] = "ses_another"
 
 
+def _of_a_subagent(document: Document) -> None:
+    document["info"]["parentID"] = "ses_another"
+
+
+def _of_nobody(document: Document) -> None:
+    document["info"]["parentID"] = ""
+
+
 def _no_messages(document: Document) -> None:
     document["messages"] = [{"info": {"id": 7}}]
 
 
 @pytest.mark.case("T02")
-@pytest.mark.parametrize("spoil", [_no_role, _bad_part, _of_another, _twice, _of_a_parent, _no_messages])
+@pytest.mark.parametrize(
+    "spoil",
+    [_no_role, _bad_part, _of_another, _twice, _of_a_parent, _of_a_subagent, _of_nobody, _no_messages],
+)
 def test_an_archive_that_opencode_would_half_import_changes_nothing(
     lab: Lab, spoil: Callable[[Document], None]
 ) -> None:
@@ -157,6 +169,20 @@ def test_an_archive_that_opencode_would_half_import_changes_nothing(
         with pytest.raises(BadArchive):
             await lab.at("b").restore(archive, lab.directory("there"))
         assert await ids(lab, "b") == before
+
+    lab.play(scene())
+
+
+@pytest.mark.case("T02")
+def test_the_session_of_a_subagent_is_not_archived_alone(lab: Lab) -> None:
+    async def scene() -> None:
+        cursor = await lab.begun(subagent("general", "SAY: hi"))
+        # With the one that it belongs to it is.
+        with zipfile.ZipFile(await archived(lab, cursor, "with.zip")) as whole:
+            named = {name.partition("/")[0] for name in whole.namelist() if name.endswith("/session.json")}
+        (child,) = named - {cursor.native_id}
+        with pytest.raises(Refused, match=cursor.native_id):
+            await archived(lab, replace(cursor, native_id=NativeId(child)), "alone.zip")
 
     lab.play(scene())
 

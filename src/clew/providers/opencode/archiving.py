@@ -39,6 +39,8 @@ class Copy:
 
 async def archive(api: Api, id_: str, into: Path, since: Path | None, seconds: float) -> ArchiveFile:
     session = await _at_rest(api, id_)
+    if (parent := session.get("parentID")) is not None:
+        raise Refused(f"Session {id_} is one of a subagent's, and belongs to {parent}.", "Archive that one.")
     documents = [await _document(api, each, seconds) for each in (session, *await _descendants(api, id_))]
     files = {name: data for document in documents for name, data in _files(document)}
     # There is no way to put it back; the tools that wrote it are in the history.
@@ -94,6 +96,9 @@ def read(path: Path) -> Copy:
     if contents.native_id not in sessions:
         raise _spoiled(path, "it holds another session than it says")
     main = _parsed(path, files, contents.native_id, sessions.pop(contents.native_id))
+    if (parent := main["info"].get("parentID")) is not None:
+        # Without its parent it would be a conversation that nobody had; with it, none that can be opened.
+        raise _spoiled(path, f"its session is one of a subagent's, and belongs to {parent}")
     beneath = [_parsed(path, files, id_, names) for id_, names in sessions.items()]
     known = {contents.native_id}
     documents = [main]
