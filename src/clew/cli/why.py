@@ -77,6 +77,9 @@ def _wake(wake: WakeView) -> list[str]:
 
 def place_of(decision: DecisionView | Changed) -> str:
     """Which of a run's decisions it is."""
+    if decision.step < 0:
+        # Nobody has taken it: there is no attempt to count.
+        return "while it waits"
     return f"attempt {decision.attempt}, step {decision.step}"
 
 
