@@ -273,7 +273,6 @@ def test_a_session_that_another_provider_of_the_home_has_is_busy(place: Place) -
     run(scene())
 
 
-@pytest.mark.case("L05")
 @pytest.mark.parametrize("wait", [0.0, 0.2, 0.6])
 def test_a_provider_that_is_closed_opens_nothing_more(place: Place, wait: float) -> None:
     async def scene() -> None:

@@ -15,6 +15,7 @@ from clew.providers.claude.opened import Opened
 from clew.providers.claude.steering import steered
 from clew.providers.claude.turn import Answered, Asked, Ended, Silent, Told, Turn, Written, literal
 from clew.providers.claude.wire import Message
+from clew.providers.claude.working import Working
 
 Again = Callable[["Live", Opened, str | None], Awaitable[Opened]]
 """Starts the program of an opened session anew, with that model and in its next mode."""
@@ -40,6 +41,7 @@ class Live:
         self._given_up: set[str] = set()
         # Turns that it wants to begin by itself: they wait until somebody follows.
         self._waiting: dict[str, Asked] = {}
+        self._working = Working()
 
     def landed(self, opened: Opened) -> None:
         self._opened_as = opened
@@ -57,6 +59,11 @@ class Live:
     def cursor(self) -> Cursor | None:
         """A program that runs knows its session still; once its transcript is deleted, no other process finds it."""
         return self._opened.cursor if self._opened.is_stored else None
+
+    @property
+    def works_on(self) -> bool:
+        """Whether something goes on in the background: true until it has ended, however many turns come between."""
+        return self._ended is None and bool(self._working)
 
     # ---------------------------------------------------------------- turns
 
@@ -103,7 +110,7 @@ class Live:
         while not turn.inbox.empty():
             match turn.inbox.get_nowait():
                 case Told(message):
-                    self.told(message)
+                    self._count(message)
                 case Asked(number, request):
                     self.asked(number, request)
                 case Answered(number):
@@ -194,6 +201,7 @@ class Live:
             await before.program.end(before.deadlines.close)
             await before.wire.close()
             self._waiting.clear()
+            self._working = Working()
             self._ended, ended, wanted = None, self._ended, before.next_mode
             try:
                 opened = await self._again(self, before, model)
@@ -248,7 +256,12 @@ class Live:
     # ---------------------------------------------------------------- the listener of its wire
 
     def told(self, message: Message) -> None:
-        if not self._hear(Told(message)) and message.get("type") == "result" and self._opened_as is not None:
+        self._working.told(message)
+        if not self._hear(Told(message)):
+            self._count(message)
+
+    def _count(self, message: Message) -> None:
+        if message.get("type") == "result" and self._opened_as is not None:
             self._opened_as.count(message)
 
     def asked(self, number: str, request: Message) -> None:
