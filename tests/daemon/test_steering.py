@@ -303,15 +303,16 @@ def test_a_run_that_is_stopped_meanwhile_ends_and_leaves_the_words_to_the_next(t
 
             there.loom.turns.append(hangs)
             there.loom.steer_with = until_the_end
-            there.say("one")
+            first = there.say("one")
             await until(lambda: bool(there.loom.prompts), "it works")
             said = steer(there, "two")
             await until(lambda: bool(there.loom.steered), "it is being told")
             going = there.runs()[0].id
             there.write(lambda link: cancel_run(link, going))
-            await until(lambda: there.run_row(going).state == "cancelled", "it ends")
-            # What the run carried ends with it, as all its wakes do.
-            assert there.wake_row(said).state == "cancelled"
+            after = await there.served(said)
+            assert (there.run_row(going).state, after.id != going) == ("cancelled", True)
+            assert there.wake_row(first).state == "cancelled"
+            assert [prompt.count("two") for prompt in there.loom.prompts] == [0, 1]
 
     run(scene())
 

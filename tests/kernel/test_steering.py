@@ -17,6 +17,7 @@ from clew.kernel import (
     RunId,
     SteerEvent,
     Wake,
+    WakeEnd,
     WakeEvent,
     WakeId,
     WakeReason,
@@ -89,9 +90,11 @@ def test_the_table_moves_wakes_as_the_table_of_wakes_does() -> None:
     assert STEER_TABLE == {
         (WakeState.PENDING, SteerEvent.TELL): (WakeState.CLAIMED, Carried.STEERING),
         (WakeState.CLAIMED, SteerEvent.TAKE): (WakeState.CLAIMED, Carried.STEERED),
+        (WakeState.CLAIMED, SteerEvent.END): (WakeState.CANCELLED, WakeEnd.BY_USER),
         (WakeState.CLAIMED, SteerEvent.REFUSE): (WakeState.PENDING, AdmissionReason.NOT_STEERED),
     }
     assert advance_wake(WakeState.PENDING, WakeEvent.CLAIM) is WakeState.CLAIMED
+    assert advance_wake(WakeState.CLAIMED, WakeEvent.CANCEL) is WakeState.CANCELLED
     assert advance_wake(WakeState.CLAIMED, WakeEvent.RELEASE) is WakeState.PENDING
 
 

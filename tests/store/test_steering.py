@@ -196,15 +196,57 @@ def test_a_failed_run_takes_what_it_was_told_along_into_the_next_try(daemon: Dae
 
 
 @pytest.mark.case("W13")
-def test_what_is_cancelled_with_the_run_stays_cancelled_whatever_the_agent_says_later(daemon: Daemon) -> None:
+@pytest.mark.parametrize("why", [RunOutcome.BY_USER, RunOutcome.STOPPED])
+@pytest.mark.parametrize("became", ["taken", "refused", "unknown", "lost"])
+def test_a_person_who_stops_the_run_ends_what_its_agent_took_and_the_next_run_has_the_rest(
+    daemon: Daemon, why: RunOutcome, became: str
+) -> None:
     order = going(daemon)
     said = steer(daemon, "two")
     found = asked_for(daemon, order)
-    daemon.write(lambda connection: cancel_run(connection, order.run))
+    daemon.write(lambda connection: cancel_run(connection, order.run, why))
+    assert receipt(daemon, said) == ("claimed", "carried:steering", order.run), "only its daemon knows"
+    if became in ("taken", "refused"):
+        for _ in range(2):
+            daemon.report(order, steered=Steered(became == "taken", found.through))
+    if became == "lost":
+        daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
+    else:
+        daemon.finish(order, Stopped())
+    if became == "taken":
+        assert receipt(daemon, said) == ("cancelled", "cancelled:by-user", order.run)
+        assert (daemon.claim(), seen(daemon)) == ((), 2)
+        return
+    code = "run:daemon-restarted" if became == "lost" else "accepted:not-steered"
+    assert receipt(daemon, said) == ("pending", code, None)
+    after = daemon.claim_one()
+    assert ([wake.id for wake in after.wakes], after.plan.act_on, bodies(after)) == ([said.wake], (2,), ["two"])
+
+
+@pytest.mark.case("W13")
+@pytest.mark.parametrize("why", [RunOutcome.CLOSED, RunOutcome.REASSIGNED])
+def test_who_takes_the_thread_away_ends_what_is_being_told_with_all_else(daemon: Daemon, why: RunOutcome) -> None:
+    order = going(daemon)
+    said = steer(daemon, "two")
+    found = asked_for(daemon, order)
+    daemon.write(lambda connection: cancel_run(connection, order.run, why))
     daemon.report(order, steered=Steered(False, found.through))
-    assert receipt(daemon, said)[:2] == ("cancelled", "cancelled:by-user")
     daemon.finish(order, Stopped())
+    assert receipt(daemon, said)[:2] == ("cancelled", why.code.replace("run:", "cancelled:"))
     assert daemon.claim() == ()
+
+
+@pytest.mark.case("W13")
+@pytest.mark.parametrize("others", [False, True])
+def test_a_run_that_ends_without_a_word_of_it_has_not_served_it(daemon: Daemon, others: bool) -> None:
+    order = going(daemon)
+    said = steer(daemon, "two")
+    asked_for(daemon, order)
+    if others:
+        daemon.say("three")
+    daemon.finish(order)
+    assert receipt(daemon, said) == ("pending", "accepted:not-steered", None)
+    assert said.wake in [wake.id for wake in daemon.claim_one().wakes]
 
 
 @pytest.mark.case("W13")
@@ -252,11 +294,12 @@ def test_the_end_of_the_run_and_the_asking_meet(daemon: Daemon, first: str) -> N
     reported = (one if first == "steer" else two).result(30)
     (two if first == "steer" else one).result(30)
     if first == "steer":
-        # A daemon never ends a run while it is telling; were it to, the run has served it.
-        assert (reported.steer is not None, receipt(daemon, said)[0]) == (True, "served")
+        # A daemon never ends a run while it is telling; were it to, the agent was told nothing.
+        assert reported.steer is not None
     else:
-        assert (reported.steer, receipt(daemon, said)[0]) == (None, "pending")
-        assert [wake.id for wake in daemon.claim_one().wakes] == [said.wake]
+        assert reported.steer is None
+    assert receipt(daemon, said)[0] == "pending"
+    assert [wake.id for wake in daemon.claim_one().wakes] == [said.wake]
 
 
 @pytest.mark.case("W13")

@@ -32,7 +32,7 @@ WITH_EVERY_WAKE = {
     "prompt": advancing._statement((RunEvent.OPEN, RunEvent.PROMPT)),
     "succeed": advancing._statement((RunEvent.SUCCEED,)),
     "serve-alone": settling._serve_all,
-    "serve": settling._LETS_GO[WakeEvent.SERVE],
+    "serve": settling._LETS_GO[WakeEvent.SERVE, settling.Untold.WAITS_AGAIN],
     "pending": settling._pending,
     "call": overlapping._call,
     "live": overlapping._live,

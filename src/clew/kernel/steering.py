@@ -9,24 +9,27 @@ from clew.kernel.ids import EntrySeq, Instant, WakeId
 from clew.kernel.plan import CatchUp, Outcome, Plan
 from clew.kernel.reason import Reason
 from clew.kernel.receipt import Carried
-from clew.kernel.wake import Freshness, Wake, WakeState, ready
+from clew.kernel.wake import Freshness, Wake, WakeEnd, WakeState, ready
 
 
 class SteerEvent(StrEnum):
-    """Tell: the run takes it, before a word of it goes to the agent. Take, refuse: what the agent made of that."""
+    """Tell: the run takes it, before a word of it goes to the agent. Take, refuse: what the agent made of that. End: it
+    took it, and a person has stopped the run."""
 
     TELL = "tell"
     TAKE = "take"
+    END = "end"
     REFUSE = "refuse"
 
 
 STEER_TABLE: Mapping[tuple[WakeState, SteerEvent], tuple[WakeState, Reason]] = {
     (WakeState.PENDING, SteerEvent.TELL): (WakeState.CLAIMED, Carried.STEERING),
     (WakeState.CLAIMED, SteerEvent.TAKE): (WakeState.CLAIMED, Carried.STEERED),
+    (WakeState.CLAIMED, SteerEvent.END): (WakeState.CANCELLED, WakeEnd.BY_USER),
     (WakeState.CLAIMED, SteerEvent.REFUSE): (WakeState.PENDING, AdmissionReason.NOT_STEERED),
 }
 """A pair that is not listed changes nothing, and of claimed wakes only those are meant that are being told. A run that
-ends settles them with all else it carries."""
+ends without a word of them has told nothing: they are refused."""
 
 
 def to_steer(pending: Iterable[Wake], asked: Collection[WakeId], told: EntrySeq, now: Instant) -> tuple[Wake, ...]:

@@ -27,7 +27,7 @@ from clew.store.clock import now, read_clock
 from clew.store.database import LostRace
 from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.hints import hint_news, hint_run, hint_thread
-from clew.store.settling import Fate, settle
+from clew.store.settling import Fate, Untold, settle
 from clew.store.statement import POSTGRESQL, Row, Statement
 from clew.store.tables import NOT_ENDED, runs, wakes
 
@@ -92,7 +92,8 @@ _waiting = Statement(
 
 
 def cancel_run(connection: Connection, run: RunId, why: RunOutcome = RunOutcome.BY_USER) -> Cancelled:
-    """A run that is queued ends with what waits for it; one that is going is told to stop, and its wakes end now."""
+    """A run that is queued ends with what waits for it; one that is going is told to stop, and its wakes end now. What
+    its agent is just being told within the turn goes the way of what is pending, unless the agent takes it."""
     found = _run.first(connection, run=run)
     if found is None:
         raise NoSuchRun(f"There is no run {run}.", "Name one that exists.")
@@ -109,7 +110,9 @@ def cancel_run(connection: Connection, run: RunId, why: RunOutcome = RunOutcome.
         _end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=end.fill())
     fate = Fate(settlement.wakes, why.code, words)
     if settlement.wakes is WakeEvent.CANCEL and end is not None:
-        fate = Fate(settlement.wakes, end.code, end.fill())
+        # A person ends this turn alone; whoever takes the thread away ends what is pending too.
+        untold = Untold.STAYS if end is WakeEnd.BY_USER else Untold.SHARES
+        fate = Fate(settlement.wakes, end.code, end.fill(), untold=untold)
     settle(connection, row, fate)
     return Cancelled(True, RunState(row["state"]), words)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, case, func, literal_column, null, select, text
@@ -9,7 +10,9 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     SESSION_TABLE,
+    STEER_TABLE,
     AgentId,
+    Carried,
     EntrySeq,
     Instant,
     LaneId,
@@ -17,8 +20,10 @@ from clew.kernel import (
     RunState,
     RuntimeId,
     SessionEvent,
+    SteerEvent,
     ThreadId,
     WakeEvent,
+    WakeState,
 )
 from clew.store.clock import now
 from clew.store.dialect import greater
@@ -31,6 +36,17 @@ from clew.wire.ends import Usage
 _ENDS = {WakeEvent.SERVE: "served", WakeEvent.CANCEL: "cancelled"}
 
 
+class Untold(Enum):
+    """What becomes of a wake of which it is not known whether the agent was told within its turn."""
+
+    WAITS_AGAIN = auto()
+    """Its daemon said no word of it before the run ended."""
+    STAYS = auto()
+    """The run is being stopped: its daemon knows soon."""
+    SHARES = auto()
+    """What the others of the run do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fate:
     """What becomes of the wakes that a run carried, and why. `until` is when released ones may be taken again."""
@@ -39,9 +55,33 @@ class Fate:
     code: str
     words: str
     until: Instant | None = None
+    untold: Untold = Untold.WAITS_AGAIN
 
 
-def _let_go(dialect: str, event: WakeEvent) -> ClauseElement:
+_UNTOLD = wakes.c.code == literal_column(f"'{Carried.STEERING.code}'")
+
+
+def _ends(event: WakeEvent, untold: Untold) -> dict[str, Any]:
+    ends: dict[str, Any] = {
+        "state": literal_column(f"'{_ENDS[event]}'"),
+        "code": bindparam("code", type_=wakes.c.code.type),
+        "words": bindparam("words", type_=wakes.c.words.type),
+        "ended_at": now(),
+    }
+    if untold is not Untold.WAITS_AGAIN:
+        return ends
+    state, why = STEER_TABLE[WakeState.CLAIMED, SteerEvent.REFUSE]
+    again: dict[str, Any] = {
+        "state": literal_column(f"'{state}'"),
+        "code": literal_column(f"'{why.code}'"),
+        "words": literal_column(f"'{why.fill()}'"),
+        "ended_at": null(),
+        "run_id": null(),
+    }
+    return {name: case((_UNTOLD, again[name]), else_=ends.get(name, wakes.c[name])) for name in again}
+
+
+def _let_go(dialect: str, event: WakeEvent, untold: Untold) -> ClauseElement:
     pending = wakes.alias("others")
     others = (
         select(func.count())
@@ -50,30 +90,30 @@ def _let_go(dialect: str, event: WakeEvent) -> ClauseElement:
         .where(text("others.lane_id = wakes.lane_id AND others.state = 'pending'"))
         .scalar_subquery()
     )
-    change: dict[str, Any] = {
-        "state": literal_column(f"'{_ENDS.get(event, 'pending')}'"),
-        "code": bindparam("code"),
-        "words": bindparam("words"),
-    }
     if event in _ENDS:
-        change["ended_at"] = now()
+        change = _ends(event, untold)
     else:
-        change |= {
+        change = {
+            "state": literal_column("'pending'"),
+            "code": bindparam("code"),
+            "words": bindparam("words"),
             "run_id": null(),
             "not_before": bindparam("until"),
             "began": greater(dialect, wakes.c.began, bindparam("began", type_=wakes.c.began.type)),
         }
+    of_run = (wakes.c.run_id == bindparam("run")) & (wakes.c.state == literal_column("'claimed'"))
     return (
         wakes.update()
-        .where(wakes.c.run_id == bindparam("run"), wakes.c.state == literal_column("'claimed'"))
+        .where(of_run & ~_UNTOLD if untold is Untold.STAYS else of_run)
         .values(change)
-        .returning(wakes.c.id, wakes.c.route, others.label("pending"))
+        .returning(wakes.c.id, wakes.c.state, others.label("pending"))
     )
 
 
 _LETS_GO = {
-    event: Statement(lambda dialect, event=event: _let_go(dialect, event))  # type: ignore[misc]
+    (event, untold): Statement(lambda dialect, event=event, untold=untold: _let_go(dialect, event, untold))  # type: ignore[misc]
     for event in (WakeEvent.SERVE, WakeEvent.CANCEL, WakeEvent.RELEASE)
+    for untold in Untold
 }
 
 
@@ -82,12 +122,13 @@ def _serve_alone(_: str) -> ClauseElement:
     gone = (
         wakes.update()
         .where(wakes.c.run_id == bindparam("run"), wakes.c.state == literal_column("'claimed'"))
-        .values(state=literal_column("'served'"), code=bindparam("code"), words=bindparam("words"), ended_at=now())
-        .returning(wakes.c.id)
+        .values(_ends(WakeEvent.SERVE, Untold.WAITS_AGAIN))
+        .returning(wakes.c.id, wakes.c.state)
         .cte("gone")
     )
     others = select(wakes.c.id).where(wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'")).exists()
-    alone = literal_column("1") / case((others, literal_column("0")), else_=literal_column("1"))
+    again = select(gone.c.id).where(gone.c.state == literal_column("'pending'")).exists()
+    alone = literal_column("1") / case((others | again, literal_column("0")), else_=literal_column("1"))
     return select(alone, select(func.count()).select_from(gone).scalar_subquery())
 
 
@@ -178,11 +219,12 @@ def settle(
     beside it is done first, and answered."""
     began = {"began": int(bool(row["pinned"])), "until": fate.until} if fate.event is WakeEvent.RELEASE else {}
     release = {"run": row["id"], "code": fate.code, "words": fate.words, **began}
-    *done, let_go = together(connection, *beside, (_LETS_GO[fate.event], release))
+    *done, let_go = together(connection, *beside, (_LETS_GO[fate.event, fate.untold], release))
     state = RunState(row["state"])
     if row["asked"]:
         _stale_approvals.count(connection, run=row["id"])
-    left = let_go.rows[0]["pending"] if let_go.rows and fate.event is not WakeEvent.RELEASE else None
+    waits = any(each["state"] == "pending" for each in let_go.rows)
+    left = let_go.rows[0]["pending"] if let_go.rows and not waits else None
     if state is not RunState.QUEUED and state is not RunState.STOPPING and left != 0:
         queue_pending(connection, row, tries)
     _tell(connection, row)

@@ -4,6 +4,8 @@ The run carries them before a word goes out. What the agent does not take waits 
 has seen is raised only by what it took.
 """
 
+from typing import Any
+
 from sqlalchemy import Connection, bindparam, literal_column, null, select, text
 from sqlalchemy.sql import ClauseElement
 
@@ -21,6 +23,7 @@ from clew.kernel import (
     to_steer,
 )
 from clew.store.claim_sql import PENDING, WAKE_KEYS
+from clew.store.clock import now
 from clew.store.database import LostRace
 from clew.store.hints import hint_thread
 from clew.store.journal import entries_between
@@ -85,7 +88,9 @@ _tell = Statement(
 
 def _settle(event: SteerEvent) -> ClauseElement:
     state, reason = STEER_TABLE[_TELLS, event]
-    free = {"run_id": null()} if state is WakeState.PENDING else {}
+    free: dict[str, Any] = {"run_id": null()} if state is WakeState.PENDING else {}
+    if state is WakeState.CANCELLED:
+        free = {"ended_at": now()}
     return (
         wakes.update()
         .where(
@@ -104,7 +109,7 @@ def _settle(event: SteerEvent) -> ClauseElement:
 
 _settled = {
     event: Statement(lambda _, event=event: _settle(event))  # type: ignore[misc]
-    for event in (SteerEvent.TAKE, SteerEvent.REFUSE)
+    for event in (SteerEvent.TAKE, SteerEvent.END, SteerEvent.REFUSE)
 }
 
 _saw = Statement(
@@ -153,7 +158,8 @@ def take_steer(connection: Connection, row: Row) -> Steer | None:
 def settle_steer(connection: Connection, row: Row, said: Steered) -> Row:
     """What the agent made of it. The run with how far it has told since."""
     run = RunId(row["id"])
-    event = SteerEvent.TAKE if said.taken else SteerEvent.REFUSE
+    took = SteerEvent.END if row["stop_code"] is not None else SteerEvent.TAKE
+    event = took if said.taken else SteerEvent.REFUSE
     _, reason = STEER_TABLE[_TELLS, event]
     _settled[event].count(connection, run=run, words=reason.fill(run=run))
     hint_thread(connection, ThreadId(row["thread_id"]))
