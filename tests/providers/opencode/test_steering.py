@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from clew.ports.events import Done, Ending, Text
-from tests.providers.opencode.kit import Lab, rest, turn, upto
+from clew.ports.events import Done, Ending, Text, ToolStarted
+from tests.providers.opencode.kit import FULL, Lab, rest, turn, upto
 
 
 @pytest.mark.case("W13")
@@ -34,6 +34,24 @@ def test_words_around_the_end_belong_to_this_turn_or_to_none(lab: Lab) -> None:
             turned = await turn(session, "SAY: first")
             taken = await telling
             assert turned.reply == (f"first\n\nsecond {number}" if taken else "first")
+
+    lab.play(scene())
+
+
+@pytest.mark.case("W13", "L05")
+def test_an_interrupt_does_not_wait_for_an_answer_that_will_not_come(lab: Lab) -> None:
+    async def scene() -> None:
+        session = await lab.open(mode=FULL)
+        events = session.turn("RUN: sleep 40")
+        await upto(events, ToolStarted)
+        assert await session.steer("SAY: never said")
+        at = asyncio.get_running_loop().time()
+        stopping = asyncio.create_task(session.interrupt())
+        turned = await rest(events)
+        await stopping
+        assert turned.done.ending is Ending.INTERRUPTED
+        assert asyncio.get_running_loop().time() - at < 3.0
+        assert (await turn(session, "SAY: another")).reply == "another"
 
     lab.play(scene())
 

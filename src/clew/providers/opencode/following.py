@@ -45,6 +45,8 @@ class Following:
         self._answers: list[str] = []
         self.owed = 0
         """How many prompts were put beside its own."""
+        self.forgiven = False
+        """Whether they are waited for no more: a turn that is interrupted answers none of them."""
         self.begun = False
         self.idle = False
         self.error: Json | None = None
@@ -60,7 +62,9 @@ class Following:
     @property
     def owes(self) -> bool:
         """Whether something that it was told meanwhile has no answer yet."""
-        return self.owed > 0 and (len(self._prompts) <= self.owed or not list(self._prompts.values())[-1])
+        if self.forgiven or self.owed < 1:
+            return False
+        return len(self._prompts) <= self.owed or not list(self._prompts.values())[-1]
 
     @property
     def asks(self) -> bool:

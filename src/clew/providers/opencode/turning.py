@@ -68,7 +68,7 @@ class Turn:
         self.tell({})
 
     def interrupt(self) -> None:
-        self.interrupted = True
+        self.interrupted = self._following.forgiven = True
         self.tell({})
 
     async def events(self, api: Api) -> AsyncIterator[Event]:
