@@ -31,7 +31,7 @@ async def until_idle(session: CodexSession) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.case("P15")
+@pytest.mark.case("P15", "P17")
 def test_a_command_that_ends_between_turns_is_known_to_have_ended(lab: Lab) -> None:
     async def scene() -> None:
         session = await opened(lab)
@@ -44,7 +44,7 @@ def test_a_command_that_ends_between_turns_is_known_to_have_ended(lab: Lab) -> N
     lab.play(scene())
 
 
-@pytest.mark.case("P15")
+@pytest.mark.case("P15", "P17")
 def test_a_later_turn_does_not_hide_what_goes_on(lab: Lab) -> None:
     async def scene() -> None:
         session = await opened(lab)
@@ -61,7 +61,7 @@ def test_a_later_turn_does_not_hide_what_goes_on(lab: Lab) -> None:
     lab.play(scene())
 
 
-@pytest.mark.case("P15")
+@pytest.mark.case("P15", "P17")
 @pytest.mark.parametrize("how", ["running", "asking", "closed"])
 def test_what_was_ended_with_its_turn_does_not_go_on(lab: Lab, how: str) -> None:
     async def scene() -> None:
@@ -75,7 +75,7 @@ def test_what_was_ended_with_its_turn_does_not_go_on(lab: Lab, how: str) -> None
     lab.play(scene())
 
 
-@pytest.mark.case("P15")
+@pytest.mark.case("P15", "P17")
 def test_a_command_that_was_denied_does_not_go_on(lab: Lab) -> None:
     async def scene() -> None:
         session = await opened(lab, ASK)
@@ -85,7 +85,7 @@ def test_a_command_that_was_denied_does_not_go_on(lab: Lab) -> None:
     lab.play(scene())
 
 
-@pytest.mark.case("P15")
+@pytest.mark.case("P15", "P17")
 def test_nothing_goes_on_where_the_program_was_killed(lab: Lab) -> None:
     async def scene() -> None:
         session = await opened(lab)
