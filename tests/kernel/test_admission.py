@@ -206,7 +206,7 @@ def test_a_flood_limit_below_one_is_no_limit_at_all() -> None:
             AdmissionVerdict.ACCEPT,
             AdmissionReason.STEERED,
             "accepted:steered",
-            "The lane is busy; the run that is going is told of it at once.",
+            "The lane is busy; the turn that is going is told of it, or else the next one.",
         ),
         (
             Overlap.INTERRUPT,
