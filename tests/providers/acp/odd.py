@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import time
 from typing import Any
 
@@ -12,6 +13,9 @@ ODD: dict[str, Any] = {
     "answers_unknown": False,
     "missing": {"code": -32002, "message": "Resource not found"},
     "history": [],
+    "late": [],
+    "tells_mode": None,
+    "tells_mode_again": None,
     "modes": None,
     "config": None,
     "stop": "end_turn",
@@ -27,6 +31,9 @@ ODD: dict[str, Any] = {
     "tool": [],
     **json.loads(sys.argv[1]),
 }
+
+MODE: list[str] = []
+"""The one that was set last."""
 
 
 def say(**message: Any) -> None:
@@ -45,14 +52,26 @@ def opened() -> dict[str, Any]:
     return {key: value for key, value in (("modes", ODD["modes"]), ("configOptions", ODD["config"])) if value}
 
 
+def play_back(session: str) -> None:
+    for words in ODD["late"]:
+        time.sleep(0.02)
+        text(session, words)
+
+
+def beside(session: str) -> None:
+    if ODD["side"]:
+        text("another-session", "words of a side thread")
+        text(session, "played back too late", "user_message_chunk")
+    if ODD["tells_mode"]:
+        update(session, "current_mode_update", currentModeId=ODD["tells_mode"])
+
+
 def prompt(number: int, said: dict[str, Any]) -> None:
     session, words = said["sessionId"], said["prompt"][-1]["text"]
     if ODD["dies"]:
         print(ODD["dies"], file=sys.stderr, flush=True)
         sys.exit(9)
-    if ODD["side"]:
-        text("another-session", "words of a side thread")
-        text(session, "played back too late", "user_message_chunk")
+    beside(session)
     if ODD["garbled"]:
         for update_ in (7, {"sessionUpdate": "plan", "entries": 7}, {"sessionUpdate": "tool_call", "content": 7}):
             say(method="session/update", params={"sessionId": session, "update": update_})
@@ -87,7 +106,7 @@ def prompt(number: int, said: dict[str, Any]) -> None:
         answer = json.loads(sys.stdin.readline())
         text(session, json.dumps(answer.get("result") or answer.get("error")))
     else:
-        text(session, f"you said {words}")
+        text(session, f"you said {words}{''.join(f' as {mode}' for mode in MODE)}")
     say(id=number, result={"stopReason": ODD["stop"], "usage": ODD["usage"]})
 
 
@@ -107,9 +126,13 @@ def answer(number: int, method: str, said: dict[str, Any]) -> None:
             for words in ODD["history"] if method == "session/load" else ():
                 text(session, words)
             say(id=number, result=opened())
+            threading.Thread(target=play_back, args=(session,)).start()
         case "session/load" | "session/resume":
             say(id=number, error=ODD["missing"])
         case "session/set_mode":
+            if ODD["tells_mode_again"]:
+                update(session, "current_mode_update", currentModeId=ODD["tells_mode_again"])
+            MODE[:] = [said["modeId"]]
             say(id=number, result={})
         case "session/set_config_option":
             say(id=number, result={"configOptions": ODD["config"]})

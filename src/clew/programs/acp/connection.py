@@ -18,6 +18,8 @@ from clew.programs.secrets import Redactor
 
 PROTOCOL = 1
 _NO_METHOD = -32601
+_EARLY = 10
+"""So many of what is kept for the listener; the last counts."""
 _OURSELVES = {
     "protocolVersion": PROTOCOL,
     "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
@@ -85,7 +87,8 @@ class Listener(Protocol):
 
 
 class Connection:
-    """Made by `connect`. Before somebody listens, what the agent tells is dropped and what it asks is refused."""
+    """Made by `connect`. Before somebody listens, what the agent asks is refused, and what it tells is dropped,
+    unless it tells of its mode."""
 
     def __init__(self, program: Program, launch: Launch, beside: contextlib.ExitStack) -> None:
         self.abilities = Abilities()
@@ -93,12 +96,16 @@ class Connection:
         self.redactor = Redactor(launch.environment)
         self._program, self._deadlines = program, launch.deadlines
         self._listener: Listener | None = None
+        self._early: tuple[tuple[str, Message], ...] = ()
         self._last_words: str | None = None
         self._peer = Peer(program, self._told, self._asked, self._ended, {"jsonrpc": "2.0"})
         self._sending: set[asyncio.Task[None]] = set()
 
     def listen(self, listener: Listener) -> None:
         self._listener = listener
+        early, self._early = self._early, ()
+        for method, said in early:
+            self._told(method, said)
         if self._last_words is not None:
             listener.ended(self._last_words)
 
@@ -163,7 +170,9 @@ class Connection:
         task.add_done_callback(self._sending.discard)
 
     def _told(self, method: str, said: Message) -> None:
-        if self._listener is not None:
+        if self._listener is None:
+            self._early = (*self._early, (method, said))[-_EARLY:] if _is_of_a_mode(said) else self._early
+        else:
             # A message that is garbled says nothing, and is no reason to hear the next one no more.
             with contextlib.suppress(*_GARBLED):
                 self._listener.told(method, said)
@@ -208,6 +217,13 @@ async def connect(launch: Launch, directory: Path) -> Connection:
         raise
     connection.abilities = Abilities.of(answer)
     return connection
+
+
+def _is_of_a_mode(said: Message) -> bool:
+    try:
+        return said["update"]["sessionUpdate"] in ("current_mode_update", "config_option_update")
+    except _GARBLED:
+        return False
 
 
 def refused(method: str, refusal: CallRefused, redactor: Redactor) -> Refused:

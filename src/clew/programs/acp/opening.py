@@ -36,7 +36,8 @@ class Opening:
     async def open(self) -> Opened:
         cursor = self.spec.cursor
         if cursor is not None and not self.spec.fork:
-            return await self._opened(cursor.native_id, await self._resumed(cursor), fresh=False)
+            answer, played_back = await self._resumed(cursor)
+            return await self._opened(cursor.native_id, answer, fresh=False, played_back=played_back)
         id_, answer = await self._made(cursor)
         # One that another has is nothing that was made here, and so is not deleted.
         self.hold(id_)
@@ -48,7 +49,8 @@ class Opening:
 
     # ---------------------------------------------------------------- one of three ways
 
-    async def _resumed(self, cursor: Cursor) -> Mapping[str, Any]:
+    async def _resumed(self, cursor: Cursor) -> tuple[Mapping[str, Any], bool]:
+        """The answer, and whether the history is played back."""
         can, id_ = self.connection.abilities, cursor.native_id
         if not (can.resume or can.load):
             raise NotAble("The agent cannot resume a session.", "Start a new one.")
@@ -62,12 +64,12 @@ class Opening:
             )
         if can.resume:
             try:
-                return await self._call("session/resume", sessionId=id_)
+                return await self._call("session/resume", sessionId=id_), False
             except CallRefused as refusal:
                 if refusal.code != _NO_METHOD or not can.load:
                     raise refused("session/resume", refusal, self.connection.redactor) from refusal
         # Nobody listens yet, so the history that it plays back now is not told again.
-        return await self._must("session/load", sessionId=id_)
+        return await self._must("session/load", sessionId=id_), True
 
     async def _made(self, origin: Cursor | None) -> tuple[NativeId, Mapping[str, Any]]:
         """A new session, or a fork; what is called off while the agent makes it is undone once it is known."""
@@ -97,7 +99,7 @@ class Opening:
 
     # ---------------------------------------------------------------- then for all
 
-    async def _opened(self, id_: NativeId, answer: Mapping[str, Any], fresh: bool) -> Opened:
+    async def _opened(self, id_: NativeId, answer: Mapping[str, Any], fresh: bool, played_back: bool = False) -> Opened:
         modes = await self._with_mode(id_, choice(Matter.MODE, answer))
         models = await self._with_model(id_, choice(Matter.MODEL, answer))
         known = await self._known(id_)
@@ -118,6 +120,7 @@ class Opening:
             models,
             durable=known is not None or resumed,
             fresh=fresh,
+            played_back=played_back,
         )
 
     async def _with_mode(self, id_: NativeId, modes: Choice) -> Choice:

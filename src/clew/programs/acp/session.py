@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.kernel import Answer, ApprovalId, Cursor, Directory, Landing, NativeId, PermissionMode, choose_mode
-from clew.ports.events import Done, Ending, Event
+from clew.ports.events import Done, Ending, ErrorCode, Event, Failed
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.asking import CANCELLED, Question, Questions, by_rule, outcome
 from clew.programs.acp.choices import Choice
 from clew.programs.acp.connection import Connection
+from clew.programs.acp.history import History
 from clew.programs.acp.listing import CURSOR_VERSION, find
 from clew.programs.acp.reaching import stays_inside
+from clew.programs.acp.standing import Standing
 from clew.programs.acp.turn import Turn
 from clew.programs.acp.widening import must_not_widen, would_widen
 from clew.programs.faults import NotAble, Refused
@@ -22,7 +24,8 @@ from clew.programs.rpc import Message
 
 @dataclass(slots=True)
 class Opened:
-    """A session as it was opened. `durable` tells that another process could find it by now."""
+    """A session as it was opened. `durable` tells that another process could find it by now, `played_back` that its
+    history was to be told."""
 
     id: NativeId
     directory: Directory
@@ -32,6 +35,7 @@ class Opened:
     models: Choice
     durable: bool
     fresh: bool
+    played_back: bool
 
 
 class AcpSession:
@@ -53,6 +57,8 @@ class AcpSession:
         # What ran before the turn; anything else has been started in it.
         self._before: frozenset[int] = frozenset()
         self._wanted_mode = opened.mode
+        self._standing = Standing(connection, opened.id, agent, opened.modes)
+        self._history = History(deadlines) if opened.played_back else None
         # The program tells the sum over all turns; of an earlier session it is not known where it stands.
         self._cost: float | None = 0.0 if opened.fresh else None
         self._closing: asyncio.Task[None] | None = None
@@ -77,6 +83,8 @@ class AcpSession:
             raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
         self._busy, self._called_off = True, False
         try:
+            if self._history is not None:
+                await self._history.over()
             await self._apply_mode()
             if self._called_off:
                 yield Done(Ending.INTERRUPTED)
@@ -90,6 +98,8 @@ class AcpSession:
             if self._turn is not None and self._turn.cost is not None:
                 self._cost = self._turn.cost
             self._questions.drop()
+            if self._agent.leaves_tools and self._turn is not None and self._turn.stopping:
+                self._connection.end_family(but=self._before)
             self._turn, self._busy = None, False
 
     async def interrupt(self) -> None:
@@ -139,20 +149,19 @@ class AcpSession:
         # What is said outside of a turn is history played back, or about another session than this.
         if method != "session/update" or said.get("sessionId") != self._opened.id or not isinstance(update, Mapping):
             return
+        if self._standing.hear(update) is not None and self._turn is not None:
+            self._must_not_stray(self._turn)
         if self._turn is not None:
             self._turn.take(update)
+        elif self._history is not None:
+            self._history.hear(update)
 
     def asked(self, number: int | str, method: str, said: Message) -> None:
         if method != "session/request_permission":
             self._connection.refuse(number, method)
             return
         turn, call = self._turn, said.get("toolCall")
-        if (
-            turn is None
-            or turn.interrupted
-            or said.get("sessionId") != self._opened.id
-            or not isinstance(call, Mapping)
-        ):
+        if turn is None or turn.stopping or said.get("sessionId") != self._opened.id or not isinstance(call, Mapping):
             self._connection.reply(number, CANCELLED)
             return
         options = tuple(each for each in said.get("options") or () if isinstance(each, Mapping))
@@ -182,12 +191,14 @@ class AcpSession:
 
     async def _apply_mode(self) -> None:
         """Before a prompt, and only then: the mode of a turn does not change while it is going."""
-        mode, rule = self._wanted_mode, self._agent.modes[self._wanted_mode]
-        if rule.id is not None and self._opened.modes.current != rule.id:
-            self._opened.modes = await self._opened.modes.choose(self._connection, self._opened.id, rule.id)
-            if self._opened.modes.current != rule.id:
-                raise Refused(f"The agent did not take the mode {rule.id}.", "Nothing was sent; look at its settings.")
+        mode = self._wanted_mode
+        await self._standing.apply(mode)
         self._opened.mode = mode
+
+    def _must_not_stray(self, turn: Turn) -> None:
+        if self._standing.is_astray(self._opened.mode):
+            words = f"The agent left its mode within the turn, which was to be no more than {self._opened.mode}."
+            turn.give_up(Failed(ErrorCode.UNKNOWN, words, retryable=False))
 
     async def _found(self) -> bool:
         """Whether another process could find this session."""

@@ -53,7 +53,9 @@ class Turn:
         self._looking: asyncio.Task[None] | None = None
         self._telling = Telling(connection.redactor)
         self._events: asyncio.Queue[Event] = asyncio.Queue()
-        self._too_slow: Failed | None = None
+        self._given_up: Failed | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._sent = False
         self._going: asyncio.Task[None] | None = None
 
     async def events(self, prompt: list[dict[str, Any]], cost_before: float | None) -> AsyncIterator[Event]:
@@ -67,7 +69,8 @@ class Turn:
                 return
 
     def take(self, update: Mapping[str, Any]) -> None:
-        if self.over.is_set():
+        # What comes before the prompt has gone out is no answer to it.
+        if self.over.is_set() or not self._sent:
             return
         if update.get("sessionUpdate") == "usage_update":
             cost = update.get("cost")
@@ -106,6 +109,7 @@ class Turn:
         try:
             if not self._connection.lives:
                 raise ProgramEnded("The agent has ended.", "It is started again for the next turn.")
+            self._sent = True
             answer = await self._connection.call(
                 "session/prompt", {"sessionId": self._session, "prompt": prompt}, _NO_LIMIT
             )
@@ -121,8 +125,8 @@ class Turn:
         self._put(self._telling.whole())
         await self._settle_name()
         self._put(self._used(usage, cost_before))
-        failed = self._too_slow or failed
-        if self.interrupted and not (ending is Ending.COMPLETED and failed is None):
+        failed = self._given_up or failed
+        if self.interrupted and self._given_up is None and not (ending is Ending.COMPLETED and failed is None):
             ending, failed = Ending.INTERRUPTED, None
         if failed is not None:
             ending = Ending.FAILED
@@ -144,13 +148,19 @@ class Turn:
                 async with asyncio.timeout(self._deadlines.silence):
                     return await self._events.get()
             except TimeoutError:
-                if not self._questions and self._too_slow is None:
-                    await self._give_up()
+                if not self._questions and self._given_up is None:
+                    words = f"The agent said nothing for {self._deadlines.silence:g} s."
+                    self.give_up(Failed(ErrorCode.TOO_SLOW, words, retryable=True))
 
-    async def _give_up(self) -> None:
-        words = f"The agent said nothing for {self._deadlines.silence:g} s."
-        self._too_slow = Failed(ErrorCode.TOO_SLOW, words, retryable=True)
-        await self.stop()
+    @property
+    def stopping(self) -> bool:
+        return self.interrupted or self._given_up is not None
+
+    def give_up(self, why: Failed) -> None:
+        """The agent is stopped, and however it answers to that, this is why the turn failed."""
+        if not self.over.is_set() and not self.stopping:
+            self._given_up = why
+            self._stopping = asyncio.create_task(self.stop())
 
     async def stop(self) -> None:
         """Ask the agent to stop; when it does not in time, it is ended."""
