@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from clew.daemon import warm as room
 from clew.daemon.warm import OpenedAs, Warm, WarmSession
-from clew.kernel import Directory, Moment, NativeId, PermissionMode, WarmReason
+from clew.kernel import Directory, Fate, Moment, NativeId, PermissionMode, WarmReason
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolStarted
-from clew.ports.provider import OpenSpec, Settings
+from clew.ports.provider import LiveSession, OpenSpec, Settings
 from clew.programs.faults import Refused
 from clew.store.tables import agents
 from tests.daemon.kit import QUICK, World, run, until, world
@@ -192,7 +193,29 @@ def test_machine_sleep_is_not_counted_as_idle(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.case("P17")
-@pytest.mark.parametrize("busy", ["background_work", "open_question"])
+def test_a_session_that_knows_its_work_is_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Knowing:
+        works_on = True
+
+        async def close(self) -> None:
+            pass
+
+    async def scene() -> None:
+        warm, live = Warm(replace(QUICK, idle=10.0)), Knowing()
+        at(monkeypatch, 0.0, 0.0)
+        directory = Directory("/w")
+        opened = OpenedAs("p", directory, None, None)
+        warm.keep(WarmSession(cast(LiveSession, live), NativeId("n"), opened, PermissionMode.READ))
+        at(monkeypatch, 20.0, 20.0)
+        assert [fate.fate for fate in await warm.sweep()] == [Fate.KEEP]
+        live.works_on = False
+        assert [fate.fate for fate in await warm.sweep()] == [Fate.END]
+
+    run(scene())
+
+
+@pytest.mark.case("P17")
+@pytest.mark.parametrize("busy", ["left_running", "open_question"])
 def test_who_works_in_the_background_or_asks_is_spared(monkeypatch: pytest.MonkeyPatch, busy: str) -> None:
     async def scene() -> None:
         loom, warm = Loom(), Warm(replace(QUICK, idle=10.0, warm=1))

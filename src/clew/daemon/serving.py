@@ -161,7 +161,7 @@ class Serving:
         turned = replace(turned, said=turned.said or self._steering.took)
         session, self._well = opened.session, turned.well
         session.turns += turned.usage.turns
-        session.background_work, session.open_question = self._turning.works_on, self._questions.open
+        session.left_running, session.open_question = self._turning.works_on, self._questions.open
         cursor = live.cursor
         if cursor is not None:
             session.native_id = cursor.native_id

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from clew.daemon.limits import Limits
 from clew.kernel import Directory, Fate, Landing, Moment, NativeId, PermissionMode, Reaped, WarmFacts, confirm, reap
-from clew.ports.provider import LiveSession
+from clew.ports.provider import KnowsItsWork, LiveSession
 
 _log = logging.getLogger("clew.daemon")
 
@@ -37,8 +37,14 @@ class WarmSession:
     turns: int = 0
     epoch: int = 0
     last_used: Moment = field(default_factory=moment)
-    background_work: bool = False
+    left_running: bool = False
+    """Whether its last turn left a tool running, as far as the turn itself told."""
     open_question: bool = False
+
+    @property
+    def background_work(self) -> bool:
+        """Asked of the session itself where it knows: work ends between turns, and outlasts later ones."""
+        return self.live.works_on if isinstance(self.live, KnowsItsWork) else self.left_running
 
     @property
     def landing(self) -> Landing:

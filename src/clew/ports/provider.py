@@ -7,7 +7,7 @@ declares (`Capabilities`), and what it does not declare is not asked of it.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from clew.kernel import (
     AccountId,
@@ -152,6 +152,14 @@ class LiveSession(Protocol):
     async def close(self) -> None:
         """End its process and all it started. The session stays in the program's store."""
         ...
+
+
+@runtime_checkable
+class KnowsItsWork(Protocol):
+    """What a live session may be as well, where its program tells of commands that go on between turns."""
+
+    @property
+    def works_on(self) -> bool: ...
 
 
 class Provider(Protocol):
