@@ -265,6 +265,98 @@ def test_what_is_damaged_foreign_diverged_or_loaded_changes_nothing(place: Place
     run(scene())
 
 
+@pytest.mark.case("T02", "T08")
+def test_a_restore_that_fails_half_way_leaves_all_as_it_was(place: Place, other: Place, tmp_path: Path) -> None:
+    out, spoilt = tmp_path / "out.zip", tmp_path / "spoilt.zip"
+
+    async def scene() -> None:
+        async with place.provider() as provider, other.provider() as abroad:
+            cursor = await begun(provider, place.work(), "first")
+            await provider.archive(cursor, place.work(), out)
+            contents, files = unpack(out, "claude", FORMATS)
+            at = cursor.native_id
+            for extra in (
+                {f"{at}/first": b"1", f"{at}/{'n' * 300}": b"2"},
+                {f"{at}/first": b"1", f"tasks/{at}/{'n' * 300}": b"2"},
+                {f"{at}/first": b"1", f"{at}/first/second": b"2"},
+                {f"{at}/first": b"1", f"{at}/subagents/agent-a.jsonl": b"no line of a thread\n"},
+                {f"{at}/first": b"1", f"{at}/subagents/agent-a.jsonl": b'{"cut": '},
+            ):
+                pack(spoilt, "claude", contents.format, at, {**files, **extra}, contents.facts)
+                for each, there in ((provider, place), (abroad, other)):
+                    before = tree(there.config)
+                    with pytest.raises((BadArchive, HomeFailed)):
+                        await each.restore(spoilt, there.work())
+                    assert tree(there.config) == before, extra
+                    assert not list(there.config.rglob("*clew-*e*")), "something was left on the way"
+            # What was there is given back when it is the transcript that cannot be put in its place.
+            beside = place.transcript(cursor).with_suffix("") / "tool-results" / "long.txt"
+            beside.parent.mkdir(parents=True)
+            beside.write_text("old")
+            await provider.archive(cursor, place.work(), out)
+            await abroad.restore(out, other.work())
+            (other.transcript(cursor).with_suffix("") / "tool-results" / "long.txt").write_text("here")
+            transcript = other.transcript(cursor)
+            transcript.unlink()
+            transcript.mkdir()
+            before = tree(other.config)
+            with pytest.raises(HomeFailed):
+                await abroad.restore(out, other.work())
+            assert tree(other.config) == before
+
+    run(scene())
+
+
+@pytest.mark.case("T01", "T08")
+def test_what_lies_beside_is_never_put_back(place: Place, other: Place, tmp_path: Path) -> None:
+    out, newer = tmp_path / "out.zip", tmp_path / "newer.zip"
+
+    async def scene() -> None:
+        async with place.provider() as provider, other.provider() as abroad:
+            cursor = await begun(provider, place.work(), "first")
+            thread = place.transcript(cursor).with_suffix("") / "subagents" / "agent-a.jsonl"
+            task = place.config / "tasks" / cursor.native_id / "1.json"
+            for file, text in ((thread, '{"n":1}\n'), (task, '{"status":"pending"}')):
+                file.parent.mkdir(parents=True)
+                file.write_text(text)
+            # Of a line that is being written, nothing is carried; and nothing of a thread that is none.
+            thread.write_text('{"n":1}\n{"n":')
+            (thread.parent / "agent-b.jsonl").write_text("garbage\n")
+            await provider.archive(cursor, place.work(), out)
+            _, files = unpack(out, "claude", FORMATS)
+            assert files[f"{cursor.native_id}/subagents/agent-a.jsonl"] == b'{"n":1}\n'
+            assert f"{cursor.native_id}/subagents/agent-b.jsonl" not in files
+            await provider.restore(out, place.work())
+
+            # The thread went further here, and stays as it is.
+            thread.write_text('{"n":1}\n{"n":2}\n')
+            await provider.restore(out, place.work())
+            assert thread.read_text() == '{"n":1}\n{"n":2}\n'
+            # It went another way; the list went on, and the archive says no more than what is here.
+            for file, text in ((thread, '{"n":3}\n'), (task, '{"status":"completed"}')):
+                kept = file.read_text()
+                file.write_text(text)
+                before = tree(place.config)
+                for directory in (place.work(), place.work("moved")):
+                    with pytest.raises(Refused, match="gone on here"):
+                        await provider.restore(out, directory)
+                    assert tree(place.config) == before
+                file.write_text(kept)
+
+            # Where the session itself went on abroad, so did its list.
+            await abroad.restore(out, other.work())
+            session = await abroad.open(OpenSpec(other.work(), EDIT, cursor))
+            await turn(session, "second")
+            await session.close()
+            (other.config / "tasks" / cursor.native_id / "1.json").write_text('{"status":"in_progress"}')
+            await abroad.archive(cursor, other.work(), newer)
+            await provider.restore(newer, place.work())
+            assert task.read_text() == '{"status":"in_progress"}'
+            assert thread.read_text() == '{"n":1}\n{"n":2}\n'
+
+    run(scene())
+
+
 @pytest.mark.case("T01")
 def test_half_a_character_loses_nothing(place: Place, tmp_path: Path) -> None:
     """The program keeps the beginning of a long output, cut after so many halves of characters."""
@@ -308,6 +400,7 @@ def test_a_fork_takes_along_what_lies_beside_and_leaves_nothing_when_called_off(
             with pytest.raises(Refused):
                 await opening
             assert not place.left()
+        async with place.provider() as provider:
             unused = await provider.open(spec)
             assert unused.cursor is None
             await unused.close()

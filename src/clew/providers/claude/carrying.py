@@ -2,17 +2,18 @@
 
 import contextlib
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from clew.kernel import Cursor, Directory, NativeId
 from clew.ports.provider import ArchiveFile
 from clew.programs import holding as shared
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, Refused
-from clew.providers.claude import beside, holding
+from clew.providers.claude import beside, diverging, holding
 from clew.providers.claude.faults import Busy, NoSuchSession
 from clew.providers.claude.holding import Hold
 from clew.providers.claude.home import ID, Home, real
+from clew.providers.claude.placing import Placing
 from clew.providers.claude.store import find
 from clew.providers.claude.transcript import binding, damage, lines_of, prompt_in, summary_in, summary_of
 from clew.providers.claude.way import CURSOR_VERSION, must_be_there
@@ -57,20 +58,19 @@ def restore(home: Home, archive_: Path, directory: Directory) -> Cursor:
         for copy in copies:
             held.callback(_held(home, copy).release)
             if copy not in aside:
-                _must_be_continued(copy, data)
-        with contextlib.ExitStack() as undo:
+                more = diverging.goes_on(copy, data)
+                files = diverging.beside(beside.all_of(home, copy), files, more)
+        with Placing() as placing:
             for copy in aside:
-                undo.callback(copy.replace(_free(copy)).replace, copy)
-            if not copies:
-                undo.callback(beside.Placed((target.with_suffix(""), home.tasks(native_id))).remove)
-            beside.put(home, target.parent, native_id, files)
+                placing.move(copy, _free(copy))
+            for path, each in beside.places(home, target.parent, native_id, files):
+                placing.put(path, each)
             # Added at the end: what was there before stays the beginning of what is there now, byte by byte.
-            beside.write(target, data if bound else data + binding(native_id, real(directory)))
-            undo.pop_all()
-        for copy in copies:
-            if copy not in (target, *aside):
-                # The same session, as far as it had come, bound to the directory it had before.
-                copy.unlink()
+            placing.put(target, data if bound else data + binding(native_id, real(directory)))
+            for copy in copies:
+                if copy not in (target, *aside):
+                    # The same session, as far as it had come, bound to the directory it had before.
+                    placing.take_away(copy)
     return Cursor(CURSOR_VERSION, NativeId(native_id))
 
 
@@ -78,12 +78,18 @@ def _checked(archive_: Path, native_id: str, files: dict[str, bytes]) -> bytes:
     """The transcript, taken out of the files; those that are left belong beside it."""
     data = files.pop(f"{native_id}.jsonl", None)
     strange = [name for name in files if not beside.belongs(name, native_id)]
+    broken = [name for name, thread in files.items() if not beside.is_whole(name, thread)]
+    clashing = sorted(files.keys() & {str(above) for name in files for above in PurePosixPath(name).parents})
     if re.fullmatch(ID, native_id) is None:
         why: str | None = f"{native_id!r} is no id of a session"
     elif data is None:
         why = "it holds no transcript"
     elif strange:
         why = f"{strange[0]!r} does not belong to the session"
+    elif broken:
+        why = f"{broken[0]!r} is no thread"
+    elif clashing:
+        why = f"{clashing[0]!r} is both a file and a directory"
     else:
         why = damage(data, native_id)
     if data is None or why is not None:
@@ -116,18 +122,6 @@ def _held(home: Home, copy: Path) -> Hold:
 
 def _over(busy: Busy) -> Refused:
     return Refused(f"It cannot be restored over: {busy.words}", "Close the session first.")
-
-
-def _must_be_continued(copy: Path, data: bytes) -> None:
-    """What is there must be in the archive too, but for notes that the program makes when it ends."""
-    there, carried = copy.read_bytes().splitlines(keepends=True), data.splitlines(keepends=True)
-    pairs = zip(there, carried, strict=False)
-    shared = next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(there), len(carried)))
-    if any(line is not None and "uuid" in line for line in lines_of(b"".join(there[shared:]))):
-        raise Refused(
-            f"Session {copy.stem} has gone on in {copy.parent} by itself; the archive does not have all of it.",
-            "Go on with that one, or move it out of the way first.",
-        )
 
 
 def _free(copy: Path) -> Path:
