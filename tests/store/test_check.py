@@ -171,6 +171,12 @@ PLANTS: list[tuple[str, str, Plant, list[str]]] = [
     ),
     ("wake-claimed", "by-an-ended-run", wake("w-x", "busy", "claimed", run_id="r-done"), ["w-x"]),
     ("wake-claimed", "by-a-stopping-run", wake("w-x", "stopping", "claimed", run_id="r-stopping"), ["w-x"]),
+    (
+        "wake-claimed",
+        "told-by-an-ended-run",
+        wake("w-x", "busy", "claimed", run_id="r-done", code="carried:steering"),
+        ["w-x"],
+    ),
     ("wake-claimed", "by-a-queued-run", wake("w-x", "waiting", "claimed", run_id="r-queued"), ["w-x"]),
     ("wake-claimed", "by-another-lane", wake("w-x", "stopping", "claimed", run_id="r-live"), ["w-x"]),
     ("wake-claimed", "by-nobody", wake("w-x", "busy", "claimed"), ["w-x"]),

@@ -104,7 +104,8 @@ RUN_TABLE: Mapping[tuple[RunState, RunEvent], RunState] = {
 RUN_ENDS = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.LOST})
 
 CARRYING = frozenset({RunState.CLAIMED, RunState.OPENING, RunState.RUNNING, RunState.WAITING})
-"""The states in which a run holds its lane's wakes; while it is queued they are pending, and cancelled on their own."""
+"""The states in which a run holds its lane's wakes; while it is queued they are pending, and cancelled on their own.
+One that is being stopped holds only what its agent is just being told."""
 
 LIVE = CARRYING | {RunState.STOPPING}
 """The states in which a run holds its lane: an agent may be at work."""

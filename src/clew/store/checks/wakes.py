@@ -1,6 +1,6 @@
 """What is promised of wakes: none is lost, none is served by another lane, each ends once and says why."""
 
-from clew.kernel import WAKE_ENDS, WakeState
+from clew.kernel import WAKE_ENDS, Carried, WakeState
 from clew.store.checks.promise import by_sql, listed
 from clew.store.checks.states import HAS_ENDED, IS_CARRYING
 
@@ -21,12 +21,13 @@ WAKES = (
     ),
     by_sql(
         "wake-claimed",
-        "A claimed wake is carried by a live run of its own lane.",
+        "A claimed wake is carried by a live run of its own lane; one that is being stopped carries what it tells.",
         f"""
         SELECT w.id FROM wakes w
         WHERE w.state = 'claimed' AND NOT EXISTS (
             SELECT 1 FROM runs r
-            WHERE r.id = w.run_id AND r.lane_id = w.lane_id AND r.{IS_CARRYING}
+            WHERE r.id = w.run_id AND r.lane_id = w.lane_id
+                AND (r.{IS_CARRYING} OR (r.state = 'stopping' AND w.code = '{Carried.STEERING.code}'))
         )
         """,
     ),
