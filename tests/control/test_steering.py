@@ -87,6 +87,34 @@ def test_news_that_another_report_came_upon_is_passed_on(database: Database, tmp
 
 
 @pytest.mark.case("W13")
+def test_news_stays_where_the_report_that_came_upon_it_could_not_be_kept(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            order = await at_work(at)
+            holding = frozenset({order.run})
+            await at.plane.claim(ClaimRequest("daemon-1", (LOOM,), 0), holding, 0.0)
+            await said(at, "two", overlap=STEER)
+            news = await at.plane.claim(ClaimRequest("daemon-1", (LOOM,), 0), holding, 5.0)
+            assert news.news == holding
+            await said(at, "three", overlap=STEER)
+            # Until it is heard of.
+            await asyncio.sleep(0.3)
+
+            async def full(_: object) -> None:
+                raise OSError("no space left")
+
+            with monkeypatch.context() as patch:
+                patch.setattr(at.desk, "write", full)
+                with pytest.raises(OSError, match="no space"):
+                    await at.report(order)
+            assert (await at.report(order)).news is True
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("W13")
 @pytest.mark.parametrize(
     ("how", "code"),
     [

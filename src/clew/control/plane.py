@@ -81,7 +81,12 @@ class Plane:
         # Before it is answered: what comes after is news again.
         news = said.run in self._news
         self._news.pop(said.run, None)
-        reported = await self._desk.write(partial(report, said=said))
+        try:
+            reported = await self._desk.write(partial(report, said=said))
+        except BaseException:
+            # Nobody was told of it.
+            self._news |= dict.fromkeys((said.run,) if news else ())
+            raise
         # What is to be told within the turn has to be asked for.
         return replace(reported, news=True) if news and not said.steers else reported
 
