@@ -7,4 +7,7 @@ from clew.providers.acp.presets import PRESETS
 
 
 def preset_locks(agent: str, home: Mapping[str, str]) -> Path:
+    at = PRESETS[agent].locks_at
+    if at is not None:
+        return at(home)
     return next(Path(home[name]).resolve() / below for name, below in PRESETS[agent].locks if name in home)

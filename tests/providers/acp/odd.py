@@ -14,6 +14,8 @@ ODD: dict[str, Any] = {
     "missing": {"code": -32002, "message": "Resource not found"},
     "history": [],
     "late": [],
+    "new_id": "new-1",
+    "next_page": None,
     "tells_mode": None,
     "tells_mode_again": None,
     "modes": None,
@@ -117,11 +119,11 @@ def answer(number: int, method: str, said: dict[str, Any]) -> None:
         case "initialize":
             say(id=number, result={"protocolVersion": ODD["protocol"], "agentCapabilities": ODD["abilities"]})
         case "session/new":
-            say(id=number, result={"sessionId": "new-1", **opened()})
+            say(id=number, result={"sessionId": ODD["new_id"], **opened()})
         case "session/fork":
             say(id=number, result={"sessionId": ODD["fork_id"], **opened()})
         case "session/list":
-            say(id=number, result={"sessions": ODD["sessions"]})
+            say(id=number, result={"sessions": ODD["sessions"], "nextCursor": ODD["next_page"]})
         case "session/load" | "session/resume" if known or ODD["answers_unknown"]:
             for words in ODD["history"] if method == "session/load" else ():
                 text(session, words)

@@ -20,6 +20,7 @@ from tests.providers.kit import QUICK, opened, place, run, spec, turn
 AGENT = Path(__file__).with_name("odd.py")
 LISTS = {"sessionCapabilities": {"list": {}, "resume": {}}, "loadSession": True}
 KNOWN = Cursor(1, NativeId("known-1"))
+OF_OPENCODE = "ses_0123456789abcdefghijklmn"
 UNKNOWN = Cursor(1, NativeId("unknown-1"))
 
 
@@ -157,15 +158,17 @@ def test_where_nobody_can_tell_who_has_a_session_none_is_opened(tmp_path: Path) 
 def test_the_locks_of_a_preset_lie_in_the_store_of_its_agent(
     tmp_path: Path, agent: str, home: dict[str, str], locks: str
 ) -> None:
+    id_ = OF_OPENCODE if agent == "opencode" else "0b5d2c1e-6f0a-4a53-9b0e-3f2a7c1d8e90"
+
     async def scene() -> None:
         settings = Settings(
-            program=(sys.executable, str(AGENT), "{}"),
+            program=(sys.executable, str(AGENT), json.dumps({"new_id": id_})),
             home={name: str(tmp_path / where) for name, where in home.items()},
             options={"agent": agent, "mode.full": "wild"},
             deadlines=QUICK,
         )
         async with opened(make(settings), spec(tmp_path)):
-            assert [each.name for each in (tmp_path / locks).iterdir()] == ["new-1"]
+            assert [each.name for each in (tmp_path / locks).iterdir()] == [id_]
 
     run(scene())
 
@@ -318,7 +321,10 @@ def test_what_an_agent_leaves_lying_about_goes_with_it(tmp_path: Path) -> None:
     async def scene() -> None:
         lost.mkdir(parents=True)
         settings = Settings(
-            program=(sys.executable, "-c", code, "{}"), options={"agent": "opencode"}, deadlines=QUICK, state=state
+            program=(sys.executable, "-c", code, json.dumps({"new_id": OF_OPENCODE})),
+            options={"agent": "opencode"},
+            deadlines=QUICK,
+            state=state,
         )
         async with opened(make(settings), spec(tmp_path)) as session:
             assert not lost.exists(), "what a crash left goes with the next start"

@@ -16,6 +16,7 @@ from clew.providers.acp import make
 from tests.providers.kit import QUICK, opened, run, spec, turn
 
 AGENT = Path(__file__).with_name("odd.py")
+ID = "ses_0123456789abcdefghijklmn"
 READ, ASK, EDIT, FULL = PermissionMode
 OPTIONS = [{"kind": "allow_once", "optionId": "yes"}, {"kind": "reject_once", "optionId": "no"}]
 FILES = [
@@ -85,7 +86,7 @@ def test_opencode_looks_above_a_directory_that_is_in_no_repository(tmp_path: Pat
 
 @pytest.mark.case("A01")
 def test_a_narrower_mode_is_not_set_where_it_could_not_be_kept(tmp_path: Path) -> None:
-    program = (sys.executable, str(AGENT), "{}")
+    program = (sys.executable, str(AGENT), json.dumps({"new_id": ID}))
     put(tmp_path / "w" / "opencode.json")
 
     async def scene() -> None:
@@ -109,7 +110,7 @@ def test_a_narrower_mode_is_not_set_where_it_could_not_be_kept(tmp_path: Path) -
 )
 def test_edit_does_not_let_the_agent_write_what_it_obeys(tmp_path: Path, call: Any, asked: bool) -> None:
     (tmp_path / "link").symlink_to(tmp_path / ".opencode")
-    text = json.dumps({"options": OPTIONS, "call": call}).replace("LINK", str(tmp_path / "link"))
+    text = json.dumps({"new_id": ID, "options": OPTIONS, "call": call}).replace("LINK", str(tmp_path / "link"))
     program = (sys.executable, str(AGENT), text)
 
     async def scene() -> None:

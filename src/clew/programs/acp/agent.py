@@ -1,7 +1,8 @@
 """What is known of one ACP agent beyond what it says of itself: data, so that a quirk needs no code."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from clew.kernel import LandingField, PermissionMode
@@ -37,19 +38,25 @@ UNBOUND: Mapping[PermissionMode, ModeRule] = {PermissionMode.FULL: ModeRule(allo
 """For an agent of which nothing is known: it may do without asking whatever it likes, and that is called full."""
 
 
+ANY_ID = r"\w[^\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]{0,255}"
+"""For an agent whose ids are not known: what can be seen, and is neither an option nor a way up."""
+
+
 @dataclass(frozen=True, slots=True)
 class AcpAgent:
     """`missing` are the error codes by which it says that it has no such session. `list_is_whole` tells that a session
-    which is not on its list is not there; such an agent may answer for an unknown one with success. `leaves_tools`
-    tells that it lets a tool run on when its turn is interrupted. `flush` are the seconds it gets to put its store in
-    order once its input is closed; one that ends by that takes no longer than it needs. `scratch` is the variable that
-    says where it puts what it does not remove; it gets a directory there that goes with it. `locks` says where in the
-    agent's store Clew puts its own locks, so that all who share the one share the other: below which variable, the
-    first that is set, and which path; where nothing is known of the store, they are found by the home's name. `obeys`
-    are files of a project by which the project may tell it not to ask, looked for from the directory up to its
-    repository's top; outside of a repository in the directory, and where it `obeys_all_above` also above it. `instead`
-    is the provider that keeps its modes there. `steers` is the method of its own by which it takes words within a turn;
-    the protocol has none. `meta` is what it is told beside the protocol whenever a session is opened.
+    which is not on its list is not there, `list_is_short` that it may be there nevertheless; unless either is known, it
+    is neither missing nor found, for an agent may answer for an unknown one with success. `leaves_tools` tells that it
+    lets a tool run on when its turn is interrupted. `flush` are the seconds it gets to put its store in order once its
+    input is closed; one that ends by that takes no longer than it needs. `scratch` is the variable that says where it
+    puts what it does not remove; it gets a directory there that goes with it. `locks` says where in the agent's store
+    Clew puts its own locks, so that all who share the one share the other: below which variable, the first that is set,
+    and which path; `locks_at` finds them where that is not enough. Where nothing is known of the store, they are found
+    by the home's name. `obeys` are files of a project by which the project may tell it not to ask, looked for from the
+    directory up to its repository's top; outside of a repository in the directory, and where it `obeys_all_above` also
+    above it. `instead` is the provider that keeps its modes there. `steers` is the method of its own by which it takes
+    words within a turn; the protocol has none. `meta` is what it is told beside the protocol whenever a session is
+    opened.
     """
 
     name: str
@@ -57,16 +64,18 @@ class AcpAgent:
     modes: Mapping[PermissionMode, ModeRule] = field(default_factory=lambda: UNBOUND)
     missing: frozenset[int] = frozenset({-32002})
     list_is_whole: bool = False
+    list_is_short: bool = False
     fork_into: bool = False
     change_model: bool = False
     leaves_tools: bool = False
     flush: float = 1.0
     scratch: str | None = None
     reports: frozenset[LandingField] = frozenset({LandingField.NATIVE_ID, LandingField.MODE})
-    id_shape: str = r"[A-Za-z0-9][A-Za-z0-9_.-]{2,127}"
+    id_shape: str = ANY_ID
     environment: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, Any] = field(default_factory=dict)
     locks: tuple[tuple[str, str], ...] = ()
+    locks_at: Callable[[Mapping[str, str]], Path] | None = None
     obeys: tuple[str, ...] = ()
     obeys_all_above: bool = False
     instead: str = ""

@@ -9,6 +9,7 @@ from typing import Any
 from clew.kernel import Cursor, Directory, Instant, NativeId
 from clew.ports.provider import FoundSession
 from clew.programs.acp.connection import Connection
+from clew.programs.faults import NotUnderstood
 
 CURSOR_VERSION = 1
 _PAGES = 1_000
@@ -37,9 +38,13 @@ async def listed(connection: Connection, directory: Directory | None = None) -> 
             if isinstance(entry, Mapping) and isinstance(entry.get("sessionId"), str):
                 yield _listed(entry)
         following = answer.get("nextCursor")
-        if not isinstance(following, str) or page == {"cursor": following}:
+        if not isinstance(following, str) or not following:
             return
+        if page == {"cursor": following}:
+            break
         page = {"cursor": following}
+    # Who took what was read for all would call the rest missing.
+    raise NotUnderstood("The agent's list of sessions has no end.", "Update the agent.")
 
 
 async def find(connection: Connection, id_: NativeId, directory: Directory) -> Listed | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,10 @@ class Opening:
             answer, played_back = await self._resumed(cursor)
             return await self._opened(cursor.native_id, answer, fresh=False, played_back=played_back)
         id_, answer = await self._made(cursor)
+        if re.fullmatch(self.agent.id_shape, id_) is None:
+            await self._delete(id_)
+            # Nobody could come back to it.
+            raise NotUnderstood(f"{id_[:80]!r} is no id of a session that can be kept.", "Update the agent, or Clew.")
         # One that another has is nothing that was made here, and so is not deleted.
         self.hold(id_)
         try:
@@ -57,6 +62,9 @@ class Opening:
         known = await self._known(id_)
         if known is None and can.list and self.agent.list_is_whole:
             raise Refused(f"The agent has no session {id_}.", "Start a new one.")
+        if known is None and can.list and not self.agent.list_is_short:
+            words = f"Session {id_} is not on the agent's list, and the agent may open an empty one instead."
+            raise Refused(words, "Say with the option list what its list holds, or start a new one.")
         if known is not None and known.directory not in (None, self.spec.directory):
             raise Refused(
                 f"Session {id_} belongs to {known.directory}, not to {self.spec.directory}.",

@@ -25,9 +25,20 @@ async def probe(connection: Connection, agent: AcpAgent, cursor: Cursor, directo
             return Probe(ProbeKind.FOUND_HERE, directory, detail="it is on the agent's list")
         if agent.list_is_whole:
             return Probe(ProbeKind.MISSING, signal=NOT_LISTED, detail="it is not on the agent's list")
+        if not agent.list_is_short:
+            return await _doubted(connection, agent, cursor, directory)
     if not (can.resume or can.load):
         return Probe(ProbeKind.UNREACHABLE, detail="the agent can neither list nor resume sessions")
     return await _tried(connection, agent, cursor, directory)
+
+
+async def _doubted(connection: Connection, agent: AcpAgent, cursor: Cursor, directory: Directory) -> Probe:
+    """Not on the list: it is missing if the agent says so, and never found because it opens something."""
+    if connection.abilities.resume or connection.abilities.load:
+        tried = await _tried(connection, agent, cursor, directory)
+        if tried.kind is not ProbeKind.FOUND_HERE:
+            return tried
+    return Probe(ProbeKind.UNREACHABLE, detail="it is not on the agent's list, and whether that holds all is not known")
 
 
 async def _tried(connection: Connection, agent: AcpAgent, cursor: Cursor, directory: Directory) -> Probe:

@@ -107,6 +107,8 @@ class AcpProvider:
             try:
                 opening = Opening(connection, self._agent, spec, mode, self._settings.deadlines, hold)
                 opened = await opening.open()
+                # What would come of it now is ended as soon as it is there.
+                self._must_be_open()
             except BaseException:
                 await self._end(connection)
                 raise
@@ -209,6 +211,8 @@ class AcpProvider:
 def _locks(name: str, agent: AcpAgent, settings: Settings, home: str) -> Path:
     environment = environment_for(agent.environment, settings.home, settings.environment)
     must_be_homes(environment, {"HOME", *(variable for variable, _ in agent.locks)})
+    if agent.locks_at is not None:
+        return agent.locks_at(environment)
     for variable, below in agent.locks:
         if environment.get(variable):
             return Path(environment[variable]).resolve() / below

@@ -2,7 +2,7 @@
 
     agent       the name of a preset: opencode, claude, codex, gemini or qwen
     missing     error codes by which it says that it has no such session, as in "-32002,-32001"
-    list        "whole" when a session that is not on its list is not there
+    list        "whole" when a session that is not on its list is not there, "short" when it may be nevertheless
     asks        "yes" when it asks before everything that is not reading; then all four modes can be expressed
     mode.read, mode.ask, mode.edit, mode.full
                 its own mode for each of ours; a mode that is not named is not offered then
@@ -25,6 +25,8 @@ from clew.providers.acp.presets import PRESETS
 
 _KNOWN = frozenset({"agent", "missing", "list", "asks"}) | {f"mode.{mode}" for mode in PermissionMode}
 
+_LISTS = ("whole", "short")
+
 
 def agent_of(settings: Settings) -> AcpAgent:
     options = settings.options
@@ -45,7 +47,9 @@ def _as_told(agent: AcpAgent, options: Mapping[str, str]) -> AcpAgent:
         except ValueError as fault:
             raise Refused(f"{options['missing']!r} are no error codes.", 'Write them as in "-32002,-32001".') from fault
     if "list" in options:
-        agent = replace(agent, list_is_whole=options["list"] == "whole")
+        if options["list"] not in _LISTS:
+            raise Refused(f"A list is not {options['list']!r}.", f"Write {' or '.join(_LISTS)}.")
+        agent = replace(agent, list_is_whole=options["list"] == "whole", list_is_short=options["list"] == "short")
     if options.get("asks") == "yes":
         agent = replace(agent, modes=AS_ASKED)
     named = {mode: options[f"mode.{mode}"] for mode in PermissionMode if f"mode.{mode}" in options}

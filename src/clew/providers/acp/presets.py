@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from clew.kernel import LandingField, PermissionMode
 from clew.programs.acp.agent import AS_ASKED, EDITING, EVERYTHING, READING, AcpAgent, ModeRule
+from clew.providers.acp.stores import opencode_locks
 
 READ, ASK, EDIT, FULL = PermissionMode
 
@@ -51,11 +52,8 @@ PRESETS: Mapping[str, AcpAgent] = {
         scratch="BUN_TMPDIR",
         reports=_ALWAYS_THERE,
         id_shape=r"ses_[0-9A-Za-z]{20,40}",
-        # Those of the provider of OpenCode itself.
-        locks=(
-            ("XDG_DATA_HOME", "opencode/opencode.db.clew-locks"),
-            ("HOME", ".local/share/opencode/opencode.db.clew-locks"),
-        ),
+        locks=(("XDG_DATA_HOME", ""), ("HOME", "")),
+        locks_at=opencode_locks,
         obeys=(
             "opencode.json",
             "opencode.jsonc",
@@ -111,6 +109,10 @@ PRESETS: Mapping[str, AcpAgent] = {
         name="gemini",
         command=("gemini", "--acp"),
         modes=_asking("default"),
+        # An unknown session gets -32603, which everything else gets, too.
+        missing=frozenset(),
+        # It takes other words for sessions as well: the latest, and numbers of its list.
+        id_shape=_UUID,
         locks=(("HOME", ".gemini/clew-locks"),),
         obeys=(".gemini/settings.json", ".gemini/extensions/**/*"),
         hint="Install it with npm: @google/gemini-cli.",
