@@ -1,6 +1,7 @@
 """Words for an agent that is at work: real agents hear them within the turn, or in the next one, and never twice."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,27 @@ def test_words_that_were_on_their_way_when_all_was_killed_are_told_exactly_once(
     assert home.get(f"/wakes/{wake['id']}")["state"] == "served"
     assert heard(rig)[-1] == 1
     assert page["entries"][-1]["author_kind"] == "agent"
+
+
+@pytest.mark.case("W13")
+@pytest.mark.parametrize("how", ["cancel", "interrupt"])
+def test_who_stops_the_turn_ends_what_the_agent_took_and_the_rest_is_told_in_the_next(
+    rig: Rig, home: House, tmp_path: Path, how: str
+) -> None:
+    ref = at_work(home, rig, tmp_path, 40.0)
+    wake = home.post(f"/threads/{ref}/words", {"text": WORDS, "overlap": "steer"})["wake"]
+    # OpenCode has it at once, the others would when their tool is over.
+    told = "carried:steered" if rig.name == "opencode" else "carried:steering"
+    home.until(lambda: home.get(f"/wakes/{wake['id']}")["code"] == told, "the run carries it")
+    (run,) = home.get(f"/threads/{ref}")["runs"]
+    began = time.monotonic()
+    home.post(f"/runs/{run['id']}/{how}")
+    home.until(lambda: home.get(f"/runs/{run['id']}")["state"] == "cancelled", "the run ends")
+    assert time.monotonic() - began < 8.0
+    page = home.quiet(ref)
+    found = home.get(f"/wakes/{wake['id']}")
+    if rig.name == "opencode":
+        assert (found["code"], found["run"], len(page["runs"])) == ("cancelled:by-user", run["id"], 1)
+    else:
+        assert (found["state"], found["run"] != run["id"], len(page["runs"])) == ("served", True, 2)
+        assert heard(rig)[-1] == 1
