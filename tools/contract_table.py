@@ -8,7 +8,8 @@ By hand, from the files that the workers of a run wrote because CLEW_CONTRACT_TA
     python -m tools.contract_table build/contract.*.json            print the table
     python -m tools.contract_table build/contract.*.json --write    put it into the page
 
-What was not tried keeps the cell it has in the page; what the suite no longer holds goes.
+What was not tried, or could not be because its agent is not installed, keeps the cell it has in the page; what the
+suite no longer holds goes.
 """
 
 import argparse
@@ -116,7 +117,11 @@ def main() -> int:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--write", action="store_true", help="put the table into docs/providers.md")
     told = parser.parse_args()
-    table = merged(row for file in told.files for row in json.loads(file.read_text(encoding="utf-8")))
+    rows = [row for file in told.files for row in json.loads(file.read_text(encoding="utf-8"))]
+    absent = sorted({row["rig"] for row in rows if row["result"] == ABSENT})
+    if absent:
+        print(f"Not run, for their agents are not installed: {', '.join(absent)}", file=sys.stderr)
+    table = merged(row for row in rows if row["result"] != ABSENT)
     if not table:
         print("No contract test ran: nothing to show.", file=sys.stderr)
         return 1

@@ -1,6 +1,13 @@
 """The table of the contract: merged from all workers, and put into the page without losing what was not tried."""
 
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
 from tests.providers.rig import rigs
+from tools import contract_table
 from tools.contract_table import BEGIN, END, PAGE, behaviours, in_page, merged, renewed, written
 
 
@@ -41,6 +48,22 @@ def test_the_page_keeps_what_was_not_tried_and_drops_what_is_no_more() -> None:
     }
     assert page.startswith("before\n")
     assert page.endswith("\nafter\n")
+
+
+def test_agents_that_are_not_installed_are_told_and_nothing_is_written_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, found = tmp_path / "page.md", tmp_path / "found.json"
+    before = merged([row("codex", "it starts", "yes"), row("guide", "it starts", "fails")])
+    page.write_text(renewed(f"{BEGIN}\n{END}", before, set(before)), encoding="utf-8")
+    rows = [row("codex", "it starts", "not installed"), row("guide", "it starts", "yes")]
+    found.write_text(json.dumps(rows), encoding="utf-8")
+    monkeypatch.setattr(contract_table, "PAGE", page)
+    monkeypatch.setattr(contract_table, "behaviours", lambda: set(before))
+    monkeypatch.setattr(sys, "argv", ["contract_table", str(found), "--write"])
+    assert contract_table.main() == 0
+    assert "not installed: codex" in capsys.readouterr().err
+    assert in_page(page.read_text(encoding="utf-8")) == {("start", "it starts"): {"codex": "yes", "guide": "yes"}}
 
 
 def test_a_failure_stands_out_and_the_counts_add_up() -> None:

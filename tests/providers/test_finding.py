@@ -33,6 +33,10 @@ async def main():
         await provider.open(OpenSpec(spec.directory, spec.mode, cursor=Cursor(1, NativeId("parrot-1"))))
     except Fault as fault:
         print(fault.code)
+    try:
+        found.make("parrot", Settings(options={"colour": "red"}))
+    except Fault as fault:
+        print(fault.code)
     await provider.close()
 
 asyncio.run(main())
@@ -197,4 +201,5 @@ def test_the_package_of_examples_works_once_it_is_installed(tmp_path: Path) -> N
         text=True,
         env={"PYTHONPATH": str(target)},
     )
-    assert said.stdout.splitlines() == ["guide parrot", "parrot 1.0", "hello there", "program:not-able"]
+    told = ["guide parrot", "parrot 1.0", "hello there", "program:not-able", "program:bad-options"]
+    assert said.stdout.splitlines() == told
