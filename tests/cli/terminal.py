@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -73,6 +74,8 @@ def terminal(*words: str, **settings: str) -> Iterator[Terminal]:
 
 def _own_terminal() -> None:
     os.setsid()
+    # Whoever runs the tests in the background has it ignored, and so would everything they start.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     import fcntl  # noqa: PLC0415
     import termios  # noqa: PLC0415
 
