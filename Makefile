@@ -118,6 +118,7 @@ $(VENV)/locked: requirements/run.lock requirements/dev.lock | supported
 $(VENV)/ready: $(VENV)/locked pyproject.toml
 	@echo "Installing Clew into $(VENV)"
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q src
 	@echo '$(CURDIR)' > $@
 
 # What runs Clew needs none of these, and they take longer than all else.

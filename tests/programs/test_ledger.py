@@ -11,7 +11,7 @@ import pytest
 from clew.programs import marking
 from clew.programs.faults import CannotStart
 from clew.programs.ledger import Ledger
-from clew.programs.marking import Mark, Owner, Swept, end_marked, marked, new_mark
+from clew.programs.marking import Mark, Owner, Swept, end_marked, lowest_of, marked, new_mark
 from clew.programs.scratch import Scratch
 from tests.programs.kit import alive, eventually, pid_in, run, shell
 
@@ -124,20 +124,36 @@ def test_a_mark_is_found_in_no_process_but_its_own() -> None:
         process.wait()
 
 
+def test_only_what_can_have_been_started_since_is_looked_at_while_numbers_tell() -> None:
+    mark, began = new_mark(), time.monotonic()
+    process = subprocess.Popen(["sleep", "300"], env=mark.environment)
+    try:
+        assert lowest_of(process.pid, began) == process.pid
+        assert lowest_of(process.pid, began - 60) == 0, "numbers may have come round by now"
+        assert lowest_of(2**22, began) == 0, "they have: none that high was given yet"
+        assert marked(mark, lowest=process.pid) == [process.pid]
+        assert marked(mark, lowest=process.pid + 1) == []
+        assert end_marked([mark], lowest=process.pid) == Swept(1, clean=True)
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_a_process_that_is_becoming_another_program_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the midst of an exec it shows no environment; who looked only once would leave it running."""
     mark = new_mark()
     process = subprocess.Popen(["sleep", "300"], env=mark.environment)
     try:
         looks = 0
-        shown = marking._read  # noqa: SLF001
+        shown = marking._show  # noqa: SLF001
 
-        def late(pid: int, name: str) -> bytes | None:
+        def late(name: str) -> bytes | None:
             nonlocal looks
-            looks += pid == process.pid
-            return b"" if pid == process.pid and looks < 5 else shown(pid, name)
+            its = name == f"{process.pid}/environ"
+            looks += its
+            return b"" if its and looks < 5 else shown(name)
 
-        monkeypatch.setattr(marking, "_read", late)
+        monkeypatch.setattr(marking, "_show", late)
         monkeypatch.setattr(marking, "_is_becoming", lambda pid: pid == process.pid)
         assert marked(mark) == [process.pid]
         looks = -(10**9)

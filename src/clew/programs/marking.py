@@ -17,6 +17,9 @@ from typing import Self
 VARIABLE = "CLEW_MARK"
 _PROC = "/proc"
 _PART = 1 << 16
+_ROUND = 1.0
+"""Seconds within which no machine gives out the numbers of all processes, of which there are 32,768 at least."""
+
 _BECOMING = 1.0
 """Seconds to wait for a process that is becoming another program. It takes a thousandth, unless the machine is busy."""
 
@@ -74,14 +77,26 @@ class Owner:
         return not (fields and fields[0] in _ENDED) and _started_in(fields) == self.started
 
 
-def marked(*marks: Mark) -> list[int]:
+def lowest_of(pid: int, began: float) -> int:
+    """The lowest number of a process that this one can have started, when it began at that time of `time.monotonic`.
+
+    Numbers are given in turn: nothing it started is below its own, unless they may have come round since. After a short
+    turn this spares a look at all that goes on on the machine.
+    """
+    if time.monotonic() - began > _ROUND:
+        return 0
+    shown = _show("loadavg") or b"0"
+    return pid if int(shown.split()[-1]) >= pid else 0
+
+
+def marked(*marks: Mark, lowest: int = 0) -> list[int]:
     """The processes that carry a mark, ours not among them. Empty where the system does not show environments."""
     wanted = [f"\0{VARIABLE}={mark.token}\0".encode() for mark in marks]
     found: list[int] = []
-    unknown = [pid for pid in _processes() if pid != os.getpid()]
+    unknown = [pid for pid in _processes() if pid >= lowest and pid != os.getpid()]
     deadline = time.monotonic() + _BECOMING
     while unknown:
-        shown = {pid: _read(pid, "environ") for pid in unknown}
+        shown = {pid: _show(f"{pid}/environ") for pid in unknown}
         found += [pid for pid, lines in shown.items() if lines and any(mark in b"\0%b" % lines for mark in wanted)]
         # One that is just becoming another program shows nothing, for a moment.
         unknown = [pid for pid, lines in shown.items() if lines == b"" and _is_becoming(pid)]
@@ -100,12 +115,12 @@ class Swept:
     clean: bool
 
 
-def end_marked(marks: Iterable[Mark], patience: float = 5.0) -> Swept:
+def end_marked(marks: Iterable[Mark], patience: float = 5.0, lowest: int = 0) -> Swept:
     """End every process that carries one of the marks, and those they start meanwhile."""
     ended: set[int] = set()
     deadline = time.monotonic() + patience
     wanted = tuple(marks)
-    while found := marked(*wanted) if wanted else []:
+    while found := marked(*wanted, lowest=lowest) if wanted else []:
         ended.update(found)
         for pid in found:
             _kill(pid)
@@ -122,13 +137,13 @@ def _processes() -> list[int]:
         return []
 
 
-def _read(pid: int, name: str) -> bytes | None:
-    """What the system shows of a process; None where it may not be read, or the process is gone.
+def _show(name: str) -> bytes | None:
+    """What the system shows; None where it may not be read, or the process is gone.
 
-    Every process of the machine is read after every turn, so this goes to the system directly.
+    Every process of the machine may be read after a turn, so this goes to the system directly.
     """
     try:
-        file = os.open(f"{_PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(f"{_PROC}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     shown = b""
@@ -169,7 +184,7 @@ def _started_in(fields: list[str]) -> int:
 
 def _stat(pid: int) -> list[str]:
     """What follows the name, which may hold anything, brackets among it."""
-    shown = _read(pid, "stat")
+    shown = _show(f"{pid}/stat")
     return [] if shown is None else shown.decode(errors="replace").rpartition(")")[2].split()
 
 

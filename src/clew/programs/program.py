@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clew.programs.faults import BadArguments, CannotStart, NoProgram, NotUnderstood, ProgramEnded, TooSlow
 from clew.programs.ledger import Ledger
-from clew.programs.marking import end_marked, marked, new_mark
+from clew.programs.marking import Swept, end_marked, lowest_of, marked, new_mark
 from clew.programs.secrets import Redactor
 
 LONGEST_LINE = 256 * 1024 * 1024
@@ -123,19 +123,22 @@ class Program:
                 self._signal(signal.SIGTERM)
                 await self.wait(seconds)
             self._signal(signal.SIGKILL)
-            self._gone = (await asyncio.to_thread(end_marked, [self._mark.mark])).clean
+            self._gone = (await asyncio.to_thread(self._sweep)).clean
             await self.wait(seconds)
             # A grandchild may hold the pipe open; it has just been ended, so this does not wait for long.
             await asyncio.wait([self._reading], timeout=seconds)
         except asyncio.CancelledError:
             self._signal(signal.SIGKILL)
-            self._gone = end_marked([self._mark.mark]).clean
+            self._gone = self._sweep().clean
             raise
         finally:
             self._reading.cancel()
             # What could not be ended stays in the ledger for whoever comes next.
             if self._gone:
                 self._mark.leave()
+
+    def _sweep(self) -> Swept:
+        return end_marked([self._mark.mark], lowest=lowest_of(self.pid, self._mark.began))
 
     def _signal(self, number: signal.Signals) -> None:
         # The group lives on while any of its processes does, so its number cannot have passed to somebody else's.
@@ -157,6 +160,7 @@ class Program:
 class _Marked:
     def __init__(self, ledger: Ledger | None) -> None:
         self.mark = new_mark()
+        self.began = time.monotonic()
         self._ledger = ledger
         if ledger is not None:
             # Before the program is there: a crash in between leaves an entry for nothing, which harms nobody.

@@ -2,6 +2,8 @@
 
 import errno
 import os
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from clew.kernel import Directory
@@ -54,17 +56,38 @@ def _circle(path: Path) -> OSError:
 
 def _as_stored(path: Path) -> Path:
     """Some disks take a name in any case; then the one it was made with counts."""
-    for at in (path, *path.parents):
-        other = at.with_name(at.name.swapcase()) if at.name else at
-        if other != at and _is_same(at, other):
-            parent = _as_stored(at.parent)
+    try:
+        seen = os.stat(path)  # noqa: PTH116 - every run asks, and this is half of it
+    except OSError:
+        return _with_stored_names(path)
+    return path if _is_exact(path, seen.st_dev, seen.st_ino) else _with_stored_names(path)
+
+
+@lru_cache(maxsize=1024)
+def _is_exact(path: Path, device: int, inode: int) -> bool:  # noqa: ARG001 - another disk in its place is asked again
+    """Whether each name of it is taken in one way of writing only: so it stays for as long as it is the same place."""
+    return not any(_is_same(at, other) for at, other in _otherwise(path))
+
+
+def _with_stored_names(path: Path) -> Path:
+    for at, other in _otherwise(path):
+        if _is_same(at, other):
+            parent = _with_stored_names(at.parent)
             return parent / _stored_name(parent, at.name) / path.relative_to(at)
     return path
 
 
+def _otherwise(path: Path) -> Iterator[tuple[Path, Path]]:
+    """The place and all above it, each beside another way of writing its name."""
+    for at in (path, *path.parents):
+        if at.name != at.name.swapcase():
+            yield at, at.with_name(at.name.swapcase())
+
+
 def _is_same(one: Path, other: Path) -> bool:
     try:
-        return one.samefile(other)
+        # The other first: mostly there is none.
+        return other.samefile(one)
     except OSError:
         return False
 

@@ -45,7 +45,8 @@ class GitWorkspaces:
             return _cannot(wanted, str(fault), passing, output if isinstance(fault, CannotMake) else None)
 
     async def release(self, wanted: PlaceWanted) -> None:
-        self._uses.release(wanted, Path(wanted.workspace.directory.path))
+        if wanted.workspace.kind is not WorkspaceKind.AGENT_HOME:
+            self._uses.release(wanted, Path(wanted.workspace.directory.path))
 
     async def forget(self, workspace: WorkspaceId) -> None:
         await asyncio.to_thread(self._layout.record(workspace).unlink, missing_ok=True)
