@@ -1,6 +1,7 @@
 """The schema: its steps build exactly the tables, and a database says whom it is for."""
 
 import ast
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from clew.store import migrations
 from clew.store.database import Database
 from clew.store.faults import NewerThanProgram, OlderThanProgram
 from clew.store.opening import open_database
-from clew.store.schema import PROGRAM, SchemaVersion, read_version, require, upgrade
+from clew.store.schema import PROGRAM, SchemaVersion, migrate, read_version, require, upgrade
 from clew.store.tables import meta, metadata
 
 
@@ -42,23 +43,34 @@ def by_name(listed: Any) -> list[dict[str, Any]]:
     return sorted(map(dict, listed), key=lambda each: str(each["name"]))
 
 
-def built_from_the_tables(connection: Connection) -> dict[str, Any]:
-    """The same database, emptied and made from the tables at once."""
+def rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
+    found = MetaData()
+    found.reflect(connection)
+    return {
+        table.name: sorted(tuple(row) for row in connection.execute(table.select())) for table in found.sorted_tables
+    }
+
+
+def made_by(connection: Connection, make: Callable[[Connection], object]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same database, emptied and made in another way."""
     old = MetaData()
     old.reflect(connection)
     old.drop_all(connection)
-    metadata.create_all(connection)
-    return reflected(connection)
+    make(connection)
+    return reflected(connection), rows(connection)
 
 
-def test_the_steps_build_exactly_the_tables(database: Database) -> None:
-    by_steps = database.read(reflected)
-    at_once = database.write(built_from_the_tables).result(30)
-    assert by_steps.keys() == at_once.keys() == metadata.tables.keys()
-    for table, said in at_once.items():
-        assert by_steps[table] == said, table
-    # What is compared is worth comparing: the conditions of indexes are in it.
-    assert "superseded" in str(at_once["sessions"]["indexes"])
+def test_the_steps_build_exactly_the_tables_and_so_does_what_a_new_database_is_made_from(database: Database) -> None:
+    at_once = database.read(lambda connection: (reflected(connection), rows(connection)))
+    by_steps = database.write(lambda connection: made_by(connection, lambda it: migrate(it, "head"))).result(30)
+    tables, _ = database.write(lambda connection: made_by(connection, metadata.create_all)).result(30)
+    assert by_steps[0].keys() == at_once[0].keys() == tables.keys() == metadata.tables.keys()
+    for table, said in tables.items():
+        assert by_steps[0][table] == said, table
+        assert at_once[0][table] == said, table
+    assert at_once[1] == by_steps[1]
+    assert at_once[1]["alembic_version"], "what is compared is worth comparing: the step it stands at is in it"
+    assert "superseded" in str(tables["sessions"]["indexes"]), "and so are the conditions of indexes"
 
 
 def test_an_upgrade_can_be_repeated(database: Database) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, select
 
 from clew.store.faults import NewerThanProgram, OlderThanProgram
+from clew.store.migrations.script import run_script
 from clew.store.tables import meta
 
 PROGRAM = 2
@@ -52,7 +53,11 @@ def upgrade(connection: Connection, only_pre: bool = False) -> SchemaVersion:
     # The steps of a database that is ahead are a newer program's.
     if found.schema > PROGRAM:
         return found
-    migrate(connection, f"{PROGRAM:04d}_pre" if only_pre else "head")
+    if found.schema == 0 and not only_pre:
+        # All steps at once, for whom Alembic need not be there.
+        run_script(connection, "whole")
+    else:
+        migrate(connection, f"{PROGRAM:04d}_pre" if only_pre else "head")
     return read_version(connection)
 
 

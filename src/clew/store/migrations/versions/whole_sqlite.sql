@@ -1,0 +1,418 @@
+CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num));
+
+INSERT INTO alembic_version (version_num) VALUES ('0002_post');
+
+CREATE TABLE machines (
+	id TEXT NOT NULL,
+	name TEXT NOT NULL,
+	root TEXT,
+	seen_at FLOAT,
+	CONSTRAINT pk_machines PRIMARY KEY (id)
+);
+
+CREATE TABLE meta (
+	"key" TEXT NOT NULL,
+	value TEXT NOT NULL,
+	CONSTRAINT pk_meta PRIMARY KEY ("key")
+);
+
+CREATE TABLE routes (
+	id TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	address TEXT NOT NULL,
+	secret TEXT,
+	CONSTRAINT pk_routes PRIMARY KEY (id)
+);
+
+CREATE TABLE tokens (
+	id TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	digest TEXT NOT NULL,
+	may TEXT DEFAULT '{}' NOT NULL,
+	created_at FLOAT NOT NULL,
+	expires_at FLOAT,
+	CONSTRAINT pk_tokens PRIMARY KEY (id),
+	CONSTRAINT uq_tokens_digest UNIQUE (digest)
+);
+
+CREATE TABLE projects (
+	id TEXT NOT NULL,
+	name TEXT NOT NULL,
+	source TEXT NOT NULL,
+	machine_id TEXT,
+	mode_limit TEXT,
+	settings TEXT DEFAULT '{}' NOT NULL,
+	CONSTRAINT pk_projects PRIMARY KEY (id),
+	CONSTRAINT fk_projects_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id)
+);
+
+CREATE TABLE runtimes (
+	id TEXT NOT NULL,
+	machine_id TEXT NOT NULL,
+	provider TEXT NOT NULL,
+	home TEXT NOT NULL,
+	account TEXT,
+	capabilities TEXT DEFAULT '{}' NOT NULL,
+	max_live INTEGER DEFAULT 4 NOT NULL,
+	seen_at FLOAT,
+	CONSTRAINT pk_runtimes PRIMARY KEY (id),
+	CONSTRAINT uq_runtimes_machine_id_provider_home UNIQUE (machine_id, provider, home),
+	CONSTRAINT ck_runtimes_max_live CHECK (max_live >= 0),
+	CONSTRAINT fk_runtimes_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id)
+);
+
+CREATE TABLE agents (
+	id TEXT NOT NULL,
+	name TEXT NOT NULL,
+	state TEXT DEFAULT 'active' NOT NULL,
+	provider TEXT NOT NULL,
+	runtime_id TEXT,
+	model TEXT,
+	mode TEXT DEFAULT 'read' NOT NULL,
+	instructions TEXT,
+	tools TEXT,
+	policy TEXT DEFAULT '{}' NOT NULL,
+	max_live INTEGER DEFAULT 1 NOT NULL,
+	home TEXT NOT NULL,
+	settings TEXT DEFAULT '{}' NOT NULL,
+	CONSTRAINT pk_agents PRIMARY KEY (id),
+	CONSTRAINT uq_agents_name UNIQUE (name),
+	CONSTRAINT ck_agents_mode CHECK ((mode = 'read' OR mode = 'ask' OR mode = 'edit' OR mode = 'full')),
+	CONSTRAINT ck_agents_state CHECK ((state = 'active' OR state = 'archived' OR state = 'paused')),
+	CONSTRAINT fk_agents_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
+);
+
+CREATE TABLE threads (
+	id TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	title TEXT DEFAULT '' NOT NULL,
+	project_id TEXT,
+	state TEXT DEFAULT 'open' NOT NULL,
+	mode_limit TEXT,
+	created_at FLOAT NOT NULL,
+	number INTEGER,
+	assignee TEXT,
+	CONSTRAINT pk_threads PRIMARY KEY (id),
+	CONSTRAINT fk_threads_project_id FOREIGN KEY(project_id) REFERENCES projects (id)
+);
+
+CREATE INDEX ix_threads_assignee ON threads (assignee, kind, state, created_at, id) WHERE assignee IS NOT NULL;
+
+CREATE INDEX ix_threads_listed ON threads (kind, state, created_at, id);
+
+CREATE UNIQUE INDEX uq_threads_number ON threads (kind, number) WHERE number IS NOT NULL;
+
+CREATE TABLE journal (
+	thread_id TEXT NOT NULL,
+	seq INTEGER DEFAULT 0 NOT NULL,
+	author_kind TEXT NOT NULL,
+	author_name TEXT NOT NULL,
+	agent_id TEXT,
+	provider TEXT,
+	account TEXT,
+	body TEXT NOT NULL,
+	size INTEGER DEFAULT 0 NOT NULL,
+	pair TEXT,
+	run_id TEXT,
+	at FLOAT NOT NULL,
+	CONSTRAINT pk_journal PRIMARY KEY (thread_id, seq),
+	CONSTRAINT ck_journal_seq CHECK (seq > 0),
+	CONSTRAINT fk_journal_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE lanes (
+	id TEXT NOT NULL,
+	agent_id TEXT NOT NULL,
+	thread_id TEXT NOT NULL,
+	overlap TEXT DEFAULT 'queue' NOT NULL,
+	runtime_id TEXT,
+	workspace_id TEXT,
+	floor_generation INTEGER DEFAULT 0 NOT NULL,
+	floor_entry INTEGER DEFAULT 0 NOT NULL,
+	floor_kept TEXT DEFAULT '[]' NOT NULL,
+	CONSTRAINT pk_lanes PRIMARY KEY (id),
+	CONSTRAINT uq_lanes_agent_id_thread_id UNIQUE (agent_id, thread_id),
+	CONSTRAINT fk_lanes_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
+	CONSTRAINT fk_lanes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
+	CONSTRAINT fk_lanes_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
+);
+
+CREATE INDEX ix_lanes_thread ON lanes (thread_id);
+
+CREATE TABLE runs (
+	id TEXT NOT NULL,
+	lane_id TEXT NOT NULL,
+	agent_id TEXT NOT NULL,
+	runtime_id TEXT,
+	state TEXT DEFAULT 'queued' NOT NULL,
+	attempt INTEGER DEFAULT 0 NOT NULL,
+	rank FLOAT NOT NULL,
+	queued_at FLOAT NOT NULL,
+	not_before FLOAT,
+	lease_until FLOAT,
+	claimed_by TEXT,
+	agent_place INTEGER,
+	runtime_place INTEGER,
+	session_id TEXT,
+	scope_run TEXT DEFAULT '' NOT NULL,
+	prompt_sent INTEGER DEFAULT 0 NOT NULL,
+	tool_ran INTEGER DEFAULT 0 NOT NULL,
+	reopened INTEGER DEFAULT 0 NOT NULL,
+	tries INTEGER DEFAULT 0 NOT NULL,
+	asked INTEGER DEFAULT 0 NOT NULL,
+	hold TEXT DEFAULT '' NOT NULL,
+	hold_code TEXT,
+	landing TEXT,
+	claim TEXT,
+	told INTEGER DEFAULT 0 NOT NULL,
+	stop_code TEXT,
+	outcome TEXT,
+	words TEXT,
+	started_at FLOAT,
+	ended_at FLOAT,
+	CONSTRAINT pk_runs PRIMARY KEY (id),
+	CONSTRAINT ck_runs_live_has_lease CHECK ((state = 'claimed' OR state = 'opening' OR state = 'running' OR state = 'stopping' OR state = 'waiting') = (lease_until IS NOT NULL)),
+	CONSTRAINT ck_runs_ended_has_end CHECK ((state = 'cancelled' OR state = 'failed' OR state = 'lost' OR state = 'succeeded') = (ended_at IS NOT NULL)),
+	CONSTRAINT ck_runs_live_has_places CHECK (NOT (lease_until IS NOT NULL) OR (agent_place IS NOT NULL AND runtime_place IS NOT NULL AND runtime_id IS NOT NULL)),
+	CONSTRAINT ck_runs_hold CHECK ((hold = '' OR hold = 'another-try' OR hold = 'person' OR hold = 'session-free')),
+	CONSTRAINT fk_runs_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
+	CONSTRAINT fk_runs_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
+	CONSTRAINT fk_runs_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
+);
+
+CREATE INDEX ix_runs_agent ON runs (agent_id, id);
+
+CREATE INDEX ix_runs_held ON runs (queued_at) WHERE state = 'queued' AND hold <> '';
+
+CREATE INDEX ix_runs_lane ON runs (lane_id, queued_at);
+
+CREATE INDEX ix_runs_lease ON runs (lease_until) WHERE lease_until IS NOT NULL;
+
+CREATE INDEX ix_runs_queue ON runs (runtime_id, rank, id) WHERE state = 'queued' AND hold <> 'person';
+
+CREATE INDEX ix_runs_started ON runs (agent_id, started_at) WHERE started_at IS NOT NULL;
+
+CREATE INDEX ix_runs_unserved ON runs (state, id) WHERE ended_at IS NOT NULL AND state <> 'succeeded';
+
+CREATE UNIQUE INDEX uq_runs_agent_place ON runs (agent_id, agent_place) WHERE lease_until IS NOT NULL;
+
+CREATE UNIQUE INDEX uq_runs_lane_not_ended ON runs (lane_id) WHERE ended_at IS NULL;
+
+CREATE UNIQUE INDEX uq_runs_runtime_place ON runs (runtime_id, runtime_place) WHERE lease_until IS NOT NULL;
+
+CREATE UNIQUE INDEX uq_runs_session_live ON runs (session_id) WHERE session_id IS NOT NULL AND lease_until IS NOT NULL;
+
+CREATE TABLE schedules (
+	id TEXT NOT NULL,
+	lane_id TEXT NOT NULL,
+	enabled INTEGER DEFAULT 1 NOT NULL,
+	every FLOAT,
+	cron TEXT,
+	zone TEXT DEFAULT 'UTC' NOT NULL,
+	isolated INTEGER DEFAULT 0 NOT NULL,
+	route TEXT,
+	settings TEXT DEFAULT '{}' NOT NULL,
+	idle_ticks INTEGER DEFAULT 0 NOT NULL,
+	last_due FLOAT,
+	next_due FLOAT,
+	fault TEXT,
+	CONSTRAINT pk_schedules PRIMARY KEY (id),
+	CONSTRAINT ck_schedules_has_a_rhythm CHECK (every IS NOT NULL OR cron IS NOT NULL),
+	CONSTRAINT fk_schedules_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id)
+);
+
+CREATE INDEX ix_schedules_due ON schedules (next_due) WHERE enabled = 1 AND next_due IS NOT NULL;
+
+CREATE TABLE workspaces (
+	id TEXT NOT NULL,
+	lane_id TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	project_id TEXT,
+	machine_id TEXT,
+	directory TEXT NOT NULL,
+	branch TEXT,
+	created_at FLOAT NOT NULL,
+	CONSTRAINT pk_workspaces PRIMARY KEY (id),
+	CONSTRAINT fk_workspaces_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
+	CONSTRAINT fk_workspaces_project_id FOREIGN KEY(project_id) REFERENCES projects (id),
+	CONSTRAINT fk_workspaces_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id)
+);
+
+CREATE INDEX ix_workspaces_lane ON workspaces (lane_id, created_at);
+
+CREATE TABLE approvals (
+	id TEXT NOT NULL,
+	run_id TEXT NOT NULL,
+	attempt INTEGER DEFAULT 0 NOT NULL,
+	question TEXT NOT NULL,
+	state TEXT DEFAULT 'pending' NOT NULL,
+	answered_by TEXT,
+	expires_at FLOAT,
+	asked_at FLOAT NOT NULL,
+	ended_at FLOAT,
+	answer TEXT,
+	CONSTRAINT pk_approvals PRIMARY KEY (id),
+	CONSTRAINT fk_approvals_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
+);
+
+CREATE INDEX ix_approvals_asked ON approvals (asked_at, id);
+
+CREATE INDEX ix_approvals_pending ON approvals (run_id) WHERE state = 'pending';
+
+CREATE INDEX ix_approvals_run ON approvals (run_id);
+
+CREATE TABLE decisions (
+	run_id TEXT NOT NULL,
+	attempt INTEGER DEFAULT 0 NOT NULL,
+	step INTEGER DEFAULT 0 NOT NULL,
+	outcome TEXT NOT NULL,
+	code TEXT NOT NULL,
+	record TEXT NOT NULL,
+	at FLOAT NOT NULL,
+	CONSTRAINT pk_decisions PRIMARY KEY (run_id, attempt, step),
+	CONSTRAINT fk_decisions_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
+);
+
+CREATE TABLE deliveries (
+	id TEXT NOT NULL,
+	run_id TEXT NOT NULL,
+	route_id TEXT NOT NULL,
+	body TEXT NOT NULL,
+	state TEXT DEFAULT 'pending' NOT NULL,
+	tries INTEGER DEFAULT 0 NOT NULL,
+	next_at FLOAT,
+	CONSTRAINT pk_deliveries PRIMARY KEY (id),
+	CONSTRAINT fk_deliveries_run_id FOREIGN KEY(run_id) REFERENCES runs (id),
+	CONSTRAINT fk_deliveries_route_id FOREIGN KEY(route_id) REFERENCES routes (id)
+);
+
+CREATE INDEX ix_deliveries_pending ON deliveries (next_at) WHERE state = 'pending';
+
+CREATE TABLE events (
+	run_id TEXT NOT NULL,
+	seq INTEGER DEFAULT 0 NOT NULL,
+	attempt INTEGER DEFAULT 0 NOT NULL,
+	kind TEXT NOT NULL,
+	body TEXT NOT NULL,
+	at FLOAT NOT NULL,
+	CONSTRAINT pk_events PRIMARY KEY (run_id, seq),
+	CONSTRAINT fk_events_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE landings (
+	run_id TEXT NOT NULL,
+	attempt INTEGER DEFAULT 0 NOT NULL,
+	step INTEGER DEFAULT 0 NOT NULL,
+	landing TEXT NOT NULL,
+	words TEXT NOT NULL,
+	at FLOAT NOT NULL,
+	CONSTRAINT pk_landings PRIMARY KEY (run_id, attempt, step),
+	CONSTRAINT fk_landings_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
+);
+
+CREATE TABLE sessions (
+	id TEXT NOT NULL,
+	lane_id TEXT NOT NULL,
+	scope_run TEXT DEFAULT '' NOT NULL,
+	generation INTEGER DEFAULT 0 NOT NULL,
+	provider TEXT NOT NULL,
+	runtime_id TEXT NOT NULL,
+	native_id TEXT NOT NULL,
+	cursor TEXT NOT NULL,
+	directory TEXT NOT NULL,
+	real_directory TEXT,
+	account TEXT,
+	state TEXT DEFAULT 'healthy' NOT NULL,
+	begins INTEGER DEFAULT 0 NOT NULL,
+	also TEXT DEFAULT '[]' NOT NULL,
+	seen INTEGER DEFAULT 0 NOT NULL,
+	model TEXT,
+	mode TEXT,
+	instructions TEXT,
+	tools TEXT,
+	turns INTEGER DEFAULT 0 NOT NULL,
+	tokens BIGINT DEFAULT 0 NOT NULL,
+	size BIGINT DEFAULT 0 NOT NULL,
+	run_id TEXT,
+	adopted_at FLOAT,
+	born_at FLOAT NOT NULL,
+	proven_at FLOAT,
+	archive_id TEXT,
+	superseded INTEGER DEFAULT 0 NOT NULL,
+	CONSTRAINT pk_sessions PRIMARY KEY (id),
+	CONSTRAINT uq_sessions_lane_id_scope_run_generation UNIQUE (lane_id, scope_run, generation),
+	CONSTRAINT ck_sessions_comes_from_somewhere CHECK (run_id IS NOT NULL OR adopted_at IS NOT NULL),
+	CONSTRAINT ck_sessions_generation CHECK (generation > 0),
+	CONSTRAINT ck_sessions_can_be_found CHECK (native_id <> '' AND directory <> ''),
+	CONSTRAINT fk_sessions_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
+	CONSTRAINT fk_sessions_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
+	CONSTRAINT fk_sessions_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
+);
+
+CREATE UNIQUE INDEX uq_sessions_native ON sessions (runtime_id, native_id) WHERE superseded = 0 AND runtime_id <> 'unknown';
+
+CREATE TABLE wakes (
+	id TEXT NOT NULL,
+	lane_id TEXT NOT NULL,
+	thread_id TEXT NOT NULL,
+	reason TEXT NOT NULL,
+	origin_kind TEXT NOT NULL,
+	origin_agent TEXT,
+	origin_depth INTEGER DEFAULT 0 NOT NULL,
+	freshness TEXT DEFAULT 'follow-policy' NOT NULL,
+	scope TEXT DEFAULT '' NOT NULL,
+	resume_run TEXT,
+	priority INTEGER DEFAULT 0 NOT NULL,
+	entry INTEGER DEFAULT 0 NOT NULL,
+	route TEXT,
+	dedupe_key TEXT,
+	accepted_at FLOAT NOT NULL,
+	not_before FLOAT,
+	state TEXT DEFAULT 'pending' NOT NULL,
+	run_id TEXT,
+	began INTEGER DEFAULT 0 NOT NULL,
+	code TEXT NOT NULL,
+	words TEXT NOT NULL,
+	ended_at FLOAT,
+	entries TEXT,
+	CONSTRAINT pk_wakes PRIMARY KEY (id),
+	CONSTRAINT ck_wakes_state CHECK ((state = 'cancelled' OR state = 'claimed' OR state = 'pending' OR state = 'served' OR state = 'skipped')),
+	CONSTRAINT ck_wakes_carried_by_a_run CHECK (NOT (state = 'claimed' OR state = 'served') OR run_id IS NOT NULL),
+	CONSTRAINT ck_wakes_has_a_reason CHECK (code <> '' AND words <> ''),
+	CONSTRAINT ck_wakes_ends_once CHECK ((state = 'cancelled' OR state = 'served' OR state = 'skipped') = (ended_at IS NOT NULL)),
+	CONSTRAINT fk_wakes_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
+	CONSTRAINT fk_wakes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
+	CONSTRAINT fk_wakes_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
+);
+
+CREATE INDEX ix_wakes_pending ON wakes (lane_id, accepted_at) WHERE state = 'pending';
+
+CREATE INDEX ix_wakes_run ON wakes (run_id);
+
+CREATE UNIQUE INDEX uq_wakes_dedupe_key ON wakes (dedupe_key) WHERE dedupe_key IS NOT NULL;
+
+CREATE TABLE archives (
+	id TEXT NOT NULL,
+	session_id TEXT NOT NULL,
+	format TEXT NOT NULL,
+	seen INTEGER DEFAULT 0 NOT NULL,
+	turns INTEGER DEFAULT 0 NOT NULL,
+	digest TEXT NOT NULL,
+	state TEXT DEFAULT 'ready' NOT NULL,
+	location TEXT NOT NULL,
+	at FLOAT NOT NULL,
+	CONSTRAINT pk_archives PRIMARY KEY (id),
+	CONSTRAINT fk_archives_session_id FOREIGN KEY(session_id) REFERENCES sessions (id)
+);
+
+CREATE INDEX ix_archives_session ON archives (session_id, at);
+
+INSERT INTO machines (id, name) VALUES ('unknown', 'unknown');
+
+INSERT INTO runtimes (id, machine_id, provider, home, max_live) SELECT id, id, name, name, 0 FROM machines;
+
+INSERT INTO meta (key, value) VALUES ('schema', '2');
+
+INSERT INTO meta (key, value) VALUES ('oldest-program', '2');
