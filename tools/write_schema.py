@@ -16,8 +16,10 @@ from clew.store.schema import PROGRAM
 from clew.store.tables import UNKNOWN_RUNTIME, metadata
 
 STEPS = (
-    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
-    " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",
+    (
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
+        " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+    ),
     f"INSERT INTO alembic_version (version_num) VALUES ('{PROGRAM:04d}_post')",
 )
 ROWS = (
