@@ -61,7 +61,7 @@ def test_why_and_logs_show_what_a_run_was_told_on_the_way(stub: Stub, capfd: Cap
     said = here(capfd, "why", "run-1").out
     assert "Within its turn the agent was told" in said
     assert "Leave the tests alone.\n" in said
-    assert "Too late. (it did not take it; the next run has it)" in said
+    assert "Too late. (it did not take it; see `clew why wake-3`)" in said
     assert "Within its turn" not in here_without(stub, capfd)
 
 

@@ -143,7 +143,7 @@ def test_an_agent_that_moves_to_another_provider_takes_what_waits_along(database
         Rhythm(every=0),
         Rhythm(every=-60),
         Rhythm(every=1),
-        Rhythm(every=9.9),
+        Rhythm(every=14.9),
         Rhythm(every=367 * 86_400),
         Rhythm(cron="* * * * * *"),
         Rhythm(every=float("nan")),
@@ -161,7 +161,7 @@ def test_a_rhythm_that_makes_no_sense_is_refused(database: Database, tmp_path: P
             assert told.value.words
             assert told.value.remedy
             assert await list_agents(at.desk) == ()
-            await at.agent(heartbeat=Rhythm(every=10))
+            await at.agent(heartbeat=Rhythm(every=15))
 
     asyncio.run(story())
 

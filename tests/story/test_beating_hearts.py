@@ -32,7 +32,7 @@ def test_a_heartbeat_in_a_project_works_in_its_worktree(rig: Rig, home: House, t
 def beat(home: House, ref: str) -> Any:
     """The heart beats until it has woken the agent, and then no more."""
     before = len(home.get(f"/threads/{ref}")["runs"])
-    home.change("/agents/ada", {"heartbeat": {"every": 10, "thread": ref, "isolated": False}})
+    home.change("/agents/ada", {"heartbeat": {"every": 15, "thread": ref, "isolated": False}})
     home.until(lambda: len(home.get(f"/threads/{ref}")["runs"]) > before, "a heartbeat")
     home.change("/agents/ada", {"no_heartbeat": True})
     return home.quiet(ref)

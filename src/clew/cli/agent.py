@@ -74,7 +74,7 @@ def add(
     most
         How many of its runs may go at once.
     every
-        Wake it by itself, every 30m for instance; from 10s to 366d.
+        Wake it by itself, every 30m for instance; from 15s to 366d.
     cron
         Wake it by itself, by a line of cron.
     zone
@@ -190,7 +190,7 @@ def edit(
     zone
         The time zone of the heartbeat's line of cron.
     every
-        Wake it by itself, every 30m for instance; from 10s to 366d. The rest of its heartbeat stays.
+        Wake it by itself, every 30m for instance; from 15s to 366d. The rest of its heartbeat stays.
     cron
         Wake it by itself, by a line of cron. The rest of its heartbeat stays.
     shared

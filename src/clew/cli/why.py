@@ -57,7 +57,7 @@ def explained(found: WhyView, full: bool) -> list[str]:
     if found.steered:
         lines += ["", "Within its turn the agent was told"]
         for steer in found.steered:
-            taken = "" if steer.taken else " (it did not take it; the next run has it)"
+            taken = "" if steer.taken else f" (it did not take it; see `clew why {steer.wakes[0]}`)"
             lines.append(f"  {moment(steer.at)}  {one_line(steer.text, 200)}{taken}")
     run = found.run
     if run is not None and run.words:

@@ -13,10 +13,9 @@ from clew.store.threads import set_overlap as put_overlap
 from clew.wire.views import LaneView
 
 
-def overlap_called(name: str | None) -> Overlap | None:
-    """None where nothing is named."""
+def overlap_called(name: str) -> Overlap:
     try:
-        return None if name is None else Overlap(name)
+        return Overlap(name)
     except ValueError as fault:
         raise BadRequest(f"{name!r} is no overlap policy.", f"Name one of {', '.join(Overlap)}.") from fault
 
@@ -24,7 +23,6 @@ def overlap_called(name: str | None) -> Overlap | None:
 async def set_overlap(desk: Desk, ref: str, agent: str, overlap: str) -> LaneView:
     """From now on a wake that comes while the agent works in that thread queues, steers, interrupts or is rejected."""
     chosen = overlap_called(overlap)
-    assert chosen is not None
 
     def do(connection: Connection) -> LaneView:
         thread = ThreadId(thread_called(connection, ref)["id"])

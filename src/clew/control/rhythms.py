@@ -17,8 +17,8 @@ from clew.store.threads import make_lane, must_be_open
 from clew.wire.asks import RhythmChange
 from clew.wire.views import Rhythm
 
-SHORTEST = 10.0
-"""A heart that beats faster wakes a lane that is still at work, and is let go."""
+SHORTEST = 15.0
+"""A heart that beats faster would use up the runs that an agent may start in a minute."""
 
 LONGEST = 366 * 86_400.0
 _FIELDS = 5
@@ -28,9 +28,7 @@ def check_rhythm(rhythm: Rhythm) -> Rhythm:
     if (rhythm.every is None) == (rhythm.cron is None):
         raise BadRhythm("A heartbeat has an interval or a cron line, and not both.", "Give one of them.")
     if rhythm.every is not None and not (math.isfinite(rhythm.every) and SHORTEST <= rhythm.every <= LONGEST):
-        raise BadRhythm(
-            f"No heart beats every {rhythm.every:g} seconds.", f"Give from {SHORTEST:g} seconds (10s) to a year (366d)."
-        )
+        raise BadRhythm(f"No heart beats every {rhythm.every:g} seconds.", f"Give from {SHORTEST:g}s to a year (366d).")
     try:
         zone = ZoneInfo(rhythm.zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as fault:

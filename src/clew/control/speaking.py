@@ -25,7 +25,8 @@ async def say(desk: Desk, ref: str, words: Words) -> Spoken:
     """A comment on an issue, a message in a chat. Where it wakes nobody it is written down all the same."""
     if not words.text.strip():
         raise BadRequest("Nothing was said.", "Give a text; to wake an agent without one, use `clew wake`.")
-    said, overlap = say_it(words.text), overlap_called(words.overlap)
+    said = say_it(words.text)
+    overlap = None if words.overlap is None else overlap_called(words.overlap)
     if overlap is Overlap.STEER and (words.fresh or words.resume_run is not None):
         raise BadRequest(
             "The turn that is going is in its own session: another one cannot be had with it.",
