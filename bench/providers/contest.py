@@ -13,7 +13,13 @@ from tests.providers.agents import run
 from tests.providers.rig import Rig
 
 PROMPT = "SAY: done"
-MODE = PermissionMode.READ
+
+MODES: Mapping[str, PermissionMode] = {
+    "claude": PermissionMode.ASK,
+    "codex": PermissionMode.READ,
+    "opencode": PermissionMode.FULL,
+}
+"""What each program is allowed by its own command line, when it is told nothing."""
 
 Arguments = Callable[[str], tuple[str, ...]]
 
@@ -49,11 +55,12 @@ class Contest:
         self._rig = rig
         self._settings = rig.settings("a")
         self._directory: Directory = rig.directory("work")
+        self._mode = MODES[rig.name]
 
     async def begin(self) -> tuple[Provider, LiveSession, Cursor]:
         """A session that has had its first turn, and stays open."""
         provider = self._rig.make(self._settings)
-        session = await provider.open(OpenSpec(self._directory, MODE))
+        session = await provider.open(OpenSpec(self._directory, self._mode))
         await _turn(session)
         cursor = session.cursor
         assert cursor is not None, "a session that was prompted can be found"
@@ -72,7 +79,7 @@ class Contest:
         began = time.perf_counter()
         provider = self._rig.make(self._settings)
         try:
-            session = await provider.open(OpenSpec(self._directory, MODE, cursor))
+            session = await provider.open(OpenSpec(self._directory, self._mode, cursor))
             await _turn(session)
             return time.perf_counter() - began
         finally:
