@@ -27,14 +27,14 @@ class Agent:
 async def agent_in(api: Api, directory: str, wanted: str | None) -> Agent:
     """The agent that is asked for, or the one that is the default there."""
     try:
-        config = await api.config(directory)
+        config, agents = await asyncio.gather(api.config(directory), api.agents(directory))
     except TooSlow as fault:
-        # This is the first call that it reads its configuration for.
+        # These are the first calls that it reads its configuration for.
         words = f"OpenCode did not read its configuration for {directory} in time."
         todo = "It may be fetching packages for it: see that the network is there, or give it more time."
         raise TooSlow(words, todo) from fault
     name = wanted or str(config.get("default_agent") or "build")
-    for each in await api.agents(directory):
+    for each in agents:
         if each.get("name") == name and each.get("mode") != "subagent":
             return Agent(name, read(each.get("permission")))
     raise Refused(f"OpenCode has no agent {name} for sessions in {directory}.", "Name another in the option `agent`.")

@@ -110,9 +110,10 @@ class Opening:
         if session.get("parentID"):
             raise Refused(f"Session {session['id']} belongs to a subagent.", "Open the session that it belongs to.")
         id_, where = str(session["id"]), str(session["directory"])
-        agent = await agent_in(self.api, where, self.agent)
+        agent, messages = await asyncio.gather(
+            agent_in(self.api, where, self.agent), self.api.messages(id_, self.launch.deadlines.start)
+        )
         mode = await apply(self.api, session, spec.mode, agent)
-        messages = await self.api.messages(id_, self.launch.deadlines.start)
         landing = Landing(
             native_id=NativeId(id_),
             directory=directory_at(where),
