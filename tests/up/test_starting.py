@@ -1,6 +1,7 @@
 """`clew up`: what it makes, what it says, and how it ends."""
 
 import json
+import shutil
 import signal
 import stat
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.up.kit import lines, up
+from tests.up.kit import lines, until, up
 
 
 def mode(path: Path) -> int:
@@ -33,6 +34,21 @@ def test_guides_keep_their_sessions_in_the_data_directory_and_take_no_options(tm
             assert (refused.status_code, refused.json()["code"]) == (422, "program:bad-options")
             assert refused.json()["detail"] == "The guide has no option colour."
         assert clew.ask("GET", "/agents/ada")["options"] == {}
+
+
+@pytest.mark.case("P13")
+def test_the_agent_of_another_package_is_named_at_the_start_like_any_other(tmp_path: Path) -> None:
+    """As an installer leaves it: its module, and a line of metadata that names it."""
+    parrot = Path(__file__).parents[2] / "examples" / "parrot" / "clew_parrot.py"
+    shutil.copy(parrot, tmp_path)
+    (metadata := tmp_path / "clew_parrot-1.0.dist-info").mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: clew-parrot\nVersion: 1.0\n", encoding="utf-8")
+    (metadata / "entry_points.txt").write_text("[clew.providers]\nparrot = clew_parrot:make\n", encoding="utf-8")
+    with up(tmp_path / "data", PYTHONPATH=str(tmp_path)) as clew:
+        until(lambda: "  agents  " in clew.out, "what is installed")
+        assert "  installed     parrot 1.0\n" in clew.out
+        clew.ask("POST", "/agents", {"name": "polly", "provider": "parrot", "mode": "full"})
+        assert clew.ran(clew.ask("POST", "/wakes", {"agent": "polly", "text": "hello"}))["state"] == "succeeded"
 
 
 def test_it_makes_what_it_needs_for_its_owner_alone_and_says_where_it_is(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clew.control.desk import Desk
-from clew.control.programs import read_settings
+from clew.control.programs import read_settings, with_own_program
 from clew.ports.fault import Fault
 from clew.store.clock import read_clock
 from clew.store.reading.agents import list_agents
@@ -21,8 +21,6 @@ from clew.wire.views import CheckView
 
 _WAIT = 60.0
 _BLOCK, _BLOCKS = 4096, 16
-_ALWAYS_NAMED = frozenset({"acp", "command"})
-"""Providers that run whatever program an agent names; without one there is nothing to look for."""
 
 
 async def examine(desk: Desk) -> tuple[CheckView, ...]:
@@ -32,8 +30,7 @@ async def examine(desk: Desk) -> tuple[CheckView, ...]:
         return (*checks, CheckView("machine", "missing", "No machine is at hand.", "Start one with `clew up`."))
     checks.append(CheckView("machine", "ok", f"Machine {desk.machine.id} serves."))
     machine = desk.machine
-    names = sorted(await machine.providers())
-    looked = [_provider(machine, name) for name in names if name not in _ALWAYS_NAMED]
+    looked = [_provider(machine, name) for name in await with_own_program(machine)]
     agents = [_agent(machine, row) for row in await desk.read(list_agents)]
     found = await asyncio.gather(*looked, *agents)
     if disk.state != "ok":

@@ -6,10 +6,17 @@ from collections.abc import Mapping
 
 from clew.control.desk import Desk
 from clew.control.faults import BadRequest, NotInstalled
-from clew.wire.machine import AgentProgram
+from clew.wire.machine import AgentProgram, Machine
 from clew.wire.runtimes import Registration
 
 _MOST = 100
+_ALWAYS_NAMED = frozenset({"acp", "command"})
+"""Providers that run whatever program an agent names; without one there is nothing to look for."""
+
+
+async def with_own_program(machine: Machine) -> list[str]:
+    """The providers that know which program they are for, whoever brought them along."""
+    return sorted(name for name in await machine.providers() if name not in _ALWAYS_NAMED)
 
 
 async def find_program(desk: Desk, program: AgentProgram) -> Registration:

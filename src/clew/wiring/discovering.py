@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from clew.control.agents import add_agent, list_agents
 from clew.control.desk import Desk
+from clew.control.programs import with_own_program
 from clew.control.starting import offer_agents
 from clew.daemon import Daemon
 from clew.ports.fault import Fault
@@ -14,9 +15,6 @@ from clew.wire.machine import AgentProgram, Looked
 from clew.wiring.notices import FoundAgents, Notice
 
 log = logging.getLogger("clew.up")
-
-USUAL = ("claude", "codex", "opencode")
-"""Programs that are looked for whether an agent uses them or not."""
 
 GUIDE = "guide"
 
@@ -46,7 +44,9 @@ async def _discover(desk: Desk, daemon: Daemon, tell: Callable[[Notice], None]) 
     await _first_agent(desk)
     agents = await list_agents(desk)
     used = {agent.provider for agent in agents}
-    looked = await asyncio.gather(*(_look(desk, daemon, AgentProgram(name), name in used) for name in USUAL))
+    # Whether an agent uses them or not.
+    names = [name for name in await with_own_program(desk.here()) if name != GUIDE]
+    looked = await asyncio.gather(*(_look(desk, daemon, AgentProgram(name), name in used) for name in names))
     here = [(each.program.provider, each.version) for each in looked if each.registration is not None]
     missing = [(each.program.provider, each.missing) for each in looked if each.registration is None]
     tell(FoundAgents(tuple(here), tuple(missing), tuple(agent.name for agent in agents)))

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from clew.control.programs import with_own_program
 from clew.daemon import LocalMachine
 from clew.kernel import MachineId
 from clew.ports.finding import find_providers
 from clew.wire.machine import AgentProgram, Looked
 from clew.wire.views import CheckView
-from clew.wiring.discovering import USUAL
 from clew.workspaces import GitWorkspaces
 
 
@@ -26,7 +26,7 @@ async def _look(kept: Path) -> Sequence[CheckView]:
     machine = LocalMachine(
         MachineId("nobody"), socket.gethostname(), find_providers(), places, kept / "state", kept / "workspaces"
     )
-    looked = await asyncio.gather(*(machine.look(AgentProgram(name)) for name in USUAL))
+    looked = await asyncio.gather(*(machine.look(AgentProgram(name)) for name in await with_own_program(machine)))
     return [_check(each) for each in looked]
 
 
