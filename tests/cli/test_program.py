@@ -144,7 +144,7 @@ def loaded(*words: str) -> set[str]:
         (("db", "bakcup"), 'Did you mean "backup"'),
         (("db", "backup"), "FILE"),
         (("db", "check", "--frob"), "--frob"),
-        (("db", "check", "more"), "more"),
+        (("db", "check", "more"), "Nothing is meant by 'more' here."),
     ],
 )
 def test_a_command_that_is_not_understood_ends_with_2(words: tuple[str, ...], named: str) -> None:

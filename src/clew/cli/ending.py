@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from enum import IntEnum
 from itertools import takewhile
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnusedCliTokensError
 
 from clew.cli.problem import tell_fault, tell_problem
 from clew.ports.fault import Fault
@@ -35,7 +35,7 @@ def ending_of(command: Callable[[], object], *, as_json: bool = False) -> Ending
         tell_fault(fault, as_json=as_json)
         return Ending.FAILED
     except CycloptsError as fault:
-        tell_problem("usage", str(fault), "Try --help.", as_json=as_json)
+        tell_problem("usage", _misused(fault), "Try --help.", as_json=as_json)
         return Ending.MISUSED
     except BrokenPipeError:
         # Whoever read this has heard enough; Python must not try once more on its way out.
@@ -50,3 +50,9 @@ def ending_of(command: Callable[[], object], *, as_json: bool = False) -> Ending
         tell_problem("bug", words, "Please report it with the lines above.", as_json=as_json)
         return Ending.BUG
     return result if isinstance(result, Ending) else Ending.DONE
+
+
+def _misused(fault: CycloptsError) -> str:
+    if isinstance(fault, UnusedCliTokensError) and fault.unused_tokens:
+        return f"Nothing is meant by {', '.join(map(repr, fault.unused_tokens))} here."
+    return str(fault)
