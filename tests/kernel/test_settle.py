@@ -1,5 +1,7 @@
 """Settling: what an agent's answer makes of a plan, and what it must never make of it."""
 
+from dataclasses import replace
+
 import pytest
 
 from clew.kernel import (
@@ -49,6 +51,13 @@ def test_confirmed_missing_marks_the_session_lost_and_reseeds() -> None:
     assert [step for step in plan.trace if step.rule == "probe"] == [
         Step("s1", "probe", "missing", "probe:missing", "The agent was asked for it: missing.")
     ]
+
+
+@pytest.mark.parametrize("detail", ["it has no rollout", "it has no rollout."])
+def test_what_an_agent_answers_is_told_as_one_sentence(detail: str) -> None:
+    plan = settle(resume, replace(MISSING, detail=detail))
+    (step,) = (step for step in plan.trace if step.rule == "probe")
+    assert step.words == "The agent was asked for it: it has no rollout."
 
 
 @pytest.mark.case("C13", "C19")

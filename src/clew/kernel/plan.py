@@ -217,7 +217,8 @@ _READ_WORDS: Mapping[ReadState, str] = {
 
 
 def _answer(probe: Probe) -> str:
-    return f"The agent was asked for it: {probe.detail or probe.kind}."
+    """What it said may be a sentence or part of one."""
+    return f"The agent was asked for it: {(probe.detail or probe.kind).removesuffix('.')}."
 
 
 def _read_step(source: str, state: ReadState, detail: str) -> Step:

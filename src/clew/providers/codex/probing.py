@@ -39,8 +39,8 @@ async def probe(server: AppServer, home: Home, id_: str, directory: Directory) -
         return Probe(ProbeKind.BUSY, detail=f"It has {count} messages waiting in Codex.")
     there = directory_at(str(thread.get("cwd")))
     if there == directory:
-        return Probe(ProbeKind.FOUND_HERE, there)
-    return Probe(ProbeKind.FOUND_ELSEWHERE, there)
+        return Probe(ProbeKind.FOUND_HERE, there, detail=f"its history is {current.path}")
+    return Probe(ProbeKind.FOUND_ELSEWHERE, there, detail=f"it is in {there}")
 
 
 async def _read(server: AppServer, id_: str) -> tuple[Mapping[str, Any] | None, str]:

@@ -106,7 +106,9 @@ class OpenCodeProvider:
         try:
             id_ = id_of(cursor)
             if is_held(self._locks, id_):
-                return Probe(ProbeKind.BUSY, holder="another session of Clew")
+                return Probe(
+                    ProbeKind.BUSY, holder="another session of Clew", detail="another session of Clew has it open"
+                )
             session = await self._shared.ask(lambda server: Api(server).session(id_))
         except MalformedId as fault:
             return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
@@ -118,8 +120,8 @@ class OpenCodeProvider:
             return Probe(ProbeKind.REJECTED, signal=SUBAGENT, detail=f"It belongs to {session['parentID']}.")
         there = directory_at(str(session["directory"]))
         if there == directory_at(directory.path):
-            return Probe(ProbeKind.FOUND_HERE, directory=there)
-        return Probe(ProbeKind.FOUND_ELSEWHERE, directory=there)
+            return Probe(ProbeKind.FOUND_HERE, directory=there, detail="its server has it")
+        return Probe(ProbeKind.FOUND_ELSEWHERE, directory=there, detail=f"it is in {there}")
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         if spec.cursor is not None:
