@@ -36,7 +36,6 @@ def test_guides_keep_their_sessions_in_the_data_directory_and_take_no_options(tm
         assert clew.ask("GET", "/agents/ada")["options"] == {}
 
 
-@pytest.mark.case("P13")
 def test_the_agent_of_another_package_is_named_at_the_start_like_any_other(tmp_path: Path) -> None:
     """As an installer leaves it: its module, and a line of metadata that names it."""
     parrot = Path(__file__).parents[2] / "examples" / "parrot" / "clew_parrot.py"
