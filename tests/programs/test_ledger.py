@@ -124,16 +124,45 @@ def test_a_mark_is_found_in_no_process_but_its_own() -> None:
         process.wait()
 
 
-def test_only_what_can_have_been_started_since_is_looked_at_while_numbers_tell() -> None:
+def test_only_what_can_have_been_started_since_is_looked_at_while_numbers_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marking, "_numbers", lambda: 2**22)
     mark, began = new_mark(), time.monotonic()
     process = subprocess.Popen(["sleep", "300"], env=mark.environment)
     try:
         assert lowest_of(process.pid, began) == process.pid
         assert lowest_of(process.pid, began - 60) == 0, "numbers may have come round by now"
         assert lowest_of(2**22, began) == 0, "they have: none that high was given yet"
-        assert marked(mark, lowest=process.pid) == [process.pid]
-        assert marked(mark, lowest=process.pid + 1) == []
+        monkeypatch.setattr(marking, "_numbers", lambda: 1)
+        assert lowest_of(process.pid, began) == 0, "where there are few, they come round at once"
+        assert end_marked([mark], lowest=process.pid + 1) == Swept(0, clean=True)
         assert end_marked([mark], lowest=process.pid) == Swept(1, clean=True)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_whoever_ended_while_it_was_looked_may_have_started_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = new_mark()
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait(10)
+    process = subprocess.Popen(["sleep", "300"], env=mark.environment)
+    try:
+        lists = iter([[gone.pid], [process.pid], []])
+        monkeypatch.setattr(marking, "_processes", lambda: next(lists))
+        assert end_marked([mark]) == Swept(1, clean=True)
+        # One that is known to have ended is no reason to look again, and others not for ever.
+        lists = iter([[gone.pid]])
+        assert end_marked([mark], over=gone.pid) == Swept(0, clean=True)
+        listed = 0
+
+        def others() -> list[int]:
+            nonlocal listed
+            listed += 1
+            return [2**22 + listed]
+
+        monkeypatch.setattr(marking, "_processes", others)
+        assert end_marked([mark]) == Swept(0, clean=True)
+        assert 1 < listed < 100
     finally:
         process.kill()
         process.wait()
@@ -154,7 +183,7 @@ def test_a_process_that_is_becoming_another_program_is_waited_for(monkeypatch: p
             return b"" if its and looks < 5 else shown(name)
 
         monkeypatch.setattr(marking, "_show", late)
-        monkeypatch.setattr(marking, "_is_becoming", lambda pid: pid == process.pid)
+        monkeypatch.setattr(marking, "_is_becoming", lambda pid, _: pid == process.pid)
         assert marked(mark) == [process.pid]
         looks = -(10**9)
         assert marked(mark) == [], "nor does anybody wait for ever"
@@ -163,14 +192,16 @@ def test_a_process_that_is_becoming_another_program_is_waited_for(monkeypatch: p
         process.wait()
 
 
-def test_a_look_does_not_wait_for_those_that_never_show_anything() -> None:
+def test_a_look_does_not_wait_for_those_that_never_show_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     process = subprocess.Popen(["sleep", "300"], env={})
     zombie = subprocess.Popen(["true"])
     try:
-        began = time.monotonic()
+        assert run(eventually(lambda: " Z " in Path(f"/proc/{zombie.pid}/stat").read_text()))
+        monkeypatch.setattr(marking, "_processes", lambda: [1, process.pid, zombie.pid])
+        monkeypatch.setattr("clew.programs.marking.time.sleep", lambda _: pytest.fail("it waits"))
         assert marked(new_mark()) == []
-        assert time.monotonic() - began < 0.9
     finally:
+        monkeypatch.undo()
         process.kill()
         process.wait()
         zombie.wait()

@@ -9,16 +9,23 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Self
 
 VARIABLE = "CLEW_MARK"
 _PROC = "/proc"
 _PART = 1 << 16
-_ROUND = 1.0
-"""Seconds within which no machine gives out the numbers of all processes, of which there are 32,768 at least."""
+_NUMBERS = 1_000_000
+"""Of processes and threads: no machine gives out more in a second, for each takes the same lock of the kernel."""
+
+_LOOKS = 10
+"""How often it is looked again where nobody was found, because somebody ended meanwhile."""
+
+_DENIED = b"denied"
+"""What another user's process shows; no environment looks like this."""
 
 _BECOMING = 1.0
 """Seconds to wait for a process that is becoming another program. It takes a thousandth, unless the machine is busy."""
@@ -83,28 +90,58 @@ def lowest_of(pid: int, began: float) -> int:
     Numbers are given in turn: nothing it started is below its own, unless they may have come round since. After a short
     turn this spares a look at all that goes on on the machine.
     """
-    if time.monotonic() - began > _ROUND:
+    if time.monotonic() - began > _numbers() / _NUMBERS:
         return 0
-    shown = _show("loadavg") or b"0"
-    return pid if int(shown.split()[-1]) >= pid else 0
+    return pid if _number("loadavg") >= pid else 0
 
 
-def marked(*marks: Mark, lowest: int = 0) -> list[int]:
+@cache
+def _numbers() -> int:
+    """How many there are before they come round."""
+    return _number("sys/kernel/pid_max")
+
+
+def _number(name: str) -> int:
+    """The last that stands there; 0 where none does."""
+    last = (_show(name) or b"").split()[-1:]
+    return int(last[0]) if last and last[0].isdigit() else 0
+
+
+def marked(*marks: Mark) -> list[int]:
     """The processes that carry a mark, ours not among them. Empty where the system does not show environments."""
+    return _look(marks, 0).found
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Who carries a mark, and who had ended when it was looked at: what such a one started last is in no list yet."""
+
+    found: list[int]
+    ended: set[int]
+
+
+def _look(marks: Sequence[Mark], lowest: int) -> _Look:
     wanted = [f"\0{VARIABLE}={mark.token}\0".encode() for mark in marks]
-    found: list[int] = []
+    look = _Look([], set())
     unknown = [pid for pid in _processes() if pid >= lowest and pid != os.getpid()]
     deadline = time.monotonic() + _BECOMING
     while unknown:
         shown = {pid: _show(f"{pid}/environ") for pid in unknown}
-        found += [pid for pid, lines in shown.items() if lines and any(mark in b"\0%b" % lines for mark in wanted)]
+        look.found.extend(pid for pid, lines in shown.items() if lines and _carries(lines, wanted))
+        silent = {pid: _stat(pid) for pid, lines in shown.items() if lines == b""}
+        look.ended.update(pid for pid, lines in shown.items() if lines is None)
+        look.ended.update(pid for pid, fields in silent.items() if not fields or fields[0] in _ENDED)
         # One that is just becoming another program shows nothing, for a moment.
-        unknown = [pid for pid, lines in shown.items() if lines == b"" and _is_becoming(pid)]
+        unknown = [pid for pid, fields in silent.items() if _is_becoming(pid, fields)]
         if time.monotonic() > deadline:
             break
         if unknown:
             time.sleep(0.001)
-    return found
+    return look
+
+
+def _carries(environment: bytes, wanted: Sequence[bytes]) -> bool:
+    return any(mark in b"\0%b" % environment for mark in wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +152,26 @@ class Swept:
     clean: bool
 
 
-def end_marked(marks: Iterable[Mark], patience: float = 5.0, lowest: int = 0) -> Swept:
-    """End every process that carries one of the marks, and those they start meanwhile."""
+def end_marked(marks: Iterable[Mark], patience: float = 5.0, lowest: int = 0, over: int = 0) -> Swept:
+    """End every process that carries one of the marks, and those they start meanwhile. `over` is one that has ended."""
     ended: set[int] = set()
     deadline = time.monotonic() + patience
-    wanted = tuple(marks)
-    while found := marked(*wanted, lowest=lowest) if wanted else []:
+    wanted, seen, looks = tuple(marks), {over}, 0
+    found: list[int] = []
+    while wanted and looks < _LOOKS:
+        look = _look(wanted, lowest)
+        found = look.found
+        if not found and look.ended <= seen:
+            break
+        seen |= look.ended
+        looks = 0 if found else looks + 1
         ended.update(found)
         for pid in found:
             _kill(pid)
         if time.monotonic() >= deadline:
             break
-        time.sleep(0.02)
+        if found:
+            time.sleep(0.02)
     return Swept(len(ended), clean=not found)
 
 
@@ -138,29 +183,28 @@ def _processes() -> list[int]:
 
 
 def _show(name: str) -> bytes | None:
-    """What the system shows; None where it may not be read, or the process is gone.
+    """What the system shows; None when it is not there any more, and a word of ours where it may not be read.
 
     Every process of the machine may be read after a turn, so this goes to the system directly.
     """
     try:
         file = os.open(f"{_PROC}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
+    except OSError as fault:
+        return _DENIED if isinstance(fault, PermissionError) else None
     shown = b""
     try:
         while part := os.read(file, _PART):
             shown += part
-    except OSError:
-        return None
+    except OSError as fault:
+        return _DENIED if isinstance(fault, PermissionError) else None
     finally:
         os.close(file)
     return shown
 
 
-def _is_becoming(pid: int) -> bool:
+def _is_becoming(pid: int, fields: Sequence[str]) -> bool:
     """Whether a process of ours that showed no environment was in the midst of an exec: the old one gone, the new one
     not yet there."""
-    fields = _stat(pid)
     if len(fields) <= _ENV_END or int(fields[_FLAGS]) & (_EXITING | _OF_THE_KERNEL):
         return False
     # One that has ended and was not yet waited for shows nothing, and needs nothing. One that has an environment by now
@@ -185,7 +229,7 @@ def _started_in(fields: list[str]) -> int:
 def _stat(pid: int) -> list[str]:
     """What follows the name, which may hold anything, brackets among it."""
     shown = _show(f"{pid}/stat")
-    return [] if shown is None else shown.decode(errors="replace").rpartition(")")[2].split()
+    return [] if shown is None or shown == _DENIED else shown.decode(errors="replace").rpartition(")")[2].split()
 
 
 def _kill(pid: int) -> None:

@@ -138,7 +138,7 @@ class Program:
                 self._mark.leave()
 
     def _sweep(self) -> Swept:
-        return end_marked([self._mark.mark], lowest=lowest_of(self.pid, self._mark.began))
+        return end_marked([self._mark.mark], lowest=lowest_of(self.pid, self._mark.began), over=self.pid)
 
     def _signal(self, number: signal.Signals) -> None:
         # The group lives on while any of its processes does, so its number cannot have passed to somebody else's.
