@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from clew.kernel import PermissionMode
+from clew.programs.at_once import both
 from clew.programs.faults import Refused, TooSlow
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.http import Json
@@ -27,7 +28,7 @@ class Agent:
 async def agent_in(api: Api, directory: str, wanted: str | None) -> Agent:
     """The agent that is asked for, or the one that is the default there."""
     try:
-        config, agents = await asyncio.gather(api.config(directory), api.agents(directory))
+        config, agents = await both(api.config(directory), api.agents(directory))
     except TooSlow as fault:
         # These are the first calls that it reads its configuration for.
         words = f"OpenCode did not read its configuration for {directory} in time."

@@ -9,6 +9,7 @@ from typing import Any
 
 from clew.kernel import Landing, NativeId
 from clew.ports.provider import OpenSpec
+from clew.programs.at_once import both
 from clew.programs.faults import CannotStart, NotAble, ProgramEnded, ProgramFault, Refused
 from clew.programs.holding import Hold, must_lock, take
 from clew.providers.opencode.api import Api
@@ -110,7 +111,7 @@ class Opening:
         if session.get("parentID"):
             raise Refused(f"Session {session['id']} belongs to a subagent.", "Open the session that it belongs to.")
         id_, where = str(session["id"]), str(session["directory"])
-        agent, messages = await asyncio.gather(
+        agent, messages = await both(
             agent_in(self.api, where, self.agent), self.api.messages(id_, self.launch.deadlines.start)
         )
         mode = await apply(self.api, session, spec.mode, agent)
