@@ -5,6 +5,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,32 @@ def test_a_database_of_a_newer_clew_is_refused(tmp_path: Path) -> None:
         database.execute("UPDATE meta SET value = '99'")
     database.close()
     assert "[store:newer-than-program]" in refused(data, "--port", "0")
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("CREATE TABLE meta (x)", "store:not-clew"),
+        (
+            "CREATE TABLE meta (key TEXT, value TEXT); INSERT INTO meta VALUES ('schema', 'banana')",
+            "store:not-clew",
+        ),
+        (
+            "CREATE TABLE alembic_version (version_num TEXT); INSERT INTO alembic_version VALUES ('deadbeef')",
+            "store:cannot-upgrade",
+        ),
+    ],
+)
+def test_a_database_of_another_program_is_left_as_it_is(tmp_path: Path, script: str, code: str) -> None:
+    file = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(file)) as theirs:
+        theirs.executescript(script)
+        before = list(theirs.iterdump())
+    told = refused(tmp_path / "data", "--port", "0", "--database", str(file))
+    assert str(file) in told
+    assert f"[{code}]" in told
+    with closing(sqlite3.connect(file)) as theirs:
+        assert list(theirs.iterdump()) == before
 
 
 def test_a_database_that_somebody_else_locks_is_named(tmp_path: Path) -> None:

@@ -27,6 +27,16 @@ class NotADatabase(StoreFault):
     code = "store:not-a-database"
 
 
+class NotClew(StoreFault, ValueError):
+    """Somebody else's. A ValueError too: whoever only looks takes what it says for no version, and names it himself."""
+
+    code = "store:not-clew"
+
+
+class CannotUpgrade(StoreFault):
+    code = "store:cannot-upgrade"
+
+
 class DiskFull(StoreFault):
     code = "store:disk-full"
 

@@ -3,13 +3,9 @@
 from sqlalchemy.exc import DatabaseError
 
 from clew.store.address import show_address
-from clew.store.faults import StoreFault
+from clew.store.faults import CannotUpgrade
 from clew.store.opening import open_database
 from clew.store.schema import SchemaVersion, upgrade
-
-
-class CannotUpgrade(StoreFault):
-    code = "store:cannot-upgrade"
 
 
 def upgrade_database(address: str, only_pre: bool = False) -> SchemaVersion:
