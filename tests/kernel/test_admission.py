@@ -220,7 +220,7 @@ def test_a_flood_limit_below_one_is_no_limit_at_all() -> None:
             AdmissionVerdict.SKIP,
             WakeEnd.OVERLAP,
             "skipped:overlap",
-            "The lane is busy, and its policy refuses wakes meanwhile.",
+            "The lane is busy, and its policy refuses wakes meanwhile; what was said stays in the thread.",
         ),
     ],
 )

@@ -21,12 +21,12 @@ from clew.store.backup import FileThere, backup
 from clew.store.check import check
 from clew.store.copying import rows_in
 from clew.store.database import Database
-from clew.store.faults import HeldByAnother, NewerThanProgram, Unreachable
+from clew.store.faults import HeldByAnother, NewerThanProgram, NotClew, Unreachable
 from clew.store.filing import CannotWrite
 from clew.store.opening import open_database
 from clew.store.restore import BadBackup, BrokenPromises, CannotHold, NotEmpty, restore
 from clew.store.schema import PROGRAM, SchemaVersion, migrate, read_version, upgrade
-from clew.store.snapshot import NoDatabase, NotClew, snapshot
+from clew.store.snapshot import NoDatabase, snapshot
 from clew.store.tables import journal, machines, meta, metadata, runtimes
 from tests.store.specimen import fill, put_wake
 

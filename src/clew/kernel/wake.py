@@ -149,7 +149,10 @@ class WakeEnd(Reason):
     LANE_BUSY = "skipped:lane-busy", "The lane is busy; the next tick comes soon enough."
     DISABLED = "skipped:disabled", "The heartbeat is switched off."
     LATE = "skipped:late", "It was due while nobody could serve it; one later tick stands for all of these."
-    OVERLAP = "skipped:overlap", "The lane is busy, and its policy refuses wakes meanwhile; what was said stays in the thread."
+    OVERLAP = (
+        "skipped:overlap",
+        "The lane is busy, and its policy refuses wakes meanwhile; what was said stays in the thread.",
+    )
     REASSIGNED = "cancelled:reassigned", "The thread was given to another agent."
     CLOSED = "cancelled:closed", "The thread was closed."
     BY_USER = "cancelled:by-user", "A person cancelled it."

@@ -27,9 +27,7 @@ class NotADatabase(StoreFault):
     code = "store:not-a-database"
 
 
-class NotClew(StoreFault, ValueError):
-    """Somebody else's. A ValueError too: whoever only looks takes what it says for no version, and names it himself."""
-
+class NotClew(StoreFault):
     code = "store:not-clew"
 
 

@@ -113,7 +113,7 @@ def migrate(connection: Connection, step: str) -> None:
         connection.begin()
     try:
         command.upgrade(config, step)
-    except CommandError as fault:
+    except (CommandError, AssertionError) as fault:
         # The table of that name is another program's, or its mark is.
         raise _cannot_upgrade(connection, f"its table alembic_version is not as Clew left it: {fault}") from fault
 

@@ -12,17 +12,13 @@ from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
 
 from clew.store.address import read_address, show_url
-from clew.store.faults import NotADatabase, StoreFault, Unreachable
+from clew.store.faults import NotADatabase, NotClew, StoreFault, Unreachable
 from clew.store.schema import SchemaVersion, read_version
 from clew.store.sqlite import fault_of
 
 
 class NoDatabase(StoreFault):
     code = "store:no-database"
-
-
-class NotClew(StoreFault):
-    code = "store:not-clew"
 
 
 @contextmanager
@@ -37,7 +33,7 @@ def recognise(connection: Connection, name: object) -> SchemaVersion:
     """The schema of a Clew database; a database of anything else is refused."""
     try:
         found = read_version(connection)
-    except (DatabaseError, ValueError):
+    except (DatabaseError, NotClew):
         # Somebody else's table may well have the same name.
         found = SchemaVersion(0, 0)
     if found.schema == 0:
