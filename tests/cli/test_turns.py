@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clew.cli.streaming import Absence
-from clew.wire.views import EventView, Spoken
+from clew.wire.views import EventView, LogView, Spoken
 from tests.cli import samples
 from tests.cli.kit import here
 from tests.cli.samples import log
@@ -301,6 +301,47 @@ def test_a_log_is_complete_and_puts_messages_together(stub: Stub, capfd: Cap, fo
     assert "\n    Sorry.\n" in said.out
     assert said.out.startswith("2025-06-15T15:06:41Z  open")
     assert ("The run succeeded." in said.out) is bool(follow)
+
+
+def test_what_falls_into_an_answer_does_not_break_it_in_a_log(stub: Stub, capfd: Cap) -> None:
+    """The answer is shown once and whole, after what it was told on the way; a part only where no whole one comes."""
+    begun = log(1, "text", text="ba", final=False)
+    told = log(2, "steer", taken=True, text="Be quick.")
+    quiet = log(3, "step", what="silence", words="It is quiet.")
+    more = log(4, "text", text="se rej", final=False)
+    whole, done = log(5, "text", text="base reject", final=True), log(6, "done", ending="completed", reply="")
+    beside = ["is told: Be quick.", "silence: It is quiet."]
+    assert in_log(stub, capfd, begun, told, quiet, more, whole, done) == [
+        *beside,
+        "says: base reject",
+        "done: completed",
+    ]
+    assert in_log(stub, capfd, begun, told, quiet, more, done) == [*beside, "says: base rej", "done: completed"]
+    assert in_log(stub, capfd, begun, told) == ["is told: Be quick.", "says: ba"]
+    # Another try of the run says its own: what the first one said is not lost in it.
+    again = log(3, "step", what="open", words="Again.")
+    assert in_log(stub, capfd, begun, told, again, whole)[1:] == ["says: ba", "open: Again.", "says: base reject"]
+
+
+def in_log(stub: Stub, capfd: Cap, *lines: LogView) -> list[str]:
+    """The same for who reads it later and for who follows it."""
+    accepted(stub)
+    stub.on("GET", "/runs/run-1/events", [EventView(each.seq, each.kind, each.at, each.body) for each in lines])
+    later = [line[20:].strip() for line in here(capfd, "logs", "run-1").out.splitlines()]
+    stub.on("GET", "/runs/run-1/events", [])
+    stub.streams.append(frames(samples.GOING, *lines, samples.RUN))
+    followed = here(capfd, "logs", "run-1", "-f").out.splitlines()
+    assert [line[20:].strip() for line in followed[:-1]] == later
+    return later
+
+
+def test_an_answer_by_a_person_does_not_break_what_the_agent_says(stub: Stub, capfd: Cap) -> None:
+    logged(stub)
+    parts = [log(3, "text", text="On", final=False), log(4, "text", text="One.", final=True)]
+    stub.streams.append(frames(samples.GOING, *ASKED[:2], parts[0], ANSWERED[1], parts[1], samples.RUN))
+    stub.on("GET", "/runs/run-1/events", [])
+    said = here(capfd, "logs", "run-1", "-f").out
+    assert [line[20:].strip() for line in said.splitlines()][2:4] == ["allowed by user (ap_1)", "says: One."]
 
 
 ASKED = [

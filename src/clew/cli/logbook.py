@@ -13,6 +13,9 @@ CHARACTERS = 2_000
 
 _NAME = 40
 
+_BESIDE = frozenset({"steer", "thought", "plan", "used", "session"})
+_BESIDE_STEPS = frozenset({"silence", "interrupt"})
+
 
 class Logbook:
     def __init__(self, run: str, *, full: bool) -> None:
@@ -33,7 +36,8 @@ class Logbook:
                 self._parts.append(text)
                 return
             self._parts = [text]
-        self._speak()
+        if not _beside(event):
+            self._speak()
         match event.kind:
             case "tool-started":
                 self._tools[event.body.get("id")] = str(event.body.get("name") or "")
@@ -51,16 +55,19 @@ class Logbook:
         if approval.ended_at is not None:
             self._answers.setdefault(approval.id, approval)
 
+    def answers(self) -> None:
+        """Whatever people answered is shown; a message that is not finished waits for its end."""
+        self._answered_before(float("inf"))
+
     def so_far(self) -> None:
         """Whatever is known is shown, an unfinished message too."""
-        self._answered_before(float("inf"))
+        self.answers()
         self._speak()
 
     def _answered_before(self, moment: float) -> None:
         due = [each for each in self._answers.values() if each.id in self._asked and (each.ended_at or 0.0) < moment]
         for each in sorted(due, key=lambda one: one.ended_at or 0.0):
             self._asked.remove(each.id)
-            self._speak()
             self._write(each.ended_at or 0.0, _answer(each))
 
     def _speak(self) -> None:
@@ -82,6 +89,11 @@ class Logbook:
         if left <= 0 or whole:
             return kept
         return [*kept, f"… {counted(left, 'character')} more: `clew logs {self._run} --full` shows them."]
+
+
+def _beside(event: EventView) -> bool:
+    """Whether it may fall into a message without ending it: the whole message still comes, and is shown once."""
+    return event.kind in _BESIDE or (event.kind == "step" and event.body.get("what") in _BESIDE_STEPS)
 
 
 def _answer(approval: ApprovalView) -> str:

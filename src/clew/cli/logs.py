@@ -70,7 +70,7 @@ def logs(
         elif isinstance(seen, ApprovalView):
             if seen.state != "pending" and not options.json:
                 log.answered(seen)
-                log.so_far()
+                log.answers()
         else:
             found = seen
     if not options.json:
