@@ -16,6 +16,8 @@ from tests.cli.stub import Stub
 Cap = pytest.CaptureFixture[str]
 
 ADD = ("agent", "add", "ada", "--provider", "guide")
+# Should it start after all, it ends at once.
+UP = ("up", "--database", "ftp://nowhere")
 
 BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("say", "chat-1", ""), "cli:bad-text", "The text is empty."),
@@ -50,6 +52,15 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("chat", "--in", "chat-1", "--title", "T", "--once", "x"), "cli:bad-text", "--title is for a new chat"),
     (("chat", "ada", "-c", "--project", "web", "--once", "x"), "cli:bad-text", "--project is for a new chat"),
     (("approvals", "answer", "ap_1", ""), "cli:bad-text", "The text is empty."),
+    (("runs", "--limit", "0"), "cli:bad-number", "0 cannot be shown: a list has from 1 to 500. Give a number from 1"),
+    (("threads", "--limit", "501"), "cli:bad-number", "from 1 to 500"),
+    (("sessions", "--limit", "-3"), "cli:bad-number", "-3 cannot be shown"),
+    (("issue", "list", "--limit", "0"), "cli:bad-number", "from 1 to 500"),
+    (("issue", "show", "3", "--last", "0"), "cli:bad-number", "from 1 to 500"),
+    (("thread", "show", "chat-1", "--last", "501"), "cli:bad-number", "from 1 to 500"),
+    ((*UP, "--grace", "-1"), "cli:bad-number", "--grace -1 is no time that turns could be given. Give 0 seconds or"),
+    ((*UP, "--grace", "nan"), "cli:bad-number", "--grace nan"),
+    ((*UP, "--grace", "inf"), "cli:bad-number", "`--on-stop finish` waits"),
 ]
 
 

@@ -130,7 +130,7 @@ def test_a_proxy_of_the_environment_is_not_asked(stub: Stub, capfd: Cap, monkeyp
 
 
 def test_what_is_wrong_with_a_field_is_said_once(stub: Stub, capfd: Cap) -> None:
-    wrong = [{"field": "query.limit", "words": "Input should be greater than or equal to 1"}]
-    stub.on("GET", "/runs", Problem(422, "ask:invalid", f"limit: {wrong[0]['words']}.", errors=wrong))
-    said = here(capfd, "runs", "--limit", "0")
-    assert said.err == f"clew: limit: {wrong[0]['words']}. Do something else. [ask:invalid]\n"
+    wrong = [{"field": "query.thread", "words": "String should have at most 200 characters"}]
+    stub.on("GET", "/runs", Problem(422, "ask:invalid", f"thread: {wrong[0]['words']}.", errors=wrong))
+    said = here(capfd, "runs", "--thread", "x" * 201)
+    assert said.err == f"clew: thread: {wrong[0]['words']}. Do something else. [ask:invalid]\n"

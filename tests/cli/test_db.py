@@ -253,3 +253,10 @@ def _until_closed(reader: int) -> Iterator[bytes]:
             os.close(reader)
             return
         yield part
+
+
+@pytest.mark.parametrize("where", ["127.0.0.1:1", "nobody.invalid"])
+def test_a_server_that_is_not_there_is_told_in_sentences(capfd: Cap, where: str) -> None:
+    told = failed(here(capfd, "db", "upgrade", "--database", f"postgresql://me:secret@{where}/x"), "store:unreachable")
+    assert told.startswith(f"postgresql://me:***@{where}/x cannot be reached: ")
+    assert told.endswith(". Check the address and that it runs.")

@@ -227,10 +227,22 @@ def test_bad_input_is_told_with_what_to_do(data: Path, tmp_path: Path) -> None:
         (("say", "chat-999", "hello"), "store:no-such-thread"),
         (("why", "nothing"), "store:no-such-run"),
         (("cancel", "nothing"), "store:no-such-run"),
+        (("agent", "add", "x", "--provider", "guide", "extra", "words"), "program:bad-options"),
+        (("agent", "add", "x", "--provider", "command", "--", ""), "ask:bad-request"),
     ):
         said = asked(data, *words)
         assert (said.status, said.out) == (1, ""), said
         assert re.fullmatch(rf"clew: .+\. [A-Z].+\. \[{code}\]\n", said.err), said.err
+
+
+def test_a_program_that_is_none_is_told_as_such(data: Path) -> None:
+    said = asked(data, "agent", "add", "x", "--provider", "guide", "extra", "words")
+    assert said.err.startswith(
+        "clew: The guide takes no program: it is one, and comes with Clew. Leave those words out."
+    )
+    for program in (("",), (" ", "-x")):
+        said = asked(data, "agent", "add", "x", "--provider", "command", "--mode", "full", "--", *program)
+        assert said.err.startswith("clew: No program is named: the first word of its command line is empty.")
 
 
 def until_asked(data: Path, thread: str) -> dict[str, str]:

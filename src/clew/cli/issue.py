@@ -6,7 +6,7 @@ from cyclopts import App, Parameter
 
 from clew.cli.client import Server, part
 from clew.cli.ending import Ending
-from clew.cli.options import OPTIONS, Limit, Options, Text, Wait
+from clew.cli.options import OPTIONS, Last, Limit, Options, Text, Wait
 from clew.cli.reading import read
 from clew.cli.saying import say_in
 from clew.cli.telling import tell, tell_as_is
@@ -92,7 +92,7 @@ def list_(*, state: str = "open", agent: str | None = None, limit: Limit = 30, o
 
 
 @app.command
-def show(issue: Issue, /, *, last: int = 20, options: Options = OPTIONS) -> None:
+def show(issue: Issue, /, *, last: Last = 20, options: Options = OPTIONS) -> None:
     """Show an issue: what goes on, where it is worked on, and what was said.
 
     For example:

@@ -6,6 +6,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from clew.cli.place import DataDirectory, usual_data
+from clew.control.bounds import MOST
+from clew.ports.fault import Fault
+
+
+class BadNumber(Fault):
+    code = "cli:bad-number"
+
 
 _USUAL = usual_data()
 
@@ -25,4 +32,16 @@ Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
 Wait = Annotated[bool, Parameter(alias="-w", help="Show the work as it goes on, until it is done.")]
 
-Limit = Annotated[int, Parameter(help="How many at most, the newest first.", show_default=True)]
+
+def _how_many(_: object, wanted: int) -> None:
+    """Asked here, because the server's answer is about a call that nobody typed."""
+    if not 1 <= wanted <= MOST:
+        raise BadNumber(f"{wanted} cannot be shown: a list has from 1 to {MOST}.", f"Give a number from 1 to {MOST}.")
+
+
+Limit = Annotated[
+    int, Parameter(help=f"How many at most, the newest first; up to {MOST}.", show_default=True, validator=_how_many)
+]
+
+Last = Annotated[int, Parameter(show_default=True, validator=_how_many)]
+"""How many entries of a thread."""

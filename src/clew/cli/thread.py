@@ -5,7 +5,7 @@ from typing import Literal
 from cyclopts import App
 
 from clew.cli.client import Server, part, thread_part
-from clew.cli.options import OPTIONS, Options
+from clew.cli.options import OPTIONS, Last, Options
 from clew.cli.reading import read
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.threads import show_page
@@ -28,7 +28,7 @@ app = App(name="thread", help="Show a thread, and say what becomes of words in i
 
 
 @app.command
-def show(ref: str, /, *, last: int = 20, options: Options = OPTIONS) -> None:
+def show(ref: str, /, *, last: Last = 20, options: Options = OPTIONS) -> None:
     """Show a thread: what goes on in it, where its agents work, and what was said.
 
     For example:

@@ -2,12 +2,14 @@
 
 import asyncio
 import gc
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from clew.cli.options import BadNumber
 from clew.cli.place import DataDirectory, usual_data
 from clew.cli.telling import counted, tell
 
@@ -18,6 +20,15 @@ _USUAL = usual_data()
 PORT = 4747
 
 
+def _grace(_: object, seconds: float) -> None:
+    """What is no time would be found out at the end, when turns are to be waited for."""
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise BadNumber(
+            f"--grace {seconds:g} is no time that turns could be given.",
+            "Give 0 seconds or more; `--on-stop finish` waits for as long as they take.",
+        )
+
+
 def up(
     *,
     data: DataDirectory = _USUAL,
@@ -25,7 +36,7 @@ def up(
     host: Annotated[str, Parameter(show_default=True)] = "127.0.0.1",
     database: Annotated[str | None, Parameter(env_var="CLEW_DATABASE", metavar="ADDRESS")] = None,
     on_stop: Annotated[Literal["finish", "interrupt"], Parameter(show_default=True)] = "interrupt",
-    grace: Annotated[float, Parameter(show_default=True)] = 10.0,
+    grace: Annotated[float, Parameter(show_default=True, validator=_grace)] = 10.0,
     link: bool = False,
 ) -> None:
     """Start Clew on this machine: its server, its timers and the agents that are installed.

@@ -72,6 +72,8 @@ def check_program(program: AgentProgram) -> AgentProgram:
         for name, text in given.items():
             if not name or "=" in name or "\0" in name + text:
                 raise BadRequest(f"{name!r} cannot be the name of a variable ({what}).", "Leave out = and NUL.")
+    if program.program and not program.program[0].strip():
+        raise BadRequest("No program is named: the first word of its command line is empty.", "Put its name first.")
     if len(program.program) > _MOST or any("\0" in word for word in program.program):
         raise BadRequest("That command line cannot be run.", f"Give up to {_MOST} words without NUL.")
     return program

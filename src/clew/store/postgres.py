@@ -57,7 +57,7 @@ _PAUSE = 0.1
 
 class PostgresDatabase:
     def __init__(self, url: URL, patience: float = PATIENCE) -> None:
-        self._where = url.render_as_string(hide_password=True)
+        self._where = url.set(drivername="postgresql").render_as_string(hide_password=True)
         self._patience = patience
         self._engine = create_engine(url, pool_size=WRITERS + READERS, max_overflow=0, connect_args=dict(_CONNECT_ARGS))
         try:
@@ -180,8 +180,8 @@ class PostgresDatabase:
         self._pacer.put(topics)
 
     def _away(self, fault: Exception) -> Unreachable:
-        said = fault.orig if isinstance(fault, DBAPIError) else fault
-        return Unreachable(f"{self._where} cannot be reached: {said}", "Check the address and that it runs.")
+        said = str(fault.orig if isinstance(fault, DBAPIError) else fault).strip().partition("\n")[0].rstrip(".")
+        return Unreachable(f"{self._where} cannot be reached: {said}.", "Check the address and that it runs.")
 
 
 def _must_not_end_it(connection: Connection) -> None:
