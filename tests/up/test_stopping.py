@@ -111,6 +111,7 @@ def test_streams_end_with_the_server(tmp_path: Path) -> None:
 def test_one_run_that_goes_on_at_the_end_is_not_called_they() -> None:
     assert finishing(1).words == "It finishes first. Ctrl-C again interrupts it now."
     assert finishing(2).words == "They finish first. Ctrl-C again interrupts them now."
+    assert finishing(2, 1).words == "They have 1 second to finish. Ctrl-C again interrupts them now."
     assert finishing(1, 10).words == "It has 10 seconds to finish. Ctrl-C again interrupts it now."
     assert finishing(2, 10).words == "They have 10 seconds to finish. Ctrl-C again interrupts them now."
     assert [interrupting(live).words.split()[0] for live in (1, 2)] == ["It", "They"]

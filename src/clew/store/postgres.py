@@ -14,6 +14,7 @@ from sqlalchemy.event import listen
 from sqlalchemy.exc import DBAPIError, InvalidRequestError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
+from clew.store.address import show_url
 from clew.store.database import LostRace, Operation
 from clew.store.faults import Busy, Closed, Unreachable
 from clew.store.hints import Board, Pacer, Subscription, take_hints, work
@@ -57,7 +58,7 @@ _PAUSE = 0.1
 
 class PostgresDatabase:
     def __init__(self, url: URL, patience: float = PATIENCE) -> None:
-        self._where = url.set(drivername="postgresql").render_as_string(hide_password=True)
+        self._where = show_url(url)
         self._patience = patience
         self._engine = create_engine(url, pool_size=WRITERS + READERS, max_overflow=0, connect_args=dict(_CONNECT_ARGS))
         try:

@@ -21,7 +21,7 @@ def finishing(live: int, grace: float | None = None) -> Stopping:
     if grace is None:
         how = "It finishes first" if one else "They finish first"
     else:
-        how = f"{'It has' if one else 'They have'} {grace:g} seconds to finish"
+        how = f"{'It has' if one else 'They have'} {grace:g} {'second' if grace == 1 else 'seconds'} to finish"
     return Stopping(live, f"{how}. Ctrl-C again interrupts {'it' if one else 'them'} now.")
 
 
