@@ -227,7 +227,7 @@ def test_bad_input_is_told_with_what_to_do(data: Path, tmp_path: Path) -> None:
         (("say", "chat-999", "hello"), "store:no-such-thread"),
         (("why", "nothing"), "store:no-such-run"),
         (("cancel", "nothing"), "store:no-such-run"),
-        (("agent", "add", "x", "--provider", "guide", "extra", "words"), "program:bad-options"),
+        (("agent", "add", "x", "--provider", "guide", "extra", "words"), "ask:bad-request"),
         (("agent", "add", "x", "--provider", "command", "--", ""), "ask:bad-request"),
     ):
         said = asked(data, *words)

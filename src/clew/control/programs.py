@@ -10,6 +10,7 @@ from clew.wire.machine import AgentProgram, Machine
 from clew.wire.runtimes import Registration
 
 _MOST = 100
+_OURS = "guide"
 _ALWAYS_NAMED = frozenset({"acp", "command"})
 """Providers that run whatever program an agent names; without one there is nothing to look for."""
 
@@ -72,6 +73,9 @@ def check_program(program: AgentProgram) -> AgentProgram:
         for name, text in given.items():
             if not name or "=" in name or "\0" in name + text:
                 raise BadRequest(f"{name!r} cannot be the name of a variable ({what}).", "Leave out = and NUL.")
+    if program.program and program.provider == _OURS:
+        # Started in its place, any other would be said to be missing or broken.
+        raise BadRequest("The guide takes no program: it is one, and comes with Clew.", "Leave those words out.")
     if program.program and not program.program[0].strip():
         raise BadRequest("No program is named: the first word of its command line is empty.", "Put its name first.")
     if len(program.program) > _MOST or any("\0" in word for word in program.program):

@@ -15,7 +15,7 @@ import pytest
 from clew.kernel import Answer, Cursor, NativeId, PermissionMode, ProbeKind
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, PlanChanged, Thought, ToolFinished, ToolStarted
 from clew.ports.provider import LiveSession, Provider, Settings
-from clew.programs.faults import BadOptions, CannotHold, ProgramFault, Refused, SessionBusy
+from clew.programs.faults import CannotHold, ProgramFault, Refused, SessionBusy
 from clew.providers.guide import make
 from clew.providers.guide.carrying import carry_in, carry_out
 from clew.providers.guide.home import home_of
@@ -370,9 +370,3 @@ def test_an_archive_into_no_directory_is_a_fault(tmp_path: Path) -> None:
     run(scene())
     assert not (tmp_path / "missing").exists()
     assert not list(tmp_path.rglob("*.part"))
-
-
-def test_it_takes_no_program() -> None:
-    with pytest.raises(BadOptions, match="The guide takes no program") as told:
-        make(Settings(program=("extra", "words")))
-    assert told.value.remedy == "Leave those words out."

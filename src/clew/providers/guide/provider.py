@@ -13,7 +13,7 @@ from clew.programs.acp.agent import AcpAgent, ModeRule
 from clew.programs.acp.listing import CURSOR_VERSION
 from clew.programs.acp.provider import AcpProvider
 from clew.programs.environment import environment_for
-from clew.programs.faults import BadOptions, Refused
+from clew.programs.faults import Refused
 from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_homes, must_be_paths
 from clew.providers.guide.agent.wire import STEER
@@ -47,9 +47,6 @@ GUIDE = AcpAgent(
 class GuideProvider(AcpProvider):
     def __init__(self, settings: Settings) -> None:
         must_be_known(settings.options, (), "The guide")
-        if settings.program:
-            # Started as the guide, any other program would be said to be missing or broken.
-            raise BadOptions("The guide takes no program: it is one, and comes with Clew.", "Leave those words out.")
         environment = environment_for(settings.home)
         must_be_homes(environment, HOMES)
         self._store = home_of(environment).resolve()
