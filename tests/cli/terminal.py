@@ -34,6 +34,17 @@ class Terminal:
         came, self._read = self.seen[self._read : at], at + len(words)
         return came
 
+    def press(self, key: str, words: str) -> None:
+        """As a person does: once more where nothing comes of it. Python forgets a signal that comes just before it
+        waits for a line, until the next key."""
+        limit = time.monotonic() + PATIENCE
+        while self.seen.find(words, self._read) < 0 and time.monotonic() < limit:
+            self.type(key)
+            soon = time.monotonic() + 5.0
+            while self.seen.find(words, self._read) < 0 and self._hear(soon):
+                pass
+        self.until(words)
+
     def ended(self) -> int:
         limit = time.monotonic() + PATIENCE
         while self._hear(limit):

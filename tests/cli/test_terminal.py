@@ -115,8 +115,9 @@ def test_ctrl_c_interrupts_the_turn_and_then_the_conversation_goes_on(stub: Stub
             screen.until("It is told to stop.")
             screen.until("The run ended cancelled: A person stopped it.")
             screen.until("> ")
-            screen.type("half a line\x03")
-            screen.until("Ctrl-D leaves.")
+            screen.type("half a line")
+            screen.until("half a line")
+            screen.press("\x03", "Ctrl-D leaves.")
             screen.until("> ")
             screen.type("\x04")
             assert screen.ended() == 0
