@@ -31,7 +31,7 @@ from clew.kernel import (
 from clew.store.accept import accept_wake
 from clew.store.claim import claim
 from clew.store.database import Database
-from clew.store.finish import finish
+from clew.store.finish import Finishing, finish
 from clew.store.naming import new_id
 from clew.store.register import register_runtime
 from clew.store.report import report
@@ -131,8 +131,7 @@ def tell(database: Database, order: Order) -> None:
 
 
 def complete(database: Database, order: Order) -> None:
-    said = Finish(order.run, order.attempt, Completed("done", 1))
-    assert database.do(lambda connection: finish(connection, said)).taken
+    assert database.do(Finishing(Finish(order.run, order.attempt, Completed("done", 1)))).taken
 
 
 def give_up(database: Database, run: RunId, attempt: int) -> None:

@@ -11,7 +11,7 @@ from clew.control.hearing import Watch
 from clew.kernel import RunId, RuntimeId
 from clew.store.claim import claim
 from clew.store.expire import hear, renew, settle_orphans
-from clew.store.finish import finish
+from clew.store.finish import Finishing
 from clew.store.hints import ANYTHING, Topics
 from clew.store.register import register_runtime
 from clew.store.report import report
@@ -91,7 +91,7 @@ class Plane:
         return replace(reported, news=True) if news and not said.steers else reported
 
     async def finish(self, said: Finish) -> Finished:
-        finished = await self._desk.write(partial(finish, said=said))
+        finished = await self._desk.write(Finishing(said))
         self._news.pop(said.run, None)
         return finished
 

@@ -7,7 +7,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    bindparam,
+    Update,
     case,
     false,
     func,
@@ -22,7 +22,7 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import LIVE, RUN_ENDS, RUN_TABLE, RunEvent, RunState
 from clew.store.clock import now
 from clew.store.dialect import greater, lesser
-from clew.store.statement import POSTGRESQL, Row, Statement
+from clew.store.statement import POSTGRESQL, Given, Row, Statement, named
 from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
 
 _NOT_NEEDED = frozenset(
@@ -88,6 +88,15 @@ def _brought(dialect: str, may_end: bool) -> tuple[ColumnElement[Any], ...]:
 
 Events = tuple[RunEvent, ...]
 
+_SAID = named(
+    {
+        "run": runs.c.id,
+        "attempt": runs.c.attempt,
+        "lease": runs.c.lease_until,
+        **{name: runs.c[name] for name in ("outcome", "words", "landing", "claim", "told")},
+    }
+)
+
 _GRACE = 60.0
 
 
@@ -139,16 +148,22 @@ def _statement(events: Events) -> Statement:
 
 
 def _update(dialect: str, events: Events) -> ClauseElement:
+    may_end = any(end in RUN_ENDS for end in targets(events).values())
+    return changed(dialect, events, _SAID).returning(*_brought(dialect, may_end))
+
+
+def changed(dialect: str, events: Events, given: Given) -> Update:
+    """The run after the events, where they can happen to it. What is given as null stays as it is."""
     to = targets(events)
     live = [start.value for start, end in to.items() if end in LIVE]
     ending = [start.value for start, end in to.items() if end in RUN_ENDS]
-    renewed = greater(dialect, runs.c.lease_until, now() + bindparam("lease", type_=runs.c.lease_until.type))
+    renewed = greater(dialect, runs.c.lease_until, now() + given["lease"])
     ends = _one_of(ending)
     statement = (
         runs.update()
         .where(
-            runs.c.id == bindparam("run"),
-            runs.c.attempt == bindparam("attempt"),
+            runs.c.id == given["run"],
+            runs.c.attempt == given["attempt"],
             _one_of([start.value for start in to]),
         )
         .values(
@@ -156,21 +171,21 @@ def _update(dialect: str, events: Events) -> ClauseElement:
             lease_until=case((_one_of(live), renewed), else_=null()),
             ended_at=case((ends, now()), else_=null()),
             # A run that was being stopped ends for the reason it was stopped for.
-            outcome=case(
-                (ends, func.coalesce(runs.c.stop_code, bindparam("outcome", type_=runs.c.outcome.type))), else_=null()
+            outcome=case((ends, func.coalesce(runs.c.stop_code, given["outcome"])), else_=null()),
+            words=case(
+                (runs.c.stop_code.is_not(None), runs.c.words), else_=func.coalesce(given["words"], runs.c.words)
             ),
-            words=case((runs.c.stop_code.is_not(None), runs.c.words), else_=_unless_none(runs.c.words)),
-            **{name: _unless_none(runs.c[name]) for name in ("landing", "claim")},
-            **({"told": _at_most_all(dialect)} if RunEvent.PROMPT in events else {}),
+            **{name: func.coalesce(given[name], runs.c[name]) for name in ("landing", "claim") if name in given},
+            **({"told": _at_most_all(dialect, given["told"])} if RunEvent.PROMPT in events else {}),
             **_flags(events),
         )
     )
     if RunEvent.REOPEN in events:
         statement = statement.where(runs.c.tool_ran == _number(0), runs.c.reopened == _number(0))
-    return statement.returning(*_brought(dialect, may_end=bool(ending)))
+    return statement
 
 
-def _at_most_all(dialect: str) -> ColumnElement[Any]:
+def _at_most_all(dialect: str, told: ColumnElement[Any]) -> ColumnElement[Any]:
     """How far the run told: nobody was told more than the journal holds."""
     lane = lanes.alias("of_lane")
     all_of_it = (
@@ -179,13 +194,7 @@ def _at_most_all(dialect: str) -> ColumnElement[Any]:
         .where(lane.c.id == runs.c.lane_id)
         .scalar_subquery()
     )
-    told = bindparam("told", type_=runs.c.told.type)
     return case((told.is_(None), runs.c.told), else_=lesser(dialect, told, all_of_it))
-
-
-def _unless_none(column: Column[Any]) -> ColumnElement[Any]:
-    result: ColumnElement[Any] = func.coalesce(bindparam(column.name, type_=column.type), column)
-    return result
 
 
 def _flags(events: Events) -> dict[str, ColumnElement[int]]:

@@ -136,11 +136,14 @@ class _Places:
         self._taken[row["runtime_id"]].add(places[1])
 
     def _one(self, owner: str, listed: str | None, most: int) -> int | None:
-        taken = self._taken.setdefault(owner, {int(each) for each in listed.split(",")} if listed else set())
+        taken = self._taken.get(owner)
+        if taken is None:
+            taken = self._taken[owner] = {int(each) for each in listed.split(",")} if listed else set()
         if len(taken) >= most:
             return None
         # Any of them: two servers that claim at the same moment seldom choose the same one.
-        return random.choice([place for place in range(1, most + 1) if place not in taken])
+        first = random.randrange(most)
+        return next(place for at in range(most) if (place := (first + at) % most + 1) not in taken)
 
 
 def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -> tuple[Order, _Load] | None:

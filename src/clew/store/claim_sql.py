@@ -10,6 +10,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    case,
     func,
     literal_column,
     null,
@@ -22,7 +23,7 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import Carried, RunState, WaitsFor, WakeState
 from clew.store.clock import now
 from clew.store.dialect import listed
-from clew.store.statement import POSTGRESQL, Statement
+from clew.store.statement import POSTGRESQL, Given, Many, Statement
 from clew.store.tables import (
     LIVE,
     agents,
@@ -215,16 +216,16 @@ one_at_a_time = Statement(_one_at_a_time)
 each hold places that the other wants."""
 
 
-def _carry(dialect: str) -> ClauseElement:
+def _carry(dialect: str, given: Given) -> ClauseElement:
     carried = (
         wakes.update()
-        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
+        .where(wakes.c.id == given["wake"], wakes.c.state == PENDING)
         .values(
             state=literal_column("'claimed'"),
-            run_id=bindparam("run"),
-            scope=bindparam("scope"),
+            run_id=given["run"],
+            scope=given["scope"],
             code=literal_column(f"'{Carried.BY_RUN.code}'"),
-            words=bindparam("words"),
+            words=given["words"],
         )
     )
     if dialect != POSTGRESQL:
@@ -233,25 +234,40 @@ def _carry(dialect: str) -> ClauseElement:
     # One that was ended meanwhile is not there to be carried: the statement fails, and with it the claim, which is made
     # again. Whoever waited for the count before committing would wait for one trip more.
     done = carried.returning(wakes.c.id).cte("carried")
-    return select(literal_column("1") / func.count()).select_from(done)
+    wanted = select(func.count(given["wake"])).scalar_subquery()
+    return select(
+        literal_column("1") / case((func.count() == wanted, literal_column("1")), else_=literal_column("0"))
+    ).select_from(done)
 
 
-carry = Statement(_carry)
+carry = Many({"run": runs.c.id, "wake": wakes.c.id, "scope": wakes.c.scope, "words": wakes.c.words}, _carry)
 
-take = Statement(
-    lambda _: (
+_TAKEN = {
+    "run": runs.c.id,
+    "lease": runs.c.lease_until,
+    "by": runs.c.claimed_by,
+    "agent_at": runs.c.agent_place,
+    "runtime_at": runs.c.runtime_place,
+    "session": runs.c.session_id,
+    "scope": runs.c.scope_run,
+    "now": runs.c.started_at,
+}
+
+take = Many(
+    _TAKEN,
+    lambda _, given: (
         runs.update()
-        .where(runs.c.id == bindparam("run"), runs.c.state == QUEUED)
+        .where(runs.c.id == given["run"], runs.c.state == QUEUED)
         .values(
             state=literal_column("'claimed'"),
             attempt=runs.c.attempt + 1,
-            lease_until=bindparam("lease"),
-            claimed_by=bindparam("by"),
-            agent_place=bindparam("agent_at"),
-            runtime_place=bindparam("runtime_at"),
-            session_id=bindparam("session"),
-            scope_run=bindparam("scope"),
-            started_at=func.coalesce(runs.c.started_at, bindparam("now", type_=runs.c.started_at.type)),
+            lease_until=given["lease"],
+            claimed_by=given["by"],
+            agent_place=given["agent_at"],
+            runtime_place=given["runtime_at"],
+            session_id=given["session"],
+            scope_run=given["scope"],
+            started_at=func.coalesce(runs.c.started_at, given["now"]),
             prompt_sent=literal_column("0"),
             tool_ran=literal_column("0"),
             reopened=literal_column("0"),
@@ -262,7 +278,7 @@ take = Statement(
             hold_code=null(),
             words=null(),
         )
-    )
+    ),
 )
 
 hold = Statement(

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 import orjson
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, select, true
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import RECORD_VERSION, Instant, Plan, RunId, plan_to_record
 from clew.store.dialect import insert_in
-from clew.store.statement import Row, Statement
+from clew.store.statement import Given, Many, Row, Statement
 from clew.store.tables import decisions
 
 HELD = -1
@@ -21,16 +21,18 @@ Recorded = tuple[Plan, str, RunId, int, int, Instant]
 """The same with its record after the plan."""
 
 
-def _keep(dialect: str) -> ClauseElement:
-    names = ("run_id", "attempt", "step", "outcome", "code", "record", "at")
-    kept = insert_in(dialect, decisions).values({name: bindparam(name) for name in names})
+_NAMES = ("run_id", "attempt", "step", "outcome", "code", "record", "at")
+
+
+def _keep(dialect: str, given: Given) -> ClauseElement:
+    kept = insert_in(dialect, decisions).from_select(_NAMES, select(*given.values()).where(true()))
     return kept.on_conflict_do_update(
         index_elements=[decisions.c.run_id, decisions.c.attempt, decisions.c.step],
         set_={name: kept.excluded[name] for name in ("outcome", "code", "record", "at")},
     )
 
 
-_keep_decision = Statement(_keep)
+_keep_decision = Many({name: decisions.c[name] for name in _NAMES}, _keep)
 
 _of_run = Statement(
     lambda _: (

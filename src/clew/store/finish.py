@@ -1,7 +1,8 @@
 """Finishing: a run's end, its session, the journal, its wakes and the lane's next run, in one transaction."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam
 
@@ -33,7 +34,9 @@ from clew.kernel import (
 from clew.kernel import RuleReason as Why
 from clew.store import claim_sql
 from clew.store.advancing import advance
+from clew.store.completing import complete
 from clew.store.database import LostRace
+from clew.store.joining import Joint
 from clew.store.journal import append_after, appending, place_of
 from clew.store.pinning import pin_session
 from clew.store.refusing import why_refused
@@ -60,6 +63,23 @@ _set_outcome = Statement(
         .values(outcome=bindparam("outcome"), words=bindparam("words"))
     )
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Finishing(Joint[Finished]):
+    """The end of a run, which others may be told with."""
+
+    said: Finish
+
+    def __call__(self, connection: Connection) -> Finished:
+        return finish(connection, self.said)
+
+    def joins(self) -> bool:
+        return isinstance(self.said.end, Completed) and self.said.pin is None
+
+    @classmethod
+    def together(cls, connection: Connection, group: Sequence["Finishing"]) -> Sequence[Finished | None]:
+        return complete(connection, [each.said for each in group])
 
 
 def finish(connection: Connection, said: Finish) -> Finished:

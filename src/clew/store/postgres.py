@@ -3,8 +3,9 @@
 import math
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from queue import LifoQueue
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from clew.store.address import show_url
 from clew.store.database import LostRace, Operation
 from clew.store.faults import Busy, Closed, Unreachable
 from clew.store.hints import Board, Pacer, Subscription, take_hints, work
+from clew.store.joining import Joiner, Joint
 from clew.store.listening import Listener, notify
 from clew.store.statement import wire_of
 
@@ -40,7 +42,16 @@ _TRIES = 50
 _CONNECT = 10
 # A statement is planned once for each connection, because planning took longer than the work; and by its index even
 # before the database has counted its rows.
-_OPTIONS = "-c plan_cache_mode=force_generic_plan -c enable_bitmapscan=off -c enable_seqscan=off"
+_OPTIONS = " ".join(
+    f"-c {name}"
+    for name in (
+        "plan_cache_mode=force_generic_plan",
+        "enable_bitmapscan=off",
+        "enable_seqscan=off",
+        "enable_hashjoin=off",
+        "enable_mergejoin=off",
+    )
+)
 _CONNECT_ARGS: Mapping[str, Any] = {
     "options": _OPTIONS,
     "connect_timeout": _CONNECT,
@@ -72,6 +83,7 @@ class PostgresDatabase:
         for ends in ("commit", "rollback"):
             listen(self._engine, ends, _must_not_end_it)
         self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="clew-postgres")
+        self._joiners: dict[type[Joint[Any]], Joiner] = {}
         self._closed = False
         # The one that was used last is the next: what the server keeps for it is warm. None is not connected yet.
         self._kept: LifoQueue[Connection | None] = LifoQueue()
@@ -85,11 +97,15 @@ class PostgresDatabase:
 
     def write(self, operation: Operation[Result]) -> Future[Result]:
         try:
-            return self._threads.submit(self._until_done, self._on_kept, operation)
+            return self._threads.submit(self.do, operation)
         except RuntimeError as fault:
             raise _closed() from fault
 
     def do(self, operation: Operation[Result]) -> Result:
+        if isinstance(operation, Joint) and operation.joins():
+            joined: Result | None = self._joiner(type(operation)).do(operation)
+            if joined is not None:
+                return joined
         return self._until_done(self._on_kept, operation)
 
     def read(self, operation: Operation[Result]) -> Result:
@@ -116,6 +132,17 @@ class PostgresDatabase:
         self._listener.close()
         self._telling.dispose()
         self._engine.dispose()
+
+    def _joiner(self, kind: type[Joint[Any]]) -> Joiner:
+        # Whoever makes one at the same moment as another throws one away.
+        return self._joiners.get(kind) or self._joiners.setdefault(kind, Joiner(partial(self._together, kind)))
+
+    def _together(self, kind: type[Joint[Any]], group: Sequence[Joint[Any]]) -> Sequence[Any]:
+        """What fails together is done again by each of them alone, who hears what is wrong with it."""
+        try:
+            return self._on_kept(lambda connection: kind.together(connection, group), hopes=True)
+        except (DBAPIError, psycopg.Error, LostRace, Closed):
+            return [None] * len(group)
 
     def _until_done(self, once: Callable[[Operation[Result], bool], Result], operation: Operation[Result]) -> Result:
         deadline, tries = math.inf, 0

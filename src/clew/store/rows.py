@@ -90,6 +90,8 @@ _MODES = {mode.value: mode for mode in PermissionMode}
 
 
 def read_numbers(text: str) -> tuple[EntrySeq, ...]:
+    if text == "[]":
+        return ()
     stored = json.loads(text)
     if not (isinstance(stored, list) and all(type(each) is int for each in stored)):
         raise ValueError(f"{text!r} is no list of numbers")

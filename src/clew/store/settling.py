@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, func, literal_column, null, select, text
+from sqlalchemy import ColumnElement, Connection, bindparam, case, func, literal_column, null, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
@@ -29,7 +29,7 @@ from clew.store.clock import now
 from clew.store.dialect import greater
 from clew.store.hints import hint_run, hint_thread
 from clew.store.queueing import queue_run
-from clew.store.statement import Done, Row, Statement, may_guess, together
+from clew.store.statement import Done, Given, Row, Statement, may_guess, named, together
 from clew.store.tables import agents, approvals, lanes, sessions, wakes
 from clew.wire.ends import Usage
 
@@ -58,14 +58,17 @@ class Fate:
     untold: Untold = Untold.WAITS_AGAIN
 
 
+_RECEIPT = named({"code": wakes.c.code, "words": wakes.c.words})
+
 _UNTOLD = wakes.c.code == literal_column(f"'{Carried.STEERING.code}'")
 
 
-def _ends(event: WakeEvent, untold: Untold) -> dict[str, Any]:
+def ends(event: WakeEvent, untold: Untold, given: Given) -> dict[str, Any]:
+    """What is written of a run's wakes as they end."""
     ends: dict[str, Any] = {
         "state": literal_column(f"'{_ENDS[event]}'"),
-        "code": bindparam("code", type_=wakes.c.code.type),
-        "words": bindparam("words", type_=wakes.c.words.type),
+        "code": given["code"],
+        "words": given["words"],
         "ended_at": now(),
     }
     if untold is not Untold.WAITS_AGAIN:
@@ -91,7 +94,7 @@ def _let_go(dialect: str, event: WakeEvent, untold: Untold) -> ClauseElement:
         .scalar_subquery()
     )
     if event in _ENDS:
-        change = _ends(event, untold)
+        change = ends(event, untold, _RECEIPT)
     else:
         change = {
             "state": literal_column("'pending'"),
@@ -122,7 +125,7 @@ def _serve_alone(_: str) -> ClauseElement:
     gone = (
         wakes.update()
         .where(wakes.c.run_id == bindparam("run"), wakes.c.state == literal_column("'claimed'"))
-        .values(_ends(WakeEvent.SERVE, Untold.WAITS_AGAIN))
+        .values(ends(WakeEvent.SERVE, Untold.WAITS_AGAIN, _RECEIPT))
         .returning(wakes.c.id, wakes.c.state)
         .cte("gone")
     )
@@ -162,25 +165,26 @@ _stale_approvals = Statement(
 )
 
 
-def _session_end(dialect: str) -> ClauseElement:
+def session_after(dialect: str, seen: ColumnElement[int], usage: Given) -> dict[str, Any]:
+    """What is written of a session when a run lets go of it that has brought it to see so far."""
     healthy = [start.value for (start, event) in SESSION_TABLE if event is SessionEvent.TURN_COMPLETED]
     back = sessions.c.state.in_([literal_column(f"'{state}'") for state in healthy])
-    turned = bindparam("turns", type_=sessions.c.turns.type)
-    return (
-        sessions.update()
-        .where(sessions.c.id == bindparam("session"))
-        .values(
-            seen=greater(dialect, sessions.c.seen, bindparam("seen", type_=sessions.c.seen.type)),
-            turns=sessions.c.turns + turned,
-            tokens=sessions.c.tokens + bindparam("tokens", type_=sessions.c.tokens.type),
-            size=func.coalesce(bindparam("size", type_=sessions.c.size.type), sessions.c.size),
-            model=func.coalesce(bindparam("model", type_=sessions.c.model.type), sessions.c.model),
-            mode=func.coalesce(bindparam("mode", type_=sessions.c.mode.type), sessions.c.mode),
-            # A turn that was completed proves that the session is there and well.
-            state=case(((turned > 0) & back, literal_column("'healthy'")), else_=sessions.c.state),
-            proven_at=case((turned > 0, now()), else_=sessions.c.proven_at),
-        )
-    )
+    turned = usage["turns"] > literal_column("0")
+    return {
+        "seen": greater(dialect, sessions.c.seen, seen),
+        "turns": sessions.c.turns + usage["turns"],
+        "tokens": sessions.c.tokens + usage["tokens"],
+        **{name: func.coalesce(usage[name], sessions.c[name]) for name in ("size", "model", "mode")},
+        # A turn that was completed proves that the session is there and well.
+        "state": case((turned & back, literal_column("'healthy'")), else_=sessions.c.state),
+        "proven_at": case((turned, now()), else_=sessions.c.proven_at),
+    }
+
+
+def _session_end(dialect: str) -> ClauseElement:
+    said = named({name: sessions.c[name] for name in ("seen", "turns", "tokens", "size", "model", "mode")})
+    ended = session_after(dialect, said["seen"], said)
+    return sessions.update().where(sessions.c.id == bindparam("session")).values(ended)
 
 
 _end_session = Statement(_session_end)

@@ -57,7 +57,7 @@ def situation_of(connection: Connection, row: Row, wakes: Sequence[Wake], scope_
             policy=read_policy(row["agent_id"], row["policy"]),
             now=row["now"],
             floor=read_floor(row),
-            fresh_id=NativeId(str(uuid.uuid4())),
+            fresh_id=NativeId(str(uuid.uuid4())) if here.capabilities.choose_id else None,
             told_before=bool(row["told_before"]),
         )
     except ValueError as fault:

@@ -4,12 +4,12 @@ One wake takes some fifteen of them. SQLAlchemy's own execution of each would ta
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ARRAY, ColumnElement, Connection, Text, any_, bindparam, func, select
+from sqlalchemy import ARRAY, Column, ColumnElement, Connection, Text, any_, bindparam, func, select
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql import ClauseElement
 
@@ -101,6 +101,42 @@ class Statement:
         return text
 
 
+Given = Mapping[str, ColumnElement[Any]]
+"""The values that a statement is handed, by their names."""
+
+
+class Many(Statement):
+    """One statement for several sets of values. SQLite runs it for each; PostgreSQL once, with all of them as a table:
+    to begin and end a statement there takes longer than what it does to a row."""
+
+    def __init__(self, columns: Mapping[str, Column[Any]], build: Callable[[str, Given], ClauseElement]) -> None:
+        super().__init__(lambda dialect: build(dialect, _handed(dialect, columns)))
+        self._names = tuple(columns)
+
+    def leave_all(self, connection: Connection, each: Iterable[Mapping[str, Any]]) -> None:
+        sets = list(each)
+        if connection.dialect.name == SQLITE:
+            self.many(connection, sets)
+        elif sets:
+            wire_of(connection).leave(self.call(self.columns(sets)))
+
+    def columns(self, sets: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+        return {name: [each[name] for each in sets] for name in self._names}
+
+
+def named(columns: Mapping[str, Column[Any]]) -> Given:
+    """Values that are handed in by themselves, each of the type of a column."""
+    return {name: bindparam(name, type_=column.type) for name, column in columns.items()}
+
+
+def _handed(dialect: str, columns: Mapping[str, Column[Any]]) -> Given:
+    if dialect == SQLITE:
+        return named(columns)
+    lists = (bindparam(name, type_=ARRAY(column.type)) for name, column in columns.items())
+    rows = func.unnest(*lists).table_valued(*columns, name="handed").render_derived()
+    return dict(select(*rows.c).cte("given").c)
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """What became of a statement: the rows that came back, and how many it changed."""
@@ -118,6 +154,13 @@ def together(connection: Connection, *asked: tuple[Statement, Mapping[str, Any]]
         return [_on_sqlite(driver, statement.text(SQLITE), values) for statement, values in asked]
     wire = wire_of(connection)
     answers = wire.ask([statement.call(values) for statement, values in asked])
+    return [_read(wire, each[0].text(POSTGRESQL), answer) for each, answer in zip(asked, answers, strict=True)]
+
+
+def whole(connection: Connection, *asked: tuple[Statement, Mapping[str, Any]]) -> list[Done]:
+    """The same where they are the whole transaction: PostgreSQL alone, which ends it with them."""
+    wire = wire_of(connection)
+    answers = wire.whole([statement.call(values) for statement, values in asked])
     return [_read(wire, each[0].text(POSTGRESQL), answer) for each, answer in zip(asked, answers, strict=True)]
 
 

@@ -56,6 +56,13 @@ class Wire:
         left, self._left = self._left, []
         return self._trip([*left, *written])[len(left) :] if left or written else []
 
+    def whole(self, calls: Sequence[Call]) -> list[Answer]:
+        """The same where they are all of the transaction: it ends with them, and none of its trips is only for that."""
+        if self._left or not self.waits or self._libpq.transaction_status != pq.TransactionStatus.IDLE:
+            return self.ask(calls)
+        # What comes before one sync is one transaction for the server, if nobody begins another.
+        return self._trip([_write(call) for call in calls], begins=False)
+
     def leave(self, call: Call) -> None:
         """To be sent with the commit, or with what is asked before it: nobody waits for its answer."""
         self._left.append(_write(call))
@@ -80,8 +87,9 @@ class Wire:
         self._reader.set_pgresult(answer)
         return self._reader.load_rows(0, answer.ntuples, make)
 
-    def _trip(self, written: Sequence[Written]) -> list[Answer]:
-        begins = not self._driver.autocommit and self._libpq.transaction_status == pq.TransactionStatus.IDLE
+    def _trip(self, written: Sequence[Written], begins: bool | None = None) -> list[Answer]:
+        if begins is None:
+            begins = not self._driver.autocommit and self._libpq.transaction_status == pq.TransactionStatus.IDLE
         try:
             self._libpq.enter_pipeline_mode()
             new = self._send(written, begins)
@@ -163,11 +171,19 @@ def _written(value: object) -> bytes | None:
         return b"%d" % value if value.is_integer() and abs(value) < _WHOLE else repr(value).encode()
     if isinstance(value, bytes):
         return b"\\x" + value.hex().encode()
-    if isinstance(value, (list, tuple)):
-        return b"{" + b",".join(_element(each) for each in value) + b"}"
+    if isinstance(value, list):
+        return _listed(value)
     raise TypeError(f"{type(value).__name__} has no place in a statement")
 
 
-def _element(value: object) -> bytes:
-    text = _written(value)
-    return b"NULL" if text is None else b'"' + text.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+def _listed(values: list[Any]) -> bytes:
+    elements = []
+    for value in values:
+        text = _written(value)
+        if text is None:
+            elements.append(b"NULL")
+        elif type(value) is str:
+            elements.append(b'"%b"' % text.replace(b"\\", b"\\\\").replace(b'"', b'\\"'))
+        else:
+            elements.append(text)
+    return b"{%b}" % b",".join(elements)

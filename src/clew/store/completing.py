@@ -1,0 +1,159 @@
+"""Completing: the common end of runs as one statement, for all that end at the same moment, where PostgreSQL can do
+all of it by itself.
+
+A run that was answered, with no other wake in its lane and no question open, needs nothing that only the program knows.
+Whatever else there is finds no row here, and is ended step by step.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ARRAY, ColumnElement, Connection, Text, any_, bindparam, case, func, literal_column, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import AuthorKind, EntrySeq, RunEvent, RunId, RunOutcome, RunState, Served, ThreadId, WakeEvent
+from clew.store.advancing import changed
+from clew.store.clock import now
+from clew.store.hints import hint_run, hint_thread
+from clew.store.settling import Untold, ends, session_after
+from clew.store.statement import Given, Many, Statement, whole
+from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
+from clew.store.texts import keepable
+from clew.wire.ends import Completed, Finish, Finished
+
+_GIVEN = {
+    "run": runs.c.id,
+    "attempt": runs.c.attempt,
+    "body": journal.c.body,
+    "length": journal.c.size,
+    "words": wakes.c.words,
+    "turns": sessions.c.turns,
+    "tokens": sessions.c.tokens,
+    "size": sessions.c.size,
+    "model": sessions.c.model,
+    "mode": sessions.c.mode,
+}
+_KEPT = ("id", "lane_id", "agent_id", "runtime_id", "session_id", "state", "words", "prompt_sent", "told")
+
+
+def _complete(dialect: str, given: Given) -> ClauseElement:
+    waiting = select(func.count()).where(wakes.c.lane_id == runs.c.lane_id, text("wakes.state = 'pending'"))
+    outcome = RunOutcome.ANSWERED
+    said: dict[str, ColumnElement[Any]] = {
+        **given,
+        "lease": literal_column("0"),
+        "outcome": literal_column(f"'{outcome.code}'"),
+        "words": literal_column(f"'{outcome.fill(why='')}'"),
+    }
+    done = (
+        changed(dialect, (RunEvent.SUCCEED,), said)
+        .where(runs.c.asked == literal_column("0"), waiting.scalar_subquery() == literal_column("0"))
+        .returning(*(runs.c[name] for name in _KEPT), *(given[name].label(f"given_{name}") for name in _GIVEN))
+        .cte("done")
+    )
+    who = (
+        select(done, lanes.c.thread_id, agents.c.name, runtimes.c.provider, runtimes.c.account)
+        .join(lanes, lanes.c.id == done.c.lane_id)
+        .join(agents, agents.c.id == done.c.agent_id)
+        .join(runtimes, runtimes.c.id == done.c.runtime_id)
+        # Every run before any entry, and the entries in one order for all: so nobody waits in a circle.
+        .order_by(lanes.c.thread_id)
+        .cte("who")
+    )
+    head = (
+        select(func.coalesce(func.max(journal.c.seq), literal_column("0")))
+        .where(journal.c.thread_id == who.c.thread_id)
+        .scalar_subquery()
+    )
+    values: dict[str, Any] = {
+        "thread_id": who.c.thread_id,
+        "seq": head + literal_column("1"),
+        "author_kind": literal_column(f"'{AuthorKind.AGENT.value}'"),
+        "author_name": who.c.name,
+        "agent_id": who.c.agent_id,
+        "provider": who.c.provider,
+        "account": who.c.account,
+        "body": who.c.given_body,
+        "size": who.c.given_length,
+        "run_id": who.c.id,
+        "at": now(),
+    }
+    entry = (
+        journal.insert()
+        .from_select([*values], select(*values.values()).where(who.c.given_body.is_not(None)))
+        .returning(journal.c.seq, journal.c.run_id)
+        .cte("entry")
+    )
+    receipt = {"code": literal_column(f"'{Served.BY_RUN.code}'"), "words": done.c.given_words}
+    served = (
+        wakes.update()
+        .where(wakes.c.run_id == done.c.id, wakes.c.state == literal_column("'claimed'"))
+        .values(ends(WakeEvent.SERVE, Untold.WAITS_AGAIN, receipt))
+        .cte("served")
+    )
+    reply = select(entry.c.seq).where(entry.c.run_id == done.c.id).scalar_subquery()
+    usage = {name: done.c[f"given_{name}"] for name in ("turns", "tokens", "size", "model", "mode")}
+    # Its own reply is seen too, unless somebody spoke in between: then it is told both, in order.
+    seen = case((reply == done.c.told + literal_column("1"), reply), else_=done.c.told)
+    turned = (
+        sessions.update()
+        .where(
+            sessions.c.id == done.c.session_id,
+            (done.c.prompt_sent == literal_column("1")) | (usage["turns"] > literal_column("0")),
+        )
+        .values(session_after(dialect, seen, usage))
+        .cte("turned")
+    )
+    answered = select(entry.c.seq).where(entry.c.run_id == who.c.id).scalar_subquery()
+    return select(who.c.id, who.c.state, who.c.words, who.c.thread_id, answered.label("reply")).add_cte(served, turned)
+
+
+_all = Many(_GIVEN, _complete)
+
+
+def _alone_still(_: str) -> ClauseElement:
+    """It fails where a wake came into a lane before its run had ended, and with it all that was done for the ends."""
+    others = (
+        select(literal_column("1"))
+        .select_from(runs.join(wakes, (wakes.c.lane_id == runs.c.lane_id) & text("wakes.state = 'pending'")))
+        .where(runs.c.id == any_(bindparam("runs", type_=ARRAY(Text))), runs.c.ended_at.is_not(None))
+        .exists()
+    )
+    return select(literal_column("1") / case((others, literal_column("0")), else_=literal_column("1")))
+
+
+_alone = Statement(_alone_still)
+
+
+def complete(connection: Connection, said: Sequence[Finish]) -> list[Finished | None]:
+    """The ends of these runs; None for each that takes more than that, and was not touched."""
+    # In one order for all, so that nobody waits in a circle.
+    sets = [
+        _given(each, each.end) for each in sorted(said, key=lambda each: each.run) if isinstance(each.end, Completed)
+    ]
+    asked = (_all, _all.columns(sets)), (_alone, {"runs": [each["run"] for each in sets]})
+    done = {row["id"]: row for row in whole(connection, *asked)[0].rows}
+    for row in done.values():
+        hint_thread(connection, ThreadId(row["thread_id"]))
+        hint_run(connection, RunId(row["id"]))
+    return [None if (row := done.get(each.run)) is None else _finished(row) for each in said]
+
+
+def _given(said: Finish, end: Completed) -> dict[str, Any]:
+    return {
+        "run": said.run,
+        "attempt": said.attempt,
+        "body": None if end.reply is None else keepable(end.reply),
+        "length": end.size,
+        "words": Served.BY_RUN.fill(run=said.run),
+        "turns": end.usage.turns,
+        "tokens": end.usage.tokens,
+        "size": end.usage.size,
+        "model": end.usage.model,
+        "mode": end.usage.mode,
+    }
+
+
+def _finished(row: Any) -> Finished:
+    reply = None if row["reply"] is None else EntrySeq(row["reply"])
+    return Finished(True, RunState(row["state"]), row["words"] or "", reply)
