@@ -9,7 +9,7 @@ from bench.table import Table
 from bench.timing import milliseconds, percentile, rate, rounds, spread
 from clew.kernel import RunId
 from clew.store.database import Database
-from clew.store.report import report
+from clew.store.report import Reporting
 from clew.wire.orders import Order
 from clew.wire.reports import Report, RunEventRecord
 
@@ -68,7 +68,7 @@ class Writer:
         lines = tuple(RunEventRecord(self._seq + at, "message", _BODY) for at in range(BATCH))
         self._seq += BATCH
         said = Report(self.run, self.attempt, events=lines)
-        assert self._database.do(lambda connection: report(connection, said)).held
+        assert self._database.do(Reporting(said)).held
 
 
 def _live(database: Database) -> list[Order]:

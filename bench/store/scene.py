@@ -34,7 +34,7 @@ from clew.store.database import Database
 from clew.store.finish import Finishing, finish
 from clew.store.naming import new_id
 from clew.store.register import register_runtime
-from clew.store.report import report
+from clew.store.report import Reporting
 from clew.store.tables import agents, threads
 from clew.wire.ends import Completed, Failed, Finish
 from clew.wire.orders import ClaimRequest, Order
@@ -126,8 +126,7 @@ def prompts(order: Order) -> Report:
 
 
 def tell(database: Database, order: Order) -> None:
-    said = prompts(order)
-    assert database.do(lambda connection: report(connection, said)).may_prompt
+    assert database.do(Reporting(prompts(order))).may_prompt
 
 
 def complete(database: Database, order: Order) -> None:

@@ -41,10 +41,10 @@ from clew.kernel import (
 from clew.store.accept import accept_wake
 from clew.store.claim import claim
 from clew.store.database import Database
-from clew.store.finish import finish
+from clew.store.finish import Finishing
 from clew.store.naming import new_id
 from clew.store.numbering import Call
-from clew.store.report import report
+from clew.store.report import Reporting
 from clew.store.statement import wire_of
 from clew.store.tables import agents, journal, lanes, machines, runs, runtimes, sessions, threads, wakes
 from clew.store.wire import Answer
@@ -174,7 +174,7 @@ class Daemon:
 
     def report(self, order: Order, **said: Any) -> Reported:
         told = Report(order.run, order.attempt, patience=self.patience, **said)
-        return self.write(lambda connection: report(connection, told))
+        return self.write(Reporting(told))
 
     def prompt(self, order: Order, native: str | None = None, **said: Any) -> Reported:
         """Opened as planned, and the prompt about to go out; with `native` its session is pinned along with it."""
@@ -185,7 +185,7 @@ class Daemon:
 
     def finish(self, order: Order, end: End | None = None, **said: Any) -> Finished:
         ended = Finish(order.run, order.attempt, end or Completed("done"), **said)
-        return self.write(lambda connection: finish(connection, ended))
+        return self.write(Finishing(ended))
 
     def serve(self, native: str | None = None, end: End | None = None) -> Order:
         """One run from its claim to its end, in a session of that name."""

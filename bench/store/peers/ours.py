@@ -5,12 +5,14 @@ A worker says that the prompt goes out, and finishes; there is no agent in betwe
 
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from bench.store.databases import Ground, Kind
 from bench.store.peers.workload import ARRIVALS, JOBS, WARM_UP, WORKERS, Marks, Result, drive
 from bench.store.scene import ASKS, RUNTIME, accept_one, complete, furnish, new_threads, tell
+from clew.daemon.limits import Limits
 from clew.kernel import ThreadId
 from clew.store.claim import claim
 from clew.store.database import Database
@@ -62,9 +64,13 @@ class Daemon:
 
     def _serve(self) -> None:
         hints = self._database.subscribe()
+        orders: Sequence[Order] = ()
         while not self._closing:
             with self._room:
                 self._room.wait_for(lambda: self._free or self._closing)
+                if orders:
+                    # As a daemon does while work waits.
+                    self._room.wait_for(lambda: self._free == WORKERS or self._closing, Limits().gather)
                 asks = replace(ASKS, most=self._free)
             orders = self._database.do(lambda connection: claim(connection, asks))  # noqa: B023 - awaited
             for order in orders:

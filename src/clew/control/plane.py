@@ -14,7 +14,7 @@ from clew.store.expire import hear, renew, settle_orphans
 from clew.store.finish import Finishing
 from clew.store.hints import ANYTHING, Topics
 from clew.store.register import register_runtime
-from clew.store.report import report
+from clew.store.report import Reporting
 from clew.wire.control import Claimed
 from clew.wire.ends import Finish, Finished
 from clew.wire.orders import ClaimRequest, Order
@@ -82,7 +82,7 @@ class Plane:
         news = said.run in self._news
         self._news.pop(said.run, None)
         try:
-            reported = await self._desk.write(partial(report, said=said))
+            reported = await self._desk.write(Reporting(said))
         except BaseException:
             # Nobody was told of it.
             self._news |= dict.fromkeys((said.run,) if news else ())

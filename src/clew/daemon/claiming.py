@@ -82,9 +82,14 @@ class Claimer:
                 return
             asked = ClaimRequest(self._by, tuple(self.runtimes), room, self._limits.patience)
             try:
-                self._take(await self._plane.claim(asked, holding, 0.0))
+                claimed = await self._plane.claim(asked, holding, 0.0)
             except Exception as fault:  # noqa: BLE001 - the question that waits asks again, and says what is wrong
                 _log.debug("nothing was claimed: %s", fault)
+                continue
+            self._take(claimed)
+            if claimed.orders:
+                # Work is waiting: what ends in the next moment is followed by one claim for all of it.
+                await asyncio.sleep(self._limits.gather)
 
     def _take(self, claimed: Claimed) -> None:
         for order in claimed.orders:

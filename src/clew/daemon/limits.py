@@ -11,6 +11,8 @@ class Limits:
     capacity: int = 64
     # How long one question for work may wait.
     poll: float = 20.0
+    # Between two claims for places that became free while work waits for them.
+    gather: float = 0.01
     # A workspace may be cloned and set up; the others are asked things that they answer soon, or not.
     workspace: float = 1800.0
     probe: float = 120.0

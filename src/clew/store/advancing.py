@@ -153,7 +153,11 @@ def _update(dialect: str, events: Events) -> ClauseElement:
 
 
 def changed(dialect: str, events: Events, given: Given) -> Update:
-    """The run after the events, where they can happen to it. What is given as null stays as it is."""
+    """The run after the events, where they can happen to it. What is not given, or given as null, stays as it is."""
+
+    def said(column: Column[Any]) -> ColumnElement[Any]:
+        return func.coalesce(given[column.name], column) if column.name in given else column
+
     to = targets(events)
     live = [start.value for start, end in to.items() if end in LIVE]
     ending = [start.value for start, end in to.items() if end in RUN_ENDS]
@@ -171,11 +175,9 @@ def changed(dialect: str, events: Events, given: Given) -> Update:
             lease_until=case((_one_of(live), renewed), else_=null()),
             ended_at=case((ends, now()), else_=null()),
             # A run that was being stopped ends for the reason it was stopped for.
-            outcome=case((ends, func.coalesce(runs.c.stop_code, given["outcome"])), else_=null()),
-            words=case(
-                (runs.c.stop_code.is_not(None), runs.c.words), else_=func.coalesce(given["words"], runs.c.words)
-            ),
-            **{name: func.coalesce(given[name], runs.c[name]) for name in ("landing", "claim") if name in given},
+            outcome=case((ends, func.coalesce(runs.c.stop_code, given.get("outcome", null()))), else_=null()),
+            words=case((runs.c.stop_code.is_not(None), runs.c.words), else_=said(runs.c.words)),
+            **{name: said(runs.c[name]) for name in ("landing", "claim") if name in given},
             **({"told": _at_most_all(dialect, given["told"])} if RunEvent.PROMPT in events else {}),
             **_flags(events),
         )

@@ -8,7 +8,20 @@ Whatever else there is finds no row here, and is ended step by step.
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ARRAY, ColumnElement, Connection, Text, any_, bindparam, case, func, literal_column, select, text
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    Text,
+    any_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal_column,
+    select,
+    text,
+)
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AuthorKind, EntrySeq, RunEvent, RunId, RunOutcome, RunState, Served, ThreadId, WakeEvent
@@ -16,7 +29,7 @@ from clew.store.advancing import changed
 from clew.store.clock import now
 from clew.store.hints import hint_run, hint_thread
 from clew.store.settling import Untold, ends, session_after
-from clew.store.statement import Given, Many, Statement, whole
+from clew.store.statement import Given, Row, Statement, as_table, in_columns, whole
 from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
 from clew.store.texts import keepable
 from clew.wire.ends import Completed, Finish, Finished
@@ -35,9 +48,13 @@ _GIVEN = {
 }
 _KEPT = ("id", "lane_id", "agent_id", "runtime_id", "session_id", "state", "words", "prompt_sent", "told")
 
+# Counted for each run: where a table is young, to look whether there are any is planned by reading all of them.
+_WAITING = (
+    select(func.count()).where(wakes.c.lane_id == runs.c.lane_id, text("wakes.state = 'pending'")).scalar_subquery()
+)
+
 
 def _complete(dialect: str, given: Given) -> ClauseElement:
-    waiting = select(func.count()).where(wakes.c.lane_id == runs.c.lane_id, text("wakes.state = 'pending'"))
     outcome = RunOutcome.ANSWERED
     said: dict[str, ColumnElement[Any]] = {
         **given,
@@ -47,7 +64,7 @@ def _complete(dialect: str, given: Given) -> ClauseElement:
     }
     done = (
         changed(dialect, (RunEvent.SUCCEED,), said)
-        .where(runs.c.asked == literal_column("0"), waiting.scalar_subquery() == literal_column("0"))
+        .where(runs.c.asked == literal_column("0"), literal_column("0") == _WAITING)
         .returning(*(runs.c[name] for name in _KEPT), *(given[name].label(f"given_{name}") for name in _GIVEN))
         .cte("done")
     )
@@ -108,16 +125,15 @@ def _complete(dialect: str, given: Given) -> ClauseElement:
     return select(who.c.id, who.c.state, who.c.words, who.c.thread_id, answered.label("reply")).add_cte(served, turned)
 
 
-_all = Many(_GIVEN, _complete)
+_all = Statement(lambda dialect: _complete(dialect, as_table(_GIVEN)))
 
 
 def _alone_still(_: str) -> ClauseElement:
     """It fails where a wake came into a lane before its run had ended, and with it all that was done for the ends."""
-    others = (
-        select(literal_column("1"))
-        .select_from(runs.join(wakes, (wakes.c.lane_id == runs.c.lane_id) & text("wakes.state = 'pending'")))
-        .where(runs.c.id == any_(bindparam("runs", type_=ARRAY(Text))), runs.c.ended_at.is_not(None))
-        .exists()
+    others = exists(runs.c.id).where(
+        runs.c.id == any_(bindparam("runs", type_=ARRAY(Text))),
+        runs.c.ended_at.is_not(None),
+        literal_column("0") < _WAITING,
     )
     return select(literal_column("1") / case((others, literal_column("0")), else_=literal_column("1")))
 
@@ -126,17 +142,14 @@ _alone = Statement(_alone_still)
 
 
 def complete(connection: Connection, said: Sequence[Finish]) -> list[Finished | None]:
-    """The ends of these runs; None for each that takes more than that, and was not touched."""
-    # In one order for all, so that nobody waits in a circle.
-    sets = [
-        _given(each, each.end) for each in sorted(said, key=lambda each: each.run) if isinstance(each.end, Completed)
-    ]
-    asked = (_all, _all.columns(sets)), (_alone, {"runs": [each["run"] for each in sets]})
+    """The ends of these runs, in the order of their ids; None for each that takes more, and was not touched."""
+    sets = [_given(each, each.end) for each in said if isinstance(each.end, Completed)]
+    asked = (_all, in_columns(sets, _GIVEN)), (_alone, {"runs": [each["run"] for each in sets]})
     done = {row["id"]: row for row in whole(connection, *asked)[0].rows}
     for row in done.values():
         hint_thread(connection, ThreadId(row["thread_id"]))
         hint_run(connection, RunId(row["id"]))
-    return [None if (row := done.get(each.run)) is None else _finished(row) for each in said]
+    return [_finished(done[each.run]) if each.run in done else None for each in said]
 
 
 def _given(said: Finish, end: Completed) -> dict[str, Any]:
@@ -154,6 +167,6 @@ def _given(said: Finish, end: Completed) -> dict[str, Any]:
     }
 
 
-def _finished(row: Any) -> Finished:
+def _finished(row: Row) -> Finished:
     reply = None if row["reply"] is None else EntrySeq(row["reply"])
     return Finished(True, RunState(row["state"]), row["words"] or "", reply)

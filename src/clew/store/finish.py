@@ -74,6 +74,10 @@ class Finishing(Joint[Finished]):
     def __call__(self, connection: Connection) -> Finished:
         return finish(connection, self.said)
 
+    @property
+    def about(self) -> str:
+        return self.said.run
+
     def joins(self) -> bool:
         return isinstance(self.said.end, Completed) and self.said.pin is None
 

@@ -17,7 +17,7 @@ LEADERS = 1
 MOST = 32
 """How many operations stand in one group: enough to share what a transaction costs, few enough to answer soon."""
 
-LINGER = 0.0003
+LINGER = 0.001
 """Seconds to wait for callers that were just answered and are likely to come again."""
 
 
@@ -27,6 +27,12 @@ class Joint(ABC, Generic[Result]):
     @abstractmethod
     def __call__(self, connection: Connection) -> Result:
         """It alone, in whatever way it takes."""
+
+    @property
+    @abstractmethod
+    def about(self) -> str:
+        """What it is about: two about the same never stand in one group, and all groups take things in one order, so
+        that nobody waits in a circle."""
 
     @abstractmethod
     def joins(self) -> bool:
@@ -76,20 +82,28 @@ class Joiner:
         return result
 
     def _lead(self, caller: _Caller) -> None:
-        with self._gate:
-            # Who was answered last is likely to come again; alone, nobody waits for anybody.
-            self._arrived.wait_for(lambda: len(self._waiting) >= self._crowd - 1, LINGER)
-            others = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST - 1))]
-            self._crowd = len(others) + 1
+        group = self._gathered(caller)
         try:
-            answers = self._serve([each.operation for each in (caller, *others)])
-            for each, answer in zip((caller, *others), answers, strict=True):
+            answers = self._serve([each.operation for each in group])
+            for each, answer in zip(group, answers, strict=True):
                 each.answer = answer
         finally:
             # Whatever happened to the leader, nobody waits for it.
-            for each in others:
+            for each in group:
                 each.bell.set()
             self._hand_on()
+
+    def _gathered(self, caller: _Caller) -> list[_Caller]:
+        with self._gate:
+            # Who was answered last is likely to come again; alone, nobody waits for anybody.
+            self._arrived.wait_for(lambda: len(self._waiting) >= self._crowd - 1, LINGER)
+            group, left = {caller.operation.about: caller}, deque[_Caller]()
+            for each in self._waiting:
+                joins = len(group) < MOST and group.setdefault(each.operation.about, each) is each
+                if not joins:
+                    left.append(each)
+            self._waiting, self._crowd = left, len(group)
+        return [group[about] for about in sorted(group)]
 
     def _hand_on(self) -> None:
         with self._gate:

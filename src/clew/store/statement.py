@@ -110,7 +110,7 @@ class Many(Statement):
     to begin and end a statement there takes longer than what it does to a row."""
 
     def __init__(self, columns: Mapping[str, Column[Any]], build: Callable[[str, Given], ClauseElement]) -> None:
-        super().__init__(lambda dialect: build(dialect, _handed(dialect, columns)))
+        super().__init__(lambda dialect: build(dialect, named(columns) if dialect == SQLITE else as_table(columns)))
         self._names = tuple(columns)
 
     def leave_all(self, connection: Connection, each: Iterable[Mapping[str, Any]]) -> None:
@@ -118,10 +118,7 @@ class Many(Statement):
         if connection.dialect.name == SQLITE:
             self.many(connection, sets)
         elif sets:
-            wire_of(connection).leave(self.call(self.columns(sets)))
-
-    def columns(self, sets: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-        return {name: [each[name] for each in sets] for name in self._names}
+            wire_of(connection).leave(self.call(in_columns(sets, self._names)))
 
 
 def named(columns: Mapping[str, Column[Any]]) -> Given:
@@ -129,12 +126,16 @@ def named(columns: Mapping[str, Column[Any]]) -> Given:
     return {name: bindparam(name, type_=column.type) for name, column in columns.items()}
 
 
-def _handed(dialect: str, columns: Mapping[str, Column[Any]]) -> Given:
-    if dialect == SQLITE:
-        return named(columns)
-    lists = (bindparam(name, type_=ARRAY(column.type)) for name, column in columns.items())
-    rows = func.unnest(*lists).table_valued(*columns, name="handed").render_derived()
-    return dict(select(*rows.c).cte("given").c)
+def as_table(columns: Mapping[str, Column[Any]], name: str = "given") -> Given:
+    """The columns of a table that is handed in as lists, under the names that `in_columns` gives them."""
+    lists = (bindparam(f"{name}_{each}", type_=ARRAY(column.type)) for each, column in columns.items())
+    rows = func.unnest(*lists).table_valued(*columns, name=f"{name}_rows").render_derived()
+    return dict(select(*rows.c).cte(name).c)
+
+
+def in_columns(sets: Sequence[Mapping[str, Any]], columns: Iterable[str], name: str = "given") -> dict[str, list[Any]]:
+    """Sets of values as the lists of a table."""
+    return {f"{name}_{column}": [each[column] for each in sets] for column in columns}
 
 
 @dataclass(frozen=True, slots=True)

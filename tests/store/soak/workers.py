@@ -36,9 +36,9 @@ from clew.store.clock import read_clock
 from clew.store.database import Database
 from clew.store.expire import expire, renew, settle_orphans
 from clew.store.faults import KeyConflict
-from clew.store.finish import finish
+from clew.store.finish import Finishing
 from clew.store.naming import new_id
-from clew.store.report import report
+from clew.store.report import Reporting
 from clew.store.tables import runs, wakes
 from clew.store.ticks import tick_due
 from clew.wire.ends import Completed, End, Failed, Finish, Returned, Stopped
@@ -74,7 +74,8 @@ class Server:
         return random.Random(f"{self.seed}/{self.name}/{worker}")
 
     def write(self, operation: Callable[..., Result], *arguments: Any) -> Result:
-        return self.database.write(lambda connection: operation(connection, *arguments)).result(120)
+        asked = operation if not arguments else lambda connection: operation(connection, *arguments)
+        return self.database.write(asked).result(120)
 
 
 def start(server: Server) -> list[threading.Thread]:
@@ -196,7 +197,7 @@ def _see_through(server: Server, chance: random.Random, ledger: Notes, order: Or
 
 def tell(server: Server, said: Report) -> bool:
     """Whether the daemon still holds the run, and need not stop it."""
-    answer = server.write(report, replace(said, patience=PATIENCE))
+    answer = server.write(Reporting(replace(said, patience=PATIENCE)))
     return answer.held and answer.stop is None
 
 
@@ -204,12 +205,12 @@ def end_it(server: Server, ledger: Notes, order: Order, end: End, twice: bool = 
     said = Finish(order.run, order.attempt, end, new_session(order), RETRIES)
     if isinstance(end, Returned):
         said = replace(said, pin=None)
-    ended = server.write(finish, said)
+    ended = server.write(Finishing(said))
     if ended.taken and ended.state is RunState.SUCCEEDED:
         for wake in order.wakes:
             ledger.write(wake.id, order.run)
     if twice and ended.taken and ended.state is RunState.SUCCEEDED:
-        again = server.write(finish, said)
+        again = server.write(Finishing(said))
         if not again.taken or again.state is not ended.state:
             raise AssertionError(f"told twice, the end of {order.run} was {ended} and then {again}")
 
