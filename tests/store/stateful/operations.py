@@ -1,5 +1,6 @@
 """The operations of the store, each with what the model allows it to answer and to do."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -50,12 +51,12 @@ from clew.store.approvals import answer_approval
 from clew.store.cancel import cancel_run, cancel_wake, reassign
 from clew.store.claim import claim
 from clew.store.expire import expire, renew, settle_orphans
-from clew.store.finish import finish
+from clew.store.finish import Finishing
 from clew.store.moving import move_lane
-from clew.store.report import report
+from clew.store.report import Reporting
 from clew.store.tables import runs
 from clew.store.ticks import Ticked, tick_due
-from clew.wire.ends import Completed, Failed, Finish, Returned, Stopped
+from clew.wire.ends import Completed, Failed, Finish, Finished, Returned, Stopped
 from clew.wire.orders import ClaimRequest, Order
 from clew.wire.reports import NewSession, Report
 from clew.wire.runtimes import Held
@@ -78,10 +79,11 @@ class Told:
 
 
 class Operation(Protocol):
-    """`act` is one transaction; what a fault says is its answer too. `allow` brings the model to where the store must
-    be now, or says why this answer cannot be."""
+    """`act` is one transaction, or done in one with others; what a fault says is its answer too. `allow` brings the
+    model to where the store must be now, or says why this answer cannot be."""
 
-    def act(self, connection: Connection) -> Any: ...
+    @property
+    def act(self) -> Callable[[Connection], Any]: ...
 
     def allow(self, model: Model, told: Told) -> None: ...
 
@@ -222,8 +224,9 @@ class Claim:
 class Say:
     said: Report
 
-    def act(self, connection: Connection) -> Any:
-        return report(connection, replace(self.said, patience=LONG))
+    @property
+    def act(self) -> Reporting:
+        return Reporting(replace(self.said, patience=LONG))
 
     @property
     def events(self) -> list[RunEvent]:
@@ -306,16 +309,22 @@ def pin_is_refused(model: Model, run: ARun, native: NativeId) -> bool:
     return held is not None and (held.lane, held.scope) != (run.lane, run.scope)
 
 
-@dataclass(frozen=True)
-class End:
-    said: Finish
-
-    def act(self, connection: Connection) -> Any:
-        answer = finish(connection, replace(self.said, policy=RETRIES))
+class _Ending(Finishing):
+    def __call__(self, connection: Connection) -> Finished:
+        answer = super().__call__(connection)
         # Half a minute may pass while a test runs; the machine has a clock of its own.
         put_off = update(runs).where(runs.c.id == self.said.run, runs.c.state == "queued", runs.c.not_before > 2.0)
         connection.execute(put_off.values(not_before=FAR_OFF))
         return answer
+
+
+@dataclass(frozen=True)
+class End:
+    said: Finish
+
+    @property
+    def act(self) -> _Ending:
+        return _Ending(replace(self.said, policy=RETRIES))
 
     def allow(self, model: Model, told: Told) -> None:
         answer, alone = told.answer, told.alone
