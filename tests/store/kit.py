@@ -45,7 +45,7 @@ from clew.store.finish import Finishing
 from clew.store.naming import new_id
 from clew.store.numbering import Call
 from clew.store.report import Reporting
-from clew.store.statement import wire_of
+from clew.store.statement import POSTGRESQL, wire_of
 from clew.store.tables import agents, journal, lanes, machines, runs, runtimes, sessions, threads, wakes
 from clew.store.wire import Answer
 from clew.wire.ends import Completed, End, Failed, Finish, Finished
@@ -251,6 +251,9 @@ def overlapping(
 
     def held(connection: Connection) -> Any:
         result = first(connection)
+        if connection.dialect.name == POSTGRESQL:
+            # What was left for the commit is sent now.
+            wire_of(connection).ask(())
         done.set()
         time.sleep(hold)
         return result
