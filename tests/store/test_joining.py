@@ -1,7 +1,7 @@
 """Joining: callers who come at the same moment are served as one group, and each has its own answer."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -90,12 +90,20 @@ def test_a_leader_that_fails_leaves_nobody_waiting() -> None:
     assert "no" in answers
 
 
-@pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
-def test_what_cannot_be_done_together_is_done_alone(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(connection: Connection, _: Sequence[Note]) -> Sequence[str | None]:
-        connection.execute(text("SELECT 1 / 0"))
-        return []
+def refused_by_the_database(connection: Connection, _: Sequence[Note]) -> Sequence[str | None]:
+    connection.execute(text("SELECT 1 / 0"))
+    return []
 
+
+def wrong_in_one_of_them(_: Connection, group: Sequence[Note]) -> Sequence[str | None]:
+    raise TypeError(f"{group[0].number} has no place in a statement")
+
+
+@pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
+@pytest.mark.parametrize("fails", [refused_by_the_database, wrong_in_one_of_them])
+def test_what_cannot_be_done_together_is_done_alone(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., Sequence[str | None]]
+) -> None:
     assert daemon.write(Note(1)) == "together 1"
     monkeypatch.setattr(Note, "together", fails)
     assert daemon.write(Note(1)) == "alone 1"

@@ -10,7 +10,9 @@ from clew.wire.machine import AgentProgram, Machine
 from clew.wire.runtimes import Registration
 
 _MOST = 100
-_OURS = "guide"
+GUIDE = "guide"
+"""The agent that comes with Clew: its program is Clew itself."""
+
 _ALWAYS_NAMED = frozenset({"acp", "command"})
 """Providers that run whatever program an agent names; without one there is nothing to look for."""
 
@@ -73,7 +75,7 @@ def check_program(program: AgentProgram) -> AgentProgram:
         for name, text in given.items():
             if not name or "=" in name or "\0" in name + text:
                 raise BadRequest(f"{name!r} cannot be the name of a variable ({what}).", "Leave out = and NUL.")
-    if program.program and program.provider == _OURS:
+    if program.program and program.provider == GUIDE:
         # Started in its place, any other would be said to be missing or broken.
         raise BadRequest("The guide takes no program: it is one, and comes with Clew.", "Leave those words out.")
     if program.program and not program.program[0].strip():

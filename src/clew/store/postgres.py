@@ -1,5 +1,6 @@
 """PostgreSQL: many servers on one database. A restart of it is waited out, a lost race is run again."""
 
+import logging
 import math
 import random
 import time
@@ -24,6 +25,8 @@ from clew.store.listening import Listener, notify
 from clew.store.statement import wire_of
 
 Result = TypeVar("Result")
+
+_log = logging.getLogger("clew.store")
 
 WRITERS = 12
 """How many operations of one server write at once, each on a connection that is kept for them."""
@@ -138,11 +141,14 @@ class PostgresDatabase:
         return self._joiners.get(kind) or self._joiners.setdefault(kind, Joiner(partial(self._together, kind)))
 
     def _together(self, kind: type[Joint[Any]], group: Sequence[Joint[Any]]) -> Sequence[Any]:
-        """What fails together is done again by each of them alone, who hears what is wrong with it."""
+        """What fails together is done again by each of them alone, who hears what is wrong with their own."""
         try:
             return self._on_kept(lambda connection: kind.together(connection, group), hopes=True)
         except (DBAPIError, psycopg.Error, LostRace, Closed):
-            return [None] * len(group)
+            pass
+        except Exception:  # noqa: BLE001 - nobody hears of what is wrong with another's
+            _log.exception("%d of %s could not be done together; each is done alone", len(group), kind.__name__)
+        return [None] * len(group)
 
     def _until_done(self, once: Callable[[Operation[Result], bool], Result], operation: Operation[Result]) -> Result:
         deadline, tries = math.inf, 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from clew.control.agents import add_agent, list_agents
 from clew.control.desk import Desk
-from clew.control.programs import with_own_program
+from clew.control.programs import GUIDE, with_own_program
 from clew.control.starting import offer_agents
 from clew.daemon import Daemon
 from clew.ports.fault import Fault
@@ -15,9 +15,6 @@ from clew.wire.machine import AgentProgram, Looked
 from clew.wiring.notices import FoundAgents, Notice
 
 log = logging.getLogger("clew.up")
-
-GUIDE = "guide"
-
 
 _AGAIN, _AGAIN_MOST = 1.0, 60.0
 """Seconds until it is tried again: at first, and when it was in vain for long."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from clew.context import prompts_of
 from clew.control.desk import Desk
 from clew.control.plane import Plane
+from clew.control.programs import GUIDE
 from clew.control.timing import keep_time
 from clew.daemon import Daemon, LocalMachine
 from clew.ports.finding import find_providers
@@ -28,7 +29,7 @@ from clew.store.address import show_address
 from clew.store.database import Database
 from clew.wiring.beside import beside
 from clew.wiring.binding import bind
-from clew.wiring.discovering import GUIDE, discover
+from clew.wiring.discovering import discover
 from clew.wiring.holding import announced, held, machine_id, prepare
 from clew.wiring.listening import served
 from clew.wiring.logs import keep_log
