@@ -28,7 +28,7 @@ from clew.kernel import (
     capabilities_to_record,
     runtime_id,
 )
-from clew.store.accept import accept_wake
+from clew.store.accept import Accepting, accept_wake
 from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.finish import Finishing, finish
@@ -103,7 +103,7 @@ def accept_all(database: Database, places: Iterable[ThreadId], agent: AgentId = 
 
 def accept_one(database: Database, thread: ThreadId) -> None:
     request = request_in(thread)
-    database.do(lambda connection: accept_wake(connection, request))
+    database.do(Accepting(request))
 
 
 def claim_one(database: Database) -> Order:

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from clew.kernel import RunEvent, WakeEvent
 from clew.store import (
     accept,
+    admitting,
     advancing,
     claim_sql,
     completing,
@@ -25,6 +26,7 @@ from clew.store import (
     queueing,
     sessions,
     settling,
+    taking,
     telling,
     ticks,
 )
@@ -38,8 +40,6 @@ WITH_EVERY_WAKE = {
     "queue": queueing._queue,
     "append": journal._append,
     "queued": claim_sql.queued,
-    "carry": claim_sql.carry,
-    "take": claim_sql.take,
     "hold": claim_sql.hold,
     "candidates": sessions.candidates,
     "prompt": advancing._statement((RunEvent.OPEN, RunEvent.PROMPT)),
@@ -55,7 +55,9 @@ WITH_EVERY_WAKE = {
 TOGETHER = {
     "complete": completing._all,
     "alone": completing._alone,
-    "decisions": decisions._keep_decision,
+    "admitted": admitting._all,
+    "taken": taking.at_once,
+    "decisions": decisions.keep_decision,
     "told": telling._statement((RunEvent.OPEN, RunEvent.PROMPT), True, True),
     "renewed": telling._statement((RunEvent.RENEW,), False, False),
 }

@@ -8,13 +8,14 @@ from clew.control.issues import check_title
 from clew.control.showing.threads import show_thread
 from clew.kernel import AgentId, AgentState, ProjectId
 from clew.store.reading.names import agent_named, project_named
-from clew.store.threads import open_thread
+from clew.store.threads import new_thread, open_thread
 from clew.wire.asks import NewChat
 from clew.wire.views import ThreadView
 
 
 async def open_chat(desk: Desk, asked: NewChat) -> ThreadView:
     title = check_title(asked.title) if asked.title.strip() else ""
+    thread = new_thread()
 
     def do(connection: Connection) -> ThreadView:
         agent = agent_named(connection, asked.agent)
@@ -26,7 +27,7 @@ async def open_chat(desk: Desk, asked: NewChat) -> ThreadView:
                 f"`clew agent resume {name}` first, or chat with another.",
             )
         project = None if asked.project is None else ProjectId(project_named(connection, asked.project)["id"])
-        thread = open_thread(connection, "chat", title, project, AgentId(agent["id"]))
+        open_thread(connection, thread, "chat", title, project, AgentId(agent["id"]))
         return show_thread(connection, thread)
 
     return await desk.write(do)

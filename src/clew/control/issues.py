@@ -7,7 +7,7 @@ from clew.control.desk import Desk
 from clew.control.faults import BadRequest, NotNow
 from clew.control.showing.threads import show_thread
 from clew.control.threads import page_of
-from clew.control.waking import say_it, wake
+from clew.control.waking import new_wake, requested, say_it, wake
 from clew.kernel import (
     AgentId,
     AuthorKind,
@@ -25,7 +25,7 @@ from clew.store.journal import append, entries_between
 from clew.store.reading.names import agent_named, project_named, thread_called
 from clew.store.reading.threads import read_thread
 from clew.store.statement import Row
-from clew.store.threads import give_thread, hold_thread, must_be_open, open_thread
+from clew.store.threads import give_thread, hold_thread, must_be_open, new_thread, open_thread
 from clew.wire.asks import Assign, NewIssue
 from clew.wire.views import ThreadPage, ThreadView
 from clew.wire.wakes import Accepted
@@ -40,15 +40,18 @@ async def open_issue(desk: Desk, asked: NewIssue) -> ThreadPage:
     title = check_title(asked.title)
     text = not_too_long(asked.body.strip(), "The text") or title
 
+    thread, name = new_thread(), new_wake()
+
     def do(connection: Connection) -> ThreadPage:
         agent = None if asked.assignee is None else agent_named(connection, asked.assignee)
         project = None if asked.project is None else ProjectId(project_named(connection, asked.project)["id"])
         assignee = None if agent is None else AgentId(agent["id"])
-        thread = open_thread(connection, "issue", title, project, assignee)
-        if agent is None:
-            append(connection, thread, say_it(text))
-        else:
-            _give(wake(connection, agent, thread, WakeReason.ASSIGNMENT, say_it(text)), agent)
+        if open_thread(connection, thread, "issue", title, project, assignee):
+            if agent is None:
+                append(connection, thread, say_it(text))
+            else:
+                request = requested(name, agent, thread, WakeReason.ASSIGNMENT, say_it(text))
+                _give(wake(connection, request), agent)
         return page_of(connection, thread)
 
     return await desk.write(do)
@@ -73,7 +76,8 @@ async def assign_thread(desk: Desk, ref: str, asked: Assign) -> ThreadView:
             give_thread(connection, thread, new)
             if agent is not None:
                 said = _to_act_on(connection, thread)
-                _give(wake(connection, agent, thread, WakeReason.ASSIGNMENT, entries=said), agent)
+                request = requested(new_wake(), agent, thread, WakeReason.ASSIGNMENT, entries=said)
+                _give(wake(connection, request), agent)
         return show_thread(connection, thread)
 
     return await desk.write(do)

@@ -1,22 +1,30 @@
 """Saying something in a thread, which wakes whose it is."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
 from sqlalchemy import Connection
 
 from clew.control.desk import Desk
 from clew.control.faults import BadRequest
 from clew.control.lanes import overlap_called
 from clew.control.showing.wakes import show_wake
-from clew.control.waking import say_it, wake
-from clew.kernel import Overlap, ThreadId, WakeReason
+from clew.control.waking import new_wake, requested, say_it, wake
+from clew.kernel import Overlap, ThreadId, WakeId, WakeReason, thread_for
+from clew.store.accept import is_plain
+from clew.store.admitting import admit_all
 from clew.store.hints import hint_thread
+from clew.store.joining import Joint
 from clew.store.journal import append
 from clew.store.reading.agents import read_agent
 from clew.store.reading.names import agent_named, thread_called
-from clew.store.reading.wakes import read_wake
+from clew.store.reading.wakes import read_wake, read_wakes
 from clew.store.statement import Row
 from clew.store.threads import must_be_open
 from clew.wire.asks import Words
 from clew.wire.views import Spoken
+from clew.wire.wakes import Said, WakeRequest
 
 _REASONS = {"issue": WakeReason.COMMENT}
 
@@ -25,16 +33,31 @@ async def say(desk: Desk, ref: str, words: Words) -> Spoken:
     """A comment on an issue, a message in a chat. Where it wakes nobody it is written down all the same."""
     if not words.text.strip():
         raise BadRequest("Nothing was said.", "Give a text; to wake an agent without one, use `clew wake`.")
-    said = say_it(words.text)
     overlap = None if words.overlap is None else overlap_called(words.overlap)
     if overlap is Overlap.STEER and (words.fresh or words.resume_run is not None):
         raise BadRequest(
             "The turn that is going is in its own session: another one cannot be had with it.",
             "Leave steering out, or do not ask for another session.",
         )
+    return await desk.write(_Saying(ref, words, say_it(words.text), overlap, new_wake()))
 
-    def do(connection: Connection) -> Spoken:
-        thread = thread_called(connection, ref, held=True)
+
+@dataclass(frozen=True, slots=True)
+class _Saying(Joint[Spoken]):
+    """Something said. Words to an agent that has nothing to do there may go in together with those of others."""
+
+    reads: ClassVar[bool] = True
+
+    ref: str
+    words: Words
+    said: Said
+    overlap: Overlap | None
+    wake: WakeId
+    request: WakeRequest | None = None
+
+    def __call__(self, connection: Connection) -> Spoken:
+        words, overlap = self.words, self.overlap
+        thread = thread_called(connection, self.ref, held=True)
         agent = _whom(connection, thread, words)
         if agent is None:
             if words.key is not None:
@@ -43,25 +66,38 @@ async def say(desk: Desk, ref: str, words: Words) -> Spoken:
                 raise BadRequest(
                     "This wakes nobody, so there is no turn to tell it in.", "Name an agent, or do not steer."
                 )
-            entry = append(connection, ThreadId(thread["id"]), said)
+            entry = append(connection, ThreadId(thread["id"]), self.said)
             hint_thread(connection, ThreadId(thread["id"]))
             return Spoken(entry, None)
-        must_be_open(thread, ref)
-        reason = _REASONS.get(thread["kind"], WakeReason.CHAT)
-        accepted = wake(
-            connection,
-            agent,
-            ThreadId(thread["id"]),
-            reason,
-            said,
-            words.key,
-            words.fresh,
-            words.resume_run,
-            overlap=overlap,
-        )
+        must_be_open(thread, self.ref)
+        accepted = wake(connection, self._request(thread, agent), words.resume_run, overlap)
         return Spoken(accepted.entry or 0, show_wake(read_wake(connection, accepted.wake), accepted.repeated))
 
-    return await desk.write(do)
+    @property
+    def about(self) -> str:
+        return self.ref if self.request is None else thread_for(self.request.agent, self.request.thread)
+
+    def joins(self) -> bool:
+        return self.words.wakes and self.overlap is None and self.words.resume_run is None
+
+    def found(self, connection: Connection) -> "_Saying | None":
+        thread = thread_called(connection, self.ref)
+        agent = _whom(connection, thread, self.words)
+        if agent is None:
+            return None
+        request = self._request(thread, agent)
+        return replace(self, request=request) if is_plain(request) else None
+
+    @classmethod
+    def together(cls, connection: Connection, group: Sequence["_Saying"]) -> Sequence[Spoken | None]:
+        asked = [(each.request, each.words.agent is None) for each in group if each.request is not None]
+        accepted = admit_all(connection, asked)
+        rows = read_wakes(connection, [each.wake for each in accepted if each is not None])
+        return [None if each is None else Spoken(each.entry or 0, show_wake(rows[each.wake])) for each in accepted]
+
+    def _request(self, thread: Row, agent: Row) -> WakeRequest:
+        reason = _REASONS.get(thread["kind"], WakeReason.CHAT)
+        return requested(self.wake, agent, ThreadId(thread["id"]), reason, self.said, self.words.key, self.words.fresh)
 
 
 def _whom(connection: Connection, thread: Row, words: Words) -> Row | None:

@@ -8,7 +8,7 @@ from clew.control.desk import Desk
 from clew.control.faults import BadRequest
 from clew.control.showing import wakes as showing
 from clew.control.subjects import its_thread, subject_named
-from clew.control.waking import say_it, wake
+from clew.control.waking import new_wake, requested, say_it, wake
 from clew.kernel import HUMAN, Author, AuthorKind, Origin, OriginKind, ThreadId, WakeId, WakeReason
 from clew.store import cancel
 from clew.store.accept import MOST_PRIORITY
@@ -26,7 +26,7 @@ async def poke(desk: Desk, asked: Poke) -> WakeView:
     if abs(asked.priority) > MOST_PRIORITY:
         raise BadRequest(f"A priority of {asked.priority} is out of reach.", f"Stay within {MOST_PRIORITY}.")
     said = say_it(asked.text) if asked.text.strip() else None
-    subject = subject_named(asked)
+    name, subject = new_wake(), subject_named(asked)
     if subject is not None and said is not None:
         said = replace(said, author=Author(AuthorKind.OUTSIDE, str(subject)))
 
@@ -41,18 +41,18 @@ async def poke(desk: Desk, asked: Poke) -> WakeView:
             row = thread_called(connection, asked.thread, held=True)
             must_be_open(row, asked.thread)
             thread = ThreadId(row["id"])
-        accepted = wake(
-            connection,
+        request = requested(
+            name,
             agent,
             thread,
             WakeReason.MANUAL if subject is None else WakeReason.EVENT,
             said,
             asked.key,
             asked.fresh,
-            asked.resume_run,
             asked.priority,
             origin=HUMAN if subject is None else OUTSIDE,
         )
+        accepted = wake(connection, request, asked.resume_run)
         return showing.show_wake(read_wake(connection, accepted.wake), accepted.repeated)
 
     return await desk.write(do)

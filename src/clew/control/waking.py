@@ -48,26 +48,28 @@ def say_it(text: str) -> Said:
     return Said(PERSON, not_too_long(text, "The text"), (len(text.encode(errors="replace")) + 3) // 4)
 
 
-def wake(
-    connection: Connection,
+def new_wake() -> WakeId:
+    """A name for what is asked for, before anything is written: however often that is tried, it is one wake."""
+    return WakeId(new_id("wk"))
+
+
+def requested(
+    name: WakeId,
     agent: Row,
     thread: ThreadId | None,
     reason: WakeReason,
     said: Said | None = None,
     key: str | None = None,
     fresh: bool = False,
-    resume_run: str | None = None,
     priority: int = 0,
     entries: tuple[EntrySeq, ...] = (),
-    overlap: Overlap | None = None,
     origin: Origin = HUMAN,
-) -> Accepted:
-    """One transaction. On a busy lane its overlap policy is applied, unless this wake has one of its own, and the
-    receipt says which."""
+) -> WakeRequest:
+    """A wake as it is asked for."""
     if key is not None and (not 1 <= len(key) <= _LONGEST_KEY or keepable(key) != key):
         raise BadRequest("A key has 1 to 200 characters, all of which can be kept.", "Leave it out, or choose another.")
-    request = WakeRequest(
-        id=WakeId(new_id("wk")),
+    return WakeRequest(
+        id=name,
         agent=AgentId(agent["id"]),
         reason=reason,
         origin=origin,
@@ -78,8 +80,15 @@ def wake(
         dedupe_key=key,
         entries=entries,
     )
+
+
+def wake(
+    connection: Connection, request: WakeRequest, resume_run: str | None = None, overlap: Overlap | None = None
+) -> Accepted:
+    """One transaction. On a busy lane its overlap policy is applied, unless this wake has one of its own, and the
+    receipt says which."""
     if resume_run is not None:
-        if fresh:
+        if request.freshness is Freshness.FRESH:
             raise BadRequest("A fresh start and an earlier run's session cannot both be had.", "Ask for one of them.")
         request = replace(request, resume_run=RunId(run_called(connection, resume_run)))
         _must_be_its_own(connection, request)

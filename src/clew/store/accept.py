@@ -1,6 +1,7 @@
 """Accepting a wake: what was said goes into the journal, the request becomes durable, and a run waits for it."""
 
-import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, exists, func, literal_column, select, text
 from sqlalchemy.sql import ClauseElement
@@ -11,13 +12,11 @@ from clew.kernel import (
     EntrySeq,
     Instant,
     LaneId,
-    OriginKind,
     Overlap,
     Request,
     Sameness,
     ThreadId,
     WakeId,
-    WakeReason,
     WakeState,
     admit,
     dedupe,
@@ -25,15 +24,18 @@ from clew.kernel import (
     on_admission,
     thread_for,
 )
+from clew.store.admitting import admit_all, counts_starts, plain_admission, somewhere
 from clew.store.clock import now
 from clew.store.dialect import insert_in
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.hints import hint_thread
+from clew.store.joining import Joint
 from clew.store.journal import append_after
+from clew.store.keeping import keep_wake
 from clew.store.queueing import queue_run
 from clew.store.rows import reading
 from clew.store.statement import Row, Statement
-from clew.store.tables import LIVE, NOT_ENDED, agents, journal, lanes, runs, runtimes, threads, wakes
+from clew.store.tables import LIVE, NOT_ENDED, agents, journal, lanes, runs, threads, wakes
 from clew.store.texts import keepable
 from clew.wire.wakes import Accepted, WakeRequest
 
@@ -47,19 +49,12 @@ def _facts_of(keyed: bool) -> ClauseElement:
     by_key = select(other.c.id).where(other.c.dedupe_key == bindparam("key")).scalar_subquery()
     # One id, looked up in turn: an "or" of two columns would be answered by reading every wake there is.
     same = wakes.c.id == (func.coalesce(by_key, wake) if keyed else wake)
-    somewhere = (
-        select(runtimes.c.id)
-        .where(runtimes.c.provider == agents.c.provider)
-        .order_by(runtimes.c.seen_at.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
     head = select(func.max(journal.c.seq)).where(journal.c.thread_id == bindparam("thread")).scalar_subquery()
     live = exists().where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED} AND runs.{LIVE}"))
     return (
         select(
             agents.c.state.label("agent_state"),
-            func.coalesce(lanes.c.runtime_id, agents.c.runtime_id, somewhere).label("runtime"),
+            func.coalesce(lanes.c.runtime_id, agents.c.runtime_id, somewhere(agents.c.provider)).label("runtime"),
             lanes.c.id.label("lane"),
             lanes.c.overlap,
             threads.c.id.label("thread"),
@@ -107,37 +102,32 @@ _make = Statement(
     )
 )
 
-_COLUMNS = (
-    "id",
-    "lane_id",
-    "thread_id",
-    "reason",
-    "origin_kind",
-    "origin_agent",
-    "origin_depth",
-    "freshness",
-    "scope",
-    "resume_run",
-    "priority",
-    "entry",
-    "route",
-    "dedupe_key",
-    "accepted_at",
-    "not_before",
-    "state",
-    "code",
-    "words",
-    "ended_at",
-    "entries",
-)
-_keep = Statement(lambda _: wakes.insert().values({name: bindparam(name) for name in _COLUMNS}))
-_keep_once = Statement(
-    lambda dialect: (
-        insert_in(dialect, wakes)
-        .values({name: bindparam(name) for name in _COLUMNS})
-        .on_conflict_do_nothing(index_elements=[wakes.c.id])
-    )
-)
+
+@dataclass(frozen=True, slots=True)
+class Accepting(Joint[Accepted]):
+    """A wake, which others may be accepted with."""
+
+    request: WakeRequest
+
+    def __call__(self, connection: Connection) -> Accepted:
+        return accept_wake(connection, self.request)
+
+    @property
+    def about(self) -> str:
+        return thread_for(self.request.agent, self.request.thread)
+
+    def joins(self) -> bool:
+        return is_plain(self.request)
+
+    @classmethod
+    def together(cls, connection: Connection, group: Sequence["Accepting"]) -> Sequence[Accepted | None]:
+        return admit_all(connection, [(each.request, False) for each in group])
+
+
+def is_plain(request: WakeRequest) -> bool:
+    """Whether there is hope that it can be accepted together with others."""
+    fits = _odd_name(request) is None and abs(request.priority) <= MOST_PRIORITY
+    return fits and plain_admission(request) is not None
 
 
 def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionPolicy | None = None) -> Accepted:
@@ -167,50 +157,17 @@ def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionP
     return accepted
 
 
-def keep_wake(
-    connection: Connection,
-    request: WakeRequest,
-    thread: ThreadId,
-    lane: LaneId,
-    accepted: Accepted,
-    at: Instant,
-    once: bool = False,
-) -> None:
-    """The wake's row, in whatever state its receipt says; with `once` one that is there stays as it is."""
+def _odd_name(request: WakeRequest) -> str | None:
+    """Names and addresses are compared, so they are not mended as a text is: one that cannot be kept is refused."""
     route = request.route
-    (_keep_once if once else _keep).leave(
-        connection,
-        id=request.id,
-        lane_id=lane,
-        thread_id=thread,
-        reason=request.reason.value,
-        origin_kind=request.origin.kind.value,
-        origin_agent=request.origin.agent,
-        origin_depth=request.origin.depth,
-        freshness=request.freshness.value,
-        scope="own" if request.isolated else "",
-        resume_run=request.resume_run,
-        priority=request.priority,
-        entry=accepted.entry or 0,
-        route=None if route is None else json.dumps([route.kind.value, route.address]),
-        dedupe_key=request.dedupe_key,
-        accepted_at=at,
-        not_before=accepted.until,
-        state=accepted.state.value,
-        code=accepted.code,
-        words=accepted.words,
-        ended_at=None if accepted.state is WakeState.PENDING else at,
-        entries=json.dumps(request.entries) if request.entries else None,
-    )
+    names = (request.id, request.dedupe_key, request.resume_run, None if route is None else route.address)
+    return next((name for name in names if name is not None and keepable(name) != name), None)
 
 
 def _refuse_odd_text(request: WakeRequest) -> None:
-    """Names and addresses are compared, so they are not mended as a text is: what cannot be kept is refused."""
-    route = request.route
-    names = (request.id, request.dedupe_key, request.resume_run, None if route is None else route.address)
-    for name in names:
-        if name is not None and keepable(name) != name:
-            raise BadText(f"{name!r} holds a character that cannot be kept.", "Leave it out.")
+    name = _odd_name(request)
+    if name is not None:
+        raise BadText(f"{name!r} holds a character that cannot be kept.", "Leave it out.")
     if abs(request.priority) > MOST_PRIORITY:
         raise BadText(f"A priority of {request.priority} is out of reach.", f"Stay within {MOST_PRIORITY}.")
 
@@ -266,8 +223,7 @@ def _at_the_door(connection: Connection, request: WakeRequest, facts: Row, since
 
 
 def _recent_starts(connection: Connection, request: WakeRequest, since: Instant) -> tuple[Instant, ...]:
-    # A person is never deferred, so nobody needs to count for one.
-    if request.origin.kind is OriginKind.HUMAN or request.reason is WakeReason.MANUAL:
+    if not counts_starts(request):
         return ()
     rows = _starts.rows(connection, agent=request.agent, since=since)
     return tuple(row["started_at"] for row in rows)

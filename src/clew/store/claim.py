@@ -25,7 +25,7 @@ from clew.kernel import (
     ready,
 )
 from clew.store import claim_sql as sql
-from clew.store.decisions import HELD, decision_record, keep_decisions, leave_records
+from clew.store.decisions import HELD, decision_record, keep_decisions, kept
 from clew.store.faults import Unreadable
 from clew.store.hints import hint_run, hint_thread
 from clew.store.journal import entries_between, read_entry
@@ -35,6 +35,7 @@ from clew.store.rows import read_wake
 from clew.store.sessions import apply_marks
 from clew.store.situations import situation_of
 from clew.store.statement import POSTGRESQL, Row
+from clew.store.taking import take
 from clew.store.texts import keepable
 from clew.wire.orders import ClaimRequest, Entry, Order, OrderedAgent, OrderedProject, OrderedThread
 
@@ -251,10 +252,10 @@ def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken])
         }
         for each in taken
     ]
-    keeps = [(each.order.plan, each.record, each.order.run, each.order.attempt, 0, each.row["now"]) for each in taken]
-    sql.carry.leave_all(connection, carried)
-    sql.take.leave_all(connection, takes)
-    leave_records(connection, keeps)
+    decided = [
+        kept(each.order.plan, each.record, each.order.run, each.order.attempt, 0, each.row["now"]) for each in taken
+    ]
+    take(connection, carried, takes, decided)
     for each in taken:
         hint_thread(connection, each.order.thread.id)
         hint_run(connection, each.order.run)

@@ -10,20 +10,18 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
-    case,
     func,
     literal_column,
-    null,
     select,
     text,
     true,
 )
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import Carried, RunState, WaitsFor, WakeState
+from clew.kernel import RunState, WaitsFor, WakeState
 from clew.store.clock import now
-from clew.store.dialect import listed
-from clew.store.statement import POSTGRESQL, Given, Many, Statement
+from clew.store.dialect import listed, looked_up
+from clew.store.statement import POSTGRESQL, Statement
 from clew.store.tables import (
     LIVE,
     agents,
@@ -126,8 +124,7 @@ def _each(
     rows = table.alias(name)
     if dialect != POSTGRESQL:
         return rows, fits(rows)
-    # Asked for by themselves: a join that was planned while the table was empty would read all of it for each run.
-    return select(rows).where(fits(rows)).offset(literal_column("0")).lateral(name), true()
+    return looked_up(rows, name, fits(rows)), true()
 
 
 def _queued(dialect: str) -> ClauseElement:
@@ -215,71 +212,6 @@ one_at_a_time = Statement(_one_at_a_time)
 """PostgreSQL only: whoever takes several runs of a runtime takes them alone. Two who did so at the same moment would
 each hold places that the other wants."""
 
-
-def _carry(dialect: str, given: Given) -> ClauseElement:
-    carried = (
-        wakes.update()
-        .where(wakes.c.id == given["wake"], wakes.c.state == PENDING)
-        .values(
-            state=literal_column("'claimed'"),
-            run_id=given["run"],
-            scope=given["scope"],
-            code=literal_column(f"'{Carried.BY_RUN.code}'"),
-            words=given["words"],
-        )
-    )
-    if dialect != POSTGRESQL:
-        # Nobody else writes between the read and this.
-        return carried
-    # One that was ended meanwhile is not there to be carried: the statement fails, and with it the claim, which is made
-    # again. Whoever waited for the count before committing would wait for one trip more.
-    done = carried.returning(wakes.c.id).cte("carried")
-    wanted = select(func.count(given["wake"])).scalar_subquery()
-    return select(
-        literal_column("1") / case((func.count() == wanted, literal_column("1")), else_=literal_column("0"))
-    ).select_from(done)
-
-
-carry = Many({"run": runs.c.id, "wake": wakes.c.id, "scope": wakes.c.scope, "words": wakes.c.words}, _carry)
-
-_TAKEN = {
-    "run": runs.c.id,
-    "lease": runs.c.lease_until,
-    "by": runs.c.claimed_by,
-    "agent_at": runs.c.agent_place,
-    "runtime_at": runs.c.runtime_place,
-    "session": runs.c.session_id,
-    "scope": runs.c.scope_run,
-    "now": runs.c.started_at,
-}
-
-take = Many(
-    _TAKEN,
-    lambda _, given: (
-        runs.update()
-        .where(runs.c.id == given["run"], runs.c.state == QUEUED)
-        .values(
-            state=literal_column("'claimed'"),
-            attempt=runs.c.attempt + 1,
-            lease_until=given["lease"],
-            claimed_by=given["by"],
-            agent_place=given["agent_at"],
-            runtime_place=given["runtime_at"],
-            session_id=given["session"],
-            scope_run=given["scope"],
-            started_at=func.coalesce(runs.c.started_at, given["now"]),
-            prompt_sent=literal_column("0"),
-            tool_ran=literal_column("0"),
-            reopened=literal_column("0"),
-            told=literal_column("0"),
-            landing=null(),
-            claim=null(),
-            hold=literal_column("''"),
-            hold_code=null(),
-            words=null(),
-        )
-    ),
-)
 
 hold = Statement(
     lambda _: (

@@ -1,13 +1,13 @@
 """Decisions as they are kept: the situation, the plan and the trace, so that each can be shown and made again."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 from sqlalchemy import Connection, bindparam, select, true
-from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import RECORD_VERSION, Instant, Plan, RunId, plan_to_record
-from clew.store.dialect import insert_in
+from clew.store.dialect import Insert, insert_in
 from clew.store.statement import Given, Many, Row, Statement
 from clew.store.tables import decisions
 
@@ -17,22 +17,18 @@ HELD = -1
 Decided = tuple[Plan, RunId, int, int, Instant]
 """A plan with its run, the attempt, the step within it (0 is the claim's own) and when."""
 
-Recorded = tuple[Plan, str, RunId, int, int, Instant]
-"""The same with its record after the plan."""
+KEPT = {name: decisions.c[name] for name in ("run_id", "attempt", "step", "outcome", "code", "record", "at")}
 
 
-_NAMES = ("run_id", "attempt", "step", "outcome", "code", "record", "at")
-
-
-def _keep(dialect: str, given: Given) -> ClauseElement:
-    kept = insert_in(dialect, decisions).from_select(_NAMES, select(*given.values()).where(true()))
+def keeping(dialect: str, given: Given) -> Insert:
+    kept = insert_in(dialect, decisions).from_select([*KEPT], select(*given.values()).where(true()))
     return kept.on_conflict_do_update(
         index_elements=[decisions.c.run_id, decisions.c.attempt, decisions.c.step],
         set_={name: kept.excluded[name] for name in ("outcome", "code", "record", "at")},
     )
 
 
-_keep_decision = Many({name: decisions.c[name] for name in _NAMES}, _keep)
+keep_decision = Many(KEPT, keeping)
 
 _of_run = Statement(
     lambda _: (
@@ -42,27 +38,21 @@ _of_run = Statement(
 
 
 def keep_decisions(connection: Connection, decided: Sequence[Decided]) -> None:
-    records = [(plan, decision_record(plan), run, attempt, step, at) for plan, run, attempt, step, at in decided]
-    leave_records(connection, records)
+    rows = (kept(plan, decision_record(plan), run, attempt, step, at) for plan, run, attempt, step, at in decided)
+    keep_decision.leave_all(connection, rows)
 
 
-def leave_records(connection: Connection, decided: Sequence[Recorded]) -> None:
-    """The same for decisions whose records were written before."""
-    _keep_decision.leave_all(
-        connection,
-        (
-            {
-                "run_id": run,
-                "attempt": attempt,
-                "step": step,
-                "outcome": plan.outcome.value,
-                "code": plan.reason.code,
-                "record": record,
-                "at": at,
-            }
-            for plan, record, run, attempt, step, at in decided
-        ),
-    )
+def kept(plan: Plan, record: str, run: RunId, attempt: int, step: int, at: Instant) -> dict[str, Any]:
+    """The row of a decision whose record was written before."""
+    return {
+        "run_id": run,
+        "attempt": attempt,
+        "step": step,
+        "outcome": plan.outcome.value,
+        "code": plan.reason.code,
+        "record": record,
+        "at": at,
+    }
 
 
 def decision_record(plan: Plan) -> str:

@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, cast, func
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Table,
+    cast,
+    func,
+    literal_column,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from clew.store.statement import POSTGRESQL
@@ -38,3 +47,10 @@ def listed(dialect: str, column: ColumnElement[Any]) -> ColumnElement[str]:
         return result
     joined: ColumnElement[str] = func.group_concat(column, ",")
     return joined
+
+
+def looked_up(rows: FromClause, name: str, *fits: ColumnElement[bool], held: bool = False) -> FromClause:
+    """PostgreSQL only: the rows that fit, asked for by themselves for each row they are joined to. A join that was
+    planned while the table was empty would read all of it each time. `held` ones stay as they are until the end."""
+    found = select(rows).where(*fits).offset(literal_column("0"))
+    return (found.with_for_update(read=True) if held else found).lateral(name)

@@ -4,8 +4,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from sqlalchemy import Connection
 
@@ -24,6 +24,8 @@ LINGER = 0.001
 class Joint(ABC, Generic[Result]):
     """An operation that can be done together with others of its kind."""
 
+    reads: ClassVar[bool] = False
+
     @abstractmethod
     def __call__(self, connection: Connection) -> Result:
         """It alone, in whatever way it takes."""
@@ -38,6 +40,10 @@ class Joint(ABC, Generic[Result]):
     def joins(self) -> bool:
         """Whether there is hope that it can be done together with others."""
 
+    def found(self, connection: Connection) -> Self | None:  # noqa: ARG002 - for those who have something to find
+        """The same with what has to be read before it joins; None where it cannot after all. Asked where it `reads`."""
+        return self
+
     @classmethod
     @abstractmethod
     def together(cls, connection: Connection, group: Sequence[Self]) -> Sequence[Result | None]:
@@ -46,10 +52,16 @@ class Joint(ABC, Generic[Result]):
 
 @dataclass(slots=True, eq=False)
 class _Caller:
+    """The bell is for who waits; who leads at once needs none."""
+
     operation: Joint[Any]
     answer: Any = None
     leads: bool = False
-    bell: threading.Event = field(default_factory=threading.Event)
+    bell: threading.Event | None = None
+
+    def call(self) -> None:
+        if self.bell is not None:
+            self.bell.set()
 
 
 class Joiner:
@@ -72,9 +84,10 @@ class Joiner:
             if caller.leads:
                 self._leaders += 1
             else:
+                caller.bell = threading.Event()
                 self._waiting.append(caller)
                 self._arrived.notify()
-        if not caller.leads:
+        if caller.bell is not None:
             caller.bell.wait()
         if caller.leads:
             self._lead(caller)
@@ -90,7 +103,7 @@ class Joiner:
         finally:
             # Whatever happened to the leader, nobody waits for it.
             for each in group:
-                each.bell.set()
+                each.call()
             self._hand_on()
 
     def _gathered(self, caller: _Caller) -> list[_Caller]:
@@ -112,4 +125,4 @@ class Joiner:
                 return
             leader = self._waiting.popleft()
         leader.leads = True
-        leader.bell.set()
+        leader.call()

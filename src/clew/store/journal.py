@@ -29,19 +29,19 @@ MOST_ENTRIES = 500
 """How many entries are read at once: the newest ones. Who wants earlier ones asks for the page before."""
 
 
-_COLUMNS = ("thread_id", "seq", "author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair")
+SAID = ("author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair", "run_id")
+"""The columns of an entry that say who said what."""
 
 # The next place is taken by inserting it. Whoever loses the race for it waits for the winner, and takes the next.
 _append = Statement(
     lambda dialect: (
         insert_in(dialect, journal)
         .from_select(
-            [*_COLUMNS, "run_id", "at"],
+            ["thread_id", "seq", *SAID, "at"],
             select(
                 bindparam("thread_id", type_=journal.c.thread_id.type),
                 func.coalesce(func.max(journal.c.seq), 0) + 1,
-                *(bindparam(name, type_=journal.c[name].type) for name in _COLUMNS[2:]),
-                bindparam("run_id", type_=journal.c.run_id.type),
+                *(bindparam(name, type_=journal.c[name].type) for name in SAID),
                 now(),
             ).where(journal.c.thread_id == bindparam("thread_id")),
         )
@@ -51,9 +51,7 @@ _append = Statement(
 )
 
 _append_at = Statement(
-    lambda _: journal.insert().values(
-        {name: bindparam(name) for name in (*_COLUMNS, "run_id")} | {"seq": bindparam("seq"), "at": now()}
-    )
+    lambda _: journal.insert().values({name: bindparam(name) for name in ("thread_id", "seq", *SAID)} | {"at": now()})
 )
 
 _between = Statement(
@@ -79,13 +77,13 @@ def append_after(connection: Connection, thread: ThreadId, head: EntrySeq, said:
     guessed rather than waited for: whoever is wrong fails by the key, and is run again."""
     if not may_guess(connection):
         return append(connection, thread, said)
-    _append_at.leave(connection, thread_id=thread, seq=head + 1, **_columns(said))
+    _append_at.leave(connection, thread_id=thread, seq=head + 1, **said_columns(said))
     return EntrySeq(head + 1)
 
 
 def appending(thread: ThreadId, said: Said) -> tuple[Statement, Row]:
     """The statement that tries for the next place; what it brings goes to `place_of`."""
-    return _append, {"thread_id": thread, **_columns(said)}
+    return _append, {"thread_id": thread, **said_columns(said)}
 
 
 def place_of(connection: Connection, thread: ThreadId, said: Said, tried: Done) -> EntrySeq:
@@ -97,7 +95,10 @@ def place_of(connection: Connection, thread: ThreadId, said: Said, tried: Done) 
     raise LostRace(f"others write to thread {thread} without a pause")
 
 
-def _columns(said: Said) -> dict[str, object]:
+def said_columns(said: Said | None) -> dict[str, object]:
+    """What is kept of what somebody said; nothing of it where nothing was."""
+    if said is None:
+        return dict.fromkeys(SAID)
     return {
         "author_kind": said.author.kind.value,
         "author_name": keepable(said.author.name),

@@ -4,38 +4,67 @@ import json
 import select
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import psycopg
-from sqlalchemy import URL, Engine, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import URL
 
 from clew.store.hints import ANYTHING, Topics
 
 CHANNEL = "clew_hints"
+ALIVE: Mapping[str, Any] = {
+    "connect_timeout": 10,
+    # A server that fell silent is found out while nobody asks it anything.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""How every connection notices that nobody is there any more."""
+
 _LONGEST = 7000
 _LOOK_UP = 5.0
 _PAUSE = 1.0
 
 
-def notify(engine: Engine, topics: Topics) -> None:
-    """Tell every server. A hint that cannot be sent is let go: readers look by themselves as well."""
-    payload = json.dumps(sorted(topics))
-    if len(payload) > _LONGEST:
-        payload = json.dumps(sorted(ANYTHING))
-    try:
-        with engine.begin() as connection:
-            connection.execute(text("SELECT pg_notify(:channel, :payload)"), {"channel": CHANNEL, "payload": payload})
-    except (SQLAlchemyError, psycopg.Error):
-        pass
+class Teller:
+    """One connection that only tells. A hint that cannot be sent is let go: readers look by themselves as well."""
+
+    def __init__(self, url: URL) -> None:
+        self._address = _address(url)
+        self._connection: psycopg.Connection | None = None
+        self._pid = 0
+
+    def is_own(self, pid: int) -> bool:
+        """Whether a hint that came from that process of the server was told here."""
+        return pid == self._pid
+
+    def tell(self, topics: Topics) -> None:
+        payload = json.dumps(sorted(topics))
+        if len(payload) > _LONGEST:
+            payload = json.dumps(sorted(ANYTHING))
+        try:
+            if self._connection is None:
+                self._connection = psycopg.connect(self._address, autocommit=True, prepare_threshold=0, **ALIVE)
+                self._pid = self._connection.info.backend_pid
+            self._connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+        except psycopg.Error:
+            self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
 
 class Listener:
-    """One connection that only listens; it comes back by itself when the server does."""
+    """One connection that only listens; it comes back by itself when the server does. What was told here is passed
+    over: whoever it is for was told then."""
 
-    def __init__(self, url: URL, put: Callable[[Topics], None]) -> None:
-        self._address = url.set(drivername="postgresql").render_as_string(hide_password=False)
-        self._put = put
+    def __init__(self, url: URL, put: Callable[[Topics], None], is_own: Callable[[int], bool]) -> None:
+        self._address = _address(url)
+        self._put, self._is_own = put, is_own
         self._closing = threading.Event()
         self._bell, self._rope = socket.socketpair()
         self._thread = threading.Thread(target=self._serve, name="clew-listener", daemon=True)
@@ -50,7 +79,7 @@ class Listener:
     def _serve(self) -> None:
         while not self._closing.is_set():
             try:
-                with psycopg.connect(self._address, autocommit=True, connect_timeout=10) as connection:
+                with psycopg.connect(self._address, autocommit=True, **ALIVE) as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
                     self._put(ANYTHING)
                     self._listen(connection)
@@ -65,7 +94,8 @@ class Listener:
         while not self._closing.is_set():
             ready.poll(_LOOK_UP * 1000)
             for notice in connection.notifies(timeout=0):
-                self._put(_topics(notice.payload))
+                if not self._is_own(notice.pid):
+                    self._put(_topics(notice.payload))
 
 
 def _topics(payload: str) -> Topics:
@@ -74,3 +104,7 @@ def _topics(payload: str) -> Topics:
         return frozenset(str(topic) for topic in json.loads(payload))
     except (ValueError, TypeError):
         return ANYTHING
+
+
+def _address(url: URL) -> str:
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)

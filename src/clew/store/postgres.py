@@ -19,9 +19,9 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 from clew.store.address import show_url
 from clew.store.database import LostRace, Operation
 from clew.store.faults import Busy, Closed, Unreachable
-from clew.store.hints import Board, Pacer, Subscription, take_hints, work
+from clew.store.hints import Board, Pacer, Subscription, Topics, take_hints, work
 from clew.store.joining import Joiner, Joint
-from clew.store.listening import Listener, notify
+from clew.store.listening import ALIVE, Listener, Teller
 from clew.store.statement import wire_of
 
 Result = TypeVar("Result")
@@ -38,11 +38,10 @@ PATIENCE = 30.0
 """How long an operation is run again while the database is away. Each is safe to repeat."""
 
 # A race that was lost for a lock or a key: the same operation, run again, sees what the winner wrote.
-# The last is a claim's own word for it (claim_sql.carry).
+# The last is a claim's own word for it (taking.py).
 _RACES = {"40001", "40P01", "23505", "22012"}
 _UNPREPARED = {"26000", "42P05"}
 _TRIES = 50
-_CONNECT = 10
 # A statement is planned once for each connection, because planning took longer than the work; and by its index even
 # before the database has counted its rows.
 _OPTIONS = " ".join(
@@ -57,15 +56,10 @@ _OPTIONS = " ".join(
 )
 _CONNECT_ARGS: Mapping[str, Any] = {
     "options": _OPTIONS,
-    "connect_timeout": _CONNECT,
     "client_encoding": "utf8",
     # Statements are prepared by the wire.
     "prepare_threshold": None,
-    # A server that fell silent is found out while nobody asks it anything.
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 30_000,
+    **ALIVE,
 }
 _PAUSE = 0.1
 
@@ -93,10 +87,10 @@ class PostgresDatabase:
         for _ in range(WRITERS):
             self._kept.put(None)
         self._board = Board()
-        self._listener = Listener(url, self._board.put)
         # A connection of its own: nobody is told late because others read.
-        self._telling = create_engine(url, pool_size=1, max_overflow=0, connect_args=dict(_CONNECT_ARGS))
-        self._pacer = Pacer(lambda topics: notify(self._telling, topics))
+        self._teller = Teller(url)
+        self._listener = Listener(url, self._board.put, self._teller.is_own)
+        self._pacer = Pacer(self._tell)
 
     def write(self, operation: Operation[Result]) -> Future[Result]:
         try:
@@ -105,11 +99,8 @@ class PostgresDatabase:
             raise _closed() from fault
 
     def do(self, operation: Operation[Result]) -> Result:
-        if isinstance(operation, Joint) and operation.joins():
-            joined: Result | None = self._joiner(type(operation)).do(operation)
-            if joined is not None:
-                return joined
-        return self._until_done(self._on_kept, operation)
+        joined: Result | None = self._joined(operation) if isinstance(operation, Joint) else None
+        return self._until_done(self._on_kept, operation) if joined is None else joined
 
     def read(self, operation: Operation[Result]) -> Result:
         return self._until_done(self._on_any, operation)
@@ -133,8 +124,15 @@ class PostgresDatabase:
         self._kept.put(None)
         self._pacer.close()
         self._listener.close()
-        self._telling.dispose()
+        self._teller.close()
         self._engine.dispose()
+
+    def _joined(self, operation: Joint[Result]) -> Result | None:
+        """What came of it together with others; None where it has to be done alone."""
+        if not operation.joins():
+            return None
+        ready = self.read(operation.found) if operation.reads else operation
+        return None if ready is None else self._joiner(type(ready)).do(ready)
 
     def _joiner(self, kind: type[Joint[Any]]) -> Joiner:
         # Whoever makes one at the same moment as another throws one away.
@@ -212,6 +210,12 @@ class PostgresDatabase:
         if waits := work(topics):
             self._board.put(waits)
         self._pacer.put(topics)
+
+    def _tell(self, topics: Topics) -> None:
+        """Readers here, of all but work, which was put up at once; then everybody else's."""
+        if others := topics - work(topics):
+            self._board.put(others)
+        self._teller.tell(topics)
 
     def _away(self, fault: Exception) -> Unreachable:
         said = str(fault.orig if isinstance(fault, DBAPIError) else fault).strip().partition("\n")[0].rstrip(".")

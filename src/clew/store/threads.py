@@ -25,9 +25,8 @@ def _open(dialect: str) -> ClauseElement:
     counted = select(*given, now(), number).where(
         threads.c.kind == bindparam("kind", type_=threads.c.kind.type), threads.c.number.is_not(None)
     )
-    return (
-        insert_in(dialect, threads).from_select([*_VALUES, "created_at", "number"], counted).returning(threads.c.number)
-    )
+    opened = insert_in(dialect, threads).from_select([*_VALUES, "created_at", "number"], counted)
+    return opened.on_conflict_do_nothing(index_elements=[threads.c.id]).returning(threads.c.number)
 
 
 _open_thread = Statement(_open)
@@ -79,14 +78,19 @@ def _held(dialect: str) -> ClauseElement:
 _hold = Statement(_held)
 
 
+def new_thread() -> ThreadId:
+    """A name for a thread, before anything is written: however often that is tried, it is one thread."""
+    return ThreadId(new_id("th"))
+
+
 def open_thread(
-    connection: Connection, kind: str, title: str, project: ProjectId | None, assignee: AgentId | None
-) -> ThreadId:
-    thread = ThreadId(new_id("th"))
+    connection: Connection, thread: ThreadId, kind: str, title: str, project: ProjectId | None, assignee: AgentId | None
+) -> bool:
+    """Whether it was opened; if not, it was before."""
     values = {"id": thread, "kind": kind, "title": keepable(title), "project_id": project, "assignee": assignee}
-    _open_thread.first(connection, **values)
+    opened = _open_thread.first(connection, **values) is not None
     hint_thread(connection, thread)
-    return thread
+    return opened
 
 
 def hold_thread(connection: Connection, thread: ThreadId) -> Row:

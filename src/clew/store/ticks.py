@@ -22,9 +22,10 @@ from clew.kernel import (
     due,
     tick,
 )
-from clew.store.accept import accept_wake, keep_wake
+from clew.store.accept import accept_wake
 from clew.store.clock import now
 from clew.store.faults import Unreadable
+from clew.store.keeping import keep_wake
 from clew.store.naming import derived_id
 from clew.store.rhythms import Rhythm, read_rhythm
 from clew.store.rows import reading

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, Select, TextClause, bindparam,
 
 from clew.store.faults import NoSuchWake
 from clew.store.reading.threads import THREAD_NAME, with_owner
-from clew.store.statement import Row, Statement
+from clew.store.statement import Row, Statement, among
 from clew.store.tables import agents, lanes, threads, wakes
 
 
@@ -22,6 +22,7 @@ def _shown(*which: ColumnElement[bool] | TextClause) -> Select[Any]:
 
 
 _one = Statement(lambda _: _shown(wakes.c.id == bindparam("wake")))
+_several = Statement(lambda dialect: _shown(among(dialect, wakes.c.id, "wakes")))
 of_run = Statement(lambda _: _shown(wakes.c.run_id == bindparam("run")))
 pending_of_lane = Statement(
     lambda _: _shown(wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'")).limit(MOST)
@@ -35,6 +36,11 @@ def read_wake(connection: Connection, wake: str) -> Row:
     if row is None:
         raise NoSuchWake(f"There is no wake {wake}.", "Its id is in the answer that accepted it.")
     return row
+
+
+def read_wakes(connection: Connection, those: Sequence[str]) -> dict[str, Row]:
+    """Those of them that there are, by their ids."""
+    return {row["id"]: row for row in _several.rows(connection, wakes=list(those))}
 
 
 def wakes_of_run(connection: Connection, run: str) -> Sequence[Row]:
