@@ -38,7 +38,7 @@ from clew.kernel import (
     lane_id,
     runtime_id,
 )
-from clew.store.accept import accept_wake
+from clew.store.accept import Accepting
 from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.finish import Finishing
@@ -159,7 +159,7 @@ class Daemon:
 
     def accept(self, **changes: Any) -> Accepted:
         asked = request(**changes)
-        return self.write(lambda connection: accept_wake(connection, asked))
+        return self.write(Accepting(asked))
 
     def say(self, text: str, **changes: Any) -> Accepted:
         return self.accept(said=Said(PERSON, text, len(text)), **changes)

@@ -80,7 +80,8 @@ def left_by(daemon: Daemon, thread: str) -> dict[str, list[dict[str, Any]]]:
         "runs": [row for row in daemon.rows(runs) if row.lane_id in lanes_of],
         "sessions": [row for row in daemon.rows(sessions) if row.lane_id in lanes_of],
     }
-    names = dict.fromkeys(lanes_of, "LANE") | {row.session_id: "SESSION" for row in found["runs"]}
+    names = dict.fromkeys(lanes_of, "LANE")
+    names |= {row.session_id: "SESSION" for row in found["runs"] if row.session_id is not None}
     for kind, rows in found.items():
         names |= {row.id: f"{kind}-{at}" for at, row in enumerate(rows) if hasattr(row, "id")}
 

@@ -108,9 +108,10 @@ class Accepting(Joint[Accepted]):
     """A wake, which others may be accepted with."""
 
     request: WakeRequest
+    policy: AdmissionPolicy | None = None
 
     def __call__(self, connection: Connection) -> Accepted:
-        return accept_wake(connection, self.request)
+        return accept_wake(connection, self.request, self.policy)
 
     @property
     def about(self) -> str:

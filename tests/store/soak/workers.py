@@ -29,7 +29,7 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
-from clew.store.accept import accept_wake
+from clew.store.accept import Accepting
 from clew.store.cancel import cancel_run, cancel_wake, reassign
 from clew.store.claim import claim
 from clew.store.clock import read_clock
@@ -121,7 +121,7 @@ def produce(server: Server, name: str) -> None:
         again = bool(asked) and chance.random() < 0.1
         request = chance.choice(asked) if again else _some_request(chance)
         try:
-            accepted = server.write(accept_wake, request)
+            accepted = server.write(Accepting(request))
         except KeyConflict:
             continue
         if again and accepted.wake != request.id and request.dedupe_key is None:

@@ -45,7 +45,7 @@ from clew.kernel import (
     tick,
     wakes_on,
 )
-from clew.store.accept import accept_wake
+from clew.store.accept import Accepting
 from clew.store.adopt import Adoption, adopt_session
 from clew.store.approvals import answer_approval
 from clew.store.cancel import cancel_run, cancel_wake, reassign
@@ -92,8 +92,9 @@ class Operation(Protocol):
 class Accept:
     request: WakeRequest
 
-    def act(self, connection: Connection) -> Accepted:
-        return accept_wake(connection, self.request, NO_FLOOD)
+    @property
+    def act(self) -> Accepting:
+        return Accepting(self.request, NO_FLOOD)
 
     def allow(self, model: Model, told: Told) -> None:
         answer, alone = told.answer, told.alone
