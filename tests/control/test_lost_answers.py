@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from sqlalchemy import Connection
 
+from clew.control.again import rerun
 from clew.control.chats import open_chat
 from clew.control.issues import open_issue
 from clew.control.speaking import say
@@ -16,12 +17,18 @@ from clew.control.threads import list_threads
 from clew.control.wakes import poke
 from clew.store.postgres import PostgresDatabase
 from clew.store.statement import POSTGRESQL
-from clew.store.tables import journal, wakes
+from clew.store.tables import journal, runs, threads, wakes
 from clew.wire.asks import NewChat, NewIssue, Poke, Words
+from clew.wire.orders import Order
 from tests.control.kit import Office, office
 from tests.store.kit import Daemon
 
 on_postgresql = pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
+
+
+def has_written(connection: Connection) -> bool:
+    """Whatever writes hints at it."""
+    return bool(connection.info.get("clew-hints"))
 
 
 async def comments(at: Office) -> None:
@@ -44,6 +51,11 @@ async def opens_a_chat(at: Office) -> None:
     await open_chat(at.desk, NewChat("ada"))
 
 
+async def runs_again(at: Office) -> None:
+    (run,) = Daemon(at.desk._database).rows(runs)  # noqa: SLF001 - the only one there is
+    await rerun(at.desk, run.id)
+
+
 @on_postgresql
 @pytest.mark.case("L13")
 @pytest.mark.parametrize(
@@ -52,6 +64,7 @@ async def opens_a_chat(at: Office) -> None:
         (comments, 0, 1),
         (asks_for_a_fresh_start, 0, 1),
         (pokes, 0, 1),
+        (runs_again, 0, 1),
         (opens_an_issue, 1, 1),
         (opens_a_chat, 1, 0),
     ],
@@ -68,26 +81,59 @@ def test_what_was_done_is_not_done_again(
     publish = PostgresDatabase._publish  # noqa: SLF001 - what comes right after a commit
 
     def is_lost(self: PostgresDatabase, connection: Connection) -> None:
-        publish(self, connection)
-        if not lost:
+        if not lost and has_written(connection):
             lost.append(connection)
             raise psycopg.OperationalError("the connection was lost")
+        publish(self, connection)
 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
             await open_issue(at.desk, NewIssue("Mend it", assignee="ada"))
-            first = await at.claim_one()
-            await at.prompt(first, "n-1")
-            await at.finish(first)
+            await at.finish(await _prompted(at))
             before = len(await list_threads(at.desk))
             monkeypatch.setattr(PostgresDatabase, "_publish", is_lost)
             await asks(at)
             assert lost
             assert len(await list_threads(at.desk)) == before + opened
             rows = Daemon(database)
-            assert [row.body for row in rows.rows(journal, "seq")].count("once") == said
+            assert [row.body for row in rows.rows(journal, "seq")].count("once") == said * (asks is not runs_again)
             assert len(rows.rows(wakes, state="pending")) == said
             assert len(await at.claim()) == said
 
     asyncio.run(story())
+
+
+@on_postgresql
+@pytest.mark.case("L13")
+def test_words_that_were_taken_are_not_refused_because_of_what_came_after(
+    database: PostgresDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[Any] = []
+
+    def is_lost(self: PostgresDatabase, connection: Connection) -> None:
+        # Closed by somebody else, before it is tried again.
+        if not lost and has_written(connection):
+            lost.append(connection)
+            Daemon(self).put(threads, {"kind": "issue"}, state="closed")
+            raise psycopg.OperationalError("the connection was lost")
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_issue(at.desk, NewIssue("Mend it", assignee="ada"))
+            await at.finish(await _prompted(at))
+            monkeypatch.setattr(PostgresDatabase, "_publish", is_lost)
+            spoken = await say(at.desk, "issue-1", Words("once"))
+            assert lost
+            assert spoken.wake is not None
+            assert (spoken.entry, spoken.wake.state, spoken.wake.repeated) == (3, "pending", False)
+            assert [row.body for row in Daemon(database).rows(journal, "seq")].count("once") == 1
+
+    asyncio.run(story())
+
+
+async def _prompted(at: Office) -> Order:
+    order = await at.claim_one()
+    await at.prompt(order, "n-1")
+    return order

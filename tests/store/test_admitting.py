@@ -4,12 +4,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from threading import Event
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, literal_column, select
 
 from clew.kernel import (
+    AdmissionPolicy,
     Freshness,
     Origin,
     OriginKind,
@@ -22,12 +24,13 @@ from clew.kernel import (
     WakeState,
     lane_id,
 )
+from clew.store import statement
 from clew.store.accept import Accepting, accept_wake
 from clew.store.admitting import admit_all
 from clew.store.faults import BadText, KeyConflict, NoSuchThread
 from clew.store.moving import move_lane
 from clew.store.tables import agents, journal, lanes, runs, threads, wakes
-from clew.store.threads import close_thread, give_thread
+from clew.store.threads import close_thread, give_thread, hold_thread
 from clew.wire.wakes import Accepted, Said, WakeRequest
 from tests.store.kit import ADA, BOB, ELSEWHERE, PERSON, RUNTIME, THREAD, Daemon, overlapping, request
 from tests.store.test_together import left_by, on_postgresql, together
@@ -42,6 +45,12 @@ RICH: dict[str, Any] = {
     "isolated": True,
     "entries": (1, 2),
 }
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group waits for whoever is before it, however long that takes."""
+    monkeypatch.setattr(statement, "_impatient", statement.Statement(lambda _: select(literal_column("1"))))
 
 
 def asked_in(daemon: Daemon, name: str, **changes: Any) -> WakeRequest:
@@ -121,6 +130,7 @@ def test_whoever_takes_more_is_left_alone_and_the_others_are_done(
 
 
 @on_postgresql
+@pytest.mark.usefixtures("patient")
 def test_a_wake_of_whose_the_thread_is_waits_for_who_gives_it_away(daemon: Daemon) -> None:
     daemon.put(threads, {"id": THREAD}, assignee=ADA)
     mine = request()
@@ -141,6 +151,7 @@ def test_a_wake_of_whose_the_thread_is_waits_for_who_gives_it_away(daemon: Daemo
 
 @on_postgresql
 @pytest.mark.parametrize("first", ["wake", "close"])
+@pytest.mark.usefixtures("patient")
 def test_a_thread_that_is_closed_at_the_same_moment_leaves_no_wake_waiting(daemon: Daemon, first: str) -> None:
     asked = request()
 
@@ -222,3 +233,65 @@ def test_what_is_refused_is_refused_in_its_own_words(
     with pytest.raises(fault):
         daemon.database.do(Accepting(request(**changes)))
     assert daemon.rows(wakes) == []
+
+
+@on_postgresql
+def test_a_policy_is_asked_before_anybody_joins(daemon: Daemon) -> None:
+    asked = request(origin=Origin(OriginKind.AGENT, BOB, 3), reason=WakeReason.MANUAL)
+    strict = Accepting(asked, AdmissionPolicy(depth_limit=1))
+    assert Accepting(asked).joins()
+    assert not strict.joins()
+    assert daemon.database.do(strict).code == "skipped:ping-pong"
+
+
+@on_postgresql
+def test_a_thread_that_somebody_holds_stops_no_other(daemon: Daemon) -> None:
+    others = [asked_in(daemon, f"t-{number}", agent=BOB) for number in range(6)]
+    holds, may_go = Event(), Event()
+
+    def held(connection: Connection) -> None:
+        connection.exec_driver_sql(f"SELECT id FROM threads WHERE id = '{THREAD}' FOR UPDATE")
+        holds.set()
+        assert may_go.wait(60)
+
+    holder = daemon.database.write(held)
+    assert holds.wait(30)
+    with ThreadPoolExecutor(8) as pool:
+        waits = pool.submit(daemon.database.do, Accepting(request()))
+        done = [pool.submit(daemon.database.do, Accepting(each)) for each in others]
+        assert {each.result(30).state for each in done} == {WakeState.PENDING}
+        assert not waits.done()
+        may_go.set()
+        assert waits.result(30).state is WakeState.PENDING
+    holder.result(30)
+
+
+@on_postgresql
+@pytest.mark.case("L03")
+def test_who_holds_a_thread_to_close_it_is_not_in_the_way_of_the_end_of_its_run(daemon: Daemon) -> None:
+    daemon.say("do it")
+    order = daemon.claim_one()
+    daemon.prompt(order, "n-1")
+    holds, may_go = Event(), Event()
+
+    def closing(connection: Connection) -> int:
+        hold_thread(connection, THREAD)
+        holds.set()
+        assert may_go.wait(60)
+        return close_thread(connection, THREAD)
+
+    closer = daemon.database.write(closing)
+    assert holds.wait(30)
+    assert daemon.finish(order).taken
+    may_go.set()
+    assert closer.result(30) == 0
+    assert daemon.run(order.run).state == "succeeded"
+
+
+@on_postgresql
+def test_who_asks_again_because_the_answer_was_lost_calls_again(daemon: Daemon) -> None:
+    asked = request()
+    daemon.database.do(Accepting(asked))
+    reader = daemon.database.subscribe()
+    assert daemon.database.do(Accepting(asked)).repeated
+    assert f"queue:{RUNTIME}" in reader.wait(10)

@@ -8,13 +8,14 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, text
 
 from clew.store.clock import read_clock
 from clew.store.database import Database, Operation
 from clew.store.faults import BadAddress, Closed, HeldByAnother, NotADatabase, Unreachable
 from clew.store.opening import open_database
 from clew.store.sqlite import SqliteDatabase
+from clew.store.statement import POSTGRESQL
 from clew.store.tables import machines
 
 
@@ -148,3 +149,27 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with pytest.raises(Unreachable, match="cannot be opened"):
         SqliteDatabase(tmp_path / "file" / "clew.db")
+
+
+@pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
+def test_what_is_set_for_a_database_otherwise_is_set_back(address: str) -> None:
+    otherwise = {"default_transaction_isolation": "repeatable read", "statement_timeout": "1s", "lock_timeout": "1s"}
+    name = address.rpartition("/")[2].partition("?")[0]
+    database = open_database(address)
+    try:
+        for setting, value in otherwise.items():
+            change = text(f"ALTER DATABASE \"{name}\" SET {setting} = '{value}'")
+            database.write(lambda connection: connection.execute(change).rowcount).result(30)  # noqa: B023 - awaited
+    finally:
+        database.close()
+    database = open_database(address)
+    try:
+        for reads in (database.read, database.do):
+            assert reads(_settings) == ("read committed", "0", "0")
+    finally:
+        database.close()
+
+
+def _settings(connection: Connection) -> tuple[str, ...]:
+    settings = ("transaction_isolation", "statement_timeout", "lock_timeout")
+    return tuple(connection.execute(text(f"SHOW {name}")).scalar_one() for name in settings)

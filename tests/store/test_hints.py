@@ -1,5 +1,6 @@
 """Hints: told soon, seldom, to every server, and never of what did not happen."""
 
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -12,6 +13,7 @@ from clew.store.accept import accept_wake
 from clew.store.database import Database
 from clew.store.hints import PACE, Board, Pacer, Subscription, Topics, hint_thread
 from clew.store.opening import open_database
+from clew.store.statement import POSTGRESQL
 from tests.store.kit import OTHER_THREAD, RUNTIME, THREAD, Daemon, request
 
 PROBE = ThreadId("probe")
@@ -39,15 +41,22 @@ def quiet(reader: Subscription) -> Topics:
 
 
 def listening(database: Database) -> Database:
-    """Once it hears itself, it hears everybody."""
+    """Once it hears what somebody else tells, it hears everybody."""
     reader = database.subscribe()
     for _ in range(100):
-        database.write(lambda connection: hint_thread(connection, PROBE)).result(30)
+        database.write(_told_by_another).result(30)
         if f"thread:{PROBE}" in reader.wait(0.1):
             quiet(reader)
             database.unsubscribe(reader)
             return database
     raise AssertionError("it does not listen")
+
+
+def _told_by_another(connection: Connection) -> None:
+    if connection.dialect.name == POSTGRESQL:
+        connection.execute(NOTIFY, {"payload": json.dumps([f"thread:{PROBE}"])})
+    else:
+        hint_thread(connection, PROBE)
 
 
 @pytest.fixture
@@ -182,3 +191,15 @@ def test_a_word_that_nobody_understands_is_a_hint_at_anything(here: Database) ->
     for payload in ("", "{", "7"):
         here.write(lambda connection, payload=payload: connection.execute(NOTIFY, {"payload": payload})).result(30)  # type: ignore[misc]
         assert heard(reader, "*")
+
+
+@pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
+def test_a_hint_is_told_also_when_the_connection_for_it_is_gone(here: Database, other: Database) -> None:
+    reader = other.subscribe()
+    here.write(lambda connection: hint_thread(connection, THREAD)).result(30)
+    assert heard(reader, f"thread:{THREAD}")
+    # The connections of this database that tell, of both servers.
+    ends = text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_notify%'")
+    assert here.read(lambda connection: len(connection.execute(ends).all()))
+    here.write(lambda connection: hint_thread(connection, OTHER_THREAD)).result(30)
+    assert heard(reader, f"thread:{OTHER_THREAD}")

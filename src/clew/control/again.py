@@ -9,6 +9,7 @@ from clew.control.faults import NotNow
 from clew.control.showing.wakes import show_wake
 from clew.kernel import LaneId, RunId, RunState, ThreadId
 from clew.store.again import ask_again, go_now
+from clew.store.naming import new_id
 from clew.store.reading.names import run_called, thread_called
 from clew.store.reading.runs import is_live, read_run
 from clew.store.reading.threads import thread_ref
@@ -30,7 +31,7 @@ async def retry_run(desk: Desk, run: str) -> tuple[WakeView, ...]:
             raise NotNow(f"Run {row['id']} is {state}: it is being tried.", "Wait for its end, or cancel it first.")
         if state is RunState.SUCCEEDED:
             raise NotNow(f"Run {row['id']} has succeeded.", "Say something new, or rerun from it.")
-        asked = [] if state is RunState.QUEUED else ask_again(connection, row, only_unserved=True, resume=False)
+        asked = [] if state is RunState.QUEUED else ask_again(connection, row, only_unserved=True, resume=None)
         waits = go_now(connection, LaneId(row["lane_id"]), ThreadId(row["thread_id"]))
         if waits is None and not asked:
             raise NotNow(f"Nothing of run {row['id']} is left to be tried.", "Wake its agent in its thread again.")
@@ -41,6 +42,8 @@ async def retry_run(desk: Desk, run: str) -> tuple[WakeView, ...]:
 
 async def rerun(desk: Desk, run: str) -> tuple[WakeView, ...]:
     """What the run was for is asked again, in the session that it was in."""
+    # Named before anything is written: however often it is tried, it is asked once.
+    name = new_id("again")
 
     def do(connection: Connection) -> tuple[WakeView, ...]:
         row = _named(connection, run)
@@ -48,7 +51,7 @@ async def rerun(desk: Desk, run: str) -> tuple[WakeView, ...]:
             raise NotNow(f"Run {row['id']} kept a context of its own, which ended with it.", "Wake its agent anew.")
         if not run_session(connection, RunId(row["id"])):
             raise NotNow(f"No session of run {row['id']} is known, so none can be gone on with.", "Retry it instead.")
-        asked = ask_again(connection, row, only_unserved=False, resume=True)
+        asked = ask_again(connection, row, only_unserved=False, resume=name)
         if not asked:
             raise NotNow(f"Run {row['id']} has carried nothing.", "Wake its agent in its thread again.")
         return _shown(connection, row, asked)

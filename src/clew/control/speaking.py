@@ -14,7 +14,7 @@ from clew.control.waking import new_wake, requested, say_it, wake
 from clew.kernel import Overlap, ThreadId, WakeId, WakeReason, thread_for
 from clew.store.accept import is_plain
 from clew.store.admitting import admit_all
-from clew.store.hints import hint_thread
+from clew.store.hints import hint_anything, hint_thread
 from clew.store.joining import Joint
 from clew.store.journal import append
 from clew.store.reading.agents import read_agent
@@ -57,6 +57,11 @@ class _Saying(Joint[Spoken]):
 
     def __call__(self, connection: Connection) -> Spoken:
         words, overlap = self.words, self.overlap
+        before = read_wakes(connection, [self.wake]).get(self.wake)
+        if before is not None:
+            # It was taken, and the answer was lost; the thread may be closed or another's by now.
+            hint_anything(connection)
+            return Spoken(before["entry"], show_wake(before))
         thread = thread_called(connection, self.ref, held=True)
         agent = _whom(connection, thread, words)
         if agent is None:

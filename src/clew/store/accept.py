@@ -28,7 +28,7 @@ from clew.store.admitting import admit_all, counts_starts, plain_admission, some
 from clew.store.clock import now
 from clew.store.dialect import insert_in
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
-from clew.store.hints import hint_thread
+from clew.store.hints import hint_queue, hint_thread
 from clew.store.joining import Joint
 from clew.store.journal import append_after
 from clew.store.keeping import keep_wake
@@ -118,17 +118,17 @@ class Accepting(Joint[Accepted]):
         return thread_for(self.request.agent, self.request.thread)
 
     def joins(self) -> bool:
-        return is_plain(self.request)
+        return is_plain(self.request, self.policy)
 
     @classmethod
     def together(cls, connection: Connection, group: Sequence["Accepting"]) -> Sequence[Accepted | None]:
         return admit_all(connection, [(each.request, False) for each in group])
 
 
-def is_plain(request: WakeRequest) -> bool:
+def is_plain(request: WakeRequest, policy: AdmissionPolicy | None = None) -> bool:
     """Whether there is hope that it can be accepted together with others."""
     fits = _odd_name(request) is None and abs(request.priority) <= MOST_PRIORITY
-    return fits and plain_admission(request) is not None
+    return fits and plain_admission(request, policy or AdmissionPolicy()) is not None
 
 
 def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionPolicy | None = None) -> Accepted:
@@ -138,7 +138,12 @@ def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionP
     lane = lane_id(request.agent, thread)
     facts = _read_facts(connection, request, thread, lane)
     if facts["wake_id"] is not None:
-        return _earlier(facts, thread, lane)
+        earlier = _earlier(facts, thread, lane)
+        if earlier.state is WakeState.PENDING:
+            # Whoever was not told that it was taken may have been the only one who knew.
+            hint_queue(connection, facts["runtime"])
+            hint_thread(connection, thread)
+        return earlier
     if facts["lane"] is None:
         _make_lane(connection, request, thread, lane, facts)
     policy = policy or AdmissionPolicy(overlap=_overlap(facts))

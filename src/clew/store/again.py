@@ -18,7 +18,7 @@ from clew.kernel import (
 )
 from clew.store.accept import accept_wake
 from clew.store.hints import hint_queue, hint_thread
-from clew.store.naming import derived_id, new_id
+from clew.store.naming import derived_id
 from clew.store.reading.wakes import wakes_of_run
 from clew.store.rows import read_wake
 from clew.store.statement import Row, Statement
@@ -56,19 +56,19 @@ def go_now(connection: Connection, lane: LaneId, thread: ThreadId) -> RunId | No
     return RunId(run["id"])
 
 
-def ask_again(connection: Connection, run: Row, only_unserved: bool, resume: bool) -> Sequence[Accepted]:
-    """New wakes for those that a run carried, of the same entries. With `resume` they go on in that run's session;
-    without, asking twice is asking once."""
+def ask_again(connection: Connection, run: Row, only_unserved: bool, resume: str | None) -> Sequence[Accepted]:
+    """New wakes for those that a run carried, of the same entries. With `resume`, which names the request, they go on
+    in that run's session; without, asking twice is asking once."""
     carried = wakes_of_run(connection, run["id"])
     asked = [row for row in carried if not only_unserved or row["state"] in ("cancelled", "skipped")]
     return [accept_wake(connection, _once_more(row, run, resume)) for row in asked]
 
 
-def _once_more(row: Row, run: Row, resume: bool) -> WakeRequest:
+def _once_more(row: Row, run: Row, resume: str | None) -> WakeRequest:
     wake = read_wake(row)
     began = bool(run["prompt_sent"]) or wake.began
     return WakeRequest(
-        id=WakeId(new_id("wk") if resume else derived_id("wk", "again", wake.id)),
+        id=WakeId(derived_id("wk", resume or "again", wake.id)),
         agent=AgentId(row["agent_id"]),
         reason=WakeReason.MANUAL if resume else WakeReason.RETRY if began else wake.reason,
         origin=HUMAN,

@@ -42,6 +42,12 @@ def hint_news(connection: Connection, run: RunId) -> None:
     _hint(connection, f"{_NEWS}{run}")
 
 
+def hint_anything(connection: Connection) -> None:
+    """Something happened of which nobody may have been told."""
+    for topic in ANYTHING:
+        _hint(connection, topic)
+
+
 def _hint(connection: Connection, topic: str) -> None:
     # Kept beside the connection until its transaction is committed: nobody is told of what did not happen.
     connection.info.setdefault(_KEPT, set()).add(topic)

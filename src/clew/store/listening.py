@@ -44,18 +44,25 @@ class Teller:
         payload = json.dumps(sorted(topics))
         if len(payload) > _LONGEST:
             payload = json.dumps(sorted(ANYTHING))
-        try:
-            if self._connection is None:
-                self._connection = psycopg.connect(self._address, autocommit=True, prepare_threshold=0, **ALIVE)
-                self._pid = self._connection.info.backend_pid
-            self._connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
-        except psycopg.Error:
-            self.close()
+        # Once more on a new connection: that the old one is gone is often noticed here first.
+        for _ in range(2):
+            try:
+                self._connected().execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+            except psycopg.Error:
+                self.close()
+            else:
+                return
+
+    def _connected(self) -> "psycopg.Connection[Any]":
+        if self._connection is None:
+            self._connection = psycopg.connect(self._address, autocommit=True, prepare_threshold=0, **ALIVE)
+            self._pid = self._connection.info.backend_pid
+        return self._connection
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-        self._connection = None
+        self._connection, self._pid = None, 0
 
 
 class Listener:

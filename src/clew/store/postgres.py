@@ -44,9 +44,14 @@ _UNPREPARED = {"26000", "42P05"}
 _TRIES = 50
 # A statement is planned once for each connection, because planning took longer than the work; and by its index even
 # before the database has counted its rows.
+# What somebody has set for the database otherwise is set back: a look again sees what came meanwhile, and every trip
+# has a deadline of its own.
 _OPTIONS = " ".join(
     f"-c {name}"
     for name in (
+        "default_transaction_isolation=read\\ committed",
+        "statement_timeout=0",
+        "lock_timeout=0",
         "plan_cache_mode=force_generic_plan",
         "enable_bitmapscan=off",
         "enable_seqscan=off",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ARRAY, Column, ColumnElement, Connection, Text, any_, bindparam, func, select
+from sqlalchemy import ARRAY, Column, ColumnElement, Connection, Text, any_, bindparam, func, select, true
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql import ClauseElement
 
@@ -158,10 +158,14 @@ def together(connection: Connection, *asked: tuple[Statement, Mapping[str, Any]]
     return [_read(wire, each[0].text(POSTGRESQL), answer) for each, answer in zip(asked, answers, strict=True)]
 
 
+_impatient = Statement(lambda _: select(func.set_config("lock_timeout", "50ms", true())))
+
+
 def whole(connection: Connection, *asked: tuple[Statement, Mapping[str, Any]]) -> list[Done]:
-    """The same where they are the whole transaction: PostgreSQL alone, which ends it with them."""
+    """The same for a group, where they are the whole transaction: PostgreSQL alone, which ends it with them. It fails
+    rather than wait long for what another holds: the others of the group want nothing of that."""
     wire = wire_of(connection)
-    answers = wire.whole([statement.call(values) for statement, values in asked])
+    answers = wire.whole([statement.call(values) for statement, values in ((_impatient, {}), *asked)])[1:]
     return [_read(wire, each[0].text(POSTGRESQL), answer) for each, answer in zip(asked, answers, strict=True)]
 
 

@@ -72,7 +72,8 @@ _switch = Statement(
 
 def _held(dialect: str) -> ClauseElement:
     statement = select(threads).where(threads.c.id == bindparam("thread"))
-    return statement.with_for_update() if dialect == POSTGRESQL else statement
+    # Not from who writes into its journal: the end of a run, which whoever closes the thread may be waiting for.
+    return statement.with_for_update(key_share=True) if dialect == POSTGRESQL else statement
 
 
 _hold = Statement(_held)
