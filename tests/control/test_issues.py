@@ -176,6 +176,8 @@ def test_threads_are_listed_newest_first_page_by_page(database: Database, tmp_pa
         async with office(database, tmp_path) as at:
             for name in ("ada", "bob"):
                 await at.agent(name)
+            # The clock of SQLite tells thousandths of a second.
+            await asyncio.sleep(0.005)
             for number in range(5):
                 await open_issue(at.desk, NewIssue(f"Issue {number}", assignee="ada" if number % 2 else None))
             await open_chat(at.desk, NewChat("bob"))
