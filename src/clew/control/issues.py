@@ -39,7 +39,6 @@ async def open_issue(desk: Desk, asked: NewIssue) -> ThreadPage:
     """Its text is the first entry of its journal, and what its agent is woken for."""
     title = check_title(asked.title)
     text = not_too_long(asked.body.strip(), "The text") or title
-
     thread, name = new_thread(), new_wake()
 
     def do(connection: Connection) -> ThreadPage:

@@ -24,7 +24,7 @@ from clew.kernel import (
     on_admission,
     thread_for,
 )
-from clew.store.admitting import admit_all, counts_starts, plain_admission, somewhere
+from clew.store.admitting import admit_all, counts_starts, is_let_in, somewhere
 from clew.store.clock import now
 from clew.store.dialect import insert_in
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
@@ -128,7 +128,7 @@ class Accepting(Joint[Accepted]):
 def is_plain(request: WakeRequest, policy: AdmissionPolicy | None = None) -> bool:
     """Whether there is hope that it can be accepted together with others."""
     fits = _odd_name(request) is None and abs(request.priority) <= MOST_PRIORITY
-    return fits and plain_admission(request, policy or AdmissionPolicy()) is not None
+    return fits and is_let_in(request, policy or AdmissionPolicy())
 
 
 def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionPolicy | None = None) -> Accepted:

@@ -13,7 +13,6 @@ from sqlalchemy import ColumnElement, Connection, func, literal_column, or_, sel
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
-    Admission,
     AdmissionPolicy,
     AdmissionReason,
     AdmissionVerdict,
@@ -49,7 +48,8 @@ _GIVEN = {
     **{name: wakes.c[name] for name in _WAKE},
     **{f"said_{name}": journal.c[name] for name in SAID},
     "agent": agents.c.id,
-    "as_assignee": threads.c.number,
+    # 1 or 0, as this one is.
+    "as_assignee": runs.c.prompt_sent,
     "run": runs.c.id,
     "ahead": runs.c.rank,
 }
@@ -75,17 +75,16 @@ def counts_starts(request: WakeRequest) -> bool:
     return request.origin.kind is not OriginKind.HUMAN and request.reason is not WakeReason.MANUAL
 
 
-def plain_admission(request: WakeRequest, policy: AdmissionPolicy) -> Admission | None:
-    """How it is let in where its agent is active and its lane is free; None where that is not all there is to know."""
+def is_let_in(request: WakeRequest, policy: AdmissionPolicy) -> bool:
+    """Whether it is, where its agent is active and its lane is free; not where that is not all there is to know."""
     if request.thread is None or counts_starts(request):
-        return None
-    return _let_in(request.agent, request.reason, request.origin, policy)
+        return False
+    return _admits(request.agent, request.reason, request.origin, policy)
 
 
 @lru_cache(maxsize=512)
-def _let_in(agent: AgentId, reason: WakeReason, origin: Origin, policy: AdmissionPolicy) -> Admission | None:
-    admission = admit(Request(agent, reason, origin, Instant(0)), policy)
-    return admission if admission.verdict is AdmissionVerdict.ACCEPT else None
+def _admits(agent: AgentId, reason: WakeReason, origin: Origin, policy: AdmissionPolicy) -> bool:
+    return admit(Request(agent, reason, origin, Instant(0)), policy).verdict is AdmissionVerdict.ACCEPT
 
 
 def _admit(_: str) -> ClauseElement:
