@@ -11,7 +11,7 @@ from threading import Event
 from typing import Any, Self, TypeVar
 
 import psycopg
-from sqlalchemy import Connection, Table, insert, select, update
+from sqlalchemy import Connection, Table, delete, insert, select, update
 
 from clew.kernel import (
     HUMAN,
@@ -46,7 +46,20 @@ from clew.store.naming import new_id
 from clew.store.numbering import Call
 from clew.store.report import Reporting
 from clew.store.statement import POSTGRESQL, wire_of
-from clew.store.tables import agents, journal, lanes, machines, runs, runtimes, sessions, threads, wakes
+from clew.store.tables import (
+    UNKNOWN_RUNTIME,
+    agents,
+    journal,
+    lanes,
+    machines,
+    meta,
+    metadata,
+    runs,
+    runtimes,
+    sessions,
+    threads,
+    wakes,
+)
 from clew.store.wire import Answer
 from clew.wire.ends import Completed, End, Failed, Finish, Finished
 from clew.wire.orders import ClaimRequest, Order
@@ -79,6 +92,15 @@ AT_ONCE = Patience(lease=0.0, offline_after=0.0, grace=0.0)
 
 TRANSIENT = Failed(FailureKind.TRANSIENT, "the provider was overloaded")
 PERMANENT = Failed(FailureKind.PERMANENT, "the prompt is too long")
+
+
+def empty(connection: Connection) -> None:
+    """Everything goes but what belongs to the schema."""
+    for table in reversed(metadata.sorted_tables):
+        if table is machines or table is runtimes:
+            connection.execute(delete(table).where(table.c.id != UNKNOWN_RUNTIME))
+        elif table is not meta:
+            connection.execute(delete(table))
 
 
 def furnish(connection: Connection) -> None:

@@ -198,6 +198,13 @@ PLANTS: list[tuple[str, str, Plant, list[str]]] = [
     ("run-live", "a-lease-after-the-end", change("runs", "r-done", lease_until=1.0), ["r-done"]),
     ("run-carries", "nothing", change("wakes", "w-claimed", state="skipped", **WAKE_ENDS), ["r-live"]),
     ("run-queued", "for-nothing", run("r-x", "idle", "queued"), ["r-x"]),
+    ("run-where", "where-its-lane-was", change("lanes", "waiting", runtime_id="rt-2"), ["r-queued"]),
+    (
+        "run-where",
+        "nowhere",
+        all_of(change("lanes", "waiting", runtime_id="rt-2"), change("runs", "r-queued", runtime_id=None)),
+        ["r-queued"],
+    ),
     ("run-end", "no-time", change("runs", "r-failed", ended_at=None), ["r-failed"]),
     ("run-end", "no-outcome", change("runs", "r-failed", outcome=None), ["r-failed"]),
     ("run-end", "ended-and-queued", change("runs", "r-queued", ended_at=9.0), ["r-queued"]),

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from clew.kernel import LaneId, Outcome, RuntimeId
+from clew.store.agents import change_agent
 from clew.store.expire import settle_orphans
 from clew.store.faults import NoSuchLane, NoSuchRuntime
 from clew.store.moving import Moved, move_lane
+from clew.store.reading.names import agent_named
 from clew.store.tables import runs, runtimes
-from tests.store.kit import ELSEWHERE, LANE, RUNTIME, Daemon, bodies
+from tests.store.kit import ADA, ELSEWHERE, LANE, RUNTIME, Daemon, bodies
 
 GONE = "its machine is gone for good"
 
@@ -68,6 +70,28 @@ def test_a_retry_goes_where_the_lane_was_put_and_not_to_the_machine_that_is_gone
     assert daemon.claim() == ()
     after = other.claim_one()
     assert (after.runtime, after.plan.outcome) == (ELSEWHERE, Outcome.RESEED)
+
+
+@pytest.mark.case("R08")
+def test_what_went_back_to_the_queue_goes_where_its_lane_was_put_meanwhile(daemon: Daemon, other: Daemon) -> None:
+    daemon.say("one")
+    daemon.claim_one()
+    assert move(daemon).run is None
+    daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [RUNTIME]))
+    assert daemon.claim() == ()
+    assert other.claim_one().attempt == 2
+
+
+@pytest.mark.case("R08")
+def test_what_went_back_to_the_queue_goes_where_its_agent_was_put_meanwhile(daemon: Daemon, other: Daemon) -> None:
+    daemon.say("one")
+    daemon.claim_one()
+    daemon.write(lambda connection: change_agent(connection, agent_named(connection, ADA), {"runtime_id": ELSEWHERE}))
+    hints = daemon.database.subscribe()
+    daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [RUNTIME]))
+    assert f"queue:{ELSEWHERE}" in hints.wait(5)
+    assert daemon.claim() == ()
+    assert other.claim_one().attempt == 2
 
 
 def test_what_held_a_run_where_it_was_does_not_hold_it_elsewhere(daemon: Daemon, other: Daemon) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import URL, Connection, Engine, Table, create_engine, insert
 from sqlalchemy.pool import NullPool
 
 from clew.kernel import WakeState
-from clew.store import claim_sql, expire, sessions, ticks
+from clew.store import claim_sql, expire, register, sessions, ticks
 from clew.store.journal import _between as journal_page
 from clew.store.schema import upgrade
 from clew.store.settling import _pending as pending_wakes
@@ -44,6 +44,7 @@ ASKED = {
         sessions.candidates, "sessions", ("lane_id", "scope_run", "generation"), {"lane": "lane-7", "scope": ""}
     ),
     "schedules": Asked(ticks.due_schedules, "schedules", ("next_due",), {"most": 100}),
+    "strays": Asked(register.strays, "runs", ("runtime_id", "rank", "id"), {"runtimes": ["rt-1"]}),
     "leases": Asked(expire.due_leases, "runs", ("lease_until",), {"most": 100}),
     "journal": Asked(
         journal_page, "journal", ("thread_id", "seq"), {"thread": "thread-7", "after": 2, "through": 9, "most": 50}
@@ -210,7 +211,8 @@ def scanned_and_used(connection: Connection, asked: Asked) -> tuple[set[str], se
     if dialect == POSTGRESQL:
         ((plan,),) = driver.execute(f"EXPLAIN (FORMAT JSON) {text}", values).fetchall()
         return _of_postgresql((plan if isinstance(plan, list) else json.loads(plan))[0]["Plan"])
-    return _of_sqlite([row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {text}", values)], text)
+    listed = {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
+    return _of_sqlite([row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {text}", listed)], text)
 
 
 def _of_postgresql(node: dict[str, Any]) -> tuple[set[str], set[str]]:

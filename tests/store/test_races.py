@@ -6,16 +6,12 @@ many pairs and points for every run: some are drawn, and CLEW_RACES says how man
 
 import os
 import random
-import threading
-import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from sqlalchemy import URL, Connection, create_engine, text
-from sqlalchemy.pool import NullPool
+from sqlalchemy import URL
 
 from clew.kernel import (
     HUMAN,
@@ -29,21 +25,18 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
-from clew.store import postgres as store
-from clew.store import wire as wiring
 from clew.store.faults import StoreFault
-from clew.store.numbering import Call
 from clew.store.postgres import PostgresDatabase
-from clew.store.schema import upgrade
 from clew.wire.ends import Completed, Finish, Returned, Stopped
 from clew.wire.reports import Asked, Report
 from clew.wire.runtimes import Held
 from clew.wire.wakes import Said, WakeRequest
+from tests.store.halting import one_by_one, overtaken, two_servers
 from tests.store.kit import PERSON
 from tests.store.stateful import operations as ops
 from tests.store.stateful.model import ARun
 from tests.store.stateful.trying import Trial
-from tests.store.stateful.world import BOB, DAEMONS, FAR, TIMED
+from tests.store.stateful.world import BOB, DAEMONS, FAR, NEAR, TIMED
 
 DRAWN = int(os.environ.get("CLEW_RACES", "0")) or (300 if os.environ.get("CLEW_THOROUGH") == "1" else 12)
 
@@ -51,76 +44,6 @@ LANE_AGENT, THREAD = TIMED
 ASKED = ApprovalId("ap-1")
 MOST_STATEMENTS = 9
 """Few operations have more; one that has fewer has ended when the other comes."""
-
-
-# ---------------------------------------------------------------- standing still
-
-
-class Halt:
-    """Where an operation stands still: before its statement of that number."""
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-        self.reached, self.may_go_on = threading.Event(), threading.Event()
-        self._statements = 0
-
-    def passes(self) -> None:
-        self._statements += 1
-        if self._statements == self.at:
-            self.reached.set()
-            assert self.may_go_on.wait(60)
-
-
-Asks = Callable[[wiring.Wire, Sequence[Call]], list[wiring.Answer]]
-
-_here = threading.local()
-
-
-def _one_by_one(ask: Asks) -> Asks:
-    """What is sent together goes one after the other, with a halt before every statement of whoever has one."""
-
-    def asks(wire: wiring.Wire, calls: Sequence[Call]) -> list[wiring.Answer]:
-        answers: list[wiring.Answer] = []
-        for call in calls:
-            _pass()
-            answers += ask(wire, [call])
-        return answers
-
-    return asks
-
-
-def _pass() -> None:
-    halt = getattr(_here, "halt", None)
-    if halt is not None:
-        halt.passes()
-
-
-def halting(operation: ops.Operation, halt: Halt) -> Callable[[Connection], Any]:
-    def act(connection: Connection) -> Any:
-        _here.halt = halt
-        try:
-            return operation.act(connection)
-        finally:
-            _here.halt = None
-
-    return act
-
-
-@pytest.fixture
-def deadlocks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the database had to end because two waited for one another. It is run again, but only after a second."""
-    found: list[str] = []
-    lost_race = store._lost_race  # noqa: SLF001 - what is run again is seen nowhere else
-
-    def seen(fault: Exception) -> bool:
-        if "deadlock detected" in str(fault):
-            found.append(str(fault))
-        return lost_race(fault)
-
-    monkeypatch.setattr(store, "_lost_race", seen)
-    monkeypatch.setattr(wiring.Wire, "ask", _one_by_one(wiring.Wire.ask))
-    monkeypatch.setattr(wiring.Wire, "leave", lambda wire, call: wire.ask([call]))
-    return found
 
 
 # ---------------------------------------------------------------- scenes
@@ -203,6 +126,7 @@ def operations(trial: Trial) -> dict[str, ops.Operation]:
         "renew": ops.Renew((FAR,), held),
         "tick": ops.TickAll(),
         "expire": ops.Expire(),
+        "move": ops.Move(run.lane, NEAR),
         "adopt": ops.Adopt(LANE_AGENT, THREAD, FAR, NativeId("n-3")),
     }
     for wake in sorted(trial.model.wakes)[-2:]:
@@ -225,19 +149,15 @@ def operations(trial: Trial) -> dict[str, ops.Operation]:
 # ---------------------------------------------------------------- racing
 
 
+@pytest.fixture
+def deadlocks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    return one_by_one(monkeypatch)
+
+
 @pytest.fixture(scope="module")
 def servers(postgres: URL) -> Iterator[list[PostgresDatabase]]:
-    name = f"clew_{uuid.uuid4().hex}"
-    admin = create_engine(postgres, isolation_level="AUTOCOMMIT", poolclass=NullPool)
-    with admin.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
-    opened = [PostgresDatabase(postgres.set(database=name)) for _ in range(2)]
-    opened[0].write(upgrade).result(60)
-    yield opened
-    for database in opened:
-        database.close()
-    with admin.connect() as connection:
-        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+    with two_servers(postgres) as opened:
+        yield opened
 
 
 def _said(answer: "Future[Any]") -> Any:
@@ -249,24 +169,8 @@ def _said(answer: "Future[Any]") -> Any:
 
 def race(trial: Trial, first: ops.Operation, second: ops.Operation, at: int) -> None:
     """The second passes while the first stands still before that statement."""
-    halt = Halt(at)
-    answer = trial.servers[0].write(halting(first, halt))
-    while not halt.reached.wait(0.001) and not answer.done():
-        pass
-    other = trial.servers[1].write(second.act)
-    _until_it_waits(trial, other)
-    halt.may_go_on.set()
-    trial.explain((first, second), (_said(answer), _said(other)))
-
-
-def _until_it_waits(trial: Trial, other: "Future[Any]") -> None:
-    waits = text(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    )
-    deadline = time.monotonic() + 2.0
-    while not other.done() and time.monotonic() < deadline:
-        if trial.servers[1].read(lambda connection: connection.execute(waits).scalar_one()):
-            return
+    answers = overtaken(trial.servers, first.act, second.act, at)
+    trial.explain((first, second), [_said(each) for each in answers])
 
 
 def set_up(servers: list[PostgresDatabase], scene: Callable[[Trial], None], names: tuple[str, str]) -> Trial:

@@ -10,7 +10,7 @@ from clew.kernel import MachineId, ProviderName, RouteKey, RouteKind, WakeReason
 from clew.store.accept import accept_wake
 from clew.store.address import read_address
 from clew.store.database import Database
-from clew.store.expire import settle_orphans
+from clew.store.expire import hear, settle_orphans
 from clew.store.faults import BadAddress, BadText, KeyConflict, NewerThanProgram
 from clew.store.opening import open_current, open_database
 from clew.store.register import register_runtime
@@ -18,7 +18,7 @@ from clew.store.schema import upgrade
 from clew.store.tables import agents, meta, runs
 from clew.wire.ends import Completed
 from clew.wire.runtimes import Registration
-from tests.store.kit import ADA, BOB, RUNTIME, THREAD, Daemon, furnish, request, said_in
+from tests.store.kit import ADA, BOB, ELSEWHERE, RUNTIME, THREAD, Daemon, furnish, request, said_in
 
 
 def test_many_agents_speak_in_one_thread_at_once_and_each_is_heard(database: Database) -> None:
@@ -71,6 +71,19 @@ def test_what_was_asked_for_before_any_runtime_was_there_is_claimed_when_one_com
     runtime = database.write(lambda connection: register_runtime(connection, came)).result(30)
     queued = database.read(lambda connection: connection.execute(runs.select()).one())
     assert (queued.state, queued.runtime_id) == ("queued", runtime)
+
+
+def test_what_was_asked_for_as_a_runtime_came_is_claimed_once_that_speaks_again(database: Database) -> None:
+    database.write(furnish).result(30)
+    database.write(lambda connection: connection.execute(update(agents).values(runtime_id=None))).result(30)
+    database.write(lambda connection: accept_wake(connection, request())).result(30)
+    # As where neither saw the other.
+    database.write(lambda connection: connection.execute(update(runs).values(runtime_id=None))).result(30)
+    hints = database.subscribe()
+    database.write(lambda connection: hear(connection, [ELSEWHERE])).result(30)
+    assert f"queue:{ELSEWHERE}" in hints.wait(5)
+    queued = database.read(lambda connection: connection.execute(runs.select()).one())
+    assert (queued.state, queued.runtime_id) == ("queued", ELSEWHERE)
 
 
 @pytest.mark.case("R05")

@@ -3,7 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, exists, func, literal_column, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    select,
+    text,
+    true,
+)
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
@@ -26,7 +37,7 @@ from clew.kernel import (
 )
 from clew.store.admitting import admit_all, counts_starts, is_let_in, somewhere
 from clew.store.clock import now
-from clew.store.dialect import insert_in
+from clew.store.dialect import insert_in, looked_up
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.hints import hint_queue, hint_thread
 from clew.store.joining import Joint
@@ -34,7 +45,7 @@ from clew.store.journal import append_after
 from clew.store.keeping import keep_wake
 from clew.store.queueing import queue_run
 from clew.store.rows import reading
-from clew.store.statement import Row, Statement
+from clew.store.statement import POSTGRESQL, Row, Statement
 from clew.store.tables import LIVE, NOT_ENDED, agents, journal, lanes, runs, threads, wakes
 from clew.store.texts import keepable
 from clew.wire.wakes import Accepted, WakeRequest
@@ -43,7 +54,12 @@ MOST_PRIORITY = 1000
 """Steps of priority, up or down; each weighs as much as five minutes of waiting."""
 
 
-def _facts_of(keyed: bool) -> ClauseElement:
+def _facts_of(dialect: str, keyed: bool) -> ClauseElement:
+    # Whoever moves an agent or a lane does so before, and it is queued there; or after, and it goes along.
+    its_lane: FromClause = lanes
+    on: ColumnElement[bool] = lanes.c.id == bindparam("lane")
+    if dialect == POSTGRESQL:
+        its_lane, on = looked_up(lanes, "its_lane", on, put=True), true()
     wake = bindparam("wake", type_=wakes.c.id.type)
     other = wakes.alias("other")
     by_key = select(other.c.id).where(other.c.dedupe_key == bindparam("key")).scalar_subquery()
@@ -51,12 +67,12 @@ def _facts_of(keyed: bool) -> ClauseElement:
     same = wakes.c.id == (func.coalesce(by_key, wake) if keyed else wake)
     head = select(func.max(journal.c.seq)).where(journal.c.thread_id == bindparam("thread")).scalar_subquery()
     live = exists().where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED} AND runs.{LIVE}"))
-    return (
+    facts = (
         select(
             agents.c.state.label("agent_state"),
-            func.coalesce(lanes.c.runtime_id, agents.c.runtime_id, somewhere(agents.c.provider)).label("runtime"),
-            lanes.c.id.label("lane"),
-            lanes.c.overlap,
+            func.coalesce(its_lane.c.runtime_id, agents.c.runtime_id, somewhere(agents.c.provider)).label("runtime"),
+            its_lane.c.id.label("lane"),
+            its_lane.c.overlap,
             threads.c.id.label("thread"),
             live.label("busy"),
             func.coalesce(head, 0).label("head"),
@@ -64,17 +80,18 @@ def _facts_of(keyed: bool) -> ClauseElement:
             *(wakes.c[name].label(f"wake_{name}") for name in _EARLIER),
         )
         .select_from(
-            agents.outerjoin(lanes, lanes.c.id == bindparam("lane"))
+            agents.outerjoin(its_lane, on)
             .outerjoin(threads, threads.c.id == bindparam("thread"))
             .outerjoin(wakes, same)
         )
         .where(agents.c.id == bindparam("agent"))
     )
+    return facts.with_for_update(read=True, key_share=True, of=agents) if dialect == POSTGRESQL else facts
 
 
 _EARLIER = ("id", "lane_id", "thread_id", "state", "code", "words", "entry", "not_before")
-_facts = Statement(lambda _: _facts_of(keyed=False))
-_facts_by_key = Statement(lambda _: _facts_of(keyed=True))
+_facts = Statement(lambda dialect: _facts_of(dialect, keyed=False))
+_facts_by_key = Statement(lambda dialect: _facts_of(dialect, keyed=True))
 
 _starts = Statement(
     lambda _: select(runs.c.started_at).where(
@@ -94,12 +111,9 @@ _make_own_thread = Statement(
         .on_conflict_do_nothing()
     )
 )
+# Whoever finds that another has just made it is run again, and sees where it was put.
 _make = Statement(
-    lambda dialect: (
-        insert_in(dialect, lanes)
-        .values(id=bindparam("id"), agent_id=bindparam("agent"), thread_id=bindparam("thread"))
-        .on_conflict_do_nothing()
-    )
+    lambda _: lanes.insert().values(id=bindparam("id"), agent_id=bindparam("agent"), thread_id=bindparam("thread"))
 )
 
 

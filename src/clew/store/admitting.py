@@ -90,7 +90,9 @@ def _admits(agent: AgentId, reason: WakeReason, origin: Origin, policy: Admissio
 def _admit(_: str) -> ClauseElement:
     given = as_table(_GIVEN)
     going = select(func.count()).where(runs.c.lane_id == given["lane_id"], text(f"runs.{NOT_ENDED}")).scalar_subquery()
-    agent = looked_up(agents, "agent", agents.c.id == given["agent"], agents.c.state == literal_column("'active'"))
+    active = agents.c.state == literal_column("'active'")
+    # Whoever moves an agent or a lane does so before, and it is queued there; or after, and it goes along.
+    agent = looked_up(agents, "agent", agents.c.id == given["agent"], active, put=True)
     # Whoever closes or gives away a thread does so before its wake comes, or after.
     thread = looked_up(
         threads,
@@ -100,7 +102,7 @@ def _admit(_: str) -> ClauseElement:
         or_(given["as_assignee"] == _ZERO, threads.c.assignee == given["agent"]),
         held=True,
     )
-    its_lane = looked_up(lanes, "its_lane", lanes.c.id == given["lane_id"])
+    its_lane = looked_up(lanes, "its_lane", lanes.c.id == given["lane_id"], put=True)
     last = (
         select(func.coalesce(func.max(journal.c.seq), _ZERO))
         .where(journal.c.thread_id == given["thread_id"])

@@ -10,6 +10,7 @@ from clew.store.clock import now
 from clew.store.dialect import insert as insert_or
 from clew.store.faults import NameTaken
 from clew.store.hints import hint_queue
+from clew.store.moving import hold_agent
 from clew.store.naming import new_id
 from clew.store.statement import Row, Statement
 from clew.store.tables import NOT_ENDED, agents, lanes, runs, threads
@@ -95,6 +96,8 @@ def add_agent(connection: Connection, facts: AgentFacts) -> AgentId:
 def change_agent(connection: Connection, agent: Row, values: Mapping[str, object]) -> None:
     """Set these columns. What waits goes along to another runtime, and what a person had to do something about is
     looked at again."""
+    if "runtime_id" in values:
+        agent = hold_agent(connection, AgentId(agent["id"]))
     if values:
         connection.execute(update(agents).where(agents.c.id == agent["id"]).values(values))
     runtime = values.get("runtime_id", agent["runtime_id"])

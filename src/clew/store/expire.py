@@ -27,6 +27,7 @@ from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.clock import now
 from clew.store.finish import failure_of, lose
+from clew.store.register import take_strays
 from clew.store.settling import Fate, settle, told
 from clew.store.statement import POSTGRESQL, Row, Statement, among
 from clew.store.tables import LIVE, runs, runtimes
@@ -76,8 +77,9 @@ _of_daemon = Statement(_claimed_by)
 
 
 def hear(connection: Connection, of: Sequence[RuntimeId]) -> None:
-    """The runtimes have spoken."""
+    """The runtimes have spoken, and take what waits for any of their kind."""
     _hear.count(connection, runtimes=list(of))
+    take_strays(connection, of)
 
 
 def renew(

@@ -1,15 +1,15 @@
 """Moving a lane to another runtime: what waits goes with it, what is going ends where it is."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, literal_column, null, select, text
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy import Connection, Select, bindparam, case, literal_column, null, select, text
 
-from clew.kernel import LaneId, RunId, RuntimeId, ThreadId
+from clew.kernel import AgentId, LaneId, RunId, RuntimeId, ThreadId
 from clew.store.faults import NoSuchLane, NoSuchRuntime
 from clew.store.hints import hint_queue, hint_thread
-from clew.store.statement import POSTGRESQL, Statement
-from clew.store.tables import NOT_ENDED, UNKNOWN_RUNTIME, lanes, runs, runtimes
+from clew.store.statement import POSTGRESQL, Row, Statement, wait_briefly
+from clew.store.tables import NOT_ENDED, UNKNOWN_RUNTIME, agents, lanes, runs, runtimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +22,21 @@ class Moved:
     run: RunId | None
 
 
-_lane = Statement(lambda _: select(lanes).where(lanes.c.id == bindparam("lane")))
 _runtime = Statement(lambda _: select(runtimes.c.id).where(runtimes.c.id == bindparam("runtime")))
 _set = Statement(
     lambda _: lanes.update().where(lanes.c.id == bindparam("lane")).values(runtime_id=bindparam("runtime"))
 )
 
 
-def _held(dialect: str) -> ClauseElement:
-    statement = select(runs.c.id).where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}"))
-    return statement.with_for_update() if dialect == POSTGRESQL else statement
+def _held(what: Select[Any]) -> Statement:
+    return Statement(lambda dialect: what.with_for_update() if dialect == POSTGRESQL else what)
 
 
-_open_run = Statement(_held)
+_open_runs = select(runs.c.id).where(text(f"runs.{NOT_ENDED}")).order_by(runs.c.id)
+_hold_lane = _held(select(lanes).where(lanes.c.id == bindparam("lane")))
+_hold_its_run = _held(_open_runs.where(runs.c.lane_id == bindparam("lane")))
+_hold_agent = _held(select(agents).where(agents.c.id == bindparam("agent")))
+_hold_its_runs = _held(_open_runs.where(runs.c.agent_id == bindparam("agent")))
 
 _requeue = Statement(
     lambda _: (
@@ -53,16 +55,32 @@ _requeue = Statement(
 )
 
 
+def hold_lane(connection: Connection, lane: LaneId) -> Row | None:
+    """The lane, which is not moved, woken or followed by another run until the end of the transaction: whoever queues a
+    run holds its lane and its agent where they are, and whoever ends one holds that."""
+    wait_briefly(connection)
+    found = _hold_lane.first(connection, lane=lane)
+    _hold_its_run.first(connection, lane=lane)
+    return found
+
+
+def hold_agent(connection: Connection, agent: AgentId) -> Row:
+    """The agent in the same way, with all its lanes."""
+    wait_briefly(connection)
+    found = _hold_agent.first(connection, agent=agent)
+    assert found is not None
+    _hold_its_runs.first(connection, agent=agent)
+    return found
+
+
 def move_lane(connection: Connection, lane: LaneId, to: RuntimeId, why: str) -> Moved:
     """One transaction. Its sessions stay where they are: the next decision carries one over, or starts anew, and says
     which. Safe to repeat."""
-    found = _lane.first(connection, lane=lane)
+    found = hold_lane(connection, lane)
     if found is None:
         raise NoSuchLane(f"There is no lane {lane}.", "Wake its agent in its thread once.")
     if to == UNKNOWN_RUNTIME or _runtime.first(connection, runtime=to) is None:
         raise NoSuchRuntime(f"There is no runtime {to}.", "Start its daemon once, so that it registers.")
-    # Its run before the lane, so that one which ends meanwhile is followed by one in the new place.
-    _open_run.first(connection, lane=lane)
     _set.count(connection, lane=lane, runtime=to)
     queued = _requeue.first(connection, lane=lane, runtime=to, words=f"Moved to {to}: {why}")
     hint_queue(connection, to)

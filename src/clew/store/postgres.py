@@ -38,8 +38,8 @@ PATIENCE = 30.0
 """How long an operation is run again while the database is away. Each is safe to repeat."""
 
 # A race that was lost for a lock or a key: the same operation, run again, sees what the winner wrote.
-# The last is a claim's own word for it (taking.py).
-_RACES = {"40001", "40P01", "23505", "22012"}
+# 22012 is a claim's own word for it (taking.py), and 55P03 that of whoever waits briefly (statement.py).
+_RACES = {"40001", "40P01", "23505", "22012", "55P03"}
 _UNPREPARED = {"26000", "42P05"}
 _TRIES = 50
 # A statement is planned once for each connection, because planning took longer than the work; and by its index even

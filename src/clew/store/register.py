@@ -1,28 +1,33 @@
 """Registering a runtime: the same machine, provider and home are the same runtime, however often they come."""
 
-from sqlalchemy import Connection, bindparam, select, text
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, select, text
+from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import RuntimeId, runtime_id
 from clew.store.clock import now
 from clew.store.dialect import insert
 from clew.store.hints import hint_queue
-from clew.store.statement import Statement
+from clew.store.statement import Statement, among
 from clew.store.tables import agents, machines, runs, runtimes
 from clew.wire.runtimes import Registration
 
-_take_strays = Statement(
-    lambda _: (
-        runs.update()
-        .where(
-            text("runs.state = 'queued'"),
-            runs.c.runtime_id.is_(None),
-            runs.c.agent_id.in_(
-                select(agents.c.id).where(agents.c.provider == bindparam("provider"), agents.c.runtime_id.is_(None))
-            ),
-        )
-        .values(runtime_id=bindparam("runtime"))
+
+def _take(dialect: str) -> ClauseElement:
+    here = (
+        select(runtimes.c.id)
+        .join(agents, agents.c.provider == runtimes.c.provider)
+        .where(agents.c.id == runs.c.agent_id, agents.c.runtime_id.is_(None), among(dialect, runtimes.c.id, "runtimes"))
+        .limit(1)
+        .scalar_subquery()
     )
-)
+    # What waits for a runtime was never claimed, so it waits for nobody else.
+    waits = (text("runs.state = 'queued' AND runs.hold <> 'person'"), runs.c.runtime_id.is_(None), here.is_not(None))
+    return runs.update().where(*waits).values(runtime_id=here).returning(runs.c.runtime_id)
+
+
+strays = Statement(_take)
 
 
 def register_runtime(connection: Connection, registration: Registration) -> RuntimeId:
@@ -51,8 +56,12 @@ def register_runtime(connection: Connection, registration: Registration) -> Runt
         **said,
     )
     connection.execute(row.on_conflict_do_update(index_elements=[runtimes.c.id], set_=said))
-    # What waited for any runtime of this provider has found one.
-    taken = _take_strays.count(connection, runtime=runtime, provider=registration.provider)
-    if taken:
-        hint_queue(connection, runtime)
+    take_strays(connection, [runtime])
     return runtime
+
+
+def take_strays(connection: Connection, of: Sequence[RuntimeId]) -> None:
+    """What waits for any runtime of its agent's provider, because there was none, has found one of these. Asked for
+    again and again: what is queued in the very moment in which a runtime registers is not seen by it."""
+    for row in strays.rows(connection, runtimes=list(of)):
+        hint_queue(connection, RuntimeId(row["runtime_id"]))

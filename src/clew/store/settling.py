@@ -27,10 +27,10 @@ from clew.kernel import (
 )
 from clew.store.clock import now
 from clew.store.dialect import greater
-from clew.store.hints import hint_run, hint_thread
+from clew.store.hints import hint_queue, hint_run, hint_thread
 from clew.store.queueing import queue_run
 from clew.store.statement import Done, Given, Row, Statement, may_guess, named, together
-from clew.store.tables import agents, approvals, lanes, sessions, wakes
+from clew.store.tables import agents, approvals, lanes, runs, sessions, wakes
 from clew.wire.ends import Usage
 
 _ENDS = {WakeEvent.SERVE: "served", WakeEvent.CANCEL: "cancelled"}
@@ -156,6 +156,8 @@ _lane_runtime = Statement(
     )
 )
 
+_put = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(runtime_id=bindparam("runtime")))
+
 _stale_approvals = Statement(
     lambda _: (
         approvals.update()
@@ -229,7 +231,9 @@ def settle(
         _stale_approvals.count(connection, run=row["id"])
     waits = any(each["state"] == "pending" for each in let_go.rows)
     left = let_go.rows[0]["pending"] if let_go.rows and not waits else None
-    if state is not RunState.QUEUED and state is not RunState.STOPPING and left != 0:
+    if state is RunState.QUEUED:
+        _go_along(connection, row)
+    elif state is not RunState.STOPPING and left != 0:
         queue_pending(connection, row, tries)
     _tell(connection, row)
     return done
@@ -258,23 +262,36 @@ def pending_in(connection: Connection, lane: LaneId) -> int:
     return 0 if waiting is None else waiting["pending"] or 0
 
 
+def _go_along(connection: Connection, row: Row) -> None:
+    """A run that went back to the queue waits where another for the same wakes would: its lane or its agent may have
+    been moved while it was going."""
+    waiting = _pending.first(connection, lane=row["lane_id"])
+    runtime = _where(connection, row, bool(waiting and waiting["began"]))
+    if runtime is not None and runtime != row["runtime_id"]:
+        _put.count(connection, run=row["id"], runtime=runtime)
+        hint_queue(connection, runtime)
+
+
+def _where(connection: Connection, row: Row, began: bool) -> RuntimeId | None:
+    """Where what waits is taken up after a run: where somebody put the lane, else where the run was while it has to go
+    on there, else where its agent is."""
+    chosen = _lane_runtime.first(connection, lane=row["lane_id"])
+    assert chosen is not None
+    put = chosen["lanes"] or (None if began else chosen["agents"]) or row["runtime_id"]
+    return None if put is None else RuntimeId(put)
+
+
 def queue_pending(connection: Connection, row: Row, tries: int = 0) -> None:
-    """A run for what is pending in the lane, if anything is: where somebody put the lane, else where its last run was
-    while it has to go on there, else where its agent is."""
+    """A run for what is pending in the lane, if anything is."""
     lane = LaneId(row["lane_id"])
     waiting = _pending.first(connection, lane=lane)
     if waiting is None or not waiting["pending"]:
         return
-    runtime = RuntimeId(row["runtime_id"]) if row["runtime_id"] is not None else None
-    chosen = _lane_runtime.first(connection, lane=lane)
-    if chosen is not None:
-        put = chosen["lanes"] if waiting["began"] or chosen["lanes"] is not None else chosen["agents"]
-        runtime = runtime if put is None else RuntimeId(put)
     queue_run(
         connection,
         lane,
         AgentId(row["agent_id"]),
-        runtime,
+        _where(connection, row, bool(waiting["began"])),
         row["now"],
         waiting["priority"],
         None if waiting["due"] else waiting["until"],

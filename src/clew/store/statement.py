@@ -161,6 +161,13 @@ def together(connection: Connection, *asked: tuple[Statement, Mapping[str, Any]]
 _impatient = Statement(lambda _: select(func.set_config("lock_timeout", "50ms", true())))
 
 
+def wait_briefly(connection: Connection) -> None:
+    """PostgreSQL only: what follows fails, and is run again, rather than wait long for what another holds. For whoever
+    takes things in an order in which others do not: nobody waits for it in a circle."""
+    if connection.dialect.name == POSTGRESQL:
+        _impatient.leave(connection)
+
+
 def whole(connection: Connection, *asked: tuple[Statement, Mapping[str, Any]]) -> list[Done]:
     """The same for a group, where they are the whole transaction: PostgreSQL alone, which ends it with them. It fails
     rather than wait long for what another holds: the others of the group want nothing of that."""

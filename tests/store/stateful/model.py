@@ -247,13 +247,18 @@ class Model:
                 approval.state = ApprovalState.STALE
         if run.ended:
             self.queue_pending(run, tries)
+        elif run.state is RunState.QUEUED:
+            run.runtime = self.next_runtime(run)
+
+    def next_runtime(self, run: ARun) -> RuntimeId:
+        """Where what waits is taken up after the run."""
+        began = run.lane not in self.moved and any(wake.began for wake in self.pending(run.lane))
+        return run.runtime if began else self.runtime_of(run.lane)
 
     def queue_pending(self, run: ARun, tries: int) -> None:
         waiting = self.pending(run.lane)
         if waiting:
-            began = run.lane not in self.moved and any(wake.began for wake in waiting)
-            runtime = run.runtime if began else self.runtime_of(run.lane)
-            self.queue(run.lane, runtime, all(wake.parked for wake in waiting), tries)
+            self.queue(run.lane, self.next_runtime(run), all(wake.parked for wake in waiting), tries)
 
     def cancel_pending(self, lane: LaneId) -> int:
         waiting = self.pending(lane)

@@ -143,13 +143,7 @@ def put_wake(
     wake = AWake(asked.id, lane, asked.origin, asked.dedupe_key, scope, timer, row["accepted_at"], state, parked=parked)
     model.wakes[asked.id] = wake
     if state is WakeState.PENDING:
-        model.queue(lane, _runtime_for(model, lane, told), parked)
-
-
-def _runtime_for(model: Model, lane: LaneId, told: Told) -> RuntimeId:
-    """Where the lane is; a wake that comes as the lane is being moved may still be queued where it was."""
-    found = [row["runtime_id"] for row in told.seen.runs.values() if row["lane_id"] == lane and not row["ended_at"]]
-    return model.runtime_of(lane) if told.alone or not found else RuntimeId(found[0])
+        model.queue(lane, model.runtime_of(lane), parked)
 
 
 @dataclass(frozen=True)

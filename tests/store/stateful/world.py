@@ -2,7 +2,7 @@
 
 import json
 
-from sqlalchemy import Connection, delete, insert
+from sqlalchemy import Connection, insert
 
 from clew.kernel import (
     AdmissionPolicy,
@@ -20,7 +20,8 @@ from clew.kernel import (
     lane_id,
     runtime_id,
 )
-from clew.store.tables import UNKNOWN_RUNTIME, agents, lanes, machines, meta, metadata, runtimes, schedules, threads
+from clew.store.tables import agents, lanes, machines, runtimes, schedules, threads
+from tests.store.kit import empty
 
 ADA, BOB, CYD = AgentId("ada"), AgentId("bob"), AgentId("cyd")
 THREADS = (ThreadId("issue-7"), ThreadId("issue-8"))
@@ -51,11 +52,7 @@ ABLE = Capabilities(
 
 def furnish(connection: Connection) -> None:
     """Everything of the last example goes, and the world stands as it was in the beginning."""
-    for table in reversed(metadata.sorted_tables):
-        if table is machines or table is runtimes:
-            connection.execute(delete(table).where(table.c.id != UNKNOWN_RUNTIME))
-        elif table is not meta:
-            connection.execute(delete(table))
+    empty(connection)
     connection.execute(insert(machines).values(id="laptop", name="laptop"))
     able = json.dumps(capabilities_to_record(ABLE))
     for (runtime, most), home in zip(RUNTIMES.items(), ("/srv/near", "/srv/far"), strict=True):

@@ -39,6 +39,14 @@ RUNS = (
         """,
     ),
     by_sql(
+        "run-where",
+        "A queued run waits where its lane was put.",
+        """
+        SELECT r.id FROM runs r JOIN lanes l ON l.id = r.lane_id
+        WHERE r.state = 'queued' AND l.runtime_id <> COALESCE(r.runtime_id, '')
+        """,
+    ),
+    by_sql(
         "run-end",
         "A run that has ended, and no other, says when; it also says how.",
         f"""
