@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 
 from clew.control import plane as planes
 from clew.control.approvals import answer_approval
@@ -17,8 +17,10 @@ from clew.control.stopping import cancel_run
 from clew.control.timing import keep_time, look_at_time
 from clew.control.wakes import poke
 from clew.kernel import ApprovalId, Outcome, RunId, RunState
+from clew.store import claim as claiming
 from clew.store.clock import read_clock
 from clew.store.database import Database
+from clew.store.postgres import PostgresDatabase
 from clew.store.tables import runs, runtimes
 from clew.wire.asks import AnswerTo, NewChat, Poke, Words
 from clew.wire.control import Claimed
@@ -65,6 +67,78 @@ def test_a_daemon_that_waits_is_called_when_there_is_work(
             await poke(at.desk, Poke("ada", text="hello"))
             claimed = await asyncio.wait_for(waiting, 10)
             assert [bodies(order) for order in claimed.orders] == [["hello"]]
+
+    asyncio.run(story())
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[ClaimRequest]:
+    """Every look for work that is made by a claim itself."""
+    made: list[ClaimRequest] = []
+
+    def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
+        made.append(asked)
+        return claiming.claim(connection, asked)
+
+    monkeypatch.setattr(planes, "claim", claim)
+    return made
+
+
+def test_what_is_said_to_an_agent_whose_daemon_waits_is_handed_to_it(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[ClaimRequest]
+) -> None:
+    monkeypatch.setattr(planes, "LOOK", LONG)
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_chat(at.desk, NewChat("ada"))
+            await say(at.desk, "chat-1", Words("hello"))
+            await at.serve("n-1")
+            waiting = await _waiting(at)
+            looks.clear()
+            spoken = await say(at.desk, "chat-1", Words("and again"))
+            claimed = await asyncio.wait_for(waiting, 10)
+            assert [bodies(order) for order in claimed.orders] == [["and again"]]
+            assert spoken.wake is not None
+            assert [wake.id for order in claimed.orders for wake in order.wakes] == [spoken.wake.id]
+            # On SQLite it is called, and looks; to be handed it is not worth it there.
+            assert len(looks) == (0 if isinstance(database, PostgresDatabase) else 1)
+
+    asyncio.run(story())
+
+
+def test_a_daemon_that_waits_looks_no_more_often_than_it_has_to(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[ClaimRequest]
+) -> None:
+    monkeypatch.setattr(planes, "LOOK", 0.1)
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            looks.clear()
+            await at.plane.claim(ASKED, frozenset(), 0.55)
+            assert 2 <= len(looks) <= 7
+
+    asyncio.run(story())
+
+
+def test_a_question_that_is_called_off_is_handed_nothing(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planes, "LOOK", LONG)
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_chat(at.desk, NewChat("ada"))
+            await say(at.desk, "chat-1", Words("hello"))
+            await at.serve("n-1")
+            waiting = await _waiting(at)
+            waiting.cancel()
+            await asyncio.wait((waiting,))
+            await say(at.desk, "chat-1", Words("and again"))
+            assert bodies(await at.claim_one()) == ["and again"]
 
     asyncio.run(story())
 

@@ -1,4 +1,5 @@
-"""Clew itself, as a daemon uses it: it waits for hints and claims as many runs as it has workers to spare.
+"""Clew itself, as a daemon uses it: it claims as many runs as it has workers to spare, and stands by where there are
+none, until one is handed to it or hinted at.
 
 A worker says that the prompt goes out, and finishes; there is no agent in between, as the others' jobs do nothing.
 """
@@ -17,7 +18,7 @@ from clew.kernel import ThreadId
 from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.hints import Subscription
-from clew.wire.orders import Order
+from clew.wire.orders import ClaimRequest, Order
 
 LOOK_UP = 1.0
 """Seconds after which the daemon looks by itself: a hint may be lost."""
@@ -65,28 +66,36 @@ class Daemon:
     def _serve(self) -> None:
         hints = self._database.subscribe()
         orders: Sequence[Order] = ()
+        handed: Sequence[Order] = ()
         while not self._closing:
             with self._room:
                 self._room.wait_for(lambda: self._free or self._closing)
-                if orders:
+                if orders and not handed:
                     # As a daemon does while work waits.
                     self._room.wait_for(lambda: self._free == WORKERS or self._closing, Limits().gather)
                 asks = replace(ASKS, most=self._free)
             orders = self._database.do(lambda connection: claim(connection, asks))  # noqa: B023 - awaited
-            for order in orders:
-                self.marks.start(self._jobs[order.thread.id])
-                with self._room:
-                    self._free -= 1
-                self._workers.submit(self._work, order)
-            if len(orders) < asks.most:
-                self._wait(hints)
+            self._start(orders)
+            handed = self._wait(hints, replace(asks, most=self._free)) if len(orders) < asks.most else ()
+            self._start(handed)
         self._database.unsubscribe(hints)
 
-    def _wait(self, hints: Subscription) -> None:
+    def _start(self, orders: Sequence[Order]) -> None:
+        for order in orders:
+            self.marks.start(self._jobs[order.thread.id])
+            with self._room:
+                self._free -= 1
+            self._workers.submit(self._work, order)
+
+    def _wait(self, hints: Subscription, asks: ClaimRequest) -> Sequence[Order]:
+        """What was handed over meanwhile."""
+        standby = self._database.stand_by(asks)
+        standby.orders.add_done_callback(lambda handed: hints.put(MINE) if handed.result() else None)
         until = time.monotonic() + LOOK_UP
         while not self._closing and (left := until - time.monotonic()) > 0:
             if hints.wait(left) & MINE:
-                return
+                break
+        return self._database.withdraw(standby).result()
 
     def _work(self, order: Order) -> None:
         tell(self._database, order)

@@ -15,9 +15,10 @@ from clew.store.finish import Finishing
 from clew.store.hints import ANYTHING, Topics
 from clew.store.register import register_runtime
 from clew.store.report import Reporting
+from clew.store.standing import Orders
 from clew.wire.control import Claimed
 from clew.wire.ends import Finish, Finished
-from clew.wire.orders import ClaimRequest, Order
+from clew.wire.orders import ClaimRequest
 from clew.wire.reports import Report, Reported
 from clew.wire.runtimes import Expired, Held, Registration, Renewed
 
@@ -65,8 +66,9 @@ class Plane:
         queues = frozenset(f"queue:{runtime}" for runtime in asked.runtimes)
         with self._desk.hints.watch(queues) as watch, self._polling(asked.by, watch, holding) as poll:
             heard: Topics = frozenset()
+            orders: Orders = ()
             while True:
-                orders = await self._orders(asked)
+                orders = orders or await self._orders(asked)
                 for other in self._polls[asked.by]:
                     other.hold(order.run for order in orders)
                 held = frozenset(poll.held)
@@ -75,7 +77,7 @@ class Plane:
                 if orders or news or left <= 0:
                     return Claimed(orders, news)
                 await self._hear(asked, held)
-                heard = await watch.wait(min(left, LOOK))
+                heard, orders = await self._wait(watch, asked, min(left, LOOK))
 
     async def report(self, said: Report) -> Reported:
         # Before it is answered: what comes after is news again.
@@ -129,7 +131,15 @@ class Plane:
             del self._news[run]
         return mine
 
-    async def _orders(self, asked: ClaimRequest) -> tuple[Order, ...]:
+    async def _wait(self, watch: Watch, asked: ClaimRequest, seconds: float) -> tuple[Topics, Orders]:
+        """What was hinted at, and what was handed over meanwhile."""
+        if asked.most < 1:
+            return await watch.wait(seconds), ()
+        with self._desk.standing_by(asked, watch.ring) as handed:
+            heard = await watch.wait(seconds)
+        return heard, await handed()
+
+    async def _orders(self, asked: ClaimRequest) -> Orders:
         if asked.most < 1 or not asked.runtimes:
             return ()
         return await self._desk.write(partial(claim, asked=asked))

@@ -33,12 +33,14 @@ from clew.kernel import (
     lane_id,
     rank,
 )
+from clew.store.claim import claim_beside
 from clew.store.clock import now
 from clew.store.dialect import looked_up
 from clew.store.hints import hint_queue, hint_thread
 from clew.store.journal import SAID, said_columns
 from clew.store.keeping import ASKED, asked_for
 from clew.store.naming import new_id
+from clew.store.standing import handing_of
 from clew.store.statement import Row, Statement, as_table, in_columns, whole
 from clew.store.tables import NOT_ENDED, agents, journal, lanes, runs, runtimes, threads, wakes
 from clew.wire.wakes import Accepted, WakeRequest
@@ -168,14 +170,31 @@ Asked = tuple[WakeRequest, bool]
 
 
 def admit_all(connection: Connection, asked: Sequence[Asked]) -> list[Accepted | None]:
-    """What became of these, in the order of their threads; None for each that takes more, and was not touched."""
+    """What became of these, in the order of their threads; None for each that takes more, and was not touched. One that
+    comes by itself while a daemon waits for work is claimed as it is accepted, and handed to it."""
     sets = [_given(*each) for each in asked]
-    done = {row["id"]: row for row in whole(connection, (_all, in_columns(sets, _GIVEN)))[0].rows}
+    admitting, handing = (_all, in_columns(sets, _GIVEN)), handing_of(connection)
+    waits = handing.take(AgentId(sets[0]["agent"])) if len(sets) == 1 else None
+    if waits is None:
+        rows, taken = whole(connection, admitting)[0].rows, frozenset[RunId]()
+    else:
+        rows, orders = claim_beside(connection, *waits, admitting)
+        handing.put(orders)
+        taken = frozenset(order.run for order in orders)
+    done = {row["id"]: row for row in rows}
     for each in sets:
         if each["id"] in done:
-            hint_queue(connection, RuntimeId(done[each["id"]]["runtime"]))
-            hint_thread(connection, ThreadId(each["thread_id"]))
+            _tell(connection, each, done[each["id"]], each["run"] in taken)
     return [_accepted(each, done.get(each["id"])) for each in sets]
+
+
+def _tell(connection: Connection, given: dict[str, Any], row: Row, taken: bool) -> None:
+    runtime = None if row["runtime"] is None else RuntimeId(row["runtime"])
+    if runtime is not None:
+        handing_of(connection).learn(AgentId(given["agent"]), runtime)
+    if not taken:
+        hint_queue(connection, runtime)
+    hint_thread(connection, ThreadId(given["thread_id"]))
 
 
 def _given(request: WakeRequest, as_assignee: bool) -> dict[str, Any]:

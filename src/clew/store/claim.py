@@ -34,7 +34,7 @@ from clew.store.places import remember_place
 from clew.store.rows import read_wake
 from clew.store.sessions import apply_marks
 from clew.store.situations import situation_of
-from clew.store.statement import POSTGRESQL, Row
+from clew.store.statement import POSTGRESQL, Row, Statement, together, wait_briefly
 from clew.store.taking import take
 from clew.store.texts import keepable
 from clew.wire.orders import ClaimRequest, Entry, Order, OrderedAgent, OrderedProject, OrderedThread
@@ -84,10 +84,24 @@ def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
     return tuple(orders)
 
 
+def claim_beside(
+    connection: Connection, asked: ClaimRequest, runtime: RuntimeId, first: tuple[Statement, Row]
+) -> tuple[list[Row], tuple[Order, ...]]:
+    """What the first statement says, and the run that stands at the head of the queue after it, claimed. Both go in one
+    trip, so PostgreSQL alone has something of it. A single one: whoever takes several has to take them alone."""
+    wait_briefly(connection)
+    said, found = together(connection, first, (sql.queued, {"runtime": runtime, "most": 1}))
+    return said.rows, tuple(_claim_found(connection, asked, _by_run(found.rows)))
+
+
 def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, wanted: int) -> tuple[list[Order], int]:
     """The orders from the head of the queue, and how many runs stood there. What was held or passed over is behind
     the next look."""
     groups = _by_run(sql.queued.rows(connection, runtime=runtime, most=wanted))
+    return _claim_found(connection, asked, groups), len(groups)
+
+
+def _claim_found(connection: Connection, asked: ClaimRequest, groups: Sequence[Sequence[Row]]) -> list[Order]:
     taken: list[_Taken] = []
     places = _Places()
     for group in groups:
@@ -110,7 +124,7 @@ def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, 
             taken.append(_Taken(order[0], run, order[1], record, *at))
     # By agent, so that two runtimes take the places of the same agents in the same order.
     _write(connection, asked, sorted(taken, key=lambda each: each.order.agent.id))
-    return [each.order for each in taken], len(groups)
+    return [each.order for each in taken]
 
 
 def _by_run(rows: Sequence[Row]) -> list[list[Row]]:

@@ -7,6 +7,8 @@ from typing import Protocol, TypeVar
 from sqlalchemy import Connection
 
 from clew.store.hints import Subscription
+from clew.store.standing import Orders, Standby
+from clew.wire.orders import ClaimRequest
 
 Result = TypeVar("Result")
 Operation = Callable[[Connection], Result]
@@ -34,5 +36,14 @@ class Database(Protocol):
         ...
 
     def unsubscribe(self, reader: Subscription) -> None: ...
+
+    def stand_by(self, asked: ClaimRequest) -> Standby:
+        """Wait for work that is handed over. There may never be any: look for some when you are told of it, and by
+        yourself as well."""
+        ...
+
+    def withdraw(self, standby: Standby) -> Future[Orders]:
+        """Wait no more. The answer may bring orders all the same, and must be looked at."""
+        ...
 
     def close(self) -> None: ...

@@ -14,6 +14,10 @@ from clew.kernel import RunId, RuntimeId, ThreadId
 PACE = 0.05
 """Seconds between two hints of one kind from one server: what changes meanwhile is told together."""
 
+LINGER = 0.002
+"""Seconds before what changed is told to other servers: the daemon that it is for is mostly one of this server's own,
+and is not to share the processor with the telling."""
+
 Topics = frozenset[str]
 
 ANYTHING: Topics = frozenset({"*"})
@@ -106,12 +110,14 @@ class Pacer:
     """Passes hints on: of each kind the first at once, and what comes within the pace of it together.
 
     Kinds do not wait for one another: that there is work must not wait because a page was just told of something.
+    With `linger`, "at once" is so much later.
     """
 
-    def __init__(self, send: Callable[[Topics], None], pace: float = PACE) -> None:
+    def __init__(self, send: Callable[[Topics], None], pace: float = PACE, linger: float = 0.0) -> None:
         self._send = send
-        self._pace = pace
+        self._pace, self._linger = pace, linger
         self._waiting: dict[str, set[str]] = {}
+        self._came_at: dict[str, float] = {}
         self._told_at: dict[str, float] = {}
         self._bell = threading.Condition()
         self._open = True
@@ -122,7 +128,10 @@ class Pacer:
         with self._bell:
             known = len(self._waiting)
             for topic in topics:
-                self._waiting.setdefault(_kind(topic), set()).add(topic)
+                kind = _kind(topic)
+                if kind not in self._waiting:
+                    self._waiting[kind], self._came_at[kind] = set(), time.monotonic()
+                self._waiting[kind].add(topic)
             # For a kind that waits already the thread has set its clock.
             if len(self._waiting) != known:
                 self._bell.notify()
@@ -146,7 +155,7 @@ class Pacer:
 
     def _due(self) -> Topics:
         now = time.monotonic()
-        kinds = [kind for kind in self._waiting if now - self._told(kind) >= self._pace]
+        kinds = [kind for kind in self._waiting if now >= self._due_at(kind)]
         self._told_at.update((kind, now) for kind in kinds)
         return frozenset(topic for kind in kinds for topic in self._waiting.pop(kind))
 
@@ -154,10 +163,10 @@ class Pacer:
         """Seconds until the next kind may be told; None when none waits."""
         if not self._waiting:
             return None
-        return max(0.0, min(map(self._told, self._waiting)) + self._pace - time.monotonic())
+        return max(0.0, min(map(self._due_at, self._waiting)) - time.monotonic())
 
-    def _told(self, kind: str) -> float:
-        return self._told_at.get(kind, -math.inf)
+    def _due_at(self, kind: str) -> float:
+        return max(self._came_at[kind] + self._linger, self._told_at.get(kind, -math.inf) + self._pace)
 
 
 def work(topics: Topics) -> Topics:

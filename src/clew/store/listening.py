@@ -4,6 +4,7 @@ import json
 import select
 import socket
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +24,9 @@ ALIVE: Mapping[str, Any] = {
 }
 """How every connection notices that nobody is there any more."""
 
+_FROM = "from:"
+"""Which server tells it stands among the topics: one that does not know of it passes over it as over any other."""
+
 _LONGEST = 7000
 _LOOK_UP = 5.0
 _PAUSE = 1.0
@@ -34,16 +38,16 @@ class Teller:
     def __init__(self, url: URL) -> None:
         self._address = _address(url)
         self._connection: psycopg.Connection | None = None
-        self._pid = 0
+        self._own = f"{_FROM}{uuid.uuid4().hex}"
 
-    def is_own(self, pid: int) -> bool:
-        """Whether a hint that came from that process of the server was told here."""
-        return pid == self._pid
+    def is_own(self, topics: Topics) -> bool:
+        """Whether they were told here."""
+        return self._own in topics
 
     def tell(self, topics: Topics) -> None:
-        payload = json.dumps(sorted(topics))
+        payload = json.dumps(sorted({self._own, *topics}))
         if len(payload) > _LONGEST:
-            payload = json.dumps(sorted(ANYTHING))
+            payload = json.dumps(sorted({self._own, *ANYTHING}))
         # Once more on a new connection: that the old one is gone is often noticed here first.
         for _ in range(2):
             try:
@@ -56,20 +60,21 @@ class Teller:
     def _connected(self) -> "psycopg.Connection[Any]":
         if self._connection is None:
             self._connection = psycopg.connect(self._address, autocommit=True, prepare_threshold=0, **ALIVE)
-            self._pid = self._connection.info.backend_pid
+            # A hint is not worth waiting for the disk, nor that anybody else waits behind it.
+            self._connection.execute("SET synchronous_commit = off")
         return self._connection
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-        self._connection, self._pid = None, 0
+        self._connection = None
 
 
 class Listener:
     """One connection that only listens; it comes back by itself when the server does. What was told here is passed
     over: whoever it is for was told then."""
 
-    def __init__(self, url: URL, put: Callable[[Topics], None], is_own: Callable[[int], bool]) -> None:
+    def __init__(self, url: URL, put: Callable[[Topics], None], is_own: Callable[[Topics], bool]) -> None:
         self._address = _address(url)
         self._put, self._is_own = put, is_own
         self._closing = threading.Event()
@@ -101,8 +106,9 @@ class Listener:
         while not self._closing.is_set():
             ready.poll(_LOOK_UP * 1000)
             for notice in connection.notifies(timeout=0):
-                if not self._is_own(notice.pid):
-                    self._put(_topics(notice.payload))
+                topics = _topics(notice.payload)
+                if not self._is_own(topics):
+                    self._put(frozenset(topic for topic in topics if not topic.startswith(_FROM)))
 
 
 def _topics(payload: str) -> Topics:

@@ -19,10 +19,12 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 from clew.store.address import show_url
 from clew.store.database import LostRace, Operation
 from clew.store.faults import Busy, Closed, Unreachable
-from clew.store.hints import Board, Pacer, Subscription, Topics, take_hints, work
+from clew.store.hints import LINGER, Board, Pacer, Subscription, Topics, take_hints, work
 from clew.store.joining import Joiner, Joint
 from clew.store.listening import ALIVE, Listener, Teller
+from clew.store.standing import Orders, Standby, Waiting, begin_handing
 from clew.store.statement import wire_of
+from clew.wire.orders import ClaimRequest
 
 Result = TypeVar("Result")
 
@@ -91,11 +93,12 @@ class PostgresDatabase:
         self._kept: LifoQueue[Connection | None] = LifoQueue()
         for _ in range(WRITERS):
             self._kept.put(None)
+        self._waiting = Waiting()
         self._board = Board()
         # A connection of its own: nobody is told late because others read.
         self._teller = Teller(url)
         self._listener = Listener(url, self._board.put, self._teller.is_own)
-        self._pacer = Pacer(self._tell)
+        self._pacer = Pacer(self._tell, linger=LINGER)
 
     def write(self, operation: Operation[Result]) -> Future[Result]:
         try:
@@ -115,6 +118,12 @@ class PostgresDatabase:
 
     def unsubscribe(self, reader: Subscription) -> None:
         self._board.unsubscribe(reader)
+
+    def stand_by(self, asked: ClaimRequest) -> Standby:
+        return self._waiting.stand_by(asked)
+
+    def withdraw(self, standby: Standby) -> Future[Orders]:
+        return self._waiting.withdraw(standby)
 
     def close(self) -> None:
         if self._closed:
@@ -195,6 +204,7 @@ class PostgresDatabase:
             return self._once(connection, operation, hopes)
 
     def _once(self, connection: Connection, operation: Operation[Result], hopes: bool) -> Result:
+        handing = begin_handing(connection, self._waiting)
         try:
             # The wire begins and ends the transaction; SQLAlchemy knows of one where an operation used it.
             wire = wire_of(connection)
@@ -206,7 +216,9 @@ class PostgresDatabase:
                 connection.commit()
         except BaseException as fault:
             _undo(connection, fault)
+            handing.end(committed=False)
             raise
+        handing.end(committed=True)
         self._publish(connection)
         return result
 

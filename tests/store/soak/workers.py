@@ -163,7 +163,9 @@ def serve(server: Server, name: str) -> None:
         asked = ClaimRequest(by, RUNTIMES, chance.randint(1, 3), PATIENCE)
         orders = server.write(claim, asked)
         if not orders:
+            standby = server.database.stand_by(asked)
             server.closing.wait(chance.uniform(0.0, 0.03))
+            orders = server.database.withdraw(standby).result(120)
         for order in orders:
             _see_through(server, chance, ledger, order)
 
