@@ -14,8 +14,10 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-# Tests that share a warm program stay in one worker.
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=8 --dist loadgroup
+# Half of the time a test waits for an agent or a disk, so there are twice as many at once as there are cores. Tests
+# that share a warm program stay in one worker.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 up: $(VENV)/ready ## Start Clew on this machine; Ctrl-C stops it (ARGS="--data DIR --port N")
 	@$(BIN)/clew up $(ARGS)

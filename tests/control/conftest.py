@@ -1,5 +1,5 @@
 """Both databases, as the store's tests have them."""
 
-from tests.store.conftest import address, current, database, postgres
+from tests.store.conftest import address, current, database, postgres, shelf
 
-__all__ = ["address", "current", "database", "postgres"]
+__all__ = ["address", "current", "database", "postgres", "shelf"]

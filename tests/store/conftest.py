@@ -8,6 +8,7 @@ import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from clew.store.opening import open_database
 from clew.store.schema import upgrade
 from clew.store.upgrading import upgrade_database
 from tests.store.kit import Daemon, furnish
+from tests.store.shelf import Shelf
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -57,6 +59,13 @@ def current(postgres: URL) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def shelf(postgres: URL, current: str) -> Iterator[Shelf]:
+    """Databases with the current schema, which many tests use in turn: to make one takes longer than most tests do."""
+    with ExitStack() as made:
+        yield Shelf(postgres, lambda: made.enter_context(_made(postgres, current)))
+
+
 @pytest.fixture(params=DATABASES)
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database of each kind: an empty one, unless the test wants it with its schema."""
@@ -64,10 +73,24 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield str(tmp_path / "clew.db")
         return
     server: URL = request.getfixturevalue("postgres")
+    with _lent(request) if "database" in request.fixturenames else _made(server) as name:
+        yield server.set(database=name).render_as_string(hide_password=False)
+
+
+def _lent(request: pytest.FixtureRequest) -> AbstractContextManager[str]:
+    """One with the current schema: a new one where the test needs that it is new."""
+    server, current = request.getfixturevalue("postgres"), request.getfixturevalue("current")
+    if request.node.get_closest_marker("new_database") is not None:
+        return _made(server, current)
+    shelf: Shelf = request.getfixturevalue("shelf")
+    return shelf.lend()
+
+
+@contextmanager
+def _made(server: URL, like: str = "") -> Iterator[str]:
     name = f"clew_{uuid.uuid4().hex}"
-    copied = f"TEMPLATE {request.getfixturevalue('current')}" if "database" in request.fixturenames else ""
-    _administer(server, f"CREATE DATABASE {name} {copied}")
-    yield server.set(database=name).render_as_string(hide_password=False)
+    _administer(server, f"CREATE DATABASE {name} {f'TEMPLATE {like}' if like else ''}")
+    yield name
     _administer(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 

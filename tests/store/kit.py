@@ -224,6 +224,12 @@ class Daemon:
         )
         assert changed, f"no such row of {table.name}: {where}"
 
+    def make_room(self) -> None:
+        """For more runs at once than any test has."""
+        self.put(agents, max_live=50)
+        for runtime in (RUNTIME, ELSEWHERE):
+            self.put(runtimes, {"id": runtime}, max_live=50)
+
     def put_capability(self, name: str, value: Any) -> None:
         """What the provider declares on every machine."""
         able = capabilities_to_record(replace(ABLE, **{name: value}))

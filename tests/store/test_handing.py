@@ -16,7 +16,7 @@ from clew.store.moving import move_lane
 from clew.store.reading.names import agent_named
 from clew.store.standing import Orders, Standby, Waiting
 from clew.store.statement import POSTGRESQL
-from clew.store.tables import agents, runs, runtimes, threads
+from clew.store.tables import agents, runs, threads
 from clew.store.wire import Wire
 from clew.wire.orders import ClaimRequest
 from clew.wire.wakes import Accepted, WakeRequest
@@ -34,8 +34,7 @@ def known(request: pytest.FixtureRequest) -> None:
     if "daemon" not in request.fixturenames:
         return
     daemon: Daemon = request.getfixturevalue("daemon")
-    daemon.put(agents, max_live=50)
-    daemon.put(runtimes, max_live=50)
+    daemon.make_room()
     for agent in (ADA, BOB):
         daemon.accept(agent=agent)
         daemon.serve(f"n-{agent}")

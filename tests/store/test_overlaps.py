@@ -136,8 +136,7 @@ WHILE_IT_GOES: Mapping[str, Act] = {
 
 @pytest.fixture(autouse=True)
 def roomy(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    daemon.put(agents, max_live=50)
-    daemon.put(runtimes, max_live=50)
+    daemon.make_room()
     # Two that wait for each other would only be slow; here they are to be seen.
     races = frozenset(postgres._RACES) - {"40P01"}  # noqa: SLF001 - the codes after which an operation is run again
     monkeypatch.setattr(postgres, "_RACES", races)

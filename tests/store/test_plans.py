@@ -28,6 +28,10 @@ GROWING = {"runs", "wakes", "sessions", "journal", "schedules", "lanes", "thread
 """The tables that grow without end; none of them is ever read from end to end."""
 
 
+# The databases are filled once, for all of them.
+pytestmark = pytest.mark.xdist_group("plans")
+
+
 @dataclass(frozen=True)
 class Asked:
     """A statement with what it is asked for, and the columns of the index that must answer it."""

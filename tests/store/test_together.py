@@ -17,7 +17,7 @@ from clew.store.finish import Finishing, finish
 from clew.store.joining import Joint
 from clew.store.report import Reporting, report
 from clew.store.statement import POSTGRESQL
-from clew.store.tables import agents, approvals, events, journal, runs, runtimes, sessions, threads, wakes
+from clew.store.tables import approvals, events, journal, runs, sessions, threads, wakes
 from clew.wire.ends import Completed, End, Finish, Usage
 from clew.wire.orders import Order
 from clew.wire.reports import Asked, Landed, Report, RunEventRecord
@@ -34,8 +34,7 @@ on_postgresql = pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
 def roomy(request: pytest.FixtureRequest) -> None:
     if "daemon" in request.fixturenames:
         daemon: Daemon = request.getfixturevalue("daemon")
-        daemon.put(agents, max_live=50)
-        daemon.put(runtimes, max_live=50)
+        daemon.make_room()
 
 
 def claimed(daemon: Daemon, *names: str) -> dict[str, Order]:

@@ -34,6 +34,8 @@ from clew.store.database import Database
 from clew.store.numbering import numbered
 from clew.store.statement import POSTGRESQL, SQLITE, Statement
 
+pytestmark = pytest.mark.new_database
+
 WITH_EVERY_WAKE = {
     "facts": accept._facts,
     "facts-by-key": accept._facts_by_key,
@@ -52,14 +54,18 @@ WITH_EVERY_WAKE = {
     "due": ticks.due_schedules,
 }
 
-TOGETHER = {
+GROUPED = {
     "complete": completing._all,
-    "alone": completing._alone,
     "admitted": admitting._all,
     "taken": taking.at_once,
-    "decisions": decisions.keep_decision,
     "told": telling._statement((RunEvent.OPEN, RunEvent.PROMPT), True, True),
     "renewed": telling._statement((RunEvent.RENEW,), False, False),
+}
+TOGETHER = {
+    "alone": completing._alone,
+    "decisions": decisions.keep_decision,
+    **{name: each.of_many for name, each in GROUPED.items()},
+    **{f"{name} by itself": each.of_one for name, each in GROUPED.items()},
 }
 """What PostgreSQL does for several at once."""
 

@@ -5,7 +5,7 @@ Somebody speaks to an agent that is active, in a thread that is open, and in the
 else there is finds no row here, and is accepted step by step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -36,12 +36,13 @@ from clew.kernel import (
 from clew.store.claim import claim_beside
 from clew.store.clock import now
 from clew.store.dialect import looked_up
+from clew.store.grouping import Grouped
 from clew.store.hints import hint_queue, hint_thread
 from clew.store.journal import SAID, said_columns
 from clew.store.keeping import ASKED, asked_for
 from clew.store.naming import new_id
 from clew.store.standing import handing_of
-from clew.store.statement import Row, Statement, as_table, in_columns, whole
+from clew.store.statement import Given, Row, whole
 from clew.store.tables import NOT_ENDED, agents, journal, lanes, runs, runtimes, threads, wakes
 from clew.wire.wakes import Accepted, WakeRequest
 
@@ -89,8 +90,8 @@ def _admits(agent: AgentId, reason: WakeReason, origin: Origin, policy: Admissio
     return admit(Request(agent, reason, origin, Instant(0)), policy).verdict is AdmissionVerdict.ACCEPT
 
 
-def _admit(_: str) -> ClauseElement:
-    given = as_table(_GIVEN)
+def _admit(_: str, handed: Mapping[str, Given]) -> ClauseElement:
+    given = handed["given"]
     going = select(func.count()).where(runs.c.lane_id == given["lane_id"], text(f"runs.{NOT_ENDED}")).scalar_subquery()
     active = agents.c.state == literal_column("'active'")
     # Whoever moves an agent or a lane does so before, and it is queued there; or after, and it goes along.
@@ -162,7 +163,7 @@ def _admit(_: str) -> ClauseElement:
     return select(let_in.c.id, let_in.c.runtime, place.label("entry")).add_cte(made, kept)
 
 
-_all = Statement(_admit)
+_all = Grouped({"given": _GIVEN}, _admit)
 
 
 Asked = tuple[WakeRequest, bool]
@@ -173,7 +174,7 @@ def admit_all(connection: Connection, asked: Sequence[Asked]) -> list[Accepted |
     """What became of these, in the order of their threads; None for each that takes more, and was not touched. One that
     comes by itself while a daemon waits for work is claimed as it is accepted, and handed to it."""
     sets = [_given(*each) for each in asked]
-    admitting, handing = (_all, in_columns(sets, _GIVEN)), handing_of(connection)
+    admitting, handing = _all.of(given=sets), handing_of(connection)
     waits = handing.take(AgentId(sets[0]["agent"])) if len(sets) == 1 else None
     if waits is None:
         rows, taken = whole(connection, admitting)[0].rows, frozenset[RunId]()

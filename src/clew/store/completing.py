@@ -5,7 +5,7 @@ A run that was answered, with no other wake in its lane and no question open, ne
 Whatever else there is finds no row here, and is ended step by step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -27,9 +27,10 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import AuthorKind, EntrySeq, RunEvent, RunId, RunOutcome, RunState, Served, ThreadId, WakeEvent
 from clew.store.advancing import changed
 from clew.store.clock import now
+from clew.store.grouping import Grouped
 from clew.store.hints import hint_run, hint_thread
 from clew.store.settling import Untold, ends, session_after
-from clew.store.statement import Given, Row, Statement, as_table, in_columns, whole
+from clew.store.statement import Given, Row, Statement, whole
 from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
 from clew.store.texts import keepable
 from clew.wire.ends import Completed, Finish, Finished
@@ -54,7 +55,8 @@ _WAITING = (
 )
 
 
-def _complete(dialect: str, given: Given) -> ClauseElement:
+def _complete(dialect: str, handed: Mapping[str, Given]) -> ClauseElement:
+    given = handed["given"]
     outcome = RunOutcome.ANSWERED
     said: dict[str, ColumnElement[Any]] = {
         **given,
@@ -125,7 +127,7 @@ def _complete(dialect: str, given: Given) -> ClauseElement:
     return select(who.c.id, who.c.state, who.c.words, who.c.thread_id, answered.label("reply")).add_cte(served, turned)
 
 
-_all = Statement(lambda dialect: _complete(dialect, as_table(_GIVEN)))
+_all = Grouped({"given": _GIVEN}, _complete)
 
 
 def _alone_still(_: str) -> ClauseElement:
@@ -144,7 +146,7 @@ _alone = Statement(_alone_still)
 def complete(connection: Connection, said: Sequence[Finish]) -> list[Finished | None]:
     """The ends of these runs, in the order of their ids; None for each that takes more, and was not touched."""
     sets = [_given(each, each.end) for each in said if isinstance(each.end, Completed)]
-    asked = (_all, in_columns(sets, _GIVEN)), (_alone, {"runs": [each["run"] for each in sets]})
+    asked = _all.of(given=sets), (_alone, {"runs": [each["run"] for each in sets]})
     done = {row["id"]: row for row in whole(connection, *asked)[0].rows}
     for row in done.values():
         hint_thread(connection, ThreadId(row["thread_id"]))

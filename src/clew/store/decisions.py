@@ -8,7 +8,8 @@ from sqlalchemy import Connection, bindparam, select, true
 
 from clew.kernel import RECORD_VERSION, Instant, Plan, RunId, plan_to_record
 from clew.store.dialect import Insert, insert_in
-from clew.store.statement import Given, Many, Row, Statement
+from clew.store.grouping import Many
+from clew.store.statement import Given, Row, Statement
 from clew.store.tables import decisions
 
 HELD = -1

@@ -4,7 +4,7 @@ One wake takes some fifteen of them. SQLAlchemy's own execution of each would ta
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -105,37 +105,9 @@ Given = Mapping[str, ColumnElement[Any]]
 """The values that a statement is handed, by their names."""
 
 
-class Many(Statement):
-    """One statement for several sets of values. SQLite runs it for each; PostgreSQL once, with all of them as a table:
-    to begin and end a statement there takes longer than what it does to a row."""
-
-    def __init__(self, columns: Mapping[str, Column[Any]], build: Callable[[str, Given], ClauseElement]) -> None:
-        super().__init__(lambda dialect: build(dialect, named(columns) if dialect == SQLITE else as_table(columns)))
-        self._names = tuple(columns)
-
-    def leave_all(self, connection: Connection, each: Iterable[Mapping[str, Any]]) -> None:
-        sets = list(each)
-        if connection.dialect.name == SQLITE:
-            self.many(connection, sets)
-        elif sets:
-            wire_of(connection).leave(self.call(in_columns(sets, self._names)))
-
-
 def named(columns: Mapping[str, Column[Any]]) -> Given:
     """Values that are handed in by themselves, each of the type of a column."""
     return {name: bindparam(name, type_=column.type) for name, column in columns.items()}
-
-
-def as_table(columns: Mapping[str, Column[Any]], name: str = "given") -> Given:
-    """The columns of a table that is handed in as lists, under the names that `in_columns` gives them."""
-    lists = (bindparam(f"{name}_{each}", type_=ARRAY(column.type)) for each, column in columns.items())
-    rows = func.unnest(*lists).table_valued(*columns, name=f"{name}_rows").render_derived()
-    return dict(select(*rows.c).cte(name).c)
-
-
-def in_columns(sets: Sequence[Mapping[str, Any]], columns: Iterable[str], name: str = "given") -> dict[str, list[Any]]:
-    """Sets of values as the lists of a table."""
-    return {f"{name}_{column}": [each[column] for each in sets] for column in columns}
 
 
 @dataclass(frozen=True, slots=True)

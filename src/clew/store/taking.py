@@ -1,7 +1,6 @@
 """Taking: what a claim writes. Its wakes are carried, its runs are taken, and what was decided is kept."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from sqlalchemy import Connection, Update, case, func, literal_column, null, select
 from sqlalchemy.sql import ClauseElement
@@ -9,10 +8,9 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import Carried
 from clew.store.claim_sql import PENDING, QUEUED
 from clew.store.decisions import KEPT, keep_decision, keeping
-from clew.store.statement import SQLITE, Given, Statement, as_table, in_columns, named
+from clew.store.grouping import Grouped, Sets
+from clew.store.statement import SQLITE, Given, Statement, named
 from clew.store.tables import runs, wakes
-
-Sets = Sequence[Mapping[str, Any]]
 
 _CARRIED = {"run": runs.c.id, "wake": wakes.c.id, "scope": wakes.c.scope, "words": wakes.c.words}
 _TAKEN = {
@@ -72,8 +70,8 @@ _carry = Statement(lambda _: _carrying(named(_CARRIED)))
 _take = Statement(lambda _: _taking(named(_TAKEN)))
 
 
-def _at_once(dialect: str) -> ClauseElement:
-    wake, run, decision = as_table(_CARRIED, "wake"), as_table(_TAKEN, "run"), as_table(KEPT, "decision")
+def _at_once(dialect: str, handed: Mapping[str, Given]) -> ClauseElement:
+    wake, run, decision = handed["wake"], handed["run"], handed["decision"]
     # A wake that was ended meanwhile is not there to be carried: the statement fails, and with it the claim, which is
     # made again. Whoever waited for the count before committing would wait for one trip more.
     carried = _carrying(wake).returning(wakes.c.id).cte("carried")
@@ -86,7 +84,7 @@ def _at_once(dialect: str) -> ClauseElement:
     )
 
 
-at_once = Statement(_at_once)
+at_once = Grouped({"wake": _CARRIED, "run": _TAKEN, "decision": KEPT}, _at_once)
 """PostgreSQL only: all of it as one statement, with all of the claim's runs."""
 
 
@@ -98,5 +96,5 @@ def take(connection: Connection, carried: Sets, taken: Sets, decided: Sets) -> N
         _take.many(connection, taken)
         keep_decision.many(connection, decided)
         return
-    wakes_and_runs = in_columns(carried, _CARRIED, "wake") | in_columns(taken, _TAKEN, "run")
-    at_once.leave(connection, **wakes_and_runs, **in_columns(decided, KEPT, "decision"))
+    statement, values = at_once.of(wake=carried, run=taken, decision=decided)
+    statement.leave(connection, **values)

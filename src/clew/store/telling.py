@@ -5,7 +5,7 @@ That a run opens its session, that its prompt goes out, that a tool ran, what it
 Whatever else is reported, or finds the run otherwise than it should be, finds no row here, and is taken step by step.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,9 +16,10 @@ from clew.kernel import NOTHING_SEEN, PinReason, RunState
 from clew.store.advancing import Events, changed
 from clew.store.clock import now
 from clew.store.dialect import insert_in
+from clew.store.grouping import Grouped, Sets
 from clew.store.hints import hint_run
 from clew.store.pinning import session_facts
-from clew.store.statement import Row, Statement, as_table, in_columns, whole
+from clew.store.statement import Given, Row, whole
 from clew.store.tables import events, runs, runtimes, sessions
 from clew.store.texts import keepable
 from clew.wire.reports import Report, Reported
@@ -63,7 +64,7 @@ def tell(connection: Connection, group: Sequence[tuple[Events, Report]]) -> list
     kinds: dict[tuple[Events, bool, bool], list[Report]] = {}
     for happened, said in group:
         kinds.setdefault((happened, said.pin is not None, bool(said.events)), []).append(said)
-    asked = [(_statement(*kind), _handed_in(those, *kind[1:])) for kind, those in kinds.items()]
+    asked = [_statement(*kind).of(**_handed_in(those, kind[2])) for kind, those in kinds.items()]
     told = {row["id"]: row for done in whole(connection, *asked) for row in done.rows}
     for run in told:
         hint_run(connection, run)
@@ -71,12 +72,13 @@ def tell(connection: Connection, group: Sequence[tuple[Events, Report]]) -> list
 
 
 @cache
-def _statement(happened: Events, pins: bool, logs: bool) -> Statement:
-    return Statement(lambda dialect: _tell(dialect, happened, pins, logs))
+def _statement(happened: Events, pins: bool, logs: bool) -> Grouped:
+    tables = {"given": _GIVEN | (_PINNED if pins else {}), **({"line": _LINES} if logs else {})}
+    return Grouped(tables, lambda dialect, handed: _tell(dialect, happened, pins, handed))
 
 
-def _tell(dialect: str, happened: Events, pins: bool, logs: bool) -> ClauseElement:
-    given = as_table(_GIVEN | (_PINNED if pins else {}))
+def _tell(dialect: str, happened: Events, pins: bool, handed: Mapping[str, Given]) -> ClauseElement:
+    given = handed["given"]
     of_run = ("id", "attempt", "lane_id", "scope_run", "runtime_id", "session_id", "state", "prompt_sent", "told")
     # Whoever has asked for an approval wants to hear what was answered.
     changes = changed(dialect, happened, given).where(runs.c.asked == literal_column("0"))
@@ -93,7 +95,7 @@ def _tell(dialect: str, happened: Events, pins: bool, logs: bool) -> ClauseEleme
         generation = select(pinned.c.generation).where(pinned.c.run_id == done.c.id).scalar_subquery()
     answered = ("id", "state", "prompt_sent", "words", "stop_code", "lease_until")
     told = select(*(done.c[name] for name in answered), generation.label("generation"))
-    return told.add_cte(_log(dialect, done)) if logs else told
+    return told.add_cte(_log(dialect, done, handed["line"])) if "line" in handed else told
 
 
 def _pin(done: CTE) -> CTE:
@@ -121,20 +123,16 @@ def _pin(done: CTE) -> CTE:
     )
 
 
-def _log(dialect: str, done: CTE) -> CTE:
-    line = as_table(_LINES, "line")
+def _log(dialect: str, done: CTE, line: Given) -> CTE:
     values = {**line, "attempt": done.c.attempt, "at": now()}
     lines = select(*values.values()).where(line["run_id"] == done.c.id)
     logged = insert_in(dialect, events).from_select([*values], lines)
     return logged.on_conflict_do_nothing(index_elements=[events.c.run_id, events.c.seq]).cte("logged")
 
 
-def _handed_in(those: Sequence[Report], pins: bool, logs: bool) -> dict[str, Any]:
-    sets = [_given(each) for each in those]
-    handed = in_columns(sets, _GIVEN | (_PINNED if pins else {}))
-    if logs:
-        handed |= in_columns([line for each in those for line in _lines(each)], _LINES, "line")
-    return handed
+def _handed_in(those: Sequence[Report], logs: bool) -> dict[str, Sets]:
+    given = {"given": [_given(each) for each in those]}
+    return given | ({"line": [line for each in those for line in _lines(each)]} if logs else {})
 
 
 def _given(said: Report) -> dict[str, Any]:
