@@ -22,6 +22,8 @@ from tests.store.test_plans import LANES, PER_LANE, Asked, engine, scanned_and_u
 
 __all__ = ["engine"]
 
+pytestmark = pytest.mark.xdist_group("plans")
+
 GROWING = GROWS | {"events", "decisions", "approvals"}
 
 

@@ -14,7 +14,7 @@ from bench.table import Table
 from bench.timing import percentile, ratios, spread
 
 PART = "peers"
-ROUNDS = 5
+ROUNDS = 7
 ROOT = Path(__file__).resolve().parents[3]
 OURS = "Clew"
 
