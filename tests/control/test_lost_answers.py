@@ -12,13 +12,15 @@ from sqlalchemy import Connection
 from clew.control.again import rerun
 from clew.control.chats import open_chat
 from clew.control.issues import open_issue
+from clew.control.projects import add_project
 from clew.control.speaking import say
 from clew.control.threads import list_threads
 from clew.control.wakes import poke
+from clew.store.faults import NameTaken
 from clew.store.postgres import PostgresDatabase
 from clew.store.statement import POSTGRESQL
-from clew.store.tables import journal, runs, threads, wakes
-from clew.wire.asks import NewChat, NewIssue, Poke, Words
+from clew.store.tables import agents, journal, runs, threads, wakes
+from clew.wire.asks import NewChat, NewIssue, NewProject, Poke, Words
 from clew.wire.orders import Order
 from tests.control.kit import Office, office
 from tests.store.kit import Daemon
@@ -129,6 +131,59 @@ def test_words_that_were_taken_are_not_refused_because_of_what_came_after(
             assert spoken.wake is not None
             assert (spoken.entry, spoken.wake.state, spoken.wake.repeated) == (3, "pending", False)
             assert [row.body for row in Daemon(database).rows(journal, "seq")].count("once") == 1
+
+    asyncio.run(story())
+
+
+async def says_it_to_nobody(at: Office) -> None:
+    spoken = await say(at.desk, "issue-1", Words("once", wakes=False))
+    assert (spoken.entry, spoken.wake) == (3, None)
+
+
+async def adds_an_agent(at: Office) -> None:
+    assert (await at.agent("bob")).name == "bob"
+
+
+async def adds_a_project(at: Office) -> None:
+    assert (await add_project(at.desk, NewProject("maze", "https://example.org/maze.git"))).name == "maze"
+
+
+@on_postgresql
+@pytest.mark.case("L13")
+@pytest.mark.parametrize("asks", [says_it_to_nobody, adds_an_agent, adds_a_project])
+def test_what_wakes_nobody_is_done_once_too_and_not_refused(
+    database: PostgresDatabase,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asks: Callable[[Office], Awaitable[None]],
+) -> None:
+    lost: list[Any] = []
+    on_kept = PostgresDatabase._on_kept  # noqa: SLF001 - where every write goes
+
+    def is_lost(self: PostgresDatabase, operation: Any, which: Any) -> Any:
+        answer = on_kept(self, operation, which)
+        if not lost:
+            lost.append(answer)
+            raise psycopg.OperationalError("the connection was lost")
+        return answer
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_issue(at.desk, NewIssue("Mend it", assignee="ada"))
+            await at.finish(await _prompted(at))
+            monkeypatch.setattr(PostgresDatabase, "_on_kept", is_lost)
+            await asks(at)
+            assert lost
+            rows = Daemon(database)
+            assert [row.body for row in rows.rows(journal, "seq")].count("once") == (asks is says_it_to_nobody)
+            assert len(rows.rows(agents)) == 1 + (asks is adds_an_agent)
+            # Whoever asks for the same a second time is answered for that.
+            if asks is says_it_to_nobody:
+                assert (await say(at.desk, "issue-1", Words("once", wakes=False))).entry == 4
+            else:
+                with pytest.raises(NameTaken):
+                    await asks(at)
 
     asyncio.run(story())
 

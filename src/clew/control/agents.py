@@ -51,6 +51,7 @@ async def add_agent(desk: Desk, asked: NewAgent) -> AgentView:
     mode, most = check_mode(asked.mode), _most(asked.most)
     found = await find_program(desk, program)
     must_express(mode, found.provider, read_capabilities(found.provider, found.capabilities))
+    agent = store.new_agent()
 
     def do(connection: Connection) -> AgentView:
         facts = store.AgentFacts(
@@ -64,7 +65,7 @@ async def add_agent(desk: Desk, asked: NewAgent) -> AgentView:
             settings=write_settings(program),
             max_live=most,
         )
-        agent = store.add_agent(connection, facts)
+        store.add_agent(connection, agent, facts)
         if rhythm is not None:
             set_rhythm(connection, agent, rhythm)
         return _show_again(connection, agent)

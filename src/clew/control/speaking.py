@@ -16,7 +16,7 @@ from clew.store.accept import is_plain
 from clew.store.admitting import admit_all
 from clew.store.hints import hint_anything, hint_thread
 from clew.store.joining import Joint
-from clew.store.journal import append
+from clew.store.journal import append, said_before
 from clew.store.reading.agents import read_agent
 from clew.store.reading.names import agent_named, thread_called
 from clew.store.reading.wakes import read_wake, read_wakes
@@ -71,8 +71,9 @@ class _Saying(Joint[Spoken]):
                 raise BadRequest(
                     "This wakes nobody, so there is no turn to tell it in.", "Name an agent, or do not steer."
                 )
-            entry = append(connection, ThreadId(thread["id"]), self.said)
-            hint_thread(connection, ThreadId(thread["id"]))
+            name = ThreadId(thread["id"])
+            entry = said_before(connection, name, self.said) or append(connection, name, self.said)
+            hint_thread(connection, name)
             return Spoken(entry, None)
         must_be_open(thread, self.ref)
         accepted = wake(connection, self._request(thread, agent), words.resume_run, overlap)

@@ -69,11 +69,18 @@ _look_again = Statement(
 )
 
 
-def add_agent(connection: Connection, facts: AgentFacts) -> AgentId:
+def new_agent() -> AgentId:
+    """A name for an agent, before anything is written: however often that is tried, it is one agent."""
+    return AgentId(new_id("ag"))
+
+
+def add_agent(connection: Connection, agent: AgentId, facts: AgentFacts) -> None:
     """With the thread of its own that pokes and heartbeats go to."""
-    if _named.first(connection, name=facts.name) is not None:
+    there = _named.first(connection, name=facts.name)
+    if there is not None and there["id"] == agent:
+        return
+    if there is not None:
         raise NameTaken(f"There is an agent {facts.name!r} already.", "Choose another name, or change that one.")
-    agent = AgentId(new_id("ag"))
     connection.execute(
         insert(agents).values(
             id=agent,
@@ -90,7 +97,6 @@ def add_agent(connection: Connection, facts: AgentFacts) -> AgentId:
     )
     own = insert_or(connection, threads).values(id=own_thread(agent), kind="own", created_at=now(), assignee=agent)
     connection.execute(own.on_conflict_do_nothing())
-    return agent
 
 
 def change_agent(connection: Connection, agent: Row, values: Mapping[str, object]) -> None:

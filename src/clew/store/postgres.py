@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import LifoQueue
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from sqlalchemy import URL, Connection, create_engine
@@ -69,6 +69,16 @@ _CONNECT_ARGS: Mapping[str, Any] = {
     **ALIVE,
 }
 _PAUSE = 0.1
+
+
+class _Try(NamedTuple):
+    """Which time an operation is tried: the first, or after its answer was lost with the connection."""
+
+    first: bool
+    lost: bool
+
+
+_FIRST = _Try(first=True, lost=False)
 
 
 class PostgresDatabase:
@@ -155,19 +165,19 @@ class PostgresDatabase:
     def _together(self, kind: type[Joint[Any]], group: Sequence[Joint[Any]]) -> Sequence[Any]:
         """What fails together is done again by each of them alone, who hears what is wrong with their own."""
         try:
-            return self._on_kept(lambda connection: kind.together(connection, group), hopes=True)
+            return self._on_kept(lambda connection: kind.together(connection, group), _FIRST)
         except (DBAPIError, psycopg.Error, LostRace, Closed):
             pass
         except Exception:  # noqa: BLE001 - nobody hears of what is wrong with another's
             _log.exception("%d of %s could not be done together; each is done alone", len(group), kind.__name__)
         return [None] * len(group)
 
-    def _until_done(self, once: Callable[[Operation[Result], bool], Result], operation: Operation[Result]) -> Result:
+    def _until_done(self, once: Callable[[Operation[Result], _Try], Result], operation: Operation[Result]) -> Result:
         deadline, tries = math.inf, 0
         while True:
             tries += 1
             try:
-                return once(operation, tries == 1)
+                return once(operation, _Try(first=tries == 1, lost=deadline < math.inf))
             except (DBAPIError, psycopg.Error, LostRace) as fault:
                 if _lost_race(fault):
                     if tries == _TRIES:
@@ -184,31 +194,31 @@ class PostgresDatabase:
                     deadline = min(deadline, time.monotonic() + self._patience)
                     time.sleep(_PAUSE)
 
-    def _on_kept(self, operation: Operation[Result], hopes: bool) -> Result:
+    def _on_kept(self, operation: Operation[Result], which: _Try) -> Result:
         """On a connection that is kept: one from the pool would be looked over before and after each time."""
         connection = self._kept.get()
         try:
             if self._closed:
                 raise _closed()
             connection = connection or self._engine.connect()
-            return self._once(connection, operation, hopes)
+            return self._once(connection, operation, which)
         finally:
             self._kept.put(connection)
 
-    def _on_any(self, operation: Operation[Result], hopes: bool) -> Result:
+    def _on_any(self, operation: Operation[Result], which: _Try) -> Result:
         try:
             connection = self._engine.connect()
         except NoneFree as fault:
             raise Busy("Every connection for reading is in use.", "Try again.") from fault
         with connection:
-            return self._once(connection, operation, hopes)
+            return self._once(connection, operation, which)
 
-    def _once(self, connection: Connection, operation: Operation[Result], hopes: bool) -> Result:
+    def _once(self, connection: Connection, operation: Operation[Result], which: _Try) -> Result:
         handing = begin_handing(connection, self._waiting)
         try:
             # The wire begins and ends the transaction; SQLAlchemy knows of one where an operation used it.
             wire = wire_of(connection)
-            wire.waits, wire.hopes = True, hopes
+            wire.waits, wire.hopes, wire.lost = True, which.first, which.lost
             result = operation(connection)
             wire.waits = False
             wire.commit()

@@ -9,10 +9,10 @@ from clew.store.dialect import insert as insert_or
 from clew.store.faults import NameTaken
 from clew.store.hints import hint_queue
 from clew.store.naming import derived_id
-from clew.store.statement import Row, Statement
+from clew.store.statement import Row, Statement, may_be_done
 from clew.store.tables import lanes, machines, projects, runs, threads
 
-_known = Statement(lambda _: select(projects.c.id).where(projects.c.id == bindparam("project")))
+_known = Statement(lambda _: select(projects).where(projects.c.id == bindparam("project")))
 
 _look_again = Statement(
     lambda _: (
@@ -36,17 +36,17 @@ def add_project(
 ) -> ProjectId:
     # Named after its name: two who add the same one at the same moment meet in its key.
     project = ProjectId(derived_id("pj", name))
-    if _known.first(connection, project=project) is not None:
+    values = {"name": name, "source": source, "machine_id": machine, "mode_limit": mode_limit, "settings": settings}
+    there = _known.first(connection, project=project)
+    if there is not None and may_be_done(connection) and all(there[key] == value for key, value in values.items()):
+        return project
+    if there is not None:
         raise NameTaken(f"There is a project {name!r} already.", "Choose another name, or change that one.")
     if machine is not None:
         # One that has not registered anything yet is known by its id alone.
         known = insert_or(connection, machines).values(id=machine, name=machine)
         connection.execute(known.on_conflict_do_nothing())
-    connection.execute(
-        insert(projects).values(
-            id=project, name=name, source=source, machine_id=machine, mode_limit=mode_limit, settings=settings
-        )
-    )
+    connection.execute(insert(projects).values(id=project, **values))
     return project
 
 

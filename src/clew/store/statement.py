@@ -167,6 +167,11 @@ def may_guess(connection: Connection) -> bool:
     return connection.dialect.name == POSTGRESQL and wire_of(connection).hopes
 
 
+def may_be_done(connection: Connection) -> bool:
+    """Whether an operation was tried before, and its answer lost with the connection."""
+    return connection.dialect.name == POSTGRESQL and wire_of(connection).lost
+
+
 def _on_sqlite(driver: Any, text: _Text, values: Mapping[str, Any]) -> Done:
     cursor = driver.execute(text.sql, _given(text, values))
     if cursor.description is None:

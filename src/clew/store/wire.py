@@ -46,6 +46,8 @@ class Wire:
         """Whether somebody sends with the commit what was left for it; else it is sent at once."""
         self.hopes = False
         """Whether an operation may guess what it would have to ask for: whoever guessed wrong is run again, without."""
+        self.lost = False
+        """Whether the operation was tried before and its answer lost: it may be done already."""
         self._reader = Transformer(driver)
         self._poll = select.poll()
 
