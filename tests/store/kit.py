@@ -54,6 +54,7 @@ from clew.store.tables import (
     machines,
     meta,
     metadata,
+    projects,
     runs,
     runtimes,
     sessions,
@@ -261,6 +262,12 @@ class Daemon:
     def lane(self) -> Any:
         (row,) = self.rows(lanes, id=LANE)
         return row
+
+
+def in_project(daemon: Daemon, machine: str = "laptop") -> None:
+    daemon.add(projects, id="maze", name="maze", source="/src/maze", machine_id=machine)
+    daemon.put(threads, {"id": THREAD}, project_id="maze")
+    daemon.put(machines, {"id": "laptop"}, root="/srv/work")
 
 
 def bodies(order: Order) -> list[str]:
