@@ -22,7 +22,7 @@ from clew.store.faults import Busy, Closed, Unreachable
 from clew.store.hints import LINGER, Board, Pacer, Subscription, Topics, take_hints, work
 from clew.store.joining import Joiner, Joint
 from clew.store.listening import ALIVE, Listener, Teller
-from clew.store.standing import Orders, Standby, Waiting, begin_handing
+from clew.store.standing import Handing, Orders, Standby, Waiting, begin_handing
 from clew.store.statement import wire_of
 from clew.wire.orders import ClaimRequest
 
@@ -214,8 +214,9 @@ class PostgresDatabase:
             return self._once(connection, operation, which)
 
     def _once(self, connection: Connection, operation: Operation[Result], which: _Try) -> Result:
-        handing = begin_handing(connection, self._waiting)
+        handing = Handing(self._waiting)
         try:
+            begin_handing(connection, handing)
             # The wire begins and ends the transaction; SQLAlchemy knows of one where an operation used it.
             wire = wire_of(connection)
             wire.waits, wire.hopes, wire.lost = True, which.first, which.lost
@@ -225,8 +226,11 @@ class PostgresDatabase:
             if connection.in_transaction():
                 connection.commit()
         except BaseException as fault:
-            _undo(connection, fault)
-            handing.end(committed=False)
+            try:
+                _undo(connection, fault)
+            finally:
+                # Whatever happened, whoever stands by is answered.
+                handing.end(committed=False)
             raise
         handing.end(committed=True)
         self._publish(connection)

@@ -98,10 +98,9 @@ class Handing:
             self._taken.orders.set_result(self._orders if committed else ())
 
 
-def begin_handing(connection: Connection, waiting: Waiting) -> Handing:
+def begin_handing(connection: Connection, handing: Handing) -> None:
     """For the transaction that begins; whoever begins it ends this too, whatever becomes of it."""
-    handing = connection.info[_KEPT] = Handing(waiting)
-    return handing
+    connection.info[_KEPT] = handing
 
 
 def handing_of(connection: Connection) -> Handing:
