@@ -20,6 +20,7 @@ from clew.store.faults import NameTaken
 from clew.store.postgres import PostgresDatabase
 from clew.store.statement import POSTGRESQL
 from clew.store.tables import agents, journal, runs, threads, wakes
+from clew.store.wire import Wire
 from clew.wire.asks import NewChat, NewIssue, NewProject, Poke, Words
 from clew.wire.orders import Order
 from tests.control.kit import Office, office
@@ -146,6 +147,33 @@ async def adds_an_agent(at: Office) -> None:
 
 async def adds_a_project(at: Office) -> None:
     assert (await add_project(at.desk, NewProject("maze", "https://example.org/maze.git"))).name == "maze"
+
+
+@on_postgresql
+@pytest.mark.case("L13")
+def test_the_same_words_said_before_are_not_taken_for_those_that_were_lost(
+    database: PostgresDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[Any] = []
+    commit = Wire.commit
+
+    def is_lost(wire: Wire) -> None:
+        # Before it reaches the server; nothing but these words is written now.
+        if not lost:
+            lost.append(wire)
+            raise psycopg.OperationalError("the connection was lost")
+        commit(wire)
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_issue(at.desk, NewIssue("Mend it", assignee="ada"))
+            assert (await say(at.desk, "issue-1", Words("yes", wakes=False))).entry == 2
+            monkeypatch.setattr(Wire, "commit", is_lost)
+            assert (await say(at.desk, "issue-1", Words("yes", wakes=False))).entry == 3
+            assert lost
+
+    asyncio.run(story())
 
 
 @on_postgresql

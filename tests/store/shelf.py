@@ -1,10 +1,12 @@
 """A shelf of databases: lent to one test after the other, emptied in between, and thrown away once they are not as they
 were."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import URL, Connection, create_engine, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from tests.store.kit import empty
@@ -14,9 +16,10 @@ _ITS_SHAPE = (
     f"SELECT relname, relkind, relnatts, relchecks, relhastriggers FROM pg_class WHERE relnamespace = {_OURS}",
     f"SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = {_OURS}",
     (
-        f"SELECT relname, attname, atttypid, attnotnull FROM pg_attribute JOIN pg_class c ON c.oid = attrelid"
-        f" WHERE attnum > 0 AND relnamespace = {_OURS}"
+        "SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns"
+        " WHERE table_schema = 'public'"
     ),
+    "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'",
     (
         "SELECT setconfig::text FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase"
         " WHERE datname = current_database()"
@@ -25,10 +28,12 @@ _ITS_SHAPE = (
 )
 """All that a test could leave behind, once every row of its own is gone."""
 
-_END_THE_OTHERS = text(
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+_OTHERS = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " AND backend_type = 'client backend'"
 )
+PATIENCE = 2.0
+"""Seconds in which connections that were closed are gone."""
 
 Shape = list[list[tuple[object, ...]]]
 
@@ -44,20 +49,34 @@ class Shelf:
         name = self._free.pop() if self._free else self._make()
         if self._shape is None:
             self._shape = self._cleared(name)
+            assert self._shape is not None
         yield name
         if self._cleared(name) == self._shape:
             self._free.append(name)
 
     def _cleared(self, name: str) -> Shape | None:
-        """What is left once its rows are gone; None where they cannot be."""
+        """What is left once its rows are gone; None where they cannot be, or where somebody is still there."""
         engine = create_engine(self._server.set(database=name), poolclass=NullPool)
         try:
             with engine.begin() as connection:
-                connection.execute(_END_THE_OTHERS)
+                if not _is_left(connection):
+                    return None
+                connection.execute(text("SET LOCAL lock_timeout = '5s'"))
                 empty(connection)
                 return _shape(connection)
-        except Exception:  # noqa: BLE001 - whatever was done to it, it is not used again
+        except DBAPIError:
             return None
+
+
+def _is_left(connection: Connection) -> bool:
+    until = time.monotonic() + PATIENCE
+    while connection.execute(_OTHERS).scalar_one():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+        # Else the same is seen until the end of the transaction.
+        connection.execute(text("SELECT pg_stat_clear_snapshot()"))
+    return True
 
 
 def _shape(connection: Connection) -> Shape:

@@ -15,8 +15,8 @@ from clew.store.faults import BadAddress, BadText, KeyConflict, NewerThanProgram
 from clew.store.opening import open_current, open_database
 from clew.store.register import register_runtime
 from clew.store.schema import upgrade
-from clew.store.tables import agents, meta, runs
-from clew.wire.ends import Completed
+from clew.store.tables import agents, meta, runs, sessions
+from clew.wire.ends import Completed, Usage
 from clew.wire.runtimes import Registration
 from tests.store.kit import ADA, BOB, ELSEWHERE, RUNTIME, THREAD, Daemon, furnish, request, said_in
 
@@ -46,7 +46,10 @@ def test_an_odd_reply_is_kept_all_the_same(daemon: Daemon) -> None:
     daemon.accept()
     order = daemon.claim_one()
     daemon.prompt(order, "n-1")
-    assert daemon.finish(order, Completed("half \ud800, none \0")).taken
+    odd = Usage(1, model="a\0b", mode="\ud800")
+    assert daemon.finish(order, Completed("half \ud800, none \0", usage=odd)).taken
+    (session,) = daemon.rows(sessions)
+    assert (session.model, session.mode) == ("a\N{SYMBOL FOR NULL}b", "?")
     assert said_in_words(daemon)[-1] == "half ?, none \N{SYMBOL FOR NULL}"
 
 
@@ -106,9 +109,11 @@ def test_a_path_is_the_file_it_names(tmp_path: Path) -> None:
         database.close()
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "team").exists()
-    for forgetful in (":memory:", ""):
-        with pytest.raises(BadAddress):
-            read_address(forgetful)
+    with pytest.raises(BadAddress, match="would forget everything"):
+        read_address(":memory:")
+    for nothing in ("", " "):
+        with pytest.raises(BadAddress, match="is empty"):
+            read_address(nothing)
 
 
 def test_a_server_is_not_given_a_database_that_is_too_new_for_it(address: str) -> None:

@@ -23,7 +23,6 @@ from clew.store import (
     completing,
     decisions,
     journal,
-    moving,
     overlapping,
     queueing,
     sessions,
@@ -71,7 +70,7 @@ TOGETHER = {
 }
 """What PostgreSQL does for several at once."""
 
-WITH_A_MOVE = {"hold-runs": moving._hold_its_runs, "follow": agents._follow}
+WITH_A_MOVE = {"follow": agents._follow}
 OF_OPEN_RUNS = "uq_runs_lane_not_ended"
 """An index of what has not ended, which is read whole by who moves an agent; all else looks into it."""
 

@@ -31,7 +31,7 @@ class Which:
 
     @property
     def address(self) -> str:
-        return self.database or str(Layout(self.data).database)
+        return str(Layout(self.data).database) if self.database is None else self.database
 
 
 _WHICH = Which()

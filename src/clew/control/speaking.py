@@ -1,7 +1,7 @@
 """Saying something in a thread, which wakes whose it is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from sqlalchemy import Connection
@@ -16,7 +16,7 @@ from clew.store.accept import is_plain
 from clew.store.admitting import admit_all
 from clew.store.hints import hint_anything, hint_thread
 from clew.store.joining import Joint
-from clew.store.journal import append, said_before
+from clew.store.journal import Tried, append_once
 from clew.store.reading.agents import read_agent
 from clew.store.reading.names import agent_named, thread_called
 from clew.store.reading.wakes import read_wake, read_wakes
@@ -53,6 +53,7 @@ class _Saying(Joint[Spoken]):
     said: Said
     overlap: Overlap | None
     wake: WakeId
+    tried: Tried = field(default_factory=dict)
     request: WakeRequest | None = None
 
     def __call__(self, connection: Connection) -> Spoken:
@@ -72,7 +73,7 @@ class _Saying(Joint[Spoken]):
                     "This wakes nobody, so there is no turn to tell it in.", "Name an agent, or do not steer."
                 )
             name = ThreadId(thread["id"])
-            entry = said_before(connection, name, self.said) or append(connection, name, self.said)
+            entry = append_once(connection, name, self.said, self.tried)
             hint_thread(connection, name)
             return Spoken(entry, None)
         must_be_open(thread, self.ref)

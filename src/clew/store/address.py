@@ -12,7 +12,9 @@ _HOW = "Give a path, sqlite:///path or postgresql://user@host/name."
 
 def read_address(address: str) -> Path | URL:
     """The file of a SQLite database, or the address of a PostgreSQL one."""
-    if address == ":memory:" or not address:
+    if not address.strip():
+        raise BadAddress("The address of the database is empty.", f"{_HOW} Leave it out for the usual one.")
+    if address == ":memory:":
         raise BadAddress(f"{address!r} would forget everything when it is closed.", _HOW)
     if "://" not in address:
         return Path(address)

@@ -10,7 +10,7 @@ from clew.store.clock import now
 from clew.store.dialect import insert as insert_or
 from clew.store.faults import NameTaken
 from clew.store.hints import hint_queue
-from clew.store.moving import hold_agent, open_of_agent
+from clew.store.moving import hold_agent
 from clew.store.naming import new_id
 from clew.store.statement import Row, Statement
 from clew.store.tables import NOT_ENDED, agents, lanes, runs, threads
@@ -45,8 +45,9 @@ _follow = Statement(
     lambda _: (
         runs.update()
         .where(
-            open_of_agent(),
-            text("runs.state = 'queued'"),
+            text(f"runs.{NOT_ENDED} AND runs.state = 'queued'"),
+            # Found among those that have not ended, which are few: by its name it would be among all it ever did.
+            runs.c.agent_id + literal_column("''") == bindparam("agent"),
             runs.c.lane_id.in_(select(lanes.c.id).where(lanes.c.id == runs.c.lane_id, lanes.c.runtime_id.is_(None))),
         )
         .values(runtime_id=bindparam("runtime"))

@@ -29,7 +29,7 @@ from clew.store.advancing import changed
 from clew.store.clock import now
 from clew.store.grouping import Grouped
 from clew.store.hints import hint_run, hint_thread
-from clew.store.settling import Untold, ends, session_after
+from clew.store.settling import Untold, ends, session_after, used
 from clew.store.statement import Given, Row, Statement, whole
 from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
 from clew.store.texts import keepable
@@ -161,11 +161,7 @@ def _given(said: Finish, end: Completed) -> dict[str, Any]:
         "body": None if end.reply is None else keepable(end.reply),
         "length": end.size,
         "words": Served.BY_RUN.fill(run=said.run),
-        "turns": end.usage.turns,
-        "tokens": end.usage.tokens,
-        "size": end.usage.size,
-        "model": end.usage.model,
-        "mode": end.usage.mode,
+        **used(end.usage),
     }
 
 

@@ -9,14 +9,15 @@ from clew.kernel import (
     Author,
     AuthorKind,
     EntrySeq,
+    Instant,
     JournalEntry,
     ThreadId,
 )
-from clew.store.clock import now, read_clock
+from clew.store.clock import now
 from clew.store.database import LostRace
 from clew.store.dialect import insert_in
 from clew.store.rows import reading
-from clew.store.statement import Done, Row, Statement, may_be_done, may_guess, together
+from clew.store.statement import Done, Row, Statement, may_guess, together
 from clew.store.tables import journal
 from clew.store.texts import keepable
 from clew.wire.orders import Entry
@@ -28,9 +29,6 @@ MOST_RACES = 1000
 MOST_ENTRIES = 500
 """How many entries are read at once: the newest ones. Who wants earlier ones asks for the page before."""
 
-
-JUST_NOW, LOOKED_AT = 120.0, 100
-"""Seconds and entries within which somebody who was not answered looks for their own words."""
 
 SAID = ("author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair", "run_id")
 """The columns of an entry that say who said what."""
@@ -75,6 +73,21 @@ def append(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq:
     return place_of(connection, thread, said, together(connection, appending(thread, said))[0])
 
 
+Tried = dict[EntrySeq, Instant]
+"""Where and when somebody wrote something, in tries of which they did not hear whether they were kept."""
+
+
+def append_once(connection: Connection, thread: ThreadId, said: Said, tried: Tried) -> EntrySeq:
+    """The same for whoever may have written it before."""
+    for seq, at in tried.items():
+        if any(row["at"] == at for row in _between.rows(connection, thread=thread, after=seq - 1, through=seq, most=1)):
+            return seq
+    seq = append(connection, thread, said)
+    (row,) = _between.rows(connection, thread=thread, after=seq - 1, through=seq, most=1)
+    tried[seq] = row["at"]
+    return seq
+
+
 def append_after(connection: Connection, thread: ThreadId, head: EntrySeq, said: Said) -> EntrySeq:
     """The entry after the one that was the last when somebody looked. Where others may have written since, its place is
     guessed rather than waited for: whoever is wrong fails by the key, and is run again."""
@@ -87,17 +100,6 @@ def append_after(connection: Connection, thread: ThreadId, head: EntrySeq, said:
 def appending(thread: ThreadId, said: Said) -> tuple[Statement, Row]:
     """The statement that tries for the next place; what it brings goes to `place_of`."""
     return _append, {"thread_id": thread, **said_columns(said)}
-
-
-def said_before(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq | None:
-    """The place of just these words, where they may have been written already by whoever was not told so."""
-    if not may_be_done(connection):
-        return None
-    columns = said_columns(said)
-    since = read_clock(connection) - JUST_NOW
-    newest = _between.rows(connection, thread=thread, after=0, through=2**31 - 1, most=LOOKED_AT)
-    same = (row for row in newest if row["at"] > since and all(row[name] == columns[name] for name in SAID))
-    return next((EntrySeq(row["seq"]) for row in same), None)
 
 
 def place_of(connection: Connection, thread: ThreadId, said: Said, tried: Done) -> EntrySeq:

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, literal_column, null, select, text
+from sqlalchemy import Connection, Select, bindparam, case, literal_column, null, select, text
 
 from clew.kernel import AgentId, LaneId, RunId, RuntimeId, ThreadId
 from clew.store.faults import NoSuchLane, NoSuchRuntime
 from clew.store.hints import hint_queue, hint_thread
 from clew.store.statement import POSTGRESQL, Row, Statement, wait_briefly
-from clew.store.tables import NOT_ENDED, UNKNOWN_RUNTIME, agents, lanes, runs, runtimes
+from clew.store.tables import UNKNOWN_RUNTIME, agents, lanes, runs, runtimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +32,8 @@ def _held(what: Select[Any]) -> Statement:
     return Statement(lambda dialect: what.with_for_update() if dialect == POSTGRESQL else what)
 
 
-_open_runs = select(runs.c.id).where(text(f"runs.{NOT_ENDED}"))
 _hold_lane = _held(select(lanes).where(lanes.c.id == bindparam("lane")))
-_hold_its_run = _held(_open_runs.where(runs.c.lane_id == bindparam("lane")))
 _hold_agent = _held(select(agents).where(agents.c.id == bindparam("agent")))
-
-
-def open_of_agent() -> ColumnElement[bool]:
-    """That a run has not ended, and is that agent's. Found among those that have not ended, which are few: all that an
-    agent ever did is many."""
-    o = runs.alias("o")
-    opened = select(o.c.id, o.c.agent_id).where(text(f"o.{NOT_ENDED}")).offset(literal_column("0")).subquery("opened")
-    its = runs.c.id.in_(select(opened.c.id).where(opened.c.agent_id == bindparam("agent")))
-    return its & text(f"runs.{NOT_ENDED}")
-
-
-_hold_its_runs = _held(select(runs.c.id).where(open_of_agent()))
 
 _requeue = Statement(
     lambda _: (
@@ -67,12 +53,10 @@ _requeue = Statement(
 
 
 def hold_lane(connection: Connection, lane: LaneId) -> Row | None:
-    """The lane, which is not moved, woken or followed by another run until the end of the transaction: whoever queues a
-    run holds its lane and its agent where they are, and whoever ends one holds that."""
+    """The lane, for which no run is queued until the end of the transaction: whoever queues one holds its lane and its
+    agent where they are."""
     wait_briefly(connection)
-    found = _hold_lane.first(connection, lane=lane)
-    _hold_its_run.first(connection, lane=lane)
-    return found
+    return _hold_lane.first(connection, lane=lane)
 
 
 def hold_agent(connection: Connection, agent: AgentId) -> Row:
@@ -80,7 +64,6 @@ def hold_agent(connection: Connection, agent: AgentId) -> Row:
     wait_briefly(connection)
     found = _hold_agent.first(connection, agent=agent)
     assert found is not None
-    _hold_its_runs.first(connection, agent=agent)
     return found
 
 

@@ -29,8 +29,9 @@ from clew.store.clock import now
 from clew.store.dialect import greater
 from clew.store.hints import hint_queue, hint_run, hint_thread
 from clew.store.queueing import queue_run
-from clew.store.statement import Done, Given, Row, Statement, may_guess, named, together
+from clew.store.statement import POSTGRESQL, Done, Given, Row, Statement, may_guess, named, together
 from clew.store.tables import agents, approvals, lanes, runs, sessions, wakes
+from clew.store.texts import keepable
 from clew.wire.ends import Usage
 
 _ENDS = {WakeEvent.SERVE: "served", WakeEvent.CANCEL: "cancelled"}
@@ -148,13 +149,18 @@ _pending = Statement(
     ).where(wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'"))
 )
 
-_lane_runtime = Statement(
-    lambda _: (
+
+def _runtime_of_lane(dialect: str) -> ClauseElement:
+    statement = (
         select(lanes.c.runtime_id.label("lanes"), agents.c.runtime_id.label("agents"))
         .select_from(lanes.join(agents, agents.c.id == lanes.c.agent_id))
         .where(lanes.c.id == bindparam("lane"))
     )
-)
+    # Neither is moved before the run that this is for is there (moving.py).
+    return statement.with_for_update(read=True, key_share=True) if dialect == POSTGRESQL else statement
+
+
+_lane_runtime = Statement(_runtime_of_lane)
 
 _put = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(runtime_id=bindparam("runtime")))
 
@@ -210,12 +216,14 @@ def _at_the_end(row: Row, seen: EntrySeq, usage: Usage) -> dict[str, Any]:
     return {
         "session": row["session_id"],
         "seen": seen,
-        "turns": usage.turns,
-        "tokens": usage.tokens,
-        "size": usage.size,
-        "model": usage.model,
-        "mode": usage.mode,
+        **used(usage),
     }
+
+
+def used(usage: Usage) -> dict[str, Any]:
+    """What a run used, as it is kept."""
+    model, mode = (None if said is None else keepable(said) for said in (usage.model, usage.mode))
+    return {"turns": usage.turns, "tokens": usage.tokens, "size": usage.size, "model": model, "mode": mode}
 
 
 def settle(

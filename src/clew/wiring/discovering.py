@@ -1,6 +1,7 @@
 """What is installed on this machine, looked for once the server answers: some programs take their time."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ from clew.control.programs import GUIDE, with_own_program
 from clew.control.starting import offer_agents
 from clew.daemon import Daemon
 from clew.ports.fault import Fault
+from clew.store.faults import NameTaken
 from clew.wire.asks import NewAgent
 from clew.wire.machine import AgentProgram, Looked
 from clew.wiring.notices import FoundAgents, Notice
@@ -61,5 +63,7 @@ async def _first_agent(desk: Desk) -> None:
     """Somebody who has just installed Clew can wake one agent at once; it needs no account."""
     if await list_agents(desk):
         return
-    await add_agent(desk, NewAgent(GUIDE, GUIDE))
-    log.info("the agent %s is there", GUIDE)
+    # Another server on the same database may be as new as this one, and faster.
+    with contextlib.suppress(NameTaken):
+        await add_agent(desk, NewAgent(GUIDE, GUIDE))
+        log.info("the agent %s is there", GUIDE)

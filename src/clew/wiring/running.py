@@ -64,7 +64,7 @@ async def run(wanted: Wanted, tell: Callable[[Notice], None]) -> None:
         keys = Keys(make_token(data.token))
         keep_log(data.logs, keys.token)
         with closing(bind(wanted.host, wanted.port)) as bound:
-            address = wanted.database or str(data.database)
+            address = str(data.database) if wanted.database is None else wanted.database
             # Nothing else goes on in this process yet.
             database = open_for_work(address)
             try:
@@ -96,7 +96,7 @@ async def _run(
         stack.enter_context(announced(data, bound.address))
         stack.push_async_callback(part, daemon, stop, wanted.on_stop, wanted.grace, tell)
         await daemon.start()
-        shown = show_address(wanted.database or str(data.database))
+        shown = show_address(str(data.database) if wanted.database is None else wanted.database)
         tell(Ready(bound.address, link_of(keys, bound).link, data.root, shown))
         log.info("ready at %s", bound.address)
         await stack.enter_async_context(beside("timers", keep_time(desk)))
