@@ -1,5 +1,6 @@
 """Taking times. Machines are shared and change their speed, so everything is a ratio of the same round."""
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +32,7 @@ def ratios(ours: Sequence[float], beside: Sequence[float]) -> Spread:
 def percentile(taken: Sequence[float], share: float) -> float:
     """The smallest that so large a share of them do not exceed."""
     ordered = sorted(taken)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+    return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
 def milliseconds(work: Work) -> float:

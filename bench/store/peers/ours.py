@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from bench.store.databases import Ground, Kind
-from bench.store.peers.workload import ARRIVALS, JOBS, WARM_UP, WORKERS, Marks, Result, drive
+from bench.store.databases import opened
+from bench.store.peers.workload import ARRIVALS, JOBS, WARM_UP, WORKERS, Marks, answer, drive, settings
 from bench.store.scene import ASKS, RUNTIME, accept_one, complete, furnish, new_threads, tell
 from clew.daemon.limits import Limits
 from clew.kernel import ThreadId
 from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.hints import Subscription
+from clew.store.schema import upgrade
 from clew.wire.orders import ClaimRequest, Order
 
 LOOK_UP = 1.0
@@ -26,13 +27,14 @@ LOOK_UP = 1.0
 MINE = frozenset({f"queue:{RUNTIME}", "*"})
 
 
-def serve(ground: Ground, kind: Kind) -> Result:
-    with ground.fresh(kind) as database:
+def main() -> None:
+    with opened(settings()["address"]) as database:
+        database.do(upgrade)
         furnish(database)
         threads = new_threads(database, WARM_UP + JOBS + ARRIVALS)
         daemon = Daemon(database, {thread: job for job, thread in enumerate(threads)})
         try:
-            return drive(lambda job: accept_one(database, threads[job]), daemon.marks, daemon.done)
+            answer(drive(lambda job: accept_one(database, threads[job]), daemon.marks, daemon.done))
         finally:
             daemon.close()
 
@@ -104,3 +106,7 @@ class Daemon:
             self._ended += 1
             self._free += 1
             self._room.notify()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,12 +2,12 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.store.databases import Ground, Kind
-from bench.store.peers import ours
 from bench.store.peers.installing import NotInstalled, interpreter
 from bench.store.peers.workload import ARRIVALS, CALLERS, JOBS, WORKERS, Result
 from bench.table import Table
@@ -26,19 +26,23 @@ class Contender:
     name: str
     kind: Kind
     how: str
-    module: str = ""
+    module: str
     polling: float | None = None
     pool: int | None = None
     wal: bool = False
 
     def serve(self, ground: Ground, python: Path) -> Result:
-        if not self.module:
-            return ours.serve(ground, self.kind)
+        """In a process of its own, as everybody."""
         with ground.empty(self.kind) as address:
             where = f"sqlite:///{address}" if self.kind is Kind.SQLITE else address
             asked = {"address": where, "polling": self.polling, "pool": self.pool, "wal": self.wal}
             done = subprocess.run(
-                [python, "-m", f"bench.store.peers.{self.module}", json.dumps(asked)],
+                [
+                    sys.executable if self.name == OURS else python,
+                    "-m",
+                    f"bench.store.peers.{self.module}",
+                    json.dumps(asked),
+                ],
                 cwd=ROOT,
                 capture_output=True,
                 text=True,
@@ -48,9 +52,12 @@ class Contender:
             raise SystemExit(f"{self.name} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         return Result(**json.loads(done.stdout.splitlines()[-1]))
 
+    def _python(self, others: Path) -> Path:
+        return Path(sys.executable) if self.name == OURS else others
+
 
 CONTENDERS = (
-    Contender(OURS, Kind.POSTGRESQL, "hints"),
+    Contender(OURS, Kind.POSTGRESQL, "handed over, or hints", "ours"),
     Contender("DBOS", Kind.POSTGRESQL, "default: polls every 1 s", "with_dbos"),
     Contender("DBOS", Kind.POSTGRESQL, "tuned: polls every 10 ms, pool of 32", "with_dbos", 0.01, 32),
     Contender("Procrastinate", Kind.POSTGRESQL, "default: notified, polls every 5 s", "with_procrastinate"),
@@ -62,7 +69,7 @@ CONTENDERS = (
         0.05,
         20,
     ),
-    Contender(OURS, Kind.SQLITE, "hints"),
+    Contender(OURS, Kind.SQLITE, "hints", "ours"),
     Contender("DBOS", Kind.SQLITE, "default: polls every 1 s, rollback journal", "with_dbos"),
     Contender("DBOS", Kind.SQLITE, "tuned: polls every 10 ms, WAL", "with_dbos", 0.01, 32, wal=True),
 )
