@@ -118,7 +118,8 @@ def test_a_daemon_that_waits_looks_no_more_often_than_it_has_to(
             await at.agent()
             looks.clear()
             await at.plane.claim(ASKED, frozenset(), 0.55)
-            assert 2 <= len(looks) <= 7
+            # However slow the machine is; who rings at itself looks thousands of times.
+            assert len(looks) <= 7
 
     asyncio.run(story())
 
