@@ -15,13 +15,17 @@ from clew.kernel import (
     Capabilities,
     Cursor,
     Directory,
+    Evidence,
     Landing,
     LandingField,
     NativeId,
     PermissionMode,
     Probe,
     ProbeKind,
+    PromptId,
     ProviderName,
+    Sent,
+    Testimony,
 )
 from clew.ports.events import Done, Ending, Event, SessionNamed, Text
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Provider, Settings
@@ -57,6 +61,10 @@ class Parrot:
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:  # noqa: ARG002
         return Probe(ProbeKind.UNREACHABLE, detail="a parrot remembers nothing")
+
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
+        """It keeps nothing that could be asked, and declares so by leaving `hears` out."""
+        return Testimony(Evidence.UNKNOWN, "a parrot remembers nothing", able=False)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         if spec.cursor is not None or spec.fresh_id is not None or spec.model is not None:
@@ -94,7 +102,11 @@ class Session:
     def landing(self) -> Landing:
         return self._landing
 
-    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+    @property
+    def address(self) -> Cursor | None:
+        return None
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
         if not self._open:
             raise Refused("The session is closed.", "Open another.")
         yield SessionNamed(self._id, durable=False)
@@ -105,7 +117,7 @@ class Session:
     async def interrupt(self) -> None:
         """It has always ended by then."""
 
-    async def steer(self, prompt: str) -> bool:  # noqa: ARG002
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
         _not_able("listens while it talks")
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002

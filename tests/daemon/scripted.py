@@ -13,13 +13,17 @@ from clew.kernel import (
     Capabilities,
     Cursor,
     Directory,
+    Evidence,
     Landing,
     LandingField,
     NativeId,
     PermissionMode,
     Probe,
     ProbeKind,
+    PromptId,
     ProviderName,
+    Sent,
+    Testimony,
 )
 from clew.ports.events import Done, Ending, Event, SessionNamed, Text
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Provider, Settings
@@ -34,6 +38,7 @@ ABLE = Capabilities(
     reapply_mode=True,
     change_model=True,
     steers=True,
+    hears=True,
     modes=frozenset(PermissionMode),
     missing_signals=frozenset({GONE}),
     rejection_signals=frozenset({REFUSED}),
@@ -49,6 +54,8 @@ class Kept:
     directory: Directory
     prompts: list[str] = field(default_factory=list)
     replies: list[str] = field(default_factory=list)
+    holds: dict[PromptId, str | None] = field(default_factory=dict)
+    """Prompts by their ids, each with its reply once there is one."""
 
 
 Turn = Callable[["Session", str], AsyncIterator[Event]]
@@ -71,6 +78,9 @@ class Loom:
         self.go_on = asyncio.Event()
         self.steered: list[str] = []
         self.steer_with: Callable[[Session, str], Awaitable[bool]] | None = None
+        self.asked: list[Sent] = []
+        self.worked: set[PromptId] = set()
+        self.heard_with: Callable[[Cursor, Directory, Sent], Awaitable[Testimony]] | None = None
         self.probe_with: Callable[[Cursor, Directory], Awaitable[Probe]] | None = None
         self.before_open: Callable[[OpenSpec], Awaitable[None]] | None = None
         self.lands: Callable[[Landing], Landing] = lambda landing: landing
@@ -123,6 +133,19 @@ class Weaver:
             return Probe(ProbeKind.FOUND_ELSEWHERE, kept.directory)
         return Probe(ProbeKind.FOUND_HERE, directory)
 
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:
+        self.loom.asked.append(sent)
+        if self.loom.heard_with is not None:
+            return await self.loom.heard_with(cursor, directory, sent)
+        kept = self.loom.kept.get(cursor.native_id)
+        if kept is None or sent.id not in kept.holds:
+            return Testimony(Evidence.UNSENT, "it is not in the store")
+        reply = kept.holds[sent.id]
+        if reply is not None:
+            return Testimony(Evidence.FINISHED, "its reply is in the store", reply)
+        worked = sent.id in self.loom.worked
+        return Testimony(Evidence.CUT_OFF if worked else Evidence.TAKEN, "it is in the store")
+
     async def open(self, spec: OpenSpec) -> LiveSession:
         loom = self.loom
         loom.opened.append(spec)
@@ -161,6 +184,8 @@ class Session:
         self.answered: asyncio.Queue[tuple[ApprovalId, Answer, str]] = asyncio.Queue()
         self.told: asyncio.Queue[str] = asyncio.Queue()
         self.closed = False
+        self.prompt_id: PromptId | None = None
+        self.steer_id: PromptId | None = None
         landing = Landing(kept.id, kept.directory, spec.mode, spec.model, turns=len(kept.replies))
         self._landing = self.loom.lands(landing)
 
@@ -172,9 +197,14 @@ class Session:
     def cursor(self) -> Cursor | None:
         return Cursor(1, self.kept.id) if self.durable else None
 
-    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+    @property
+    def address(self) -> Cursor | None:
+        return Cursor(1, self.kept.id)
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002
         if self.closed:
             raise Refused("It is closed.", "Open it again.")
+        self.prompt_id = id
         self.interrupted.clear()
         plays = self.loom.turns.popleft() if self.loom.turns else plain
         async for event in plays(self, prompt):
@@ -184,11 +214,12 @@ class Session:
         self.loom.interrupts += 1
         self.interrupted.set()
 
-    async def steer(self, prompt: str) -> bool:
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002
+        self.steer_id = id
         self.loom.steered.append(prompt)
         if self.loom.steer_with is not None:
             return await self.loom.steer_with(self, prompt)
-        self.take(prompt)
+        self.take(prompt, id)
         self.told.put_nowait(prompt)
         return True
 
@@ -216,10 +247,16 @@ class Session:
             self.loom.closed.append(self.kept.id)
             self.weaver.live.discard(self)
 
-    def take(self, prompt: str) -> None:
+    def take(self, prompt: str, id_: PromptId | None = None) -> None:
         """The prompt is in its store from here on."""
         self.kept.prompts.append(prompt)
+        self.kept.holds[id_ or self.prompt_id or PromptId(f"prompt-{len(self.kept.prompts)}")] = None
         self.durable = True
+
+    def reply(self, text: str) -> None:
+        """The turn is finished in its store, too."""
+        self.kept.replies.append(text)
+        self.kept.holds = dict.fromkeys(self.kept.holds, text)
 
 
 async def plain(session: Session, prompt: str) -> AsyncIterator[Event]:
@@ -227,5 +264,5 @@ async def plain(session: Session, prompt: str) -> AsyncIterator[Event]:
     yield SessionNamed(session.kept.id, durable=True)
     reply = f"reply {len(session.kept.prompts)}"
     yield Text(reply)
-    session.kept.replies.append(reply)
+    session.reply(reply)
     yield Done(Ending.COMPLETED, reply)

@@ -34,7 +34,7 @@ async def slow(session: Session, prompt: str) -> AsyncIterator[Event]:
     session.take(prompt)
     yield SessionNamed(session.kept.id, durable=True)
     await asyncio.sleep(0.5)
-    session.kept.replies.append("at last")
+    session.reply("at last")
     yield Done(Ending.COMPLETED, "at last")
 
 

@@ -58,7 +58,7 @@ def test_an_id_is_pinned_once_it_can_be_found_again_and_before_the_turn_ends(tmp
                 yield SessionNamed(session.kept.id, durable=True)
                 await until(lambda: len(there.sessions()) == 1, "the session is written down")
                 pinned_while_it_went.append((before, len(there.sessions())))
-                session.kept.replies.append("done")
+                session.reply("done")
                 yield Done(Ending.COMPLETED, "done")
 
             there.loom.turns.append(slowly_durable)

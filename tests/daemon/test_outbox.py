@@ -261,7 +261,7 @@ def _then(after: Callable[[], Awaitable[None]]) -> Turn:
         yield SessionNamed(session.kept.id, durable=True)
         await asyncio.sleep(0.05)
         await after()
-        session.kept.replies.append("done")
+        session.reply("done")
         yield Done(Ending.COMPLETED, "done")
 
     return turn

@@ -39,7 +39,7 @@ async def asks(session: Session, prompt: str) -> AsyncIterator[Event]:
     yield SessionNamed(session.kept.id, durable=True)
     yield ApprovalAsked(ApprovalId("1"), "shell", "May I run this?", command="make")
     _, given, words = await session.answered.get()
-    session.kept.replies.append(given)
+    session.reply(given)
     yield Done(Ending.COMPLETED, f"{given}: {words}")
 
 
@@ -297,7 +297,7 @@ def test_what_a_turn_used_is_kept_with_its_session(tmp_path: Path) -> None:
         session.take(prompt)
         yield Used(10, 5)
         yield Used(100, 50)
-        session.kept.replies.append("x")
+        session.reply("x")
         yield Done(Ending.COMPLETED, "x")
 
     async def scene() -> None:
@@ -320,7 +320,7 @@ def test_the_parts_of_a_message_are_one_line_of_the_log(tmp_path: Path) -> None:
             yield Text(letter, final=False)
         yield Text("hello")
         yield ToolStarted("t", "shell", "ls")
-        session.kept.replies.append("hello")
+        session.reply("hello")
         yield Done(Ending.COMPLETED, "hello")
 
     async def scene() -> None:

@@ -285,7 +285,7 @@ def test_a_tool_that_goes_on_after_its_turn_keeps_the_session(tmp_path: Path) ->
         session.take(prompt)
         yield ToolStarted("t", "shell", "serve &")
         yield Text("it serves")
-        session.kept.replies.append("it serves")
+        session.reply("it serves")
         yield Done(Ending.COMPLETED, "it serves")
 
     async def scene() -> None:

@@ -54,7 +54,7 @@ class Session:
     cursor = None
     def __init__(self, spec):
         self.landing = Landing(NativeId("parrot-1"), spec.directory)
-    async def turn(self, prompt):
+    async def turn(self, prompt, id=None):
         yield Done(Ending.COMPLETED, prompt[::-1])
     async def close(self): ...
 

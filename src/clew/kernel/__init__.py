@@ -43,6 +43,7 @@ from clew.kernel.checklist import nothing_to_check
 from clew.kernel.decision import decide, settle
 from clew.kernel.directory import Directory
 from clew.kernel.engine import EngineFailure, EnginePolicy, EngineReason, on_engine_failure
+from clew.kernel.evidence import HELD_BY_AGENT, Evidence, PromptId, Sent, Testimony, digest_of
 from clew.kernel.explanation import explain, headline
 from clew.kernel.heartbeat import HeartbeatReason, TickDecision, TickFacts, TickVerdict, heartbeat_scope, tick
 from clew.kernel.ids import (
@@ -270,6 +271,7 @@ __all__ = [
     "APPROVAL_TABLE",
     "CANDIDATES",
     "FOUND_TABLE",
+    "HELD_BY_AGENT",
     "HUMAN",
     "LIVE",
     "MOVE_TABLE",
@@ -334,6 +336,7 @@ __all__ = [
     "EngineReason",
     "EntrySeq",
     "Every",
+    "Evidence",
     "Failure",
     "FailureKind",
     "Fate",
@@ -397,6 +400,7 @@ __all__ = [
     "Probed",
     "Progress",
     "ProjectId",
+    "PromptId",
     "ProviderName",
     "QueuedRun",
     "QuietHours",
@@ -431,6 +435,7 @@ __all__ = [
     "Sameness",
     "ScopeKey",
     "Selection",
+    "Sent",
     "Served",
     "Session",
     "SessionEvent",
@@ -453,6 +458,7 @@ __all__ = [
     "StrandedReason",
     "Stranding",
     "Subject",
+    "Testimony",
     "ThreadId",
     "Tick",
     "TickDecision",
@@ -500,6 +506,7 @@ __all__ = [
     "decision_to_record",
     "decisive",
     "dedupe",
+    "digest_of",
     "due",
     "effective_priority",
     "expired",

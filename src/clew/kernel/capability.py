@@ -25,7 +25,8 @@ class Capabilities:
     `missing_signals` and `rejection_signals` name the structured answers by which a probe may say
     that a session is gone, or that the agent refuses to open it. A text that merely reads so is none.
     `warm` is whether something of it runs between turns: where nothing does, its being open proves nothing.
-    `steers` is whether it takes words within a turn that is going.
+    `steers` is whether it takes words within a turn that is going. `hears` is whether the program's own store tells
+    if a prompt was taken.
     """
 
     resume: bool = False
@@ -39,6 +40,7 @@ class Capabilities:
     change_model: bool = False
     warm: bool = True
     steers: bool = False
+    hears: bool = False
     modes: frozenset[PermissionMode] = frozenset({PermissionMode.READ})
     cursor_versions: frozenset[int] = frozenset({1})
     archive_formats: frozenset[str] = frozenset()

@@ -21,7 +21,10 @@ from clew.kernel import (
     NativeId,
     PermissionMode,
     Probe,
+    PromptId,
     ProviderName,
+    Sent,
+    Testimony,
 )
 from clew.ports.events import Event
 
@@ -58,7 +61,8 @@ class Settings:
 class Discovery:
     """What is there. `missing` says why nothing is, and what to do; the rest is empty then.
 
-    `home` is the one text by which this home is known: the same home gives the same text on every start.
+    `home` is the one text by which this home is known: the same home gives the same text on every start. `account` is
+    the login that the program itself names; a key or token names nobody, and `credential` is a short digest of it.
     """
 
     installed: bool
@@ -68,6 +72,7 @@ class Discovery:
     account: AccountId | None = None
     models: tuple[str, ...] = ()
     missing: str = ""
+    credential: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +131,25 @@ class LiveSession(Protocol):
         """None while no other process could find the session: it is not kept yet, or what kept it was deleted."""
         ...
 
-    def turn(self, prompt: str) -> AsyncIterator[Event]:
-        """Send a prompt and follow the turn to its end. The last event is always `Done`."""
+    @property
+    def address(self) -> Cursor | None:
+        """The cursor that the session has, or will have once it is durable: what `heard` is asked with when the process
+        is gone. None while the program has not named its session."""
+        ...
+
+    def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the prompt's own
+        """Send a prompt and follow the turn to its end. The last event is always `Done`.
+
+        The program is handed `id` where it keeps one, so that `heard` can find the prompt in its store. It is never
+        part of the text that a person or a model sees. Without one, nobody will ask for the prompt.
+        """
         ...
 
     async def interrupt(self) -> None:
         """End the turn that is going, and what it runs. Nothing happens when none is."""
         ...
 
-    async def steer(self, prompt: str) -> bool:
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002 - the prompt's own
         """Tell it something within the turn that is going, and wait until that is certain: true once it is part of the
         turn, false when it is not and never will be. What is declared unable raises."""
         ...
@@ -173,6 +188,16 @@ class Provider(Protocol):
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         """Ask for a session without opening it. "Missing" only by the program's own structured sign."""
+        ...
+
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:
+        """Whether the session took a prompt, read from the program's own store: taken, and what follows it; not taken;
+        or that it cannot be told. It is asked after the process that was handed the prompt is gone or has failed. It
+        never opens, changes or repairs a session.
+
+        "Unsent" only when the store is there, whole, and does not hold the prompt. A session that is not in the store
+        holds nothing. What is still being written, busy or out of reach is "unknown"; nothing is raised.
+        """
         ...
 
     async def open(self, spec: OpenSpec) -> LiveSession:

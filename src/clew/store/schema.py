@@ -11,7 +11,7 @@ from clew.store.faults import CannotUpgrade, NewerThanProgram, NotClew, OlderTha
 from clew.store.migrations.script import run_script
 from clew.store.tables import meta
 
-PROGRAM = 2
+PROGRAM = 3
 """The schema version this program is written for."""
 
 _ANOTHER = "Nothing was changed. Name another database; if this one was Clew's, restore a backup to that."

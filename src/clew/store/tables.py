@@ -75,6 +75,8 @@ def _only(name: str, condition: str, *columns: str, unique: bool = False) -> Ind
 # checks on the table keep them in step with its state.
 LIVE = "lease_until IS NOT NULL"
 NOT_ENDED = "ended_at IS NULL"
+UNHEARD = "prompt IS NOT NULL AND ended_at IS NOT NULL AND (evidence = '' OR evidence = 'unknown')"
+"""The runs that have ended, and of whose prompt nobody knows whether the agent took it."""
 
 
 def _one_of(column: str, values: Iterable[str]) -> str:
@@ -114,6 +116,21 @@ runtimes = Table(
     CheckConstraint("max_live >= 0", "max_live"),
 )
 
+# One row for each way in which an agent is started there: account and abilities are the program's as it is started
+# (command line, home, environment, options), and two agents in one home may differ in them.
+programs = Table(
+    "programs",
+    metadata,
+    _points_to("runtime_id", "runtimes.id"),
+    _text("key"),
+    _maybe("account"),
+    # A digest of the key or token it is given. Another one is the same account as far as anybody can tell.
+    _maybe("credential"),
+    _text("capabilities", "{}"),
+    _time("seen_at"),
+    PrimaryKeyConstraint("runtime_id", "key"),
+)
+
 projects = Table(
     "projects",
     metadata,
@@ -143,6 +160,8 @@ agents = Table(
     _text("home"),
     # Which program it is, in whose home and how it is used; the provider's own words.
     _text("settings", "{}"),
+    # The key of that program, as `programs` has it.
+    _text("program", ""),
     UniqueConstraint("name"),
     CheckConstraint(_one_of("mode", PermissionMode), "mode"),
     CheckConstraint(_one_of("state", AgentState), "state"),
@@ -203,6 +222,8 @@ lanes = Table(
     _number("floor_generation"),
     _number("floor_entry"),
     _text("floor_kept", "[]"),
+    # What its agent must still be told of its directory: that it was made again, and what was lost.
+    _maybe("remade"),
     UniqueConstraint("agent_id", "thread_id"),
     Index("ix_lanes_thread", "thread_id"),
 )
@@ -261,6 +282,13 @@ runs = Table(
     _maybe("words"),
     _time("started_at"),
     _time("ended_at"),
+    # The prompt that was about to go out, as its agent's store is asked for it, and what that store said of it.
+    _maybe("prompt"),
+    _text("evidence", ""),
+    _maybe("evidence_words"),
+    _time("evidence_at"),
+    # The same of what was told within the turn, while it is not known whether the agent took it.
+    _maybe("steer"),
     CheckConstraint(_in_step("lease_until", LIVE_STATES), "live_has_lease"),
     CheckConstraint(_in_step("ended_at", RUN_ENDS), "ended_has_end"),
     CheckConstraint(
@@ -279,6 +307,7 @@ runs = Table(
     _only("ix_runs_started", "started_at IS NOT NULL", "agent_id", "started_at"),
     Index("ix_runs_agent", "agent_id", "id"),
     # What went wrong is rare, and looked for.
+    _only("ix_runs_unheard", UNHEARD, "lane_id"),
     _only("ix_runs_unserved", "ended_at IS NOT NULL AND state <> 'succeeded'", "state", "id"),
 )
 
@@ -358,6 +387,8 @@ sessions = Table(
     _maybe("archive_id"),
     # A lane that goes back to an earlier session appends a record of it; only the newest one stands for the session.
     _number("superseded"),
+    # A digest of the key that it was made with: another one is drift, and no other account.
+    _maybe("credential"),
     UniqueConstraint("lane_id", "scope_run", "generation"),
     _only(
         "uq_sessions_native",

@@ -6,7 +6,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
-from clew.kernel import Capabilities, Cursor, Directory, LandingField, NativeId, Probe, ProbeKind, ProviderName
+from clew.kernel import (
+    Capabilities,
+    Cursor,
+    Directory,
+    Evidence,
+    LandingField,
+    NativeId,
+    Probe,
+    ProbeKind,
+    ProviderName,
+    Sent,
+    Testimony,
+)
 from clew.ports.fault import Fault
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.acp.agent import AcpAgent
@@ -82,6 +94,9 @@ class AcpProvider:
             return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
         except Fault as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
+        return Testimony(Evidence.UNKNOWN, able=False)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         must_be_paths(spec.directory)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clew.kernel import Answer, ApprovalId, Cursor, Directory, Landing, NativeId, PermissionMode, choose_mode
+from clew.kernel import Answer, ApprovalId, Cursor, Directory, Landing, NativeId, PermissionMode, PromptId, choose_mode
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import AcpAgent
@@ -76,7 +76,11 @@ class AcpSession:
     def cursor(self) -> Cursor | None:
         return Cursor(CURSOR_VERSION, self._opened.id) if self._opened.durable else None
 
-    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+    @property
+    def address(self) -> Cursor | None:
+        return self.cursor
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
         if self._closing is not None:
             raise Refused("The session is closed.", "Open it again.")
         if self._busy:
@@ -113,7 +117,7 @@ class AcpSession:
         if self._agent.leaves_tools:
             self._connection.end_family(but=self._before)
 
-    async def steer(self, prompt: str) -> bool:
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
         if not self._agent.steers:
             raise NotAble("The protocol has no words for a turn that is going.", "Say it in the next turn.")
         turn = self._turn

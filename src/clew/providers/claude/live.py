@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
-from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, choose_mode
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, PromptId, choose_mode
 from clew.ports.events import ErrorCode, Event
 from clew.programs.faults import NotAble, ProgramEnded, ProgramFault, Refused
 from clew.providers.claude.following import Following
@@ -67,7 +67,11 @@ class Live:
 
     # ---------------------------------------------------------------- turns
 
-    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+    @property
+    def address(self) -> Cursor | None:
+        return self.cursor
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
         self._must_be_idle()
         turn = self._turn = Turn(literal(prompt), self._opened.telling())
         self._given_up.discard(turn.text)
@@ -143,7 +147,7 @@ class Live:
         with contextlib.suppress(ProgramFault):
             await self._opened.wire.request("interrupt", self._opened.deadlines.answer)
 
-    async def steer(self, prompt: str) -> bool:
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
         turn = self._turn
         if turn is None:
             return False

@@ -4,7 +4,18 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from clew.kernel import Capabilities, Cursor, Directory, LandingField, Probe, ProbeKind, ProviderName
+from clew.kernel import (
+    Capabilities,
+    Cursor,
+    Directory,
+    Evidence,
+    LandingField,
+    Probe,
+    ProbeKind,
+    ProviderName,
+    Sent,
+    Testimony,
+)
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, OpenSpec, Settings
 from clew.programs.faults import CannotStart, ProgramFault, Refused
 from clew.programs.ids import MALFORMED, MalformedId
@@ -99,6 +110,9 @@ class Claude:
         if stored.here:
             return Probe(ProbeKind.FOUND_HERE, directory=directory, detail=f"its transcript is {stored.path}")
         return Probe(ProbeKind.FOUND_ELSEWHERE, directory=stored.directory, detail=f"it is in {stored.directory}")
+
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
+        return Testimony(Evidence.UNKNOWN, able=False)
 
     async def open(self, spec: OpenSpec) -> Live:
         must_be_paths(spec.directory)

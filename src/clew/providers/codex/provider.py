@@ -6,7 +6,19 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from clew.kernel import Capabilities, Cursor, Directory, LandingField, PermissionMode, Probe, ProbeKind, ProviderName
+from clew.kernel import (
+    Capabilities,
+    Cursor,
+    Directory,
+    Evidence,
+    LandingField,
+    PermissionMode,
+    Probe,
+    ProbeKind,
+    ProviderName,
+    Sent,
+    Testimony,
+)
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
@@ -107,6 +119,9 @@ class CodexProvider:
     async def _probed(self, id_: str, directory: Directory) -> Probe:
         async with self._for_a_moment() as server:
             return await probing.probe(server, self._home, id_, directory)
+
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
+        return Testimony(Evidence.UNKNOWN, able=False)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         must_be_paths(spec.directory)

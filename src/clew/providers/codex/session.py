@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, PromptId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
 from clew.programs.faults import ProgramEnded, ProgramFault, Refused, TooSlow
 from clew.programs.rpc import CallRefused
@@ -56,7 +56,11 @@ class CodexSession:
 
     # ---------------------------------------------------------------- a turn
 
-    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+    @property
+    def address(self) -> Cursor | None:
+        return self.cursor
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
         self._must_be_open()
         if self._turn is not None and not self._turn.over.is_set():
             raise Refused("A turn of this session is going on.", "Wait for its end, or interrupt it.")
@@ -208,7 +212,7 @@ class CodexSession:
         number, reply = found
         return reply is None or await self._server.reply(number, reply)
 
-    async def steer(self, prompt: str) -> bool:
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
         turn = self._turn
         if turn is None or self._closing is not None:
             return False

@@ -11,11 +11,14 @@ from clew.kernel import (
     Capabilities,
     Cursor,
     Directory,
+    Evidence,
     NativeId,
     PermissionMode,
     Probe,
     ProbeKind,
     ProviderName,
+    Sent,
+    Testimony,
     choose_mode,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
@@ -78,6 +81,9 @@ class CommandProvider:
         except ProgramFault as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
         return await Asker(self._launcher).ask(cursor.native_id, Path(directory.path))
+
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
+        return Testimony(Evidence.UNKNOWN, able=False)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         self._launcher.running.must_be_open()

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
-from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, ProbeKind, choose_mode
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, ProbeKind, PromptId, choose_mode
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
 from clew.programs.faults import BadArguments, CannotHold, CannotStart, NotAble, Refused, SessionBusy
 from clew.providers.command.asking import Asker
@@ -58,7 +58,11 @@ class CommandSession:
     def cursor(self) -> Cursor | None:
         return Cursor(CURSOR_VERSION, self._id) if self._id is not None and self._durable else None
 
-    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+    @property
+    def address(self) -> Cursor | None:
+        return self.cursor
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
         if self._closed:
             raise Refused("The session is closed.", "Open it again.")
         if self._busy:
@@ -90,7 +94,7 @@ class CommandSession:
         if self._turn is not None:
             await self._turn.stop()
 
-    async def steer(self, prompt: str) -> bool:  # noqa: ARG002 - whatever it is
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
         raise NotAble("A command takes no words while it runs.", "Say it in the next turn.")
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002 - asks nothing

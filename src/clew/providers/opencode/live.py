@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
-from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, PromptId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
 from clew.ports.provider import Deadlines, OpenSpec
 from clew.programs.faults import ProgramEnded, ProgramFault, Refused, SessionBusy
@@ -57,7 +57,11 @@ class OpenCodeSession:
 
     # ---------------------------------------------------------------- a turn
 
-    async def turn(self, prompt: str) -> AsyncIterator[Event]:
+    @property
+    def address(self) -> Cursor | None:
+        return self.cursor
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
         self._must_be_open()
         if self._going is not None:
             raise SessionBusy("A turn of this session is going on.", "Wait for its end, or interrupt it.")
@@ -157,7 +161,7 @@ class OpenCodeSession:
             self._asking.drop()
             await self._stop(turn)
 
-    async def steer(self, prompt: str) -> bool:
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
         """OpenCode keeps it at once and answers it before it is idle, or right after; the turn goes on until then."""
         turn = self._going
         if turn is None or not await turn.works() or turn is not self._going or self._called_off(turn):

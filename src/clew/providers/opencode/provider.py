@@ -12,11 +12,14 @@ from clew.kernel import (
     Capabilities,
     Cursor,
     Directory,
+    Evidence,
     LandingField,
     PermissionMode,
     Probe,
     ProbeKind,
     ProviderName,
+    Sent,
+    Testimony,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.environment import environment_for
@@ -122,6 +125,9 @@ class OpenCodeProvider:
         if there == directory_at(directory.path):
             return Probe(ProbeKind.FOUND_HERE, directory=there, detail="its server has it")
         return Probe(ProbeKind.FOUND_ELSEWHERE, directory=there, detail=f"it is in {there}")
+
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
+        return Testimony(Evidence.UNKNOWN, able=False)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         if spec.cursor is not None:

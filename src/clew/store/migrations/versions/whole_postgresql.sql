@@ -1,6 +1,6 @@
 CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num));
 
-INSERT INTO alembic_version (version_num) VALUES ('0002_post');
+INSERT INTO alembic_version (version_num) VALUES ('0003_post');
 
 CREATE TABLE machines (
 	id TEXT NOT NULL,
@@ -75,11 +75,23 @@ CREATE TABLE agents (
 	max_live INTEGER DEFAULT 1 NOT NULL,
 	home TEXT NOT NULL,
 	settings TEXT DEFAULT '{}' NOT NULL,
+	program TEXT DEFAULT '' NOT NULL,
 	CONSTRAINT pk_agents PRIMARY KEY (id),
 	CONSTRAINT uq_agents_name UNIQUE (name),
 	CONSTRAINT ck_agents_mode CHECK ((mode = 'read' OR mode = 'ask' OR mode = 'edit' OR mode = 'full')),
 	CONSTRAINT ck_agents_state CHECK ((state = 'active' OR state = 'archived' OR state = 'paused')),
 	CONSTRAINT fk_agents_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
+);
+
+CREATE TABLE programs (
+	runtime_id TEXT NOT NULL,
+	key TEXT NOT NULL,
+	account TEXT,
+	credential TEXT,
+	capabilities TEXT DEFAULT '{}' NOT NULL,
+	seen_at FLOAT(53),
+	CONSTRAINT pk_programs PRIMARY KEY (runtime_id, key),
+	CONSTRAINT fk_programs_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
 );
 
 CREATE TABLE threads (
@@ -130,6 +142,7 @@ CREATE TABLE lanes (
 	floor_generation INTEGER DEFAULT 0 NOT NULL,
 	floor_entry INTEGER DEFAULT 0 NOT NULL,
 	floor_kept TEXT DEFAULT '[]' NOT NULL,
+	remade TEXT,
 	CONSTRAINT pk_lanes PRIMARY KEY (id),
 	CONSTRAINT uq_lanes_agent_id_thread_id UNIQUE (agent_id, thread_id),
 	CONSTRAINT fk_lanes_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
@@ -170,6 +183,11 @@ CREATE TABLE runs (
 	words TEXT,
 	started_at FLOAT(53),
 	ended_at FLOAT(53),
+	prompt TEXT,
+	evidence TEXT DEFAULT '' NOT NULL,
+	evidence_words TEXT,
+	evidence_at FLOAT(53),
+	steer TEXT,
 	CONSTRAINT pk_runs PRIMARY KEY (id),
 	CONSTRAINT ck_runs_live_has_lease CHECK ((state = 'claimed' OR state = 'opening' OR state = 'running' OR state = 'stopping' OR state = 'waiting') = (lease_until IS NOT NULL)),
 	CONSTRAINT ck_runs_ended_has_end CHECK ((state = 'cancelled' OR state = 'failed' OR state = 'lost' OR state = 'succeeded') = (ended_at IS NOT NULL)),
@@ -191,6 +209,8 @@ CREATE INDEX ix_runs_lease ON runs (lease_until) WHERE lease_until IS NOT NULL;
 CREATE INDEX ix_runs_queue ON runs (runtime_id, rank, id) WHERE state = 'queued' AND hold <> 'person';
 
 CREATE INDEX ix_runs_started ON runs (agent_id, started_at) WHERE started_at IS NOT NULL;
+
+CREATE INDEX ix_runs_unheard ON runs (lane_id) WHERE prompt IS NOT NULL AND ended_at IS NOT NULL AND (evidence = '' OR evidence = 'unknown');
 
 CREATE INDEX ix_runs_unserved ON runs (state, id) WHERE ended_at IS NOT NULL AND state <> 'succeeded';
 
@@ -339,6 +359,7 @@ CREATE TABLE sessions (
 	proven_at FLOAT(53),
 	archive_id TEXT,
 	superseded INTEGER DEFAULT 0 NOT NULL,
+	credential TEXT,
 	CONSTRAINT pk_sessions PRIMARY KEY (id),
 	CONSTRAINT uq_sessions_lane_id_scope_run_generation UNIQUE (lane_id, scope_run, generation),
 	CONSTRAINT ck_sessions_comes_from_somewhere CHECK (run_id IS NOT NULL OR adopted_at IS NOT NULL),
@@ -411,6 +432,6 @@ INSERT INTO machines (id, name) VALUES ('unknown', 'unknown');
 
 INSERT INTO runtimes (id, machine_id, provider, home, max_live) SELECT id, id, name, name, 0 FROM machines;
 
-INSERT INTO meta (key, value) VALUES ('schema', '2');
+INSERT INTO meta (key, value) VALUES ('schema', '3');
 
-INSERT INTO meta (key, value) VALUES ('oldest-program', '2');
+INSERT INTO meta (key, value) VALUES ('oldest-program', '3');
