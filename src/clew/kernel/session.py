@@ -129,7 +129,7 @@ class Session:
 
     It was told the journal after `begins` up to `seen`, and of what came before only `also`. `busy_with` names the run
     or the outside program that has it open. `instructions` and `tools` are digests. `proven_at` is when a probe last
-    found it.
+    found it. `cut_off` is whether its last turn was, and it has not been told so.
     """
 
     id: SessionId
@@ -156,6 +156,7 @@ class Session:
     born_at: Instant = 0.0
     archive: Archive | None = None
     proven_at: Instant | None = None
+    cut_off: bool = False
 
 
 def was_told(session: Session, entry: EntrySeq, seen: EntrySeq) -> bool:
