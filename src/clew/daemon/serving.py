@@ -16,7 +16,7 @@ from clew.daemon.placing import Placed, PlaceHeld, placed
 from clew.daemon.reporting import Reporting
 from clew.daemon.steering import Steering
 from clew.daemon.turning import Turning
-from clew.kernel import Evidence, FailureKind, Outcome, Plan, Sent, Testimony, digest_of
+from clew.kernel import Evidence, FailureKind, Outcome, Plan, Sent, Testimony, digest_of, weighed
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, Provider
 from clew.wire.ends import End, Failed, Stopped, StoreAsked, Usage
@@ -201,7 +201,8 @@ class Serving:
             await self._close(opened)
         if not provider.capabilities.hears:
             return observed(turned)
-        heard = await ask_store(provider, address, place.directory, sent, self._means.limits)
+        said = await ask_store(provider, address, place.directory, sent, self._means.limits)
+        heard = weighed(said, turned.said or turned.tool_ran)
         self._reporting.step("evidence", in_words(heard))
         return heard
 
