@@ -23,7 +23,7 @@ from clew.wire.views import WakeView
 from clew.wire.wakes import Accepted
 
 
-async def retry_run(desk: Desk, run: str, asked: Retry = Retry()) -> tuple[WakeView, ...]:
+async def retry_run(desk: Desk, run: str, asked: Retry | None = None) -> tuple[WakeView, ...]:
     """The wakes that go again now: those that wait, and of a run that gave up, those it had carried. With `taken`, a
     person says whether the agent took a prompt of which nobody else can tell."""
 
@@ -32,7 +32,7 @@ async def retry_run(desk: Desk, run: str, asked: Retry = Retry()) -> tuple[WakeV
         state = RunState(row["state"])
         if is_live(row):
             raise NotNow(f"Run {row['id']} is {state}: it is being tried.", "Wait for its end, or cancel it first.")
-        if asked.taken is not None:
+        if asked is not None and asked.taken is not None:
             return _decided(connection, row, asked.taken)
         if state is RunState.SUCCEEDED:
             raise NotNow(f"Run {row['id']} has succeeded.", "Say something new, or rerun from it.")

@@ -62,7 +62,7 @@ def _of_run(connection: Connection, run: str) -> WhyView:
 _EVIDENCE: Mapping[Evidence, str] = {
     Evidence.UNSENT: "The agent did not take the prompt, so it is sent again",
     Evidence.TAKEN: "The agent took the prompt and had not begun to answer it, so it is not sent again",
-    Evidence.CUT_OFF: "The agent took the prompt and its turn was cut off; it is told so, and the prompt is not sent again",
+    Evidence.CUT_OFF: "The agent took the prompt and its turn was cut off; it goes on and is told so",
     Evidence.FINISHED: "The agent took the prompt and finished its turn",
     Evidence.UNKNOWN: "Nobody can tell whether the agent took the prompt",
 }

@@ -132,6 +132,10 @@ class Report:
     events: tuple[RunEventRecord, ...] = ()
     patience: Patience = Patience()
 
+    def __post_init__(self) -> None:
+        if (self.told is None) is not (self.prompted is None):
+            raise ValueError("a prompt that goes out is named, so that its agent's store can be asked for it later")
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerGiven:
