@@ -67,7 +67,7 @@ from clew.store.tables import (
     wakes,
 )
 from clew.store.wire import Answer
-from clew.wire.ends import Completed, End, Failed, Finish, Finished, StoreAnswer, StoreAsked
+from clew.wire.ends import Completed, End, Failed, Finish, Finished, Stopped, StoreAnswer, StoreAsked
 from clew.wire.orders import ClaimRequest, Order
 from clew.wire.prompted import new_prompt_id
 from clew.wire.reports import Landed, NewSession, Prompted, Report, Reported
@@ -98,18 +98,16 @@ ABLE = Capabilities(
 AT_ONCE = Patience(lease=0.0, offline_after=0.0, grace=0.0)
 """No patience at all: what is not heard of is gone."""
 
-TRANSIENT = Failed(FailureKind.TRANSIENT, "the provider was overloaded")
-PERMANENT = Failed(FailureKind.PERMANENT, "the prompt is too long")
-
 
 def said(evidence: Evidence, reply: str = "") -> Testimony:
     """What an agent's own store says of a prompt."""
     return Testimony(evidence, f"the store says {evidence}", reply if evidence is Evidence.FINISHED else "")
 
 
-def failed(evidence: Evidence | None, kind: FailureKind = FailureKind.TRANSIENT, **more: Any) -> Failed:
-    """A failure with what is known of its prompt; None where nobody has asked."""
-    return Failed(kind, TRANSIENT.why, heard=None if evidence is None else said(evidence), **more)
+TRANSIENT = Failed(FailureKind.TRANSIENT, "the provider was overloaded", heard=said(Evidence.CUT_OFF))
+PERMANENT = Failed(FailureKind.PERMANENT, "the prompt is too long", heard=said(Evidence.CUT_OFF))
+STOPPED = Stopped("enough", heard=said(Evidence.CUT_OFF))
+"""Ends of a turn that had begun: the agent's own store was asked, and has the prompt and part of the turn."""
 
 
 def empty(connection: Connection) -> None:
