@@ -165,7 +165,7 @@ def _turn(prompt: Line, after: Iterable[Line]) -> Iterator[Line]:
     for line in after:
         # A compaction begins a branch anew, and names the line that it stands behind.
         parent = line.get("parentUuid") or line.get("logicalParentUuid")
-        if parent in branch and not line.get("isSidechain") and prompt_in(line) is None:
+        if isinstance(parent, str) and parent in branch and not line.get("isSidechain") and prompt_in(line) is None:
             if isinstance(line.get("uuid"), str):
                 branch.add(line["uuid"])
             yield line

@@ -39,6 +39,8 @@ class Live:
         self._closing: asyncio.Task[None] | None = None
         self._clearing: asyncio.Task[None] | None = None
         self._restarting = False
+        # A turn that nobody followed to its end: it was told to stop, and may still be at it.
+        self._left_off = False
         self._answering: set[asyncio.Task[None]] = set()
         self._given_up: set[str] = set()
         # Turns that it wants to begin by itself: they wait until somebody follows.
@@ -78,8 +80,8 @@ class Live:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no turn is going that was asked of it."""
-        return self._turn is None and not self._restarting
+        """Whether every turn that was asked of it has come to its end."""
+        return self._turn is None and not self._restarting and not self._left_off
 
     # ---------------------------------------------------------------- turns
 
@@ -118,7 +120,7 @@ class Live:
                 if not turn.over:
                     await self.interrupt()
             finally:
-                self._turn = None
+                self._turn, self._left_off = None, not turn.over
                 self._hear_out(turn)
 
     def _hear_out(self, turn: Turn) -> None:
