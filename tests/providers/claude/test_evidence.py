@@ -395,12 +395,12 @@ def test_words_that_were_told_back_and_never_written_are_not_taken(
             monkeypatch.setattr(Following, "_taken", kill_then)
             id_ = new_id()
             asked = await going(session, "RUN: sleep 0.5\nSAY: done", new_id(), ToolStarted)
-            answered = await session.steer("told-back", id_)
+            answered = await session.steer("echoed-words", id_)
             await asked
             assert session.address is not None
             evidence = (await heard(provider, session, place.work(), id_)).evidence
             assert answered is (evidence is not Evidence.UNSENT)
-            times = await seen_again(provider, place.work(), session.address, model, "told-back")
+            times = await seen_again(provider, place.work(), session.address, model, "echoed-words")
             assert times == [int(answered)]
 
     run(scene())
