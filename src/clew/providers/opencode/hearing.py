@@ -45,11 +45,12 @@ class _Turn:
 
     @property
     def reply(self) -> str:
-        """What was said last; where it was told something after an answer, that as well (`Following.reply`)."""
+        """Once there is an answer: what was said last; where it was told something after an answer, that as well (`Following.reply`)."""
         answers = [text for text in map(_text, self.answers) if text]
         if self.steered and len(answers) > 1:
             return "\n\n".join(answers)
-        return next((text for text in map(_text, reversed(self.said)) if text), "")
+        whole = self.said[: self.said.index(self.answers[-1]) + 1]
+        return next((text for text in map(_text, reversed(whole)) if text), "")
 
     @property
     def error(self) -> str:
