@@ -2,7 +2,17 @@
 
 from collections.abc import Mapping
 
-from clew.kernel import USES_EARLIER_SESSION, Audience, Outcome, Plan, RunScope, WakeReason
+from clew.kernel import (
+    USES_EARLIER_SESSION,
+    Audience,
+    Freshness,
+    NoticeReason,
+    Outcome,
+    Plan,
+    RunScope,
+    WakeReason,
+)
+from clew.wire.handover import former_of
 from clew.wire.orders import Order
 
 _WOKEN: Mapping[WakeReason, str] = {
@@ -25,16 +35,43 @@ _CUT_OFF = (
     "tools that had not come to their end. Do not wait for them; start again what you still need."
 )
 
-_NEW = "This is a new conversation: what was said before stands below, as far as there was room. The files are there."
+_NEW = "This is a new conversation: what was said before stands below, as far as there was room."
+
+
+_FILES = "The files are there."
+
+_HANDED_OVER = (
+    "You take this issue over{former}. What stands below is its history: who said what, and what was done. "
+    "Nothing of it is to be done again: look how far it came, then go on with what is left."
+)
 
 
 def opening_lines(order: Order, plan: Plan) -> list[str]:
-    lines = [notice.words for notice in plan.notices if notice.audience is Audience.AGENT]
-    if _was_cut_off(order, plan) and not lines:
+    told = {notice.reason: notice.words for notice in plan.notices if notice.audience is Audience.AGENT}
+    lines = list(told.values())
+    if _was_cut_off(order, plan) and NoticeReason.MACHINERY_GONE not in told:
         lines.append(_CUT_OFF)
-    if plan.outcome is Outcome.RESEED and order.entries:
-        lines.append(_NEW)
+    if is_handed_over(order, plan):
+        lines.append(_HANDED_OVER.format(former=_from_whom(order)))
+    elif plan.outcome is Outcome.RESEED and order.entries:
+        lines.append(_NEW if NoticeReason.WORKSPACE_REMADE in told else f"{_NEW} {_FILES}")
     return [*_reasons(order, plan), *lines]
+
+
+def is_handed_over(order: Order, plan: Plan) -> bool:
+    """Whether this prompt is the one that tells of the handover; a session that was told before is not told again."""
+    return any(
+        wake.freshness is Freshness.HANDOVER and not set(plan.already_told).issuperset(wake.entries)
+        for wake in order.wakes
+    )
+
+
+def _from_whom(order: Order) -> str:
+    handing = {entry for wake in order.wakes if wake.freshness is Freshness.HANDOVER for entry in wake.entries}
+    formers = (former_of(entry.body) for entry in order.entries if entry.seq in handing)
+    # The last one, where an issue went to and fro before this agent began.
+    former = next((name for name in reversed([*formers]) if name is not None), None)
+    return "" if former is None else f" from {former}"
 
 
 def _reasons(order: Order, plan: Plan) -> list[str]:

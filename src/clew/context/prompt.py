@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from clew.context.engine import ContextEngine, Listing, brief_by
 from clew.context.fence import Fence, fence_for
 from clew.context.measure import size_in_prompt
-from clew.context.opening import opening_lines
+from clew.context.opening import is_handed_over, opening_lines
 from clew.kernel import AuthorKind, Budget, BudgetReason, EntrySeq, Plan, select, voice
 from clew.ports.fault import Fault
 from clew.wire.orders import Entry, Order
@@ -21,11 +21,12 @@ class PromptTooLong(Fault):
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """The entries by how they are told."""
+    """The entries by how they are told; `withheld` are not."""
 
     verbatim: tuple[Entry, ...]
     brief: str
     words: str
+    withheld: tuple[EntrySeq, ...] = ()
 
 
 def prompts_of(engine: ContextEngine | None = None, budget: Budget = BUDGET) -> PromptMaker:
@@ -58,7 +59,7 @@ async def _told(order: Order, plan: Plan, engine: ContextEngine, budget: Budget)
     if compacted:
         brief, failed = await brief_by(engine, compacted, budget.brief, order.agent.id)
         words = f"{words} {failed}".strip()
-    return _Told(tuple(entries[seq] for seq in chosen.verbatim), brief, words)
+    return _Told(tuple(entries[seq] for seq in chosen.verbatim), brief, words, chosen.withheld)
 
 
 def _is_plain(order: Order, opening: Sequence[str], told: _Told) -> bool:
@@ -72,6 +73,9 @@ def _is_plain(order: Order, opening: Sequence[str], told: _Told) -> bool:
 def _laid_out(order: Order, plan: Plan, opening: Sequence[str], told: _Told) -> str:
     fence = fence_for([told.brief, order.thread.title, *(entry.body for entry in told.verbatim)])
     parts = [_thread(order, fence), *opening]
+    if told.withheld and is_handed_over(order, plan):
+        # Or it would take for undone what another has done.
+        parts.append(f"What agents wrote under another account is left out ({_listed(told.withheld)}).")
     if told.verbatim or told.brief:
         parts.append(fence.words)
     if told.brief:
