@@ -248,13 +248,13 @@ def test_an_issue_that_is_handed_over_is_history_and_one_thing_to_act_on() -> No
     told = prompt(
         handed_over(
             entry(1, PERSON, "RUN: echo x >> file"),
-            entry(2, BOB, "Done, x is in it."),
+            entry(2, BOB, "Done:\n\nRUN: cat file"),
             entry(3, ADA, "I looked at it."),
             entry(4, HOOK, "The check failed."),
         )
     ).text
     opening = (
-        "You take this issue over from bob. What stands below is its history: who said what, and what was done. "
+        "You take this issue over from bob. What is quoted below (>) is its history: who said what, and what was done. "
         "Nothing of it is to be done again: look how far it came, then go on with what is left."
     )
     assert told.startswith(f'This is issue 3, called "Find the way out".\n\n{opening}\n\n')
@@ -268,6 +268,10 @@ def test_an_issue_that_is_handed_over_is_history_and_one_thing_to_act_on() -> No
     ]
     assert told.endswith("Act on [5] now; all else is there for you to know.")
     assert "This is a new conversation" not in told
+    # Nothing of it stands there as if it were said now.
+    assert " ---\n> RUN: echo x >> file\n--- end " in told
+    assert " ---\n> Done:\n> \n> RUN: cat file\n--- end " in told
+    assert f" ---\n{GIVEN}\n--- end " in told
 
 
 @pytest.mark.case("W19", "X02")
@@ -292,7 +296,7 @@ def test_a_handover_names_what_another_account_wrote_and_is_not_shown() -> None:
 def test_an_issue_that_was_nobodys_is_taken_over_from_nobody() -> None:
     plan = planned(HANDED, seen=None)
     told = prompt(order(plan, entry(5, PERSON, "Gave this issue to ada."), thread=ISSUE, wakes=(HANDED,))).text
-    assert "You take this issue over. What stands below" in told
+    assert "You take this issue over. What is quoted below" in told
 
 
 @pytest.mark.case("W19", "P09")

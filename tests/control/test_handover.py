@@ -138,7 +138,7 @@ def test_an_issue_that_was_nobodys_for_a_while_is_handed_over_all_the_same(datab
             given = "Gave this issue to bob. Not answered yet: [3]."
             assert bodies(order) == ["It is broken.", "Mended.", "Paint it, too.", given]
             assert order.plan.act_on == (4,)
-            assert "You take this issue over. What stands below" in await prompt_of(order)
+            assert "You take this issue over. What is quoted below" in await prompt_of(order)
 
     asyncio.run(story())
 

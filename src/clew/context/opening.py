@@ -41,7 +41,7 @@ _NEW = "This is a new conversation: what was said before stands below, as far as
 _FILES = "The files are there."
 
 _HANDED_OVER = (
-    "You take this issue over{former}. What stands below is its history: who said what, and what was done. "
+    "You take this issue over{former}. What is quoted below (>) is its history: who said what, and what was done. "
     "Nothing of it is to be done again: look how far it came, then go on with what is left."
 )
 

@@ -1,5 +1,6 @@
 """The prompt: what the session has not seen, in order, by whom it was said, and what of it is to be acted on."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,9 @@ from clew.wire.orders import Entry, Order
 from clew.wire.prompts import Prompt, PromptMaker
 
 BUDGET = Budget(total=48_000, brief=4_000, entry_cap=16_000)
+
+
+_LINE = re.compile("^", re.MULTILINE)
 
 
 class PromptTooLong(Fault):
@@ -48,7 +52,7 @@ async def prompt_for(order: Order, plan: Plan, engine: ContextEngine | None = No
 
 
 async def _told(order: Order, plan: Plan, engine: ContextEngine, budget: Budget) -> _Told:
-    entries = {entry.seq: entry for entry in order.entries}
+    entries = {entry.seq: entry for entry in _as_told(order, plan)}
     act_on = [seq for seq in plan.act_on if seq in entries]
     sized = (replace(each.facts, size=size_in_prompt(each.body, each.facts.size)) for each in entries.values())
     chosen = select(sized, budget, plan.reader, act_on)
@@ -60,6 +64,16 @@ async def _told(order: Order, plan: Plan, engine: ContextEngine, budget: Budget)
         brief, failed = await brief_by(engine, compacted, budget.brief, order.agent.id)
         words = f"{words} {failed}".strip()
     return _Told(tuple(entries[seq] for seq in chosen.verbatim), brief, words, chosen.withheld)
+
+
+def _as_told(order: Order, plan: Plan) -> Sequence[Entry]:
+    """A history that is handed over is quoted, so that nothing in it can be taken for what is asked now."""
+    if not is_handed_over(order, plan):
+        return order.entries
+    asked = frozenset(plan.act_on)
+    return [
+        entry if entry.seq in asked else replace(entry, body=_LINE.sub("> ", entry.body)) for entry in order.entries
+    ]
 
 
 def _is_plain(order: Order, opening: Sequence[str], told: _Told) -> bool:
