@@ -155,7 +155,7 @@ class Serving:
             settled=tuple(opener.settled),
             landed=opened.landed,
             told=prompt.told,
-            prompted=self._prompted_as(sent, pins.at(live.address)),
+            prompted=self._prompted_as(sent, pins.at(live.address), plan),
             pin=pins.due(live.cursor),
             reopens=reopens,
         )
@@ -186,9 +186,10 @@ class Serving:
         self._calls.check()
         return replace(self._order, entries=reported.entries) if reported.entries else self._order
 
-    def _prompted_as(self, sent: Sent, session: NewSession | None) -> Prompted:
+    def _prompted_as(self, sent: Sent, session: NewSession | None, plan: Plan) -> Prompted:
         hears = self._provider is not None and self._provider.capabilities.hears
-        return Prompted(sent, session, tuple(wake.id for wake in self._order.wakes), hears)
+        wakes = tuple(wake.id for wake in self._order.wakes)
+        return Prompted(sent, session, wakes, hears, plan.situation.place.remade)
 
     async def _heard_of(self, opened: Opened, turned: Turned) -> Testimony:
         """What the agent's own store says of the prompt of a turn that was not completed."""

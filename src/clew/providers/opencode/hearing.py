@@ -45,7 +45,8 @@ class _Turn:
 
     @property
     def reply(self) -> str:
-        """Once there is an answer: what was said last; where it was told something after an answer, that as well (`Following.reply`)."""
+        """What was said last, once there is an answer; where it was told something after an answer, that as well, as
+        `Following.reply` has it."""
         answers = [text for text in map(_text, self.answers) if text]
         if self.steered and len(answers) > 1:
             return "\n\n".join(answers)
