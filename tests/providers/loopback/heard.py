@@ -56,8 +56,8 @@ class Heard:
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Heard):
-    """`headers` have lower-case names and no secrets; `answered` says in a word what the model did. `at` is when it came,
-    by the monotonic clock, which is the same for every process of this machine."""
+    """`headers` have lower-case names and no secrets; `answered` says in a word what the model did. `at` is when it
+    came, by the monotonic clock, which is the same for every process of this machine."""
 
     format: Format
     path: str

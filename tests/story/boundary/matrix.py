@@ -1,4 +1,4 @@
-"""The matrix: which agent, in what state, is killed how. Its tries are dealt out so that few of them cover much of it."""
+"""The matrix: which agent, in what state, is killed how. Its tries are dealt out so that few of them cover much."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -82,6 +82,8 @@ class Round:
 AGENTS = ("claude", "codex", "opencode", "guide", "acp:codex")
 WITH_SERVER = frozenset({"opencode"})
 """Agents whose sessions share one server."""
+WITHOUT_TAP = frozenset({"guide"})
+"""Agents of which no other program can be named."""
 LANES = 6
 
 
@@ -107,7 +109,7 @@ def rounds(agent: str, tries: int, seed: str, *, brief: bool = False, lanes: int
 def _combinations(agent: str, brief: bool) -> Iterator[Combination]:
     for victim, resumed, cold in product(victims(agent), (True, False), (False, True)):
         yield Combination(agent, victim, resumed, cold)
-        if not brief:
+        if not brief and agent not in WITHOUT_TAP:
             yield Combination(agent, victim, resumed, cold, traced=True)
 
 

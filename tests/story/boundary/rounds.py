@@ -45,7 +45,7 @@ class Outcome:
     word: Judged
     later: Judged
     after: float | None
-    """Seconds from when the prompt was let out to the strike, as it came to be; None where it was not let out before."""
+    """Seconds from when the prompt was let out to the strike, as it came to be; None where it was not out by then."""
     detail: str = ""
 
     @property

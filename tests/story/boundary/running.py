@@ -51,8 +51,8 @@ def legs(agents: Sequence[str], tries: int, seed: str, *, brief: bool = False, r
         chosen = rounds(agent, share, seed, brief=brief)
         for traced in (False, True):
             mine = [each for each in chosen if each.combination.traced is traced]
-            for at in range(0, len(mine), MOST):
-                made.append(Leg(agent, traced, tuple(mine[at : at + MOST]), f"{seed} {at}", retries))
+            parts = ((at, tuple(mine[at : at + MOST])) for at in range(0, len(mine), MOST))
+            made += [Leg(agent, traced, part, f"{seed} {at}", retries) for at, part in parts]
     return made
 
 

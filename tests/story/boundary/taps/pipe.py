@@ -3,8 +3,8 @@
     python -I pipe.py PROGRAM [ARGUMENTS...]
 
 `BOUNDARY_EAR` is a port of loopback that hears of each word, as "out <token> <monotonic seconds>". `BOUNDARY_RULES` is
-a directory: while `hold/<token>` is there, the line with that word is not passed on; once `drop/<token>` is there, it
-never is. Only the standard library is used, and no file of the project: this starts with every session.
+a directory: where `hold/<token>` is there, the next line with that word is not passed on; once `drop/<token>` is there,
+it never is. Only the standard library is used, and no file of the project: this starts with every session.
 """
 
 import os
@@ -61,13 +61,15 @@ def pump(agent: "subprocess.Popen[bytes]") -> None:
 
 
 def held(rules: Path, token: str) -> bool:
-    """Whether the line is dropped, once that is known."""
+    """Whether the line is dropped, once that is known. The rule is good once."""
+    try:
+        (rules / "hold" / token).unlink()
+    except OSError:
+        return False
     end = time.monotonic() + HOLDS
-    while (rules / "hold" / token).exists() and time.monotonic() < end:
-        if (rules / "drop" / token).exists():
-            return True
+    while not (dropped := (rules / "drop" / token).exists()) and time.monotonic() < end:
         time.sleep(0.001)
-    return False
+    return dropped
 
 
 if __name__ == "__main__":

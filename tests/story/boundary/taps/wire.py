@@ -123,12 +123,14 @@ class Proxy:
         return told
 
     async def _held(self, token: str) -> bool:
+        try:
+            (self._rules / "hold" / token).unlink()
+        except OSError:
+            return False
         end = time.monotonic() + HOLDS
-        while (self._rules / "hold" / token).exists() and time.monotonic() < end:
-            if (self._rules / "drop" / token).exists():
-                return True
+        while not (dropped := (self._rules / "drop" / token).exists()) and time.monotonic() < end:
             await asyncio.sleep(0.001)
-        return False
+        return dropped
 
 
 async def answer(writer: asyncio.StreamWriter, status: bytes, kind: bytes, body: bytes) -> None:
