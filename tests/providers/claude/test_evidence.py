@@ -71,6 +71,13 @@ def kill(place: Place, session: LiveSession) -> None:
     stop(place, session, signal.SIGKILL)
 
 
+async def written(place: Place, session: LiveSession, sign: str, times: int = 1) -> bool:
+    """Whether that comes to stand in the transcript so often: the program writes a tenth of a second late."""
+    assert session.address is not None
+    transcript = place.transcript(session.address)
+    return await eventually(lambda: transcript.read_text().count(sign) >= times)
+
+
 def with_hook(place: Place, event: str, command: str) -> None:
     """A hook of the user's own."""
     hooks = {event: [{"hooks": [{"type": "command", "command": command}]}]}
@@ -137,10 +144,10 @@ def test_killed_at_the_gate_it_has_not_taken_the_prompt(place: Place, model: Mod
             assert session.address is not None
             sent = Sent(id_, digest_of("held-back"))
             assert (await provider.heard(session.address, place.work(), sent)).evidence is Evidence.UNKNOWN
+            # Its text is in the transcript: it stood in the queue. It is not taken.
+            assert await written(place, session, "held-back")
             kill(place, session)
             await asked
-            # Its text is in the transcript: it stood in the queue. It is not taken.
-            assert "held-back" in place.transcript(cursor).read_text()
             assert (await heard(provider, session, place.work(), id_)).evidence is Evidence.UNSENT
             assert len(model.work) == before
             (place.config / "settings.json").unlink()
@@ -205,8 +212,7 @@ def test_killed_within_its_turn_it_is_cut_off(place: Place, model: Model) -> Non
             id_ = new_id()
             asked = asyncio.create_task(ask(session, f"RUN: touch {began}; sleep 60\nin-a-tool", id_))
             assert await eventually(began.exists)
-            # What a tool does is written a tenth of a second after it began.
-            await asyncio.sleep(0.4)
+            assert await written(place, session, '"type":"tool_use"')
             kill(place, session)
             await asked
             assert (await heard(provider, session, place.work(), id_)).evidence is Evidence.CUT_OFF
@@ -216,6 +222,8 @@ def test_killed_within_its_turn_it_is_cut_off(place: Place, model: Model) -> Non
                 session = await provider.open(OpenSpec(place.work(), FULL, session.address))
                 id_ = new_id()
                 asked = await going(session, prompt, id_, Text)
+                if evidence is Evidence.CUT_OFF:
+                    assert await written(place, session, '"type":"tool_result"')
                 kill(place, session)
                 await asked
                 assert (await heard(provider, session, place.work(), id_)).evidence is evidence
@@ -312,7 +320,7 @@ def test_killed_when_its_answer_is_written_and_not_yet_told_the_turn_is_finished
             id_ = new_id()
             asked = asyncio.create_task(ask(session, "RUN: true\nSAY: the whole answer", id_))
             assert await eventually(ending.exists)
-            await asyncio.sleep(0.4)
+            assert await written(place, session, '"stop_reason":"end_turn"')
             kill(place, session)
             assert (await asked).failed.code is ErrorCode.PROGRAM_ENDED
             found = await heard(provider, session, place.work(), id_)
@@ -363,7 +371,8 @@ def test_of_a_program_that_dies_words_within_its_turn_are_taken_that_it_wrote_an
             assert await session.steer("taken-words", taken)
             assert await eventually(began.exists)
             telling = asyncio.create_task(session.steer("waiting-words", waiting))
-            await asyncio.sleep(0.4)
+            assert await written(place, session, '"type":"tool_use"', 2)
+            assert await written(place, session, '"operation":"enqueue"', 3)
             kill(place, session)
             assert not await telling
             await asked
