@@ -45,7 +45,8 @@ class _Turn:
 
     @property
     def reply(self) -> str:
-        """Once there is an answer: what was said last; where it was told something after an answer, that as well (`Following.reply`)."""
+        """Of one that has an answer, as `Following.reply` tells it: what was said last; where it was told something
+        after an answer, that answer as well."""
         answers = [text for text in map(_text, self.answers) if text]
         if self.steered and len(answers) > 1:
             return "\n\n".join(answers)
