@@ -45,8 +45,8 @@ class _Turn:
 
     @property
     def reply(self) -> str:
-        """What was said last, once there is an answer; where it was told something after an answer, that as well, as
-        `Following.reply` has it."""
+        """Of one that has an answer, as `Following.reply` tells it: what was said last; where it was told something
+        after an answer, that answer as well."""
         answers = [text for text in map(_text, self.answers) if text]
         if self.steered and len(answers) > 1:
             return "\n\n".join(answers)
