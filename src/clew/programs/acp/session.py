@@ -21,9 +21,6 @@ from clew.programs.acp.widening import must_not_widen, would_widen
 from clew.programs.faults import NotAble, Refused
 from clew.programs.rpc import Message
 
-PROMPT_ID = "clew/prompt"
-"""What a prompt's id is called beside the protocol, where an agent takes it."""
-
 
 @dataclass(slots=True)
 class Opened:
@@ -227,7 +224,7 @@ class AcpSession:
 
     def _meta(self, id_: PromptId | None) -> dict[str, Any]:
         """The prompt's id, for an agent that keeps it. No text holds it."""
-        return {"_meta": {PROMPT_ID: id_}} if self._agent.takes_ids and id_ is not None else {}
+        return {"_meta": {self._agent.takes_ids: id_}} if self._agent.takes_ids and id_ is not None else {}
 
     async def _close(self) -> None:
         if self._turn is not None:

@@ -28,7 +28,7 @@ from itertools import pairwise
 
 from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
-from clew.programs.faults import Refused
+from clew.programs.faults import BadOptions, Refused
 from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_paths
 
@@ -80,8 +80,8 @@ def recipe_of(settings: Settings) -> Recipe:
             "Say `probe`, and either `session` or {session} in `start`.",
         )
     if recipe.resume is not None and not any(SESSION in word for word in recipe.resume):
-        raise Refused(
-            f"`resume` is {options['resume']!r}: without {{session}} the program is not told which session to go on with.",
+        raise BadOptions(
+            f"`resume` is {options['resume']!r}, without {{session}}: the program cannot know which session is meant.",
             "Put {session} where the program takes the id of a session.",
         )
     return recipe

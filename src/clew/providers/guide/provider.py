@@ -29,7 +29,7 @@ from clew.programs.faults import Refused
 from clew.programs.holding import take
 from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_homes, must_be_paths
-from clew.providers.guide.agent.wire import STEER
+from clew.providers.guide.agent.wire import PROMPT_ID, STEER
 from clew.providers.guide.carrying import FORMAT, carry_in, carry_out
 from clew.providers.guide.hearing import testimony
 from clew.providers.guide.home import HOMES, VARIABLE, home_of
@@ -52,7 +52,7 @@ GUIDE = AcpAgent(
     steers=STEER,
     plays_late=False,
     keeps_first=True,
-    takes_ids=True,
+    takes_ids=PROMPT_ID,
     apart=True,
     reports=frozenset({LandingField.NATIVE_ID, LandingField.DIRECTORY, LandingField.MODE, LandingField.TURNS}),
     id_shape=SHAPE,
