@@ -83,6 +83,7 @@ def _new_session(plan: Plan, cursor: Cursor, landing: Landing, directory: Direct
         mode=None if mode is None else mode.value,
         instructions=here.instructions,
         tools=here.tools,
+        credential=here.credential,
     )
 
 
@@ -103,6 +104,7 @@ def _is_known(new: NewSession, session: Session | None) -> bool:
         and new.directory == session.directory
         and (new.directory.path, new.directory.real) == (session.directory.path, session.directory.real)
         and (new.model, new.instructions, new.tools) == (session.model, session.instructions, session.tools)
+        and new.credential == session.credential
         and new.mode == (None if session.mode is None else session.mode.value)
     )
 

@@ -95,6 +95,7 @@ def _read_pin(said: dict[str, Any]) -> NewSession:
         mode=said["mode"],
         instructions=said["instructions"],
         tools=said["tools"],
+        credential=said.get("credential"),
     )
 
 

@@ -46,6 +46,7 @@ _PINNED = {
         "mode",
         "instructions",
         "tools",
+        "credential",
     )
 }
 _LINES = {name: events.c[name] for name in ("run_id", "seq", "kind", "body")}

@@ -26,7 +26,7 @@ class NewSession:
     """A session that its agent can find again from another process: only then is it pinned.
 
     It was told the journal after `begins`, and of what came before only `also`. `floor` is the plan's, when it cut
-    the lane's history off.
+    the lane's history off. `credential` is a digest of the key that the agent is given.
     """
 
     cursor: Cursor
@@ -39,6 +39,7 @@ class NewSession:
     mode: str | None = None
     instructions: str | None = None
     tools: str | None = None
+    credential: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
