@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from clew.kernel import USES_EARLIER_SESSION, Audience, Outcome, Plan, RunScope, WakeReason
+from clew.kernel import Audience, Outcome, Plan, RunScope, WakeReason
 from clew.wire.orders import Order
 
 _WOKEN: Mapping[WakeReason, str] = {
@@ -20,18 +20,11 @@ _WOKEN: Mapping[WakeReason, str] = {
 
 _ALONE = "It stands alone: what earlier heartbeats saw or did is no part of it."
 
-_CUT_OFF = (
-    "Your last turn here was cut off. What it had going is gone: commands and servers in the background, timers, and "
-    "tools that had not come to their end. Do not wait for them; start again what you still need."
-)
-
 _NEW = "This is a new conversation: what was said before stands below, as far as there was room. The files are there."
 
 
 def opening_lines(order: Order, plan: Plan) -> list[str]:
     lines = [notice.words for notice in plan.notices if notice.audience is Audience.AGENT]
-    if _was_cut_off(order, plan) and not lines:
-        lines.append(_CUT_OFF)
     if plan.outcome is Outcome.RESEED and order.entries:
         lines.append(_NEW)
     return [*_reasons(order, plan), *lines]
@@ -44,8 +37,3 @@ def _reasons(order: Order, plan: Plan) -> list[str]:
     if WakeReason.TIMER in silent and isinstance(plan.situation.scope, RunScope):
         lines.append(_ALONE)
     return lines
-
-
-def _was_cut_off(order: Order, plan: Plan) -> bool:
-    """A wake that a session was opened for before comes again only when that came to nothing."""
-    return plan.outcome in USES_EARLIER_SESSION and any(wake.began for wake in order.wakes)

@@ -103,10 +103,14 @@ def _entry(order: Order, entry: Entry, asked: frozenset[EntrySeq], fence: Fence)
 def _demand(order: Order, plan: Plan, asked: Sequence[EntrySeq]) -> str:
     parts = []
     if plan.already_told:
-        # A person who asks for it again has seen its end; whoever was cut off has not come to one.
+        # A person who asks for it again has seen its end; a turn that was cut off has not come to one.
         once_more = any(wake.resume_run is not None for wake in order.wakes)
-        then = "You are asked to do it once more." if once_more else "Look at how far it came, and go on."
-        how = "" if once_more else ", and your work on it was cut off"
+        cut_off = plan.session is not None and plan.session.cut_off
+        how = ", and your work on it was cut off" if cut_off and not once_more else ""
+        if once_more:
+            then = "You are asked to do it once more."
+        else:
+            then = "Look at how far it came, and go on." if cut_off else "It has not been answered yet: go on with it."
         parts.append(f"You were told before what is wanted of you ({_listed(plan.already_told)}){how}. {then}")
     if asked:
         parts.append(f"Act on {_listed(asked)} now; all else is there for you to know.")

@@ -1,13 +1,13 @@
 """How a run ends: what an agent, a fault or a call makes of it, in the words that a retry is decided by."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew.daemon.landing import LandingRefused
 from clew.daemon.opening import PlanHolds
 from clew.daemon.placing import PlaceHeld
 from clew.kernel import USES_EARLIER_SESSION as CONTINUES
-from clew.kernel import FailureKind, Plan, WaitsFor
+from clew.kernel import Evidence, FailureKind, Plan, Testimony, WaitsFor
 from clew.ports.events import Done, Ending, ErrorCode
 from clew.ports.events import Failed as AgentFailed
 from clew.ports.fault import Fault
@@ -62,36 +62,44 @@ class Turned:
         return not self.closed and self.done is not None and self.done.ending is not Ending.FAILED
 
     @property
-    def took_nothing(self) -> str:
-        """Why it failed without having done anything with its prompt; empty for all others."""
-        if self.said or self.tool_ran or self.silent:
-            return ""
+    def completed(self) -> bool:
+        return self.done is not None and self.done.ending is Ending.COMPLETED
+
+    @property
+    def why_failed(self) -> str:
+        """In the agent's words, or those of the fault."""
         if self.failed is not None:
             return self.failed.words
         return str(self.fault) if isinstance(self.fault, Fault) else ""
 
-    @property
-    def was_dead(self) -> bool:
-        """Whether there was no process left that could have taken the prompt, as far as can be told."""
-        return self.failed is None or self.failed.code is ErrorCode.PROGRAM_ENDED
 
-
-def end_of_turn(turned: Turned, plan: Plan) -> End:
-    """Unless somebody called it off: how the turn itself ended."""
-    if turned.done is not None and turned.done.ending is Ending.COMPLETED:
+def end_of_turn(turned: Turned, plan: Plan, heard: Testimony | None) -> End:
+    """Unless somebody called it off: how the turn itself ended. `heard` is what the agent's store says of the prompt of
+    a turn that was not completed."""
+    if turned.completed and turned.done is not None:
         reply = turned.done.reply or None
         return Completed(reply, 0 if reply is None else _tokens(reply), turned.usage)
+    if heard is not None and heard.evidence is Evidence.FINISHED:
+        return read_back(turned, heard)
     if turned.silent:
-        return Failed(FailureKind.TRANSIENT, turned.silent, usage=turned.usage)
+        return Failed(FailureKind.TRANSIENT, turned.silent, usage=turned.usage, heard=heard)
     if turned.failed is not None:
-        return _failed(turned.failed, plan, turned.usage)
+        return _failed(turned.failed, plan, turned.usage, heard)
     if turned.done is not None and turned.done.ending is Ending.INTERRUPTED:
-        return Stopped("It was stopped at the agent itself.", turned.usage)
+        return Stopped("It was stopped at the agent itself.", turned.usage, heard)
     if isinstance(turned.fault, Fault):
         kind = FailureKind.CRASHED if turned.fault.code == "program:ended" else FailureKind.UNKNOWN
-        return Failed(kind, str(turned.fault), usage=turned.usage)
+        return Failed(kind, str(turned.fault), usage=turned.usage, heard=heard)
     why = "it gave no reason" if turned.fault is None else repr(turned.fault)
-    return Failed(FailureKind.UNKNOWN, f"The agent's turn did not end as turns do: {why}.", usage=turned.usage)
+    words = f"The agent's turn did not end as turns do: {why}."
+    return Failed(FailureKind.UNKNOWN, words, usage=turned.usage, heard=heard)
+
+
+def read_back(turned: Turned, heard: Testimony) -> Completed:
+    """The turn was lost on the way to us, and yet the agent has finished it."""
+    reply = heard.reply or None
+    usage = replace(turned.usage, turns=1)
+    return Completed(reply, 0 if reply is None else _tokens(reply), usage, read_back=True)
 
 
 def end_before_prompt(fault: Exception) -> End:
@@ -114,12 +122,12 @@ def end_before_prompt(fault: Exception) -> End:
     return Returned(words, fault.code, WaitsFor.PERSON)
 
 
-def _failed(failed: AgentFailed, plan: Plan, usage: Usage) -> Failed:
+def _failed(failed: AgentFailed, plan: Plan, usage: Usage, heard: Testimony | None) -> Failed:
     again, not_again = _KINDS[failed.code]
     kind = again if failed.retryable else not_again
     # What a model refuses of a conversation it refuses each time: the next wake goes on in another.
     poisons = failed.code is ErrorCode.BAD_REQUEST and not failed.retryable and plan.outcome in CONTINUES
-    return Failed(kind, failed.words, failed.reset_at, poisons, usage)
+    return Failed(kind, failed.words, failed.reset_at, poisons, usage, heard)
 
 
 def _tokens(text: str) -> int:

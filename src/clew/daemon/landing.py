@@ -68,6 +68,10 @@ class Pins:
         self.last = new
         return new
 
+    def at(self, address: Cursor | None) -> NewSession | None:
+        """What will be written down once it is known that the session took its prompt."""
+        return None if address is None else _new_session(self.plan, address, self.landing, self.directory)
+
 
 def _new_session(plan: Plan, cursor: Cursor, landing: Landing, directory: Directory) -> NewSession:
     here, mode = plan.situation.here, landing.mode or plan.mode
@@ -83,6 +87,8 @@ def _new_session(plan: Plan, cursor: Cursor, landing: Landing, directory: Direct
         mode=None if mode is None else mode.value,
         instructions=here.instructions,
         tools=here.tools,
+        # What was told in this run counts only once it is known that it was taken.
+        seen=plan.catch_up.after if plan.outcome in USES_EARLIER_SESSION else NOTHING_SEEN,
         credential=here.credential,
     )
 

@@ -12,24 +12,34 @@ from clew.kernel import (
     Cursor,
     Directory,
     EntrySeq,
+    Evidence,
     FailureKind,
     Floor,
     NativeId,
+    RunId,
+    Testimony,
     WaitsFor,
 )
-from clew.wire.ends import Completed, End, Failed, Finish, Returned, Stopped, Usage
+from clew.wire.ends import Completed, End, Failed, Finish, Returned, Stopped, StoreAnswer, StoreAsked, Usage
 from clew.wire.reports import Asked, NewSession, Report, RunEventRecord, Steered
 
 REPORT, FINISH = "report", "finish"
 
-_ENDS: Mapping[str, type[End]] = {each.__name__: each for each in (Completed, Failed, Returned, Stopped)}
+_ENDS: Mapping[str, type[End]] = {each.__name__: each for each in (Completed, Failed, Returned, Stopped, StoreAsked)}
 
 
 def letter_of(said: Report | Finish) -> Letter:
     if isinstance(said, Finish):
         end = {"is": type(said.end).__name__, **asdict(said.end)}
         return Letter(said.run, said.attempt, FINISH, _text({"end": end, "pin": _pin(said.pin)}))
-    if said.opens or said.settled or said.landed is not None or said.told is not None or said.reopens:
+    if (
+        said.opens
+        or said.settled
+        or said.landed is not None
+        or said.told is not None
+        or said.prompted is not None
+        or said.reopens
+    ):
         raise ValueError("what decides whether a prompt goes out is asked, and never said later")
     body = {
         "pin": _pin(said.pin),
@@ -79,7 +89,18 @@ def _read_end(said: dict[str, Any]) -> End:
         said["kind"] = FailureKind(said["kind"])
     if kind is Returned:
         said["waits_for"] = WaitsFor(said["waits_for"])
+    if kind in (Failed, Stopped):
+        said["heard"] = _read_testimony(said.get("heard"))
+    if kind is StoreAsked:
+        said["answers"] = tuple(
+            StoreAnswer(RunId(each["run"]), _read_testimony(each["prompt"]), _read_testimony(each["steered"]))
+            for each in said["answers"]
+        )
     return kind(**said)
+
+
+def _read_testimony(said: dict[str, Any] | None) -> Testimony | None:
+    return None if said is None else Testimony(**{**said, "evidence": Evidence(said["evidence"])})
 
 
 def _read_pin(said: dict[str, Any]) -> NewSession:
@@ -95,6 +116,7 @@ def _read_pin(said: dict[str, Any]) -> NewSession:
         mode=said["mode"],
         instructions=said["instructions"],
         tools=said["tools"],
+        seen=EntrySeq(said.get("seen", 0)),
         credential=said.get("credential"),
     )
 

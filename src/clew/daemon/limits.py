@@ -17,6 +17,9 @@ class Limits:
     workspace: float = 1800.0
     probe: float = 120.0
     open: float = 180.0
+    # For one question to an agent's store about a prompt, and how long it is asked again while it cannot tell.
+    hear: float = 20.0
+    hear_again: float = 1.5
     # Between asking a turn to end and ending its process, and for that process to end.
     interrupt: float = 20.0
     close: float = 20.0

@@ -90,13 +90,13 @@ class Opener:
                 continue
             return await self._must_fit(plan, live)
 
-    async def settled_again(self, plan: Plan, fault: Exception) -> Plan:
+    async def settled_again(self, plan: Plan, fault: Exception, was_warm: bool = False) -> Plan:
         """The session refused: it is asked for once more, and only the agent's own sign that it is gone leads to
-        another, once. Otherwise the fault goes on."""
+        another, once. One whose process had been kept and was dead may be there still. Otherwise the fault goes on."""
         if self.reopened or plan.outcome not in USES_EARLIER_SESSION:
             raise fault
         probe = await self._probe(plan)
-        if probe.kind not in _GONE:
+        if probe.kind not in _GONE and not was_warm:
             raise fault
         again = self._settle(plan, probe)
         self.reopened = again.outcome is not Outcome.HOLD

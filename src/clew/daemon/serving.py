@@ -7,6 +7,7 @@ from dataclasses import replace
 from clew.daemon.asking import Questions
 from clew.daemon.calls import Call, CalledOff, Calls
 from clew.daemon.ending import DAEMON_STOPPED, Turned, end_before_prompt, end_of_turn
+from clew.daemon.evidence import answer_to, ask_store, in_words, observed
 from clew.daemon.landing import LandingRefused, Pins, settled_at
 from clew.daemon.means import Means
 from clew.daemon.opening import Opened, Opener, PlanHolds
@@ -15,11 +16,13 @@ from clew.daemon.placing import Placed, PlaceHeld, placed
 from clew.daemon.reporting import Reporting
 from clew.daemon.steering import Steering
 from clew.daemon.turning import Turning
-from clew.kernel import FailureKind, Plan
+from clew.kernel import Evidence, FailureKind, Outcome, Plan, Sent, Testimony, digest_of
 from clew.ports.fault import Fault
-from clew.wire.ends import End, Failed, Stopped, Usage
+from clew.ports.provider import LiveSession, Provider
+from clew.wire.ends import End, Failed, Stopped, StoreAsked, Usage
 from clew.wire.orders import Order
-from clew.wire.reports import Reported
+from clew.wire.prompted import new_prompt_id
+from clew.wire.reports import NewSession, Prompted, Reported
 from clew.wire.runtimes import Held
 
 _log = logging.getLogger("clew.daemon")
@@ -35,10 +38,12 @@ class Serving:
         self._calls = Calls()
         self._questions = Questions(order)
         self._reporting = Reporting(order, means.plane, means.outbox, means.limits, self._hear, self._lose_session)
-        self._steering = Steering(order, means.prompts, self._reporting, means.limits)
+        self._steering = Steering(order, means.prompts, self._reporting, means.limits, self._was_steered)
         self._opened: Opened | None = None
         self._turning: Turning | None = None
         self._place: Placed | None = None
+        self._provider: Provider | None = None
+        self._sent: Sent | None = None
         self._prompted = self._reopen_said = self._well = False
         self._session_fault: Fault | None = None
         self._answering: set[asyncio.Task[None]] = set()
@@ -93,8 +98,10 @@ class Serving:
 
     async def _served(self) -> End:
         order, means = self._order, self._means
+        if order.questions:
+            return await self._ask_stores()
         program = program_of(order) or means.machine.offered_as(order.runtime)
-        provider = means.machine.provider(program)
+        provider = self._provider = means.machine.provider(program)
         self._place = await placed(order, means.machine.places, self._calls, self._reporting, means.limits)
         opener = Opener(
             order,
@@ -112,11 +119,13 @@ class Serving:
         while True:
             opened = self._opened = await self._open(opener, plan)
             turned = await self._turn(opener, opened)
+            lost = self._calls.call is Call.LOST
+            heard = None if turned.completed or lost else await self._heard_of(opened, turned)
             if self._calls.call is not None:
-                return self._called_off(turned)
-            again = await self._another(opener, opened, turned)
+                return self._called_off(turned, heard)
+            again = await self._another(opener, opened, turned, heard)
             if again is None:
-                return self._after(turned, opened.plan)
+                return self._after(turned, opened.plan, heard)
             plan = again
 
     async def _open(self, opener: Opener, plan: Plan) -> Opened:
@@ -141,10 +150,12 @@ class Serving:
         landing = opened.session.landing if opened.warm else live.landing
         pins = Pins(plan, settled_at(plan, place.directory), landing)
         reopens = opener.reopened and not self._reopen_said
+        sent = self._sent = Sent(new_prompt_id(), digest_of(prompt.text), landing.turns)
         reported = await self._reporting.ask(
             settled=tuple(opener.settled),
             landed=opened.landed,
             told=prompt.told,
+            prompted=self._prompted_as(sent, pins.at(live.address)),
             pin=pins.due(live.cursor),
             reopens=reopens,
         )
@@ -155,7 +166,7 @@ class Serving:
         self._prompted = True
         self._turning = Turning(live, pins, self._questions, self._reporting, self._calls, self._means.limits)
         self._steering.begin(live, plan)
-        turned = await self._turning.run(prompt.text)
+        turned = await self._turning.run(prompt.text, sent.id)
         await self._steering.end()
         # What was told on the way would be lost in another session.
         turned = replace(turned, said=turned.said or self._steering.took)
@@ -175,43 +186,75 @@ class Serving:
         self._calls.check()
         return replace(self._order, entries=reported.entries) if reported.entries else self._order
 
-    async def _another(self, opener: Opener, opened: Opened, turned: Turned) -> Plan | None:
-        """Another try in the same run, once: where the session did nothing with the prompt because it is gone, or
-        because the process that had been kept for it was dead."""
-        why = turned.took_nothing
-        if not why or opener.reopened:
+    def _prompted_as(self, sent: Sent, session: NewSession | None) -> Prompted:
+        hears = self._provider is not None and self._provider.capabilities.hears
+        return Prompted(sent, session, tuple(wake.id for wake in self._order.wakes), hears)
+
+    async def _heard_of(self, opened: Opened, turned: Turned) -> Testimony:
+        """What the agent's own store says of the prompt of a turn that was not completed."""
+        provider, place, sent, address = self._provider, self._place, self._sent, opened.live.address
+        assert provider is not None
+        assert place is not None
+        assert sent is not None
+        if not turned.well:
+            # What is dead or broken is closed first: a process that still writes would leave nothing certain.
+            await self._close(opened)
+        if not provider.capabilities.hears:
+            return observed(turned)
+        heard = await ask_store(provider, address, place.directory, sent, self._means.limits)
+        self._reporting.step("evidence", in_words(heard))
+        return heard
+
+    async def _was_steered(self, live: LiveSession, sent: Sent) -> Testimony:
+        assert self._provider is not None
+        assert self._place is not None
+        return await ask_store(self._provider, live.address, self._place.directory, sent, self._means.limits)
+
+    async def _another(self, opener: Opener, opened: Opened, turned: Turned, heard: Testimony | None) -> Plan | None:
+        """Another try in the same run, once: where the agent's store does not have the prompt, because the session is
+        gone or the process that had been kept for it was dead."""
+        if heard is None or heard.evidence is not Evidence.UNSENT or turned.tool_ran or opener.reopened:
             return None
-        # Before it is asked for once more, or it would be found in use: by this very run.
-        await self._close(opened)
-        if opened.warm and turned.was_dead:
-            opener.reopened, again = True, opened.plan
-        else:
-            try:
-                again = await opener.settled_again(opened.plan, Fault(why, ""))
-            except Fault:
-                return None
-        self._reporting.step("reopen", f"The session took nothing of it: {why}")
+        try:
+            again = await opener.settled_again(opened.plan, Fault(turned.why_failed, ""), opened.warm)
+        except Fault:
+            return None
+        if again.outcome is Outcome.HOLD:
+            return None
+        self._reporting.step("reopen", f"The session did not take the prompt, so it is sent once more: {heard.detail}")
         return again
+
+    async def _ask_stores(self) -> End:
+        """The run is to find out what became of earlier prompts of its lane; it is decided again by the answers."""
+        answers = []
+        for question in self._order.questions:
+            answer = await answer_to(question, self._order, self._means.machine, self._means.limits)
+            for said in (answer.prompt, answer.steered):
+                if said is not None:
+                    self._reporting.step("evidence", f"Run {question.run}: {in_words(said)}")
+            answers.append(answer)
+        return StoreAsked(tuple(answers))
 
     # ---------------------------------------------------------------- ends
 
-    def _after(self, turned: Turned, plan: Plan) -> End:
+    def _after(self, turned: Turned, plan: Plan, heard: Testimony | None) -> End:
         if self._session_fault is not None:
-            return Failed(FailureKind.PERMANENT, str(self._session_fault), usage=turned.usage)
-        return end_of_turn(turned, plan)
+            return Failed(FailureKind.PERMANENT, str(self._session_fault), usage=turned.usage, heard=heard)
+        return end_of_turn(turned, plan, heard)
 
-    def _called_off(self, turned: Turned | None = None) -> End:
+    def _called_off(self, turned: Turned | None = None, heard: Testimony | None = None) -> End:
         usage = Usage() if turned is None else turned.usage
-        if turned is not None and turned.done is not None and turned.usage.turns:
+        finished = heard is not None and heard.evidence is Evidence.FINISHED
+        if turned is not None and (turned.completed or finished):
             # It was completed before the call reached it.
-            return end_of_turn(turned, self._order.plan)
+            return end_of_turn(turned, self._order.plan, heard)
         if self._session_fault is not None:
-            return (
-                self._after(turned, self._order.plan) if turned is not None else end_before_prompt(self._session_fault)
-            )
+            if turned is not None:
+                return self._after(turned, self._order.plan, heard)
+            return end_before_prompt(self._session_fault)
         if self._calls.call is Call.CLOSE:
-            return Failed(FailureKind.INTERRUPTED, self._calls.words or DAEMON_STOPPED, usage=usage)
-        return Stopped(self._calls.words, usage)
+            return Failed(FailureKind.INTERRUPTED, self._calls.words or DAEMON_STOPPED, usage=usage, heard=heard)
+        return Stopped(self._calls.words, usage, heard)
 
     # ---------------------------------------------------------------- what comes from outside
 

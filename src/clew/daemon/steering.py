@@ -5,11 +5,12 @@ What comes while something is being told is asked for with the word of what beca
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from clew.daemon.limits import Limits
 from clew.daemon.reporting import Reporting
-from clew.kernel import Plan, WakeId, on_the_way
+from clew.kernel import HELD_BY_AGENT, Evidence, Plan, Sent, Testimony, WakeId, digest_of, on_the_way
 from clew.ports.provider import LiveSession
 from clew.wire.orders import Order
 from clew.wire.prompts import PromptMaker
@@ -21,13 +22,22 @@ _log = logging.getLogger("clew.daemon")
 class Steering:
     """`took` once the agent has taken something: from then on the turn is about more than its prompt."""
 
-    def __init__(self, order: Order, prompts: PromptMaker, reporting: Reporting, limits: Limits) -> None:
+    def __init__(
+        self,
+        order: Order,
+        prompts: PromptMaker,
+        reporting: Reporting,
+        limits: Limits,
+        ask: Callable[[LiveSession, Sent], Awaitable[Testimony]],
+    ) -> None:
         self._order, self._prompts, self._reporting, self._limits = order, prompts, reporting, limits
+        self._ask = ask
         self._turn: tuple[LiveSession, Plan] | None = None
         self._telling: asyncio.Task[None] | None = None
         self._unsettled: Steer | None = None
         self._news = self._asked = False
         self._heard: set[WakeId] = set()
+        self._digest = ""
         self.took = False
         reporting.may_steer = self._asks
 
@@ -39,16 +49,23 @@ class Steering:
             self.look()
 
     async def end(self) -> None:
-        """The turn is over: nothing more is told, and what was being told is settled before the run ends."""
-        self._turn, telling = None, self._telling
+        """The turn is over: nothing more is told, and what was being told is settled before the run ends. Where it is
+        not certain whether the agent took it, its own store is asked; what that cannot tell is asked for later."""
+        turn, self._turn, telling = self._turn, None, self._telling
         if telling is not None and not telling.done():
             await asyncio.wait((telling,), timeout=self._limits.interrupt)
             if not telling.done():
                 telling.cancel()
                 await asyncio.wait((telling,), timeout=self._limits.calling_off)
-        if self._unsettled is not None:
-            # Its agent does not even let go of it; better told twice than ended as if it had been told.
-            self._settle(self._unsettled, taken=False)
+        if self._unsettled is not None and turn is not None:
+            steer = self._unsettled
+            heard = await self._ask(turn[0], Sent(steer.id, self._digest))
+            self._reporting.step("evidence", f"What was told within the turn: {heard.evidence}. {heard.detail}".strip())
+            if heard.evidence is Evidence.UNKNOWN:
+                self._unsettled = None
+            else:
+                self.took = self.took or heard.evidence in HELD_BY_AGENT
+                self._settle(steer, heard.evidence in HELD_BY_AGENT)
         if self._asked:
             # What was asked for and comes only now is refused, or it would end with the run as if it had been told.
             await self._reporting.sent()
@@ -88,17 +105,18 @@ class Steering:
         return True
 
     async def _tell(self, steer: Steer, live: LiveSession, plan: Plan) -> None:
-        taken = False
+        taken: bool | None = None
         try:
             act_on = sorted({seq for wake in steer.wakes for seq in wake.entries})
             order = replace(self._order, wakes=steer.wakes, entries=steer.entries)
             prompt = await self._prompts(order, on_the_way(plan, steer.after, steer.through, act_on))
-            taken = await live.steer(prompt.text)
-        except Exception as fault:  # noqa: BLE001 - the next run has it then
+            self._digest = digest_of(prompt.text)
+            taken = await live.steer(prompt.text, steer.id)
+        except Exception as fault:  # noqa: BLE001 - whether it was taken is asked at the end of the turn
             _log.warning("run %s: its agent could not be told within its turn: %r", self._order.run, fault)
         finally:
-            self.took = self.took or taken
-            if self._unsettled is steer:
+            self.took = self.took or bool(taken)
+            if self._unsettled is steer and taken is not None:
                 self._settle(steer, taken)
 
     def _settle(self, steer: Steer, taken: bool) -> None:

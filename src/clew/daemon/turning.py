@@ -11,7 +11,7 @@ from clew.daemon.landing import Pins
 from clew.daemon.limits import Limits
 from clew.daemon.reporting import Reporting
 from clew.daemon.telling import in_short
-from clew.kernel import Silence, silence
+from clew.kernel import PromptId, Silence, silence
 from clew.ports.events import (
     ApprovalAsked,
     Done,
@@ -59,9 +59,9 @@ class Turning:
         """Whether a tool was begun that has not come to its end: it may go on in the background."""
         return bool(self._tools)
 
-    async def run(self, prompt: str) -> Turned:
+    async def run(self, prompt: str, id_: PromptId) -> Turned:
         """Until the agent has said that the turn is over. What is left of it then, `leave` waits for."""
-        following = self._following = asyncio.create_task(self._follow(prompt), name="turn")
+        following = self._following = asyncio.create_task(self._follow(prompt, id_), name="turn")
         following.add_done_callback(self._over)
         self._calls.listen(self._attention.set)
         self._watch()
@@ -93,9 +93,9 @@ class Turning:
 
     # ---------------------------------------------------------------- what the agent says
 
-    async def _follow(self, prompt: str) -> None:
+    async def _follow(self, prompt: str, id_: PromptId) -> None:
         try:
-            async for event in self._live.turn(prompt):
+            async for event in self._live.turn(prompt, id_):
                 self._take(event)
         except Exception as fault:  # noqa: BLE001 - whatever a provider does, the run has an end
             self._fault = fault

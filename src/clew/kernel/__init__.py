@@ -43,7 +43,18 @@ from clew.kernel.checklist import nothing_to_check
 from clew.kernel.decision import decide, settle
 from clew.kernel.directory import Directory
 from clew.kernel.engine import EngineFailure, EnginePolicy, EngineReason, on_engine_failure
-from clew.kernel.evidence import HELD_BY_AGENT, Evidence, PromptId, Sent, Testimony, digest_of
+from clew.kernel.evidence import (
+    HELD_BY_AGENT,
+    AskNext,
+    Evidence,
+    EvidenceReason,
+    PromptId,
+    Sent,
+    Testimony,
+    Unheard,
+    ask_next,
+    digest_of,
+)
 from clew.kernel.explanation import explain, headline
 from clew.kernel.heartbeat import HeartbeatReason, TickDecision, TickFacts, TickVerdict, heartbeat_scope, tick
 from clew.kernel.ids import (
@@ -173,20 +184,20 @@ from clew.kernel.record import (
     policy_to_record,
     situation_from_record,
     situation_to_record,
+    value_from_record,
+    value_to_record,
 )
 from clew.kernel.replaying import Change, Replay, decision_to_record, plan_to_record, replay
 from clew.kernel.retrying import (
     REDO_TABLE,
     Failure,
     FailureKind,
-    Progress,
     Redo,
     RetryChoice,
     RetryPolicy,
     RetryReason,
     RetryStep,
     backoff,
-    progress,
     retry,
 )
 from clew.kernel.rule import Findings, Wanted
@@ -313,6 +324,7 @@ __all__ = [
     "ApprovalState",
     "Archive",
     "ArchiveState",
+    "AskNext",
     "Audience",
     "Author",
     "AuthorKind",
@@ -337,6 +349,7 @@ __all__ = [
     "EntrySeq",
     "Every",
     "Evidence",
+    "EvidenceReason",
     "Failure",
     "FailureKind",
     "Fate",
@@ -398,7 +411,6 @@ __all__ = [
     "ProbeKind",
     "ProbeReason",
     "Probed",
-    "Progress",
     "ProjectId",
     "PromptId",
     "ProviderName",
@@ -465,6 +477,7 @@ __all__ = [
     "TickFacts",
     "TickReason",
     "TickVerdict",
+    "Unheard",
     "UnreadableCursor",
     "Verification",
     "Voice",
@@ -494,6 +507,7 @@ __all__ = [
     "answer",
     "apply",
     "arrival",
+    "ask_next",
     "backoff",
     "capabilities_from_record",
     "capabilities_to_record",
@@ -539,7 +553,6 @@ __all__ = [
     "policy_from_record",
     "policy_to_record",
     "presence",
-    "progress",
     "quiet_until",
     "rank",
     "read_cursor",
@@ -565,6 +578,8 @@ __all__ = [
     "thread_for",
     "tick",
     "to_steer",
+    "value_from_record",
+    "value_to_record",
     "verify",
     "voice",
     "waits_for",

@@ -213,6 +213,8 @@ def _notices(situation: Situation, verdict: Verdict) -> tuple[Notice, ...]:
         tell(Audience.USER, NoticeReason.ASKED_OVER_POLICY, run=situation.demand.resume_run)
     if verdict.reason is PlanReason.ACCOUNT_WITHHELD:
         tell(Audience.USER, NoticeReason.HISTORY_WITHHELD, session=verdict.about)
+    if verdict.outcome in USES_EARLIER_SESSION and verdict.session is not None and verdict.session.cut_off:
+        tell(Audience.AGENT, NoticeReason.CUT_OFF)
     knows_of_it = verdict.outcome in USES_EARLIER_SESSION or verdict.outcome is Outcome.RESEED
     if situation.machinery_gone and knows_of_it:
         tell(Audience.AGENT, NoticeReason.MACHINERY_GONE, gone=", ".join(situation.machinery_gone))

@@ -1,9 +1,13 @@
 """Evidence: what an agent's own store says of a prompt that was to go out. Read from the agent, never concluded."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType
+
+from clew.kernel.ids import RunId
+from clew.kernel.reason import Reason
 
 PromptId = NewType("PromptId", str)
 """Chosen by Clew for every prompt before it goes out: a UUID of version 7, so that later ones sort behind."""
@@ -50,6 +54,62 @@ class Testimony:
     detail: str = ""
     reply: str = ""
     able: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """A run that ended without a word on whether the agent took its prompt, or what it was told within its turn.
+
+    `hears` is whether its provider can be asked at all, `asked` how often it was asked in vain, `why` what it said
+    last.
+    """
+
+    run: RunId
+    hears: bool = True
+    asked: int = 0
+    why: str = ""
+
+
+_ASK_AGAIN_AFTER = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0)
+"""Seconds to wait before a store is asked once more, after it was asked in vain so many times."""
+
+
+class EvidenceReason(Reason):
+    UNHEARD = (
+        "prompt:unheard",
+        "Run {run} ended after its prompt was to go out; the agent's own store is asked first whether it was taken.",
+    )
+    UNKNOWN = (
+        "prompt:unknown",
+        (
+            "Nobody can tell whether the agent took the prompt of run {run}{why}. "
+            "`clew retry {run} --not-taken` sends it again in full; if it was taken after all, it is done twice. "
+            "`clew retry {run} --taken` goes on without it; if it was not taken, say it again yourself."
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AskNext:
+    """What is done about prompts of which nobody knows whether they were taken: `wait` is how long until their stores
+    are asked again, None when a person has to decide."""
+
+    reason: EvidenceReason
+    words: str
+    wait: float | None
+
+
+def ask_next(unheard: Sequence[Unheard]) -> AskNext | None:
+    """None where there are none: then something may be sent."""
+    waits = []
+    for each in unheard:
+        if not each.hears or each.asked > len(_ASK_AGAIN_AFTER):
+            why = f" ({each.why.strip().removesuffix('.')})" if each.why.strip() else ""
+            return AskNext(EvidenceReason.UNKNOWN, EvidenceReason.UNKNOWN.fill(run=each.run, why=why), None)
+        waits.append(_ASK_AGAIN_AFTER[each.asked - 1] if each.asked else 0.0)
+    if not waits:
+        return None
+    return AskNext(EvidenceReason.UNHEARD, EvidenceReason.UNHEARD.fill(run=unheard[0].run), max(waits))
 
 
 def digest_of(text: str) -> str:

@@ -77,6 +77,13 @@ class NoticeReason(Reason):
 
     HISTORY_WITHHELD = "notice:history-withheld", "The history made with {session.whose} was not handed on."
     MACHINERY_GONE = "notice:machinery-gone", "The last run ended abruptly. Do not wait for what is gone: {gone}."
+    CUT_OFF = (
+        "notice:cut-off",
+        (
+            "Your last turn here was cut off. What it had going is gone: commands and servers in the background, "
+            "timers, and tools that had not come to their end. Do not wait for them; start again what you still need."
+        ),
+    )
     ASKED_OVER_POLICY = "notice:asked", "The session of run {run} is used because a person asked for it."
 
 

@@ -17,6 +17,7 @@ class Carried(Reason):
 
 class Served(Reason):
     BY_RUN = "served:by-run", "Run {run} served it."
+    READ_BACK = "served:read-back", "Run {run} served it; the reply was read from the agent's own store afterwards."
 
 
 @dataclass(frozen=True, slots=True)

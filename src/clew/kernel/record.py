@@ -6,12 +6,14 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, lru_cache
 from operator import attrgetter
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from clew.kernel.capability import Capabilities
 from clew.kernel.situation import Policy, Situation
 
 RECORD_VERSION = 1
+
+_T = TypeVar("_T")
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -48,6 +50,18 @@ def capabilities_to_record(capabilities: Capabilities) -> Json:
 def capabilities_from_record(record: object) -> Capabilities:
     capabilities: Capabilities = _reader(Capabilities)(record, "capabilities")
     return capabilities
+
+
+def value_to_record(kind: Any, value: object) -> Json:
+    """Any frozen value made of what situations are made of."""
+    return _writer(kind)(value)
+
+
+def value_from_record(kind: type[_T], record: object) -> _T:
+    """Raises `RecordError` where it is not such a value."""
+    shape: Any = kind
+    value: _T = _reader(shape)(record, kind.__name__)
+    return value
 
 
 _Write = Callable[[Any], Json]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from clew.kernel.evidence import HELD_BY_AGENT, Evidence
 from clew.kernel.ids import Instant
 from clew.kernel.reason import Reason
 
@@ -22,45 +23,40 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What failed, and how far the run had come: `pinned` means that its session can be found again."""
+    """What failed, and what is known of the run's prompt. `continues` means that its session can be found again."""
 
     kind: FailureKind
     why: str
-    prompt_sent: bool = False
-    pinned: bool = False
+    evidence: Evidence = Evidence.UNSENT
+    continues: bool = False
     tool_ran: bool = False
     reopened: bool = False
     reset_at: Instant | None = None
 
 
 class Redo(StrEnum):
-    """Resend: no agent took this run's prompt, so the next one sends what its session has not seen.
+    """How a failed run is followed by another.
 
-    Continue: the session that took it is resumed and told what was interrupted; the prompt is not sent again.
+    Resend: the agent does not have the prompt, so the next run sends what its session has not seen.
+    Continue: the session that has it is resumed and told what was lost; the prompt is not sent again.
+    Ask first: the agent's store is asked what became of the prompt, before anything is sent.
     """
 
     RESEND = "resend"
     CONTINUE = "continue"
+    ASK_FIRST = "ask-first"
 
 
-class Progress(StrEnum):
-    UNSENT = "unsent"
-    SENT = "sent"
-    PINNED = "pinned"
+_PASSING = (FailureKind.TRANSIENT, FailureKind.USAGE_LIMIT, FailureKind.CRASHED, FailureKind.INTERRUPTED)
 
-
-REDO_TABLE: Mapping[tuple[FailureKind, Progress], Redo] = {
-    (FailureKind.TRANSIENT, Progress.UNSENT): Redo.RESEND,
-    (FailureKind.TRANSIENT, Progress.PINNED): Redo.CONTINUE,
-    (FailureKind.USAGE_LIMIT, Progress.UNSENT): Redo.RESEND,
-    (FailureKind.USAGE_LIMIT, Progress.PINNED): Redo.CONTINUE,
-    (FailureKind.CRASHED, Progress.UNSENT): Redo.RESEND,
-    (FailureKind.CRASHED, Progress.PINNED): Redo.CONTINUE,
-    (FailureKind.INTERRUPTED, Progress.UNSENT): Redo.RESEND,
-    (FailureKind.INTERRUPTED, Progress.PINNED): Redo.CONTINUE,
-    (FailureKind.UNKNOWN, Progress.UNSENT): Redo.RESEND,
+REDO_TABLE: Mapping[tuple[FailureKind, Evidence], Redo] = {
+    **{(kind, Evidence.UNSENT): Redo.RESEND for kind in (*_PASSING, FailureKind.UNKNOWN)},
+    **{(kind, Evidence.TAKEN): Redo.CONTINUE for kind in _PASSING},
+    **{(kind, Evidence.CUT_OFF): Redo.CONTINUE for kind in _PASSING},
+    **{(kind, Evidence.UNKNOWN): Redo.ASK_FIRST for kind in (*_PASSING, FailureKind.UNKNOWN)},
 }
-"""A pair that is not listed is not done again by itself. Nothing sent is ever resent."""
+"""A pair that is not listed is not done again by itself. Nothing that was taken is ever sent again, and a run whose
+reply is in the agent's store has not failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +94,8 @@ class RetryReason(Reason):
     TRIED_OUT = "retry:tried-out", "It failed {tries} times, and {policy.max_tries} are allowed: {failure.why}"
     REJECTED_AGAIN = "retry:rejected-again", "A new session was tried already: {failure.why}"
     TOO_LONG = "retry:too-long", "The usage limit is reset in {wait:.0f} s, too far off to wait unasked: {failure.why}"
-    NOT_RESENT = "retry:not-resent", "The agent may have acted on the prompt, so it is not sent again: {failure.why}"
+    ASK_FIRST = "retry:ask-first", "The agent's own store is asked whether it took the prompt: {failure.why}"
+    NOT_RESENT = "retry:not-resent", "The agent took the prompt, so it is not sent again: {failure.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +122,6 @@ class RetryChoice:
         )
 
 
-def progress(failure: Failure) -> Progress:
-    if not failure.prompt_sent:
-        return Progress.UNSENT
-    return Progress.PINNED if failure.pinned else Progress.SENT
-
-
 def backoff(tries: int, policy: RetryPolicy, jitter: float) -> float:
     """Seconds to wait after that many tries: growing up to the cap, less what jitter takes off."""
     try:
@@ -150,15 +141,17 @@ def retry(failure: Failure, tries: int, policy: RetryPolicy, now: Instant, jitte
     if failure.kind is FailureKind.PERMANENT:
         return choose(RetryStep.GIVE_UP, RetryReason.PERMANENT)
     if failure.kind is FailureKind.RESUME_REJECTED:
-        if failure.tool_ran:
+        if failure.tool_ran or failure.evidence in HELD_BY_AGENT:
             return choose(RetryStep.ASK, RetryReason.NOT_RESENT)
         if failure.reopened:
             return choose(RetryStep.GIVE_UP, RetryReason.REJECTED_AGAIN)
-        # The prompt was refused along with the session, so no agent has it.
         return choose(RetryStep.AGAIN, RetryReason.NEW_SESSION, redo=Redo.RESEND)
-    redo = REDO_TABLE.get((failure.kind, progress(failure)))
-    if redo is None:
+    redo = REDO_TABLE.get((failure.kind, failure.evidence))
+    if redo is None or (redo is Redo.CONTINUE and not failure.continues):
         return choose(RetryStep.ASK, RetryReason.NOT_RESENT)
+    if redo is Redo.ASK_FIRST:
+        # Asking costs no model call, so it counts as no try.
+        return choose(RetryStep.AGAIN, RetryReason.ASK_FIRST, redo=redo)
     if tries >= policy.max_tries:
         return choose(RetryStep.GIVE_UP, RetryReason.TRIED_OUT)
     if failure.kind is FailureKind.USAGE_LIMIT and failure.reset_at is not None:

@@ -28,7 +28,8 @@ class RunEvent(StrEnum):
     """What can happen to a run.
 
     `prompt` is recorded before the prompt goes out, so a run that is still opening has certainly sent none.
-    `answer` closes the last open question, `return` gives a claim back, `reopen` tries a new session once.
+    `answer` closes the last open question, `return` gives a claim back, `reopen` tries a new session once. `recover`
+    says that the reply was read from the agent's own store.
     """
 
     CLAIM = "claim"
@@ -41,6 +42,7 @@ class RunEvent(StrEnum):
     RENEW = "renew"
     RETURN = "return"
     SUCCEED = "succeed"
+    RECOVER = "recover"
     FAIL = "fail"
     STOPPED = "stopped"
     CANCEL = "cancel"
@@ -54,6 +56,7 @@ RUN_TABLE: Mapping[tuple[RunState, RunEvent], RunState] = {
     (RunState.CLAIMED, RunEvent.OPEN): RunState.OPENING,
     (RunState.CLAIMED, RunEvent.RENEW): RunState.CLAIMED,
     (RunState.CLAIMED, RunEvent.RETURN): RunState.QUEUED,
+    (RunState.CLAIMED, RunEvent.RECOVER): RunState.SUCCEEDED,
     (RunState.CLAIMED, RunEvent.FAIL): RunState.FAILED,
     (RunState.CLAIMED, RunEvent.CANCEL): RunState.STOPPING,
     (RunState.CLAIMED, RunEvent.LAPSE): RunState.QUEUED,
@@ -62,6 +65,7 @@ RUN_TABLE: Mapping[tuple[RunState, RunEvent], RunState] = {
     (RunState.OPENING, RunEvent.PROMPT): RunState.RUNNING,
     (RunState.OPENING, RunEvent.RENEW): RunState.OPENING,
     (RunState.OPENING, RunEvent.RETURN): RunState.QUEUED,
+    (RunState.OPENING, RunEvent.RECOVER): RunState.SUCCEEDED,
     (RunState.OPENING, RunEvent.FAIL): RunState.FAILED,
     (RunState.OPENING, RunEvent.CANCEL): RunState.STOPPING,
     (RunState.OPENING, RunEvent.LAPSE): RunState.QUEUED,
@@ -71,6 +75,7 @@ RUN_TABLE: Mapping[tuple[RunState, RunEvent], RunState] = {
     (RunState.RUNNING, RunEvent.ASK): RunState.WAITING,
     (RunState.RUNNING, RunEvent.RENEW): RunState.RUNNING,
     (RunState.RUNNING, RunEvent.SUCCEED): RunState.SUCCEEDED,
+    (RunState.RUNNING, RunEvent.RECOVER): RunState.SUCCEEDED,
     (RunState.RUNNING, RunEvent.FAIL): RunState.FAILED,
     (RunState.RUNNING, RunEvent.STOPPED): RunState.CANCELLED,
     (RunState.RUNNING, RunEvent.CANCEL): RunState.STOPPING,
@@ -81,6 +86,7 @@ RUN_TABLE: Mapping[tuple[RunState, RunEvent], RunState] = {
     (RunState.WAITING, RunEvent.ANSWER): RunState.RUNNING,
     (RunState.WAITING, RunEvent.RENEW): RunState.WAITING,
     (RunState.WAITING, RunEvent.SUCCEED): RunState.SUCCEEDED,
+    (RunState.WAITING, RunEvent.RECOVER): RunState.SUCCEEDED,
     (RunState.WAITING, RunEvent.FAIL): RunState.FAILED,
     (RunState.WAITING, RunEvent.STOPPED): RunState.CANCELLED,
     (RunState.WAITING, RunEvent.CANCEL): RunState.STOPPING,
@@ -94,6 +100,7 @@ RUN_TABLE: Mapping[tuple[RunState, RunEvent], RunState] = {
     (RunState.STOPPING, RunEvent.CANCEL): RunState.STOPPING,
     (RunState.STOPPING, RunEvent.RETURN): RunState.CANCELLED,
     (RunState.STOPPING, RunEvent.SUCCEED): RunState.CANCELLED,
+    (RunState.STOPPING, RunEvent.RECOVER): RunState.CANCELLED,
     (RunState.STOPPING, RunEvent.FAIL): RunState.CANCELLED,
     (RunState.STOPPING, RunEvent.STOPPED): RunState.CANCELLED,
     (RunState.STOPPING, RunEvent.LAPSE): RunState.CANCELLED,
@@ -193,6 +200,7 @@ class RunOutcome(Reason):
     """Why a run let go of its wakes."""
 
     ANSWERED = "run:answered", "The agent ended its turn."
+    READ_BACK = "run:read-back", "The agent had finished already; its reply was read from its own store."
     RETRYING = "run:retrying", "It failed and will be tried again: {why}"
     GAVE_UP = "run:gave-up", "It failed and will not be tried again: {why}"
     RETURNED = "run:returned", "Its claim was given back: {why}"
@@ -216,6 +224,7 @@ class Settlement:
 
 SETTLEMENTS: Mapping[RunOutcome, Settlement] = {
     RunOutcome.ANSWERED: Settlement(RunEvent.SUCCEED, WakeEvent.SERVE),
+    RunOutcome.READ_BACK: Settlement(RunEvent.RECOVER, WakeEvent.SERVE),
     RunOutcome.RETRYING: Settlement(RunEvent.FAIL, WakeEvent.RELEASE),
     RunOutcome.GAVE_UP: Settlement(RunEvent.FAIL, WakeEvent.CANCEL, WakeEnd.GAVE_UP),
     RunOutcome.RETURNED: Settlement(RunEvent.RETURN, WakeEvent.RELEASE),

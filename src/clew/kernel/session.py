@@ -129,7 +129,8 @@ class Session:
 
     It was told the journal after `begins` up to `seen`, and of what came before only `also`. `busy_with` names the run
     or the outside program that has it open. `instructions`, `tools` and `credential` (the key it was last used with)
-    are digests. `proven_at` is when a probe last found it.
+    are digests. `proven_at` is when a probe last found it. `cut_off` is whether its last turn was, and it has not been
+    told so.
     """
 
     id: SessionId
@@ -156,6 +157,7 @@ class Session:
     born_at: Instant = 0.0
     archive: Archive | None = None
     proven_at: Instant | None = None
+    cut_off: bool = False
     credential: str | None = None
 
     @property

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from clew.kernel.capability import Capabilities
+from clew.kernel.evidence import Unheard
 from clew.kernel.ids import (
     NOTHING_SEEN,
     AccountId,
@@ -149,7 +150,8 @@ class Situation:
     `head` is the last entry of the thread's journal; `floor` is what the lane's last fresh start left. `fresh_id` is
     an id to give a new session where the provider takes one. `machinery_gone` names what of the last run's background
     work did not survive. `probes` is what agents answered since; a plan is settled by deciding again with one more.
-    `told_before` is whether a run of the lane has told its agent something, in whatever session that was.
+    `told_before` is whether a run of the lane has told its agent something, in whatever session that was. `unheard` are
+    the lane's runs of whose prompt nobody knows whether the agent took it: that is asked before anything else.
     """
 
     run: RunId
@@ -167,6 +169,7 @@ class Situation:
     machinery_gone: tuple[str, ...] = ()
     probes: tuple[Probed, ...] = ()
     told_before: bool = False
+    unheard: tuple[Unheard, ...] = ()
 
     def __post_init__(self) -> None:
         wants = max(self.demand.entries, default=self.head)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from clew.kernel.evidence import ask_next
 from clew.kernel.ids import RunScope
 from clew.kernel.permission import ModeChoice
 from clew.kernel.place import PlaceChoice
@@ -39,12 +40,22 @@ def judge(
 ) -> Verdict:
     """The first of these that has something to say decides; a new session is the last resort."""
     return (
-        _cannot_start(situation, place, mode)
+        _must_ask(situation)
+        or _cannot_start(situation, place, mode)
         or _must_wait(learned, wanted)
         or _continue(weighing.chosen, wanted)
         or _asked_in_vain(situation, weighing.weighed, wanted)
         or _start_new(situation, weighing.weighed, wanted, learned)
     )
+
+
+def _must_ask(situation: Situation) -> Verdict | None:
+    """Nothing is sent in a lane while it is not known whether the agent took what was sent there before."""
+    asks = ask_next(situation.unheard)
+    if asks is None:
+        return None
+    waits_for = WaitsFor.PERSON if asks.wait is None else WaitsFor.ANOTHER_TRY
+    return Verdict(Outcome.HOLD, asks.reason, asks.words, waits_for=waits_for)
 
 
 def _cannot_start(situation: Situation, place: PlaceChoice, mode: ModeChoice) -> Verdict | None:

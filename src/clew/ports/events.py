@@ -103,12 +103,14 @@ class ErrorCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failed(AgentEvent):
-    """The turn did not end well. `reset_at` is when a usage limit ends, where the program says so."""
+    """The turn did not end well. `reset_at` is when a usage limit ends, where the program says so. `handed` is false
+    where it is certain that not a word of the prompt left Clew."""
 
     code: ErrorCode
     words: str
     retryable: bool
     reset_at: Instant | None = None
+    handed: bool = True
 
 
 class Ending(StrEnum):

@@ -65,6 +65,7 @@ def adopt_session(connection: Connection, adoption: Adoption) -> Adopted:
             "run_id": None,
             "adopted_at": read_clock(connection),
             "seen": adoption.session.begins,
+            "inherited": adoption.session.begins,
             "turns": adoption.turns,
         },
     )

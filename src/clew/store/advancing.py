@@ -27,7 +27,21 @@ from clew.store.statement import POSTGRESQL, Given, Row, Statement, named
 from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
 
 _NOT_NEEDED = frozenset(
-    {"landing", "claim", "rank", "not_before", "claimed_by", "agent_place", "runtime_place", "hold", "hold_code"}
+    {
+        "landing",
+        "claim",
+        "rank",
+        "not_before",
+        "claimed_by",
+        "agent_place",
+        "runtime_place",
+        "hold",
+        "hold_code",
+        "prompt",
+        "evidence_words",
+        "evidence_at",
+        "steer",
+    }
 )
 
 
@@ -53,6 +67,7 @@ _ITS_OWN: tuple[ColumnElement[Any], ...] = (
 _WHO_ANSWERS: tuple[ColumnElement[Any], ...] = (
     account_of_run(_own("session_id"), _own("runtime_id"), _own("agent_id")).label("account"),
     _looked_up(agents.c.name, agents.c.id, "agent_id").label("agent_name"),
+    runs.c.prompt,
 )
 RUN_COLUMNS = (*_ITS_OWN, *_WHO_ANSWERS)
 """A run with what else its operations need of it: its thread, who answers there, and whether its session is pinned."""
@@ -94,7 +109,10 @@ _SAID = named(
         "run": runs.c.id,
         "attempt": runs.c.attempt,
         "lease": runs.c.lease_until,
-        **{name: runs.c[name] for name in ("outcome", "words", "landing", "claim", "told")},
+        **{
+            name: runs.c[name]
+            for name in ("outcome", "words", "landing", "claim", "told", "prompt", "evidence", "evidence_words")
+        },
     }
 )
 
@@ -125,6 +143,9 @@ def advance(
     landing: str | None = None,
     claim: str | None = None,
     told: int | None = None,
+    prompt: str | None = None,
+    evidence: str | None = None,
+    evidence_words: str | None = None,
 ) -> Row | None:
     """The run after the events, if that attempt holds it and they can happen to it; None when nothing was changed.
 
@@ -140,6 +161,9 @@ def advance(
         landing=landing,
         claim=claim,
         told=told,
+        prompt=prompt,
+        evidence=evidence,
+        evidence_words=evidence_words,
     )
 
 
@@ -180,12 +204,24 @@ def changed(dialect: str, events: Events, given: Given) -> Update:
             words=case((runs.c.stop_code.is_not(None), runs.c.words), else_=said(runs.c.words)),
             **{name: said(runs.c[name]) for name in ("landing", "claim") if name in given},
             **({"told": _at_most_all(dialect, given["told"])} if RunEvent.PROMPT in events else {}),
+            **(_heard(given) if ending and "evidence" in given else {}),
             **_flags(events),
+            **({"prompt": given["prompt"]} if RunEvent.PROMPT in events else {}),
         )
     )
     if RunEvent.REOPEN in events:
         statement = statement.where(runs.c.tool_ran == _number(0), runs.c.reopened == _number(0))
     return statement
+
+
+def _heard(given: Given) -> dict[str, ColumnElement[Any]]:
+    """What its agent's store said of the prompt of a run that ends, where one was about to go out and was asked for."""
+    said = runs.c.prompt.is_not(None) & given["evidence"].is_not(None)
+    return {
+        "evidence": case((said, given["evidence"]), else_=runs.c.evidence),
+        "evidence_words": case((said, given["evidence_words"]), else_=runs.c.evidence_words),
+        "evidence_at": case((said, now()), else_=runs.c.evidence_at),
+    }
 
 
 def _at_most_all(dialect: str, told: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -200,9 +236,9 @@ def _at_most_all(dialect: str, told: ColumnElement[Any]) -> ColumnElement[Any]:
     return case((told.is_(None), runs.c.told), else_=lesser(dialect, told, all_of_it))
 
 
-def _flags(events: Events) -> dict[str, ColumnElement[int]]:
+def _flags(events: Events) -> dict[str, ColumnElement[Any]]:
     """How far the run has come, which decides what may be done again."""
-    flags: dict[str, ColumnElement[int]] = {}
+    flags: dict[str, ColumnElement[Any]] = {}
     for event in events:
         match event:
             case RunEvent.PROMPT:
@@ -210,6 +246,7 @@ def _flags(events: Events) -> dict[str, ColumnElement[int]]:
             case RunEvent.REOPEN:
                 # A session that refuses to be resumed has refused the prompt too.
                 flags["prompt_sent"], flags["reopened"] = _number(0), _number(1)
+                flags["prompt"] = null()
             case RunEvent.TOOL:
                 flags["tool_ran"] = _number(1)
             case RunEvent.ASK:

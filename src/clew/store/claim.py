@@ -10,6 +10,7 @@ from clew.kernel import (
     AgentId,
     Carried,
     EntrySeq,
+    EvidenceReason,
     LaneId,
     Outcome,
     Plan,
@@ -26,6 +27,7 @@ from clew.kernel import (
 )
 from clew.store import claim_sql as sql
 from clew.store.decisions import HELD, decision_record, keep_decisions, kept
+from clew.store.evidence import open_prompts
 from clew.store.faults import Unreadable
 from clew.store.hints import hint_run, hint_thread
 from clew.store.journal import entries_between, read_entry
@@ -171,8 +173,12 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
     if not carried.wakes:
         sql.park.count(connection, run=row["run_id"], until=min(each["wake_not_before"] or 0.0 for each in group))
         return None
-    plan = decide(situation_of(connection, row, carried.wakes, carried.scope_run))
-    if plan.outcome is Outcome.HOLD:
+    # Whether the agent took what was sent here before is asked first, by this run.
+    left = open_prompts(connection, LaneId(row["lane_id"])) if row["unheard"] else ()
+    unheard = tuple(each.unheard for each in left)
+    plan = decide(situation_of(connection, row, carried.wakes, carried.scope_run, unheard))
+    asks = plan.reason is EvidenceReason.UNHEARD
+    if plan.outcome is Outcome.HOLD and not asks:
         waits = plan.waits_for or WaitsFor.ANOTHER_TRY
         _hold(connection, row, waits, plan.reason.code, plan.words)
         keep_decisions(connection, [(plan, row["run_id"], row["attempt"], HELD, row["now"])])
@@ -194,9 +200,10 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
         session=session,
         plan=plan,
         wakes=carried.wakes,
-        entries=to_tell(connection, ThreadId(row["thread_id"]), plan, carried.entries),
+        entries=() if asks else to_tell(connection, ThreadId(row["thread_id"]), plan, carried.entries),
         route=plan.situation.demand.route,
         logged=row["logged"],
+        questions=tuple(each.question for each in left),
     )
     return order, carried
 

@@ -1,5 +1,6 @@
 """The statements of a claim. The first one reads all that a decision needs of a run but its sessions."""
 
+import re
 from collections.abc import Callable, Mapping
 
 from sqlalchemy import (
@@ -25,6 +26,7 @@ from clew.store.programs import started, with_program
 from clew.store.statement import POSTGRESQL, Statement
 from clew.store.tables import (
     LIVE,
+    UNHEARD,
     agents,
     events,
     journal,
@@ -129,13 +131,17 @@ def _each(
     return looked_up(rows, name, fits(rows)), true()
 
 
+# The condition of the index, with the name under which the table stands here.
+_UNHEARD = re.sub(r"\b(ended_at|steer|prompt|evidence)\b", r"u.\1", UNHEARD)
+
+
 def _queued(dialect: str) -> ClauseElement:
     q, a, l, t = _picked(dialect), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
     rt, m, p, ws = runtimes.alias("rt"), machines.alias("m"), projects.alias("p"), workspaces.alias("ws")
     whole, places, pg = journal.alias("k"), workspaces.alias("wt"), programs.alias("pg")
     w, w_is = _each(dialect, wakes, "w", lambda w: (w.c.lane_id == q.c.lane_id) & text("w.state = 'pending'"))
     j, j_is = _each(dialect, journal, "j", lambda j: (j.c.thread_id == l.c.thread_id) & (j.c.seq == w.c.entry))
-    b, c, earlier = runs.alias("b"), runs.alias("c"), runs.alias("e")
+    b, c, earlier, unheard = runs.alias("b"), runs.alias("c"), runs.alias("e"), runs.alias("u")
     of_agent = (b.c.agent_id == q.c.agent_id, text(f"b.{LIVE}"))
     of_runtime = (c.c.runtime_id == bindparam("runtime"), text(f"c.{LIVE}"))
     head = select(func.max(whole.c.seq)).where(whole.c.thread_id == l.c.thread_id).scalar_subquery()
@@ -184,6 +190,7 @@ def _queued(dialect: str) -> ClauseElement:
             .where(earlier.c.lane_id == q.c.lane_id, earlier.c.prompt_sent == literal_column("1"))
             .exists()
             .label("told_before"),
+            select(unheard.c.id).where(unheard.c.lane_id == q.c.lane_id, text(_UNHEARD)).exists().label("unheard"),
             select(places.c.id).where(places.c.lane_id == q.c.lane_id).exists().label("has_places"),
             *(w.c[name].label(f"wake_{name}") for name in WAKE_KEYS),
             *(j.c[name].label(f"entry_{name}") for name in ENTRY_KEYS),

@@ -19,12 +19,24 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
+    null,
     select,
     text,
 )
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import AuthorKind, EntrySeq, RunEvent, RunId, RunOutcome, RunState, Served, ThreadId, WakeEvent
+from clew.kernel import (
+    AuthorKind,
+    EntrySeq,
+    Evidence,
+    RunEvent,
+    RunId,
+    RunOutcome,
+    RunState,
+    Served,
+    ThreadId,
+    WakeEvent,
+)
 from clew.store.advancing import changed
 from clew.store.clock import now
 from clew.store.grouping import Grouped
@@ -64,6 +76,8 @@ def _complete(dialect: str, handed: Mapping[str, Given]) -> ClauseElement:
         "lease": literal_column("0"),
         "outcome": literal_column(f"'{outcome.code}'"),
         "words": literal_column(f"'{outcome.fill(why='')}'"),
+        "evidence": literal_column(f"'{Evidence.FINISHED}'"),
+        "evidence_words": null(),
     }
     done = (
         changed(dialect, (RunEvent.SUCCEED,), said)
@@ -127,7 +141,7 @@ def _complete(dialect: str, handed: Mapping[str, Given]) -> ClauseElement:
             sessions.c.id == done.c.session_id,
             (done.c.prompt_sent == literal_column("1")) | (usage["turns"] > literal_column("0")),
         )
-        .values(session_after(dialect, seen, usage))
+        .values(session_after(dialect, seen, usage, literal_column("0")))
         .cte("turned")
     )
     answered = select(entry.c.seq).where(entry.c.run_id == who.c.id).scalar_subquery()

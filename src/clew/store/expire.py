@@ -163,7 +163,7 @@ def _end(
         return None
     state = RunState(row["state"])
     if state is not RunState.QUEUED:
-        row = told(connection, row, row["told"], Usage())
+        row = told(connection, row, Usage())
     if state is RunState.LOST:
         words = lose(connection, row, failure_of(row, FailureKind.INTERRUPTED, words), why, policy).words
     else:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam
 
 from clew.kernel import (
-    AgentId,
-    Author,
-    AuthorKind,
+    HELD_BY_AGENT,
     EntrySeq,
+    Evidence,
     Failure,
     FailureKind,
     Instant,
@@ -25,10 +24,12 @@ from clew.kernel import (
     Served,
     SessionEvent,
     SessionId,
+    Testimony,
     ThreadId,
     WaitsFor,
     WakeEnd,
     WakeEvent,
+    ask_next,
     retry,
 )
 from clew.kernel import RuleReason as Why
@@ -36,23 +37,35 @@ from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.completing import complete
 from clew.store.database import LostRace
+from clew.store.evidence import hear, open_prompts, pinned_by_evidence
 from clew.store.joining import Joint
-from clew.store.journal import append_after, appending, place_of
+from clew.store.journal import append_after, appending, place_of, reply_of
 from clew.store.pinning import pin_session
 from clew.store.refusing import why_refused
 from clew.store.sessions import apply_marks
-from clew.store.settling import Fate, is_alone, pending_in, serve_alone, settle, told, told_at_last
+from clew.store.settling import (
+    Fate,
+    carried_by,
+    evidence_of,
+    is_alone,
+    pending_in,
+    serve_alone,
+    settle,
+    told,
+    told_at_last,
+)
 from clew.store.statement import Row, Statement
 from clew.store.tables import runs
 from clew.store.texts import keepable
-from clew.wire.ends import Completed, End, Failed, Finish, Finished, Returned, Stopped
-from clew.wire.wakes import Said
+from clew.wire.ends import Completed, End, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked
 
 _EVENTS: Mapping[type, RunEvent] = {
     Completed: RunEvent.SUCCEED,
     Failed: RunEvent.FAIL,
     Returned: RunEvent.RETURN,
     Stopped: RunEvent.STOPPED,
+    # Held by it first, so that what was answered counts only from the daemon that has the run.
+    StoreAsked: RunEvent.RENEW,
 }
 
 
@@ -79,7 +92,7 @@ class Finishing(Joint[Finished]):
         return self.said.run
 
     def joins(self) -> bool:
-        return isinstance(self.said.end, Completed) and self.said.pin is None
+        return isinstance(self.said.end, Completed) and not self.said.end.read_back and self.said.pin is None
 
     @classmethod
     def together(cls, connection: Connection, group: Sequence["Finishing"]) -> Sequence[Finished | None]:
@@ -88,10 +101,18 @@ class Finishing(Joint[Finished]):
 
 def finish(connection: Connection, said: Finish) -> Finished:
     """One transaction. The first end wins; whoever comes later is told of it. Safe to repeat."""
-    event = _EVENTS[type(said.end)]
-    outcome = _plain_outcome(said.end)
+    event = RunEvent.RECOVER if _is_read_back(said.end) else _EVENTS[type(said.end)]
+    outcome, heard = _plain_outcome(said.end), _heard(said.end)
+    ends = not isinstance(said.end, StoreAsked)
     row = advance(
-        connection, said.run, said.attempt, (event,), outcome=outcome.code, words=outcome.fill(why=_why(said.end))
+        connection,
+        said.run,
+        said.attempt,
+        (event,),
+        outcome=outcome.code if ends else None,
+        words=outcome.fill(why=_why(said.end)) if ends else None,
+        evidence=None if heard is None else heard.evidence.value,
+        evidence_words=None if heard is None else keepable(heard.detail),
     )
     if row is None:
         return _too_late(connection, said, event)
@@ -106,22 +127,40 @@ def finish(connection: Connection, said: Finish) -> Finished:
             return _returned(connection, row, said.end)
         case Stopped():
             return _stopped(connection, row, said.end)
+        case StoreAsked():
+            return _store_asked(connection, row, said.end)
+
+
+def _is_read_back(end: End) -> bool:
+    return isinstance(end, Completed) and end.read_back
+
+
+def _heard(end: End) -> Testimony | None:
+    """What is known of the run's own prompt with its end. A turn that was completed took it."""
+    match end:
+        case Completed():
+            words = "its reply was read from the agent's own store" if end.read_back else ""
+            return Testimony(Evidence.FINISHED, words)
+        case Failed() | Stopped():
+            return end.heard
+        case Returned() | StoreAsked():
+            return None
 
 
 def _plain_outcome(end: End) -> RunOutcome:
     match end:
         case Completed():
-            return RunOutcome.ANSWERED
+            return RunOutcome.READ_BACK if end.read_back else RunOutcome.ANSWERED
         case Failed():
             return RunOutcome.GAVE_UP
-        case Returned():
+        case Returned() | StoreAsked():
             return RunOutcome.RETURNED
         case Stopped():
             return RunOutcome.STOPPED
 
 
 def _why(end: End) -> str:
-    return "" if isinstance(end, Completed) else keepable(end.why)
+    return "" if isinstance(end, Completed | StoreAsked) else keepable(end.why)
 
 
 def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished:
@@ -129,6 +168,10 @@ def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished
     if refused.reason is None:
         raise LostRace("the run changed while its end was being told, and can end that way now")
     repeated = refused.run.attempt == said.attempt and _was_taken(said.end, refused.row)
+    if not repeated and refused.run.attempt == said.attempt and isinstance(said.end, Completed):
+        # Too late to end the run; but that its agent has answered is known now, and with what.
+        late = Testimony(Evidence.FINISHED, "its daemon said so after the run was given up", said.end.reply or "")
+        hear(connection, LaneId(refused.row["lane_id"]), [StoreAnswer(said.run, late)])
     return Finished(repeated, refused.run.state, refused.row["words"] or "" if repeated else refused.words)
 
 
@@ -143,12 +186,14 @@ def _was_taken(end: End, row: Row) -> bool:
             # A run that was told to stop ends for the reason it was told.
             return row["ended_at"] is not None and row["outcome"] in (row["stop_code"], RunOutcome.STOPPED.code)
         case Completed():
-            return bool(row["outcome"] == RunOutcome.ANSWERED.code)
+            return row["outcome"] in (RunOutcome.ANSWERED.code, RunOutcome.READ_BACK.code)
+        case StoreAsked():
+            return RunState(row["state"]) is RunState.QUEUED or row["outcome"] == RunOutcome.READ_BACK.code
 
 
 def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
     run = RunId(row["id"])
-    thread, said = ThreadId(row["thread_id"]), None if end.reply is None else _said(row, end.reply, end.size)
+    thread, said = ThreadId(row["thread_id"]), None if end.reply is None else reply_of(row, end.reply, end.size)
     fate = Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run))
     if is_alone(connection, row):
         reply = None if said is None else append_after(connection, thread, EntrySeq(row["head"]), said)
@@ -163,7 +208,7 @@ def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
 
 
 def _failed(connection: Connection, row: Row, end: Failed, policy: RetryPolicy) -> Finished:
-    row = told(connection, row, EntrySeq(row["told"]), end.usage)
+    row = told(connection, _pinned(connection, row), end.usage)
     if end.poisons and row["pinned"]:
         apply_marks(connection, [Mark(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
     failure = failure_of(row, end.kind, _why(end), end.reset_at)
@@ -197,8 +242,8 @@ def failure_of(row: Row, kind: FailureKind, why: str, reset_at: Instant | None =
     return Failure(
         kind,
         why,
-        prompt_sent=bool(row["prompt_sent"]),
-        pinned=bool(row["pinned"]),
+        evidence=evidence_of(row),
+        continues=bool(row["pinned"]),
         tool_ran=bool(row["tool_ran"]),
         reopened=bool(row["reopened"]),
         reset_at=reset_at,
@@ -217,11 +262,38 @@ def _returned(connection: Connection, row: Row, end: Returned) -> Finished:
 
 
 def _stopped(connection: Connection, row: Row, end: Stopped) -> Finished:
-    told(connection, row, EntrySeq(row["told"]), end.usage)
+    told(connection, _pinned(connection, row), end.usage)
     settle(connection, row, Fate(WakeEvent.CANCEL, WakeEnd.BY_USER.code, WakeEnd.BY_USER.fill()))
     return Finished(True, RunState(row["state"]), row["words"] or "")
 
 
-def _said(row: Row, reply: str, size: int) -> Said:
-    author = Author(AuthorKind.AGENT, row["agent_name"], AgentId(row["agent_id"]))
-    return Said(author, reply, size, provider=row["provider"], account=row["account"], run=RunId(row["id"]))
+def _pinned(connection: Connection, row: Row) -> Row:
+    return pinned_by_evidence(connection, row) if evidence_of(row) in HELD_BY_AGENT else row
+
+
+def _store_asked(connection: Connection, row: Row, end: StoreAsked) -> Finished:
+    """What was answered is kept. What is left of the run's wakes is decided anew at once, or once more is known."""
+    run, attempt, lane = RunId(row["id"]), row["attempt"], LaneId(row["lane_id"])
+    hear(connection, lane, end.answers, run)
+    if not carried_by(connection, run):
+        outcome = RunOutcome.READ_BACK
+        row = _must(advance(connection, run, attempt, (RunEvent.RECOVER,), outcome=outcome.code, words=outcome.fill()))
+        settle(connection, row, Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run)))
+        return Finished(True, RunState(row["state"]), row["words"] or "")
+    asks = ask_next([each.unheard for each in open_prompts(connection, lane)])
+    why = "the agent's own store has answered" if asks is None else asks.words
+    words = RunOutcome.RETURNED.fill(why=why)
+    row = _must(advance(connection, run, attempt, (RunEvent.RETURN,), outcome=RunOutcome.RETURNED.code, words=words))
+    settle(connection, row, Fate(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
+    if asks is not None and RunState(row["state"]) is RunState.QUEUED:
+        until = None if asks.wait is None else row["now"] + asks.wait
+        waits = WaitsFor.PERSON if asks.wait is None else WaitsFor.ANOTHER_TRY
+        hold = claim_sql.hold
+        hold.count(connection, run=run, hold=waits.value, code=asks.reason.code, words=asks.words, until=until)
+    return Finished(True, RunState(row["state"]), words)
+
+
+def _must(row: Row | None) -> Row:
+    if row is None:
+        raise LostRace("the run changed while what its agent's store said was being kept")
+    return row

@@ -11,6 +11,7 @@ from clew.kernel import (
     EntrySeq,
     Instant,
     JournalEntry,
+    RunId,
     ThreadId,
 )
 from clew.store.clock import now
@@ -109,6 +110,13 @@ def place_of(connection: Connection, thread: ThreadId, said: Said, tried: Done) 
             return EntrySeq(tried.rows[0]["seq"])
         tried = together(connection, appending(thread, said))[0]
     raise LostRace(f"others write to thread {thread} without a pause")
+
+
+def reply_of(run: Row, text: str, size: int | None = None) -> Said:
+    """What a run's agent said in the end. Where nobody counted its tokens, four bytes are one."""
+    author = Author(AuthorKind.AGENT, run["agent_name"], AgentId(run["agent_id"]))
+    length = -(-len(text.encode("utf-8", "surrogatepass")) // 4) if size is None else size
+    return Said(author, text, length, provider=run["provider"], account=run["account"], run=RunId(run["id"]))
 
 
 def said_columns(said: Said | None) -> dict[str, object]:

@@ -8,7 +8,6 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_colum
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
-    NOTHING_SEEN,
     Directory,
     Floor,
     Instant,
@@ -52,6 +51,7 @@ _COLUMNS = (
     "begins",
     "also",
     "seen",
+    "inherited",
     "model",
     "mode",
     "instructions",
@@ -273,8 +273,6 @@ def _values(row: Row, new: NewSession, session: SessionId) -> dict[str, object]:
         "runtime_id": row["runtime_id"],
         "run_id": row["id"],
         "adopted_at": None,
-        # Where it begins says what it need not be told; it has seen what a prompt told it, and nothing before.
-        "seen": row["told"] if row["prompt_sent"] else NOTHING_SEEN,
         **session_facts(new),
     }
 
@@ -290,6 +288,9 @@ def session_facts(new: NewSession) -> dict[str, object]:
         "credential": new.credential,
         "begins": new.begins,
         "also": json.dumps(new.also),
+        # As far as it had seen before this run's prompt: more only when it is known that it took that.
+        "seen": new.seen,
+        "inherited": new.seen,
         "model": new.model,
         "mode": new.mode,
         "instructions": new.instructions,

@@ -35,6 +35,7 @@ from clew.store.tables import approvals, events, landings
 from clew.store.telling import is_plain, tell
 from clew.store.texts import keepable
 from clew.wire.orders import Entry
+from clew.wire.prompted import write_prompted
 from clew.wire.reports import AnswerGiven, Asked, Report, Reported
 
 _log = Statement(
@@ -167,6 +168,7 @@ def _advance(connection: Connection, said: Report, happened: tuple[RunEvent, ...
         landing=None if landed is None else landed.landing,
         claim=None if landed is None else landed.claim,
         told=said.told if RunEvent.PROMPT in happened else None,
+        prompt=None if said.prompted is None else write_prompted(said.prompted),
     )
 
 

@@ -182,6 +182,7 @@ def read_session(row: Row) -> Session:
             born_at=row["born_at"],
             archive=_archive(row),
             proven_at=row["proven_at"],
+            cut_off=bool(row["cut_off"]),
             credential=row["credential"],
         )
     except (ValueError, TypeError, RecursionError) as fault:

@@ -1,6 +1,6 @@
 """Settling: what a run carried is served, pending again or cancelled, and what is pending gets a run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -9,11 +9,14 @@ from sqlalchemy import ColumnElement, Connection, bindparam, case, func, literal
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
+    HELD_BY_AGENT,
+    NOTHING_SEEN,
     SESSION_TABLE,
     STEER_TABLE,
     AgentId,
     Carried,
     EntrySeq,
+    Evidence,
     Instant,
     LaneId,
     RunId,
@@ -138,6 +141,12 @@ def _serve_alone(_: str) -> ClauseElement:
 
 _serve_all = Statement(_serve_alone)
 
+_carried = Statement(
+    lambda _: select(func.count().label("carried")).where(
+        wakes.c.run_id == bindparam("run"), wakes.c.state == literal_column("'claimed'")
+    )
+)
+
 _pending = Statement(
     lambda _: select(
         func.count().label("pending"),
@@ -173,8 +182,9 @@ _stale_approvals = Statement(
 )
 
 
-def session_after(dialect: str, seen: ColumnElement[int], usage: Given) -> dict[str, Any]:
-    """What is written of a session when a run lets go of it that has brought it to see so far."""
+def session_after(dialect: str, seen: ColumnElement[int], usage: Given, cut_off: ColumnElement[int]) -> dict[str, Any]:
+    """What is written of a session when a run lets go of it that has brought it to see so far. `cut_off` is null where
+    it is not known whether the turn was."""
     healthy = [start.value for (start, event) in SESSION_TABLE if event is SessionEvent.TURN_COMPLETED]
     back = sessions.c.state.in_([literal_column(f"'{state}'") for state in healthy])
     turned = usage["turns"] > literal_column("0")
@@ -186,36 +196,56 @@ def session_after(dialect: str, seen: ColumnElement[int], usage: Given) -> dict[
         # A turn that was completed proves that the session is there and well.
         "state": case((turned & back, literal_column("'healthy'")), else_=sessions.c.state),
         "proven_at": case((turned, now()), else_=sessions.c.proven_at),
+        "cut_off": func.coalesce(cut_off, sessions.c.cut_off),
     }
 
 
 def _session_end(dialect: str) -> ClauseElement:
-    said = named({name: sessions.c[name] for name in ("seen", "turns", "tokens", "size", "model", "mode")})
-    ended = session_after(dialect, said["seen"], said)
+    said = named({name: sessions.c[name] for name in ("seen", "turns", "tokens", "size", "model", "mode", "cut_off")})
+    ended = session_after(dialect, said["seen"], said, said["cut_off"])
     return sessions.update().where(sessions.c.id == bindparam("session")).values(ended)
 
 
 _end_session = Statement(_session_end)
 
 
-def told(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> Row:
-    """Keep with the session how far it has seen and what it has used, once its run has let go of it. The run as it
-    is now: its session may have been pinned while the end of the run was waiting for that very report."""
+def told(connection: Connection, row: Row, usage: Usage) -> Row:
+    """Keep with the session what it has used, and how far it has seen: as far as the prompt told, if it is known that
+    it took it. The run as it is now: its session may have been pinned while its end waited for that very report."""
     if not (row["prompt_sent"] or usage.turns):
         return row
-    return {**row, "pinned": _end_session.count(connection, **_at_the_end(row, seen, usage))}
+    return {**row, "pinned": _end_session.count(connection, **_at_the_end(row, EntrySeq(row["told"]), usage))}
 
 
 def told_at_last(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> None:
-    """The same where nothing follows."""
+    """The same where nothing follows. `seen` may count its own reply."""
     if row["prompt_sent"] or usage.turns:
         _end_session.leave(connection, **_at_the_end(row, seen, usage))
 
 
+def evidence_of(row: Row) -> Evidence:
+    """What is known of the prompt of a run. One that never reported a prompt has sent none."""
+    if not row["prompt_sent"]:
+        return Evidence.UNSENT
+    return Evidence(row["evidence"] or Evidence.UNKNOWN)
+
+
+_CUT_OFF: Mapping[Evidence, int | None] = {
+    Evidence.UNSENT: None,
+    Evidence.TAKEN: 0,
+    Evidence.CUT_OFF: 1,
+    Evidence.FINISHED: 0,
+    Evidence.UNKNOWN: None,
+}
+"""Whether the session is to be told that its turn was cut off. A prompt that it took has told it of an earlier one."""
+
+
 def _at_the_end(row: Row, seen: EntrySeq, usage: Usage) -> dict[str, Any]:
+    evidence = evidence_of(row)
     return {
         "session": row["session_id"],
-        "seen": seen,
+        "seen": seen if evidence in HELD_BY_AGENT else NOTHING_SEEN,
+        "cut_off": _CUT_OFF[evidence],
         **used(usage),
     }
 
@@ -262,6 +292,12 @@ def serve_alone(connection: Connection, row: Row, fate: Fate) -> None:
 def _tell(connection: Connection, row: Row) -> None:
     hint_thread(connection, ThreadId(row["thread_id"]))
     hint_run(connection, RunId(row["id"]))
+
+
+def carried_by(connection: Connection, run: RunId) -> int:
+    """How many wakes the run carries."""
+    carried = _carried.first(connection, run=run)
+    return 0 if carried is None else carried["carried"]
 
 
 def pending_in(connection: Connection, lane: LaneId) -> int:

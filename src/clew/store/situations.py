@@ -20,6 +20,7 @@ from clew.kernel import (
     Session,
     Situation,
     Source,
+    Unheard,
     Wake,
     coalesce,
     gather,
@@ -30,7 +31,9 @@ from clew.store.sessions import lane_sessions, run_session
 from clew.store.statement import Row
 
 
-def situation_of(connection: Connection, row: Row, wakes: Sequence[Wake], scope_run: str) -> Situation:
+def situation_of(
+    connection: Connection, row: Row, wakes: Sequence[Wake], scope_run: str, unheard: tuple[Unheard, ...] = ()
+) -> Situation:
     """What a failed read raises goes through: a claim that could not look is given back, never started afresh."""
     lane, run = LaneId(row["lane_id"]), RunId(row["run_id"])
     demand = coalesce(wakes)
@@ -59,6 +62,7 @@ def situation_of(connection: Connection, row: Row, wakes: Sequence[Wake], scope_
             floor=read_floor(row),
             fresh_id=NativeId(str(uuid.uuid4())) if here.capabilities.choose_id else None,
             told_before=bool(row["told_before"]),
+            unheard=unheard,
         )
     except ValueError as fault:
         raise reading("wakes", ", ".join(demand.wakes), "entry", fault) from fault

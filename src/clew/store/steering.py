@@ -15,10 +15,12 @@ from clew.kernel import (
     Carried,
     EntrySeq,
     LaneId,
+    PromptId,
     RunId,
     RunState,
     SteerEvent,
     ThreadId,
+    WakeId,
     WakeState,
     to_steer,
 )
@@ -31,6 +33,7 @@ from clew.store.programs import started, with_program
 from clew.store.rows import read_capabilities, read_wake
 from clew.store.statement import Row, Statement
 from clew.store.tables import LIVE, NOT_ENDED, agents, programs, runs, runtimes, wakes
+from clew.wire.prompted import SteerSent, new_prompt_id, read_steer, write_steer
 from clew.wire.reports import Steer, Steered
 
 _GOING = frozenset({RunState.RUNNING, RunState.WAITING})
@@ -126,6 +129,16 @@ _settled = {
     for event in (SteerEvent.TAKE, SteerEvent.END, SteerEvent.REFUSE)
 }
 
+_begin = Statement(
+    lambda _: (
+        runs.update()
+        .where(runs.c.id == bindparam("run"), runs.c.attempt == bindparam("attempt"))
+        .values(steer=bindparam("steer"))
+    )
+)
+
+_being_told_as = Statement(lambda _: select(runs.c.steer).where(runs.c.id == bindparam("run")))
+
 _saw = Statement(
     lambda _: (
         runs.update()
@@ -166,7 +179,20 @@ def take_steer(connection: Connection, row: Row) -> Steer | None:
         return None
     thread, through = ThreadId(row["thread_id"]), max(wake.entries[-1] for wake in taken)
     hint_thread(connection, thread)
-    return Steer(taken, entries_between(connection, thread, told, through), told, through)
+    as_prompt = _named(connection, row, tuple(wake.id for wake in taken), through)
+    return Steer(taken, entries_between(connection, thread, told, through), told, through, as_prompt)
+
+
+def _named(connection: Connection, row: Row, of: tuple[WakeId, ...], through: EntrySeq) -> PromptId:
+    """By what the agent's store is asked for it, kept before a word goes out; the same while it is being told."""
+    kept = _being_told_as.first(connection, run=row["id"])
+    if kept is not None and kept["steer"] is not None:
+        known = read_steer(kept["steer"])
+        if (known.wakes, known.through) == (of, through):
+            return known.id
+    steer = SteerSent(new_prompt_id(), of, through)
+    _begin.count(connection, run=row["id"], attempt=row["attempt"], steer=write_steer(steer))
+    return steer.id
 
 
 def settle_steer(connection: Connection, row: Row, said: Steered) -> Row:
@@ -177,6 +203,7 @@ def settle_steer(connection: Connection, row: Row, said: Steered) -> Row:
     _, reason = STEER_TABLE[_TELLS, event]
     _settled[event].count(connection, run=run, words=reason.fill(run=run))
     hint_thread(connection, ThreadId(row["thread_id"]))
+    _begin.count(connection, run=run, attempt=row["attempt"], steer=None)
     if not said.taken:
         return row
     _saw.count(connection, run=run, attempt=row["attempt"], told=said.through)

@@ -75,8 +75,10 @@ def _only(name: str, condition: str, *columns: str, unique: bool = False) -> Ind
 # checks on the table keep them in step with its state.
 LIVE = "lease_until IS NOT NULL"
 NOT_ENDED = "ended_at IS NULL"
-UNHEARD = "prompt IS NOT NULL AND ended_at IS NOT NULL AND (evidence = '' OR evidence = 'unknown')"
-"""The runs that have ended, and of whose prompt nobody knows whether the agent took it."""
+UNHEARD = (
+    "ended_at IS NOT NULL AND (steer IS NOT NULL OR (prompt IS NOT NULL AND (evidence = '' OR evidence = 'unknown')))"
+)
+"""The runs that have ended, and nobody knows whether the agent took their prompt, or what it was told within a turn."""
 
 
 def _one_of(column: str, values: Iterable[str]) -> str:
@@ -287,6 +289,8 @@ runs = Table(
     _text("evidence", ""),
     _maybe("evidence_words"),
     _time("evidence_at"),
+    # How often the store was asked in vain.
+    _number("evidence_asked"),
     # The same of what was told within the turn, while it is not known whether the agent took it.
     _maybe("steer"),
     CheckConstraint(_in_step("lease_until", LIVE_STATES), "live_has_lease"),
@@ -389,6 +393,10 @@ sessions = Table(
     _number("superseded"),
     # A digest of the key that it was made with: another one is drift, and no other account.
     _maybe("credential"),
+    # How far it had seen when it was made: as far as the session that it is a fork of.
+    _number("inherited"),
+    # Whether its last turn was cut off, and it has not been told so yet.
+    _number("cut_off"),
     UniqueConstraint("lane_id", "scope_run", "generation"),
     _only(
         "uq_sessions_native",

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, Connection, case, func, literal_column, null, select
+from sqlalchemy import CTE, ColumnElement, Connection, func, literal_column, null, select
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import NOTHING_SEEN, PinReason, RunState
+from clew.kernel import PinReason, RunState
 from clew.store.advancing import Events, changed
 from clew.store.clock import now
 from clew.store.dialect import insert_in
@@ -22,6 +22,7 @@ from clew.store.pinning import session_facts
 from clew.store.statement import Given, Row, whole
 from clew.store.tables import events, runs, runtimes, sessions
 from clew.store.texts import keepable
+from clew.wire.prompted import write_prompted
 from clew.wire.reports import Report, Reported
 
 _GIVEN = {
@@ -31,6 +32,7 @@ _GIVEN = {
     "landing": runs.c.landing,
     "claim": runs.c.claim,
     "told": runs.c.told,
+    "prompt": runs.c.prompt,
 }
 _PINNED = {
     name: sessions.c[name]
@@ -46,6 +48,8 @@ _PINNED = {
         "mode",
         "instructions",
         "tools",
+        "seen",
+        "inherited",
         "credential",
     )
 }
@@ -112,8 +116,6 @@ def _pin(done: CTE) -> CTE:
         "provider": runtimes.c.provider,
         "runtime_id": done.c.runtime_id,
         "run_id": done.c.id,
-        # Where it begins says what it need not be told; it has seen what a prompt told it, and nothing before.
-        "seen": case((done.c.prompt_sent == literal_column("1"), done.c.told), else_=literal_column(str(NOTHING_SEEN))),
         "generation": newest.scalar_subquery() + literal_column("1"),
         "born_at": now(),
         **{name: done.c[f"given_{name}"] for name in _PINNED},
@@ -145,6 +147,7 @@ def _given(said: Report) -> dict[str, Any]:
         "landing": None if landed is None else landed.landing,
         "claim": None if landed is None else landed.claim,
         "told": said.told,
+        "prompt": None if said.prompted is None else write_prompted(said.prompted),
         **({} if said.pin is None else session_facts(said.pin)),
     }
 

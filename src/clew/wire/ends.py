@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from clew.kernel import EntrySeq, FailureKind, Instant, RetryChoice, RetryPolicy, RunId, RunState, WaitsFor
+from clew.kernel import EntrySeq, FailureKind, Instant, RetryChoice, RetryPolicy, RunId, RunState, Testimony, WaitsFor
 from clew.wire.reports import NewSession
 
 
@@ -19,22 +19,26 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The agent ended its turn. `reply` is what it said in the end, if it said anything."""
+    """The agent ended its turn. `reply` is what it said in the end, if it said anything; `read_back` when that was read
+    from its own store, because the turn was lost on the way."""
 
     reply: str | None = None
     size: int = 0
     usage: Usage = Usage(turns=1)
+    read_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It did not. `reset_at` is when a usage limit ends; a poisoned session is not to be used again."""
+    """It did not. `reset_at` is when a usage limit ends; a poisoned session is not to be used again. `heard` is what
+    the agent's store says of the prompt; None where nobody has asked it."""
 
     kind: FailureKind
     why: str
     reset_at: Instant | None = None
     poisons: bool = False
     usage: Usage = Usage()
+    heard: Testimony | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,27 @@ class Stopped:
 
     why: str = ""
     usage: Usage = Usage()
+    heard: Testimony | None = None
 
 
-End = Completed | Failed | Returned | Stopped
+@dataclass(frozen=True, slots=True)
+class StoreAnswer:
+    """What an agent's store says of an earlier run: of its prompt, and of what it was told within its turn. None where
+    that was not asked."""
+
+    run: RunId
+    prompt: Testimony | None = None
+    steered: Testimony | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAsked:
+    """The run was to ask what became of earlier prompts of its lane, and has. Nothing was sent."""
+
+    answers: tuple[StoreAnswer, ...]
+
+
+End = Completed | Failed | Returned | Stopped | StoreAsked
 
 
 @dataclass(frozen=True, slots=True)

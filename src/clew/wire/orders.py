@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from clew.kernel import (
     AgentId,
+    Cursor,
+    Directory,
     EntrySeq,
     Instant,
     JournalEntry,
@@ -14,6 +16,7 @@ from clew.kernel import (
     RouteKey,
     RunId,
     RuntimeId,
+    Sent,
     SessionId,
     ThreadId,
     Wake,
@@ -75,11 +78,25 @@ class OrderedProject:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreQuestion:
+    """An earlier run of the lane whose agent's store is to be asked what became of its prompt, and of what it was told
+    within its turn. `runtime` is where that store is; without a cursor it cannot be asked."""
+
+    run: RunId
+    runtime: RuntimeId
+    cursor: Cursor | None
+    directory: Directory | None
+    prompt: Sent | None = None
+    steered: Sent | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """Everything a daemon needs to serve a run; it asks nothing back.
 
     `attempt` is the fence that every report must carry. `session` is the id of the session to continue, or the one
-    that the new one gets. `entries` are those the session is to be told, in order. Its log goes on after `logged`.
+    that the new one gets. `entries` are those the session is to be told, in order. Its log goes on after `logged`. With
+    `questions` nothing is opened: they are asked, and the run is decided again by the answers.
     """
 
     run: RunId
@@ -96,3 +113,4 @@ class Order:
     entries: tuple[Entry, ...]
     route: RouteKey | None = None
     logged: int = 0
+    questions: tuple[StoreQuestion, ...] = ()

@@ -14,9 +14,12 @@ from clew.kernel import (
     Patience,
     PinReason,
     Plan,
+    PromptId,
     RunId,
     RunState,
+    Sent,
     Wake,
+    WakeId,
 )
 from clew.wire.orders import Entry
 
@@ -25,8 +28,9 @@ from clew.wire.orders import Entry
 class NewSession:
     """A session that its agent can find again from another process: only then is it pinned.
 
-    It was told the journal after `begins`, and of what came before only `also`. `floor` is the plan's, when it cut
-    the lane's history off. `credential` is a digest of the key that the agent is given.
+    It is told the journal after `begins`, and of what came before only `also`. `seen` is how far it has seen before the
+    prompt of this run: a fork has seen what its origin has. `floor` is the plan's, when it cut the lane's history off.
+    `credential` is a digest of the key that the agent is given.
     """
 
     cursor: Cursor
@@ -40,6 +44,21 @@ class NewSession:
     instructions: str | None = None
     tools: str | None = None
     credential: str | None = None
+    seen: EntrySeq = NOTHING_SEEN
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """A prompt that is about to go out: by what its agent's store is asked for it, and for which wakes it is.
+
+    `session` is what would be pinned if the store turns out to have taken it; None while the agent has not named its
+    session. `hears` is false where the provider is declared unable to tell.
+    """
+
+    sent: Sent
+    session: NewSession | None
+    wakes: tuple[WakeId, ...]
+    hears: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +91,20 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Steer:
     """Wakes that the agent is to be told of within the turn that is going. The run carries them already; `entries` are
-    all of the journal after `after` and up to `through`, so that nothing is left out in between."""
+    all of the journal after `after` and up to `through`, so that nothing is left out in between. `id` is the
+    prompt's."""
 
     wakes: tuple[Wake, ...]
     entries: tuple[Entry, ...]
     after: EntrySeq
     through: EntrySeq
+    id: PromptId
 
 
 @dataclass(frozen=True, slots=True)
 class Steered:
-    """What became of it: the agent took it within its turn, or was not told a word of it."""
+    """What became of it: the agent took it within its turn, or was not told a word of it. Where neither is certain,
+    nothing is said, and the agent's store is asked later."""
 
     taken: bool
     through: EntrySeq
@@ -91,8 +113,9 @@ class Steered:
 @dataclass(frozen=True, slots=True)
 class Report:
     """What happened since the last one. `told` says that the prompt is about to go out, and how far into the journal
-    it tells: nothing may be sent before this report was answered. `settled` are the plans that probes led to. `steers`
-    asks for what is to be told within the turn; `steered` says what became of what was asked for before."""
+    it tells; `prompted` is that prompt: nothing may be sent before this report was answered. `settled` are the plans
+    that probes led to. `steers` asks for what is to be told within the turn; `steered` says what became of what was
+    asked for before."""
 
     run: RunId
     attempt: int
@@ -100,6 +123,7 @@ class Report:
     settled: tuple[Plan, ...] = ()
     landed: Landed | None = None
     told: EntrySeq | None = None
+    prompted: Prompted | None = None
     pin: NewSession | None = None
     tool_ran: bool = False
     asks: tuple[Asked, ...] = ()

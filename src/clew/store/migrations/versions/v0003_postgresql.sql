@@ -21,8 +21,18 @@ ALTER TABLE runs ADD COLUMN evidence_words TEXT;
 
 ALTER TABLE runs ADD COLUMN evidence_at FLOAT(53);
 
+ALTER TABLE runs ADD COLUMN evidence_asked INTEGER DEFAULT 0 NOT NULL;
+
 ALTER TABLE runs ADD COLUMN steer TEXT;
 
 ALTER TABLE sessions ADD COLUMN credential TEXT;
 
-CREATE INDEX ix_runs_unheard ON runs (lane_id) WHERE prompt IS NOT NULL AND ended_at IS NOT NULL AND (evidence = '' OR evidence = 'unknown');
+ALTER TABLE sessions ADD COLUMN inherited INTEGER DEFAULT 0 NOT NULL;
+
+ALTER TABLE sessions ADD COLUMN cut_off INTEGER DEFAULT 0 NOT NULL;
+
+UPDATE runs SET evidence = 'finished' WHERE state = 'succeeded';
+
+UPDATE sessions SET inherited = seen;
+
+CREATE INDEX ix_runs_unheard ON runs (lane_id) WHERE ended_at IS NOT NULL AND (steer IS NOT NULL OR (prompt IS NOT NULL AND (evidence = '' OR evidence = 'unknown')));

@@ -188,6 +188,7 @@ CREATE TABLE runs (
 	evidence TEXT DEFAULT '' NOT NULL,
 	evidence_words TEXT,
 	evidence_at FLOAT,
+	evidence_asked INTEGER DEFAULT 0 NOT NULL,
 	steer TEXT,
 	CONSTRAINT pk_runs PRIMARY KEY (id),
 	CONSTRAINT ck_runs_live_has_lease CHECK ((state = 'claimed' OR state = 'opening' OR state = 'running' OR state = 'stopping' OR state = 'waiting') = (lease_until IS NOT NULL)),
@@ -211,7 +212,7 @@ CREATE INDEX ix_runs_queue ON runs (runtime_id, rank, id) WHERE state = 'queued'
 
 CREATE INDEX ix_runs_started ON runs (agent_id, started_at) WHERE started_at IS NOT NULL;
 
-CREATE INDEX ix_runs_unheard ON runs (lane_id) WHERE prompt IS NOT NULL AND ended_at IS NOT NULL AND (evidence = '' OR evidence = 'unknown');
+CREATE INDEX ix_runs_unheard ON runs (lane_id) WHERE ended_at IS NOT NULL AND (steer IS NOT NULL OR (prompt IS NOT NULL AND (evidence = '' OR evidence = 'unknown')));
 
 CREATE INDEX ix_runs_unserved ON runs (state, id) WHERE ended_at IS NOT NULL AND state <> 'succeeded';
 
@@ -362,6 +363,8 @@ CREATE TABLE sessions (
 	archive_id TEXT,
 	superseded INTEGER DEFAULT 0 NOT NULL,
 	credential TEXT,
+	inherited INTEGER DEFAULT 0 NOT NULL,
+	cut_off INTEGER DEFAULT 0 NOT NULL,
 	CONSTRAINT pk_sessions PRIMARY KEY (id),
 	CONSTRAINT uq_sessions_lane_id_scope_run_generation UNIQUE (lane_id, scope_run, generation),
 	CONSTRAINT ck_sessions_comes_from_somewhere CHECK (run_id IS NOT NULL OR adopted_at IS NOT NULL),
