@@ -3,7 +3,7 @@ own: another agent in the same home, started otherwise, may have others."""
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Join, bindparam, case, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Join, Select, bindparam, case, select
 
 from clew.store.clock import now
 from clew.store.dialect import insert
@@ -23,24 +23,32 @@ def with_program(joined: Join, program: FromClause, runtime: ColumnElement[Any],
     return joined.outerjoin(program, (program.c.runtime_id == runtime) & (program.c.key == agent.c.program))
 
 
-def account_of_run(session: ColumnElement[Any], runtime: ColumnElement[Any], agent: ColumnElement[Any]) -> Any:
+def account_of_run(
+    session: ColumnElement[Any], runtime: ColumnElement[Any], agent: ColumnElement[Any]
+) -> ColumnElement[Any]:
     """As whom a run works, by the columns that point to its session, runtime and agent. Its session says so where there
-    is one: the agent may have been changed since the run was claimed."""
-    # Names of their own: the statement around it may have the same tables.
+    is one: the agent may have been changed since the run was claimed.
+
+    One table in each select: where SQLite returns rows, SQLAlchemy leaves the tables out, and names must not be shared.
+    """
     who, there, own, known = (
         agents.alias("who"),
         runtimes.alias("there"),
         programs.alias("own"),
         sessions.alias("known"),
     )
-    by_program = (
-        select(started(own, there, "account"))
-        .select_from(with_program(who.join(there, there.c.id == runtime), own, there.c.id, who))
-        .where(who.c.id == agent)
-        .scalar_subquery()
+    key = select(who.c.program).where(who.c.id == agent).scalar_subquery()
+    is_session = known.c.id == session
+    is_program = (own.c.runtime_id == runtime, own.c.key == key)
+    return case(
+        (select(known.c.id).where(is_session).exists(), _one(select(known.c.account).where(is_session))),
+        (select(own.c.key).where(*is_program).exists(), _one(select(own.c.account).where(*is_program))),
+        else_=_one(select(there.c.account).where(there.c.id == runtime)),
     )
-    by_session = select(known.c.account).where(known.c.id == session).scalar_subquery()
-    return case((select(known.c.id).where(known.c.id == session).exists(), by_session), else_=by_program)
+
+
+def _one(found: Select[Any]) -> ColumnElement[Any]:
+    return found.scalar_subquery()
 
 
 _as_started = Statement(
