@@ -26,6 +26,8 @@ async def hangs(session: Session, prompt: str) -> AsyncIterator[Event]:
     session.take(prompt)
     yield SessionNamed(session.kept.id, durable=True)
     yield Text("I look", final=False)
+    assert session.prompt_id is not None
+    session.loom.worked.add(session.prompt_id)
     await session.interrupted.wait()
     yield Done(Ending.INTERRUPTED)
 

@@ -178,7 +178,7 @@ def test_a_silent_run_is_flagged_then_ended_with_what_was_seen_last(tmp_path: Pa
             await until(lambda: there.runs()[0].state == "failed", "it is ended")
             row = there.runs()[0]
             assert "I look at the tests" in row.words
-            assert there.steps(row.id)[-2:] == ["silence", "interrupt"]
+            assert there.steps(row.id)[-3:] == ["silence", "interrupt", "evidence"]
             assert there.loom.interrupts == 1
 
     run(scene())

@@ -28,6 +28,7 @@ from clew.kernel import (
     PermissionMode,
     PlaceFacts,
     Plan,
+    PlanReason,
     Policy,
     Probe,
     ProbeKind,
@@ -103,11 +104,12 @@ ISOLATED = RunScope(LANE, RUN)
 DEMANDS = {
     "comment": demand(WakeReason.COMMENT),
     "assignment": demand(WakeReason.ASSIGNMENT),
+    "handed over": demand(WakeReason.ASSIGNMENT, handed_over=True),
     "fresh": demand(fresh_asked_by=WakeId("w1")),
     "asked": demand(WakeReason.ASSIGNMENT, resume_run=RunId("run-1")),
     "both": demand(fresh_asked_by=WakeId("w1"), resume_run=RunId("run-1")),
 }
-RESETS = {"assignment", "fresh", "both"}
+RESETS = {"assignment", "handed over", "fresh", "both"}
 CURSORS = (Cursor(1, NativeId("n-1")), None, UnreadableCursor("it is not JSON"))
 RUNTIMES = (HERE, THERE, OTHER_HOME, None)
 ARCHIVES = (None, READY, replace(READY, state=ArchiveState.CORRUPT))
@@ -180,7 +182,15 @@ def check_every_plan(plan: Plan, name: str) -> None:
     assert plan.mode is not None
     assert plan.mode <= PermissionMode.EDIT
     assert plan.workspace == WORKTREE
-    if name in RESETS:
+    if name == "handed over" and not isinstance(plan.situation.scope, RunScope):
+        assert (outcome, plan.reason) == (Outcome.RESEED, PlanReason.HANDED_OVER)
+        assert plan.act_on == (HEAD,)
+        # No earlier session is gone back to, and the history begins where it did.
+        floor = plan.new_floor
+        assert floor is not None
+        assert (floor.entry, floor.kept) == (0, ())
+        assert floor.generation == max((each.generation for each in own_sessions(plan)), default=0)
+    elif name in RESETS:
         assert outcome is Outcome.BLANK
     if outcome in (Outcome.BLANK, Outcome.RESEED):
         assert chosen is None
@@ -198,6 +208,12 @@ def check_every_plan(plan: Plan, name: str) -> None:
         assert outcome not in (Outcome.BLANK, Outcome.RESEED)
 
 
+def own_sessions(plan: Plan) -> list[Session]:
+    known = plan.situation
+    listed = [each for read in known.sources for each in read.sessions]
+    return [each for each in listed if (each.lane, each.scope) == (known.lane, known.scope)]
+
+
 def seen_before(plan: Plan) -> int:
     """What counts as seen: with the catch-up after it, it makes the whole journal."""
     if plan.outcome is Outcome.BLANK or isinstance(plan.situation.scope, RunScope):
@@ -211,7 +227,7 @@ def seen_before(plan: Plan) -> int:
     return plan.session.seen
 
 
-@pytest.mark.case("C03", "C06", "C19", "C21", "C27", "C29", "X01")
+@pytest.mark.case("C03", "C06", "C19", "C21", "C27", "C29", "W19", "X01")
 @pytest.mark.parametrize("name", DEMANDS)
 @pytest.mark.parametrize("state", SessionState)
 def test_one_candidate(state: SessionState, name: str) -> None:
@@ -306,7 +322,7 @@ POLICIES = tuple(
 )
 
 
-@pytest.mark.case("C09", "C19", "C23", "C29", "C31", "T01")
+@pytest.mark.case("C09", "C19", "C23", "C29", "C31", "T01", "W19")
 @pytest.mark.parametrize("name", DEMANDS)
 def test_two_candidates(name: str) -> None:
     number = 0
@@ -333,8 +349,11 @@ def test_two_candidates(name: str) -> None:
             else:
                 assert policy.transfer
         last = next((each for each in rows[::-1] if (each.lane, each.scope) == (LANE, LaneScope(LANE))), None)
-        if plan.outcome is Outcome.RESEED and last is not None and last.account == OTHER_ACCOUNT:
+        # A thread that is handed over is: what agents of the other account wrote is withheld by the plan's reader.
+        withheld = last is not None and last.account == OTHER_ACCOUNT and name != "handed over"
+        if plan.outcome is Outcome.RESEED and withheld:
             assert policy.history_across_accounts
+        assert plan.reader.across_accounts == policy.history_across_accounts
         if policy.limits.turns and plan.outcome is not Outcome.HOLD and plan.session is not None and name != "asked":
             assert plan.session.turns < policy.limits.turns
         for mark in plan.marks:

@@ -1,6 +1,7 @@
 """`clew cancel`, `interrupt`, `retry` and `rerun`: what a person does about a run."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -15,6 +16,9 @@ from clew.cli.turn import Turn
 from clew.wire.views import Cancelled, WakeView
 
 Run = Annotated[str, Parameter(metavar="RUN", help="Its id, or a beginning of it that no other run has.")]
+
+
+Taken = Annotated[bool | None, Parameter(name="--taken", negative="--not-taken")]
 
 
 def cancel(subject: Annotated[str, Parameter(metavar="RUN|WAKE")], /, *, options: Options = OPTIONS) -> Ending:
@@ -52,14 +56,25 @@ def interrupt(run: Run, /, *, options: Options = OPTIONS) -> Ending:
     return _tell(options, Server(options.data).post(f"/runs/{part(run)}/interrupt"))
 
 
-def retry(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> Ending:
+def retry(run: Run, /, *, taken: Taken = None, wait: Wait = False, options: Options = OPTIONS) -> Ending:
     """Serve the wakes of a run that did not end well once more, as things are now.
+
+    Where a run is held because nobody can tell whether the agent took its prompt, you decide: with --not-taken it is
+    sent again in full, and done twice if it was taken after all; with --taken the agent goes on without it, and it is
+    lost if it was not taken.
 
     For example:
 
         clew retry rn_01a1 -w
+
+        clew retry rn_01a1 --not-taken
+
+    Parameters
+    ----------
+    taken
+        Say whether the agent took the prompt, where the run is held for that.
     """
-    return _again(options, run, "retry", wait)
+    return _again(options, run, "retry", wait, {} if taken is None else {"taken": taken})
 
 
 def rerun(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> Ending:
@@ -81,9 +96,9 @@ def _tell(options: Options, said: bytes) -> Ending:
     return Ending.DONE if done.taken else Ending.FAILED
 
 
-def _again(options: Options, run: str, how: str, wait: bool) -> Ending:
+def _again(options: Options, run: str, how: str, wait: bool, body: Mapping[str, Any] | None = None) -> Ending:
     server = Server(options.data)
-    said = server.post(f"/runs/{part(run)}/{how}")
+    said = server.post(f"/runs/{part(run)}/{how}", body)
     wakes = read_all(WakeView, said) if said.startswith(b"[") else [read(WakeView, said)]
     if options.json:
         tell_as_is(said)

@@ -59,6 +59,8 @@ def explained(found: WhyView, full: bool) -> list[str]:
         for steer in found.steered:
             taken = "" if steer.taken else f" (it did not take it; see `clew why {steer.wakes[0]}`)"
             lines.append(f"  {moment(steer.at)}  {one_line(steer.text, 200)}{taken}")
+    if found.evidence is not None:
+        lines += ["", one_line(found.evidence.words)]
     run = found.run
     if run is not None and run.words:
         code = f" [{run.code}]" if run.code else ""

@@ -9,6 +9,7 @@ from clew.control.faults import NotNow
 from clew.control.showing.wakes import show_wake
 from clew.kernel import LaneId, RunId, RunState, ThreadId
 from clew.store.again import ask_again, go_now
+from clew.store.evidence import by_person
 from clew.store.naming import new_id
 from clew.store.reading.names import run_called, thread_called
 from clew.store.reading.runs import is_live, read_run
@@ -17,27 +18,40 @@ from clew.store.reading.wakes import pending_wakes, read_wake
 from clew.store.sessions import run_session
 from clew.store.statement import Row
 from clew.store.threads import must_be_open
+from clew.wire.asks import Retry
 from clew.wire.views import WakeView
 from clew.wire.wakes import Accepted
 
 
-async def retry_run(desk: Desk, run: str) -> tuple[WakeView, ...]:
-    """The wakes that go again now: those that wait, and of a run that gave up, those it had carried."""
+async def retry_run(desk: Desk, run: str, asked: Retry | None = None) -> tuple[WakeView, ...]:
+    """The wakes that go again now: those that wait, and of a run that gave up, those it had carried. With `taken`, a
+    person says whether the agent took a prompt of which nobody else can tell."""
 
     def do(connection: Connection) -> tuple[WakeView, ...]:
         row = _named(connection, run)
         state = RunState(row["state"])
         if is_live(row):
             raise NotNow(f"Run {row['id']} is {state}: it is being tried.", "Wait for its end, or cancel it first.")
+        if asked is not None and asked.taken is not None:
+            return _decided(connection, row, asked.taken)
         if state is RunState.SUCCEEDED:
             raise NotNow(f"Run {row['id']} has succeeded.", "Say something new, or rerun from it.")
-        asked = [] if state is RunState.QUEUED else ask_again(connection, row, only_unserved=True, resume=None)
+        again = [] if state is RunState.QUEUED else ask_again(connection, row, only_unserved=True, resume=None)
         waits = go_now(connection, LaneId(row["lane_id"]), ThreadId(row["thread_id"]))
-        if waits is None and not asked:
+        if waits is None and not again:
             raise NotNow(f"Nothing of run {row['id']} is left to be tried.", "Wake its agent in its thread again.")
-        return _shown(connection, row, asked)
+        return _shown(connection, row, again)
 
     return await desk.write(do)
+
+
+def _decided(connection: Connection, row: Row, taken: bool) -> tuple[WakeView, ...]:
+    lane = LaneId(row["lane_id"])
+    if not by_person(connection, lane, taken):
+        words = f"It is known what became of every prompt of {thread_ref(row)}; nothing is left for you to decide."
+        raise NotNow(words, f"`clew why {row['id']}` shows it. Retry it without --taken or --not-taken.")
+    go_now(connection, lane, ThreadId(row["thread_id"]))
+    return _shown(connection, row, ())
 
 
 async def rerun(desk: Desk, run: str) -> tuple[WakeView, ...]:

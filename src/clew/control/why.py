@@ -11,7 +11,7 @@ from clew.control.showing.decisions import show_decision
 from clew.control.showing.runs import show_run
 from clew.control.showing.steering import show_steer
 from clew.control.showing.wakes import show_wake
-from clew.kernel import Carried, RunId, RunState, WakeState
+from clew.kernel import Carried, Evidence, RunId, RunState, WakeState
 from clew.store.decisions import decisions_of
 from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.reading.names import run_called, wake_called
@@ -20,7 +20,7 @@ from clew.store.reading.steering import steers_of
 from clew.store.reading.threads import thread_ref
 from clew.store.reading.wakes import pending_wakes, read_wake, wakes_of_run
 from clew.store.statement import Row
-from clew.wire.views import DecisionView, RunView, WakeView, WhyView
+from clew.wire.views import DecisionView, EvidenceView, RunView, WakeView, WhyView
 
 
 async def explain(desk: Desk, what: str) -> WhyView:
@@ -55,7 +55,30 @@ def _of_run(connection: Connection, run: str) -> WhyView:
         landing=_landing(row["landing"]),
         refused=tuple(each["words"] for each in refused_landings(connection, run)),
         steered=tuple(map(show_steer, steers_of(connection, run))),
+        evidence=_evidence(row),
     )
+
+
+_EVIDENCE: Mapping[Evidence, str] = {
+    Evidence.UNSENT: "The agent did not take the prompt, so it is sent again",
+    Evidence.TAKEN: "The agent took the prompt and had not begun to answer it, so it is not sent again",
+    Evidence.CUT_OFF: "The agent took the prompt and its turn was cut off; it goes on and is told so",
+    Evidence.FINISHED: "The agent took the prompt and finished its turn",
+    Evidence.UNKNOWN: "Nobody can tell whether the agent took the prompt",
+}
+
+
+def _evidence(row: Row) -> EvidenceView | None:
+    if row["prompt"] is None:
+        return None
+    if not row["evidence"]:
+        ended = row["ended_at"] is not None
+        words = "Nobody knows yet whether the agent took the prompt; its own store is asked before anything is sent"
+        return EvidenceView(Evidence.UNKNOWN.value, f"{words}.", None) if ended else None
+    evidence = Evidence(row["evidence"])
+    detail = (row["evidence_words"] or "").strip().removesuffix(".")
+    words = f"{_EVIDENCE[evidence]}: {detail}." if detail else f"{_EVIDENCE[evidence]}."
+    return EvidenceView(evidence.value, words, row["evidence_at"], row["evidence_asked"])
 
 
 def _of_wake(connection: Connection, row: Row) -> WhyView:

@@ -33,6 +33,9 @@ class LandingRefused(Fault):
         super().__init__(words, "Nothing was sent. Look at the agent's settings, or start afresh.")
 
 
+ON_ITS_WORD = "The agent showed nothing of the session's history. That it goes on there is its own word."
+
+
 def landed_of(verification: Verification, landing: Landing) -> Landed:
     said = {
         "native_id": landing.native_id,
@@ -41,6 +44,7 @@ def landed_of(verification: Verification, landing: Landing) -> Landed:
         "model": landing.model,
         "account": landing.account,
         "turns": None if landing.turns is None else str(landing.turns),
+        "on_its_word": ON_ITS_WORD if verification.on_its_word else None,
         "unverified": ", ".join(field.value for field in verification.unverified),
         "noted": " ".join(each.words for each in verification.differences if each.weight is Weight.NOTE),
     }

@@ -16,7 +16,7 @@ from clew.daemon.placing import Placed, PlaceHeld, placed
 from clew.daemon.reporting import Reporting
 from clew.daemon.steering import Steering
 from clew.daemon.turning import Turning
-from clew.kernel import Evidence, FailureKind, Outcome, Plan, Sent, Testimony, digest_of
+from clew.kernel import Evidence, FailureKind, Outcome, Plan, Sent, Testimony, digest_of, weighed
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, Provider
 from clew.wire.ends import End, Failed, Stopped, StoreAsked, Usage
@@ -155,7 +155,7 @@ class Serving:
             settled=tuple(opener.settled),
             landed=opened.landed,
             told=prompt.told,
-            prompted=self._prompted_as(sent, pins.at(live.address)),
+            prompted=self._prompted_as(sent, pins.at(live.address), plan),
             pin=pins.due(live.cursor),
             reopens=reopens,
         )
@@ -186,9 +186,10 @@ class Serving:
         self._calls.check()
         return replace(self._order, entries=reported.entries) if reported.entries else self._order
 
-    def _prompted_as(self, sent: Sent, session: NewSession | None) -> Prompted:
+    def _prompted_as(self, sent: Sent, session: NewSession | None, plan: Plan) -> Prompted:
         hears = self._provider is not None and self._provider.capabilities.hears
-        return Prompted(sent, session, tuple(wake.id for wake in self._order.wakes), hears)
+        wakes = tuple(wake.id for wake in self._order.wakes)
+        return Prompted(sent, session, wakes, hears, plan.situation.place.remade)
 
     async def _heard_of(self, opened: Opened, turned: Turned) -> Testimony:
         """What the agent's own store says of the prompt of a turn that was not completed."""
@@ -201,7 +202,8 @@ class Serving:
             await self._close(opened)
         if not provider.capabilities.hears:
             return observed(turned)
-        heard = await ask_store(provider, address, place.directory, sent, self._means.limits)
+        said = await ask_store(provider, address, place.directory, sent, self._means.limits)
+        heard = weighed(said, turned.said or turned.tool_ran)
         self._reporting.step("evidence", in_words(heard))
         return heard
 

@@ -18,8 +18,10 @@ from clew.ports.events import (
     Ending,
     Event,
     Failed,
+    PlanChanged,
     QuestionAsked,
-    SessionNamed,
+    Text,
+    Thought,
     ToolFinished,
     ToolStarted,
     Used,
@@ -123,6 +125,8 @@ class Turning:
                 self._tool_ran = True
                 self._reporting.tool_ran()
             case ToolFinished(id_):
+                # The end of a tool that an earlier turn left is no word of this one.
+                self._said = self._said or id_ in self._tools
                 self._tools.discard(id_)
             case Used():
                 self._used = event
@@ -133,7 +137,7 @@ class Turning:
                 self._attention.set()
             case _:
                 pass
-        self._said = self._said or not isinstance(event, SessionNamed | Failed | Done)
+        self._said = self._said or isinstance(event, Text | Thought | ToolStarted | PlanChanged)
 
     def _over(self, _: "asyncio.Task[None]") -> None:
         self._attention.set()

@@ -54,6 +54,7 @@ from clew.kernel.evidence import (
     Unheard,
     ask_next,
     digest_of,
+    weighed,
 )
 from clew.kernel.explanation import explain, headline
 from clew.kernel.heartbeat import HeartbeatReason, TickDecision, TickFacts, TickVerdict, heartbeat_scope, tick
@@ -584,6 +585,7 @@ __all__ = [
     "voice",
     "waits_for",
     "wakes_on",
+    "weighed",
     "when_mode_changes",
     "write_cursor",
     "writer",

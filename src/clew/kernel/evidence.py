@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NewType
 
@@ -54,6 +54,16 @@ class Testimony:
     detail: str = ""
     reply: str = ""
     able: bool = True
+
+
+def weighed(heard: Testimony, worked: bool) -> Testimony:
+    """With what the agent told while it was going: one that told of its work has taken the prompt, whatever its store
+    has kept of that."""
+    if not worked or heard.evidence not in (Evidence.UNSENT, Evidence.TAKEN):
+        return heard
+    return replace(
+        heard, evidence=Evidence.CUT_OFF, detail=f"it told of its work in the turn; its store: {heard.detail}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

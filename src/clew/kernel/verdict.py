@@ -159,6 +159,9 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
     if demand.fresh_asked_by is not None:
         words = PlanReason.FRESH_DEMANDED.fill(wake=demand.fresh_asked_by)
         return Verdict(Outcome.BLANK, PlanReason.FRESH_DEMANDED, words)
+    if wanted.reset and demand.handed_over and not isinstance(situation.scope, RunScope):
+        # What agents of another account wrote is withheld from it entry by entry (`Reader`), as in every brief.
+        return Verdict(Outcome.RESEED, PlanReason.HANDED_OVER, PlanReason.HANDED_OVER.sentence)
     if wanted.reset:
         reason = next(_RESET_REASON[each] for each in demand.reasons if situation.policy.reset.resets(each))
         return Verdict(Outcome.BLANK, reason, reason.sentence)

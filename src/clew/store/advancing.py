@@ -205,8 +205,7 @@ def changed(dialect: str, events: Events, given: Given) -> Update:
             **{name: said(runs.c[name]) for name in ("landing", "claim") if name in given},
             **({"told": _at_most_all(dialect, given["told"])} if RunEvent.PROMPT in events else {}),
             **(_heard(given) if ending and "evidence" in given else {}),
-            **_flags(events),
-            **({"prompt": given["prompt"]} if RunEvent.PROMPT in events else {}),
+            **(_flags(events) | ({"prompt": given["prompt"]} if RunEvent.PROMPT in events else {})),
         )
     )
     if RunEvent.REOPEN in events:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, literal_column, null, text
 
 from clew.kernel import (
+    HELD_BY_AGENT,
     HUMAN,
     AdmissionReason,
     AgentId,
@@ -17,10 +18,12 @@ from clew.kernel import (
     WakeReason,
 )
 from clew.store.accept import accept_wake
+from clew.store.evidence import ask_anew
 from clew.store.hints import hint_queue, hint_thread
 from clew.store.naming import derived_id
 from clew.store.reading.wakes import wakes_of_run
 from clew.store.rows import read_wake
+from clew.store.settling import evidence_of
 from clew.store.statement import Row, Statement
 from clew.store.tables import runs, wakes
 from clew.wire.wakes import Accepted, WakeRequest
@@ -48,6 +51,7 @@ def go_now(connection: Connection, lane: LaneId, thread: ThreadId) -> RunId | No
     run = _go_now.first(connection, lane=lane)
     if run is None:
         return None
+    ask_anew(connection, lane)
     # What held it before is looked at again, so it is no longer why it waits.
     goes = AdmissionReason.LANE_FREE
     _wait_no_more.count(connection, lane=lane, code=goes.code, words=goes.fill())
@@ -66,7 +70,7 @@ def ask_again(connection: Connection, run: Row, only_unserved: bool, resume: str
 
 def _once_more(row: Row, run: Row, resume: str | None) -> WakeRequest:
     wake = read_wake(row)
-    began = bool(run["prompt_sent"]) or wake.began
+    began = evidence_of(run) in HELD_BY_AGENT or wake.began
     return WakeRequest(
         id=WakeId(derived_id("wk", resume or "again", wake.id)),
         agent=AgentId(row["agent_id"]),

@@ -174,6 +174,7 @@ def _queued(dialect: str) -> ClauseElement:
             l.c.floor_generation,
             l.c.floor_entry,
             l.c.floor_kept,
+            l.c.remade,
             t.c.project_id,
             t.c.mode_limit.label("thread_mode_limit"),
             p.c.mode_limit.label("project_mode_limit"),

@@ -47,6 +47,7 @@ from clew.store.statement import Given, Row, Statement, whole
 from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
 from clew.store.texts import keepable
 from clew.wire.ends import Completed, Finish, Finished
+from clew.wire.prompted import TELLS_REMADE
 
 _GIVEN = {
     "run": runs.c.id,
@@ -81,7 +82,12 @@ def _complete(dialect: str, handed: Mapping[str, Given]) -> ClauseElement:
     }
     done = (
         changed(dialect, (RunEvent.SUCCEED,), said)
-        .where(runs.c.asked == literal_column("0"), literal_column("0") == _WAITING)
+        .where(
+            runs.c.asked == literal_column("0"),
+            literal_column("0") == _WAITING,
+            func.strpos(func.coalesce(runs.c.prompt, literal_column("''")), literal_column(f"'{TELLS_REMADE}'"))
+            == literal_column("0"),
+        )
         .returning(*(runs.c[name] for name in _KEPT), *(given[name].label(f"given_{name}") for name in _GIVEN))
         .cte("done")
     )

@@ -22,8 +22,10 @@ from clew.kernel import (
     ThreadId,
     Unheard,
     WakeId,
+    weighed,
 )
 from clew.store.advancing import RUN_COLUMNS
+from clew.store.cancel import cancel_wake
 from clew.store.clock import now
 from clew.store.faults import SessionHeld
 from clew.store.hints import hint_run, hint_thread
@@ -111,6 +113,22 @@ def ask_anew(connection: Connection, lane: LaneId) -> None:
     _ask_anew.count(connection, lane=lane)
 
 
+def by_person(connection: Connection, lane: LaneId, taken: bool) -> int:
+    """A person says whether the agent took what nobody else can tell of. How many prompts that was about. Where there
+    is no session to go on with, what was taken is asked for no more."""
+    said = Testimony(
+        Evidence.CUT_OFF if taken else Evidence.UNSENT, f"a person said that it was {'' if taken else 'not '}taken"
+    )
+    rows = _unheard.rows(connection, lane=lane)
+    for row in rows:
+        _hear(connection, row, StoreAnswer(RunId(row["id"]), said, said), None)
+        prompted = _prompted(row)
+        if taken and prompted is not None and prompted.session is None and not row["pinned"]:
+            for wake in prompted.wakes:
+                cancel_wake(connection, wake)
+    return len(rows)
+
+
 def _open_prompt(row: Row) -> OpenPrompt:
     prompted, steer = _prompted(row), _steer(row)
     session = None if prompted is None else prompted.session
@@ -140,11 +158,10 @@ def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: RunId | 
     in_vain = False
     reply = ""
     if answer.prompt is not None and not _is_known(row):
-        reply = answer.prompt.reply
-        in_vain = answer.prompt.evidence is Evidence.UNKNOWN
-        words = keepable(answer.prompt.detail)
-        _keep.count(connection, run=row["id"], evidence=answer.prompt.evidence.value, words=words)
-        row = {**row, "evidence": answer.prompt.evidence.value}
+        said = weighed(answer.prompt, bool(row["tool_ran"]))
+        reply, in_vain = said.reply, said.evidence is Evidence.UNKNOWN
+        _keep.count(connection, run=row["id"], evidence=said.evidence.value, words=keepable(said.detail))
+        row = {**row, "evidence": said.evidence.value}
     evidence = Evidence(row["evidence"] or Evidence.UNKNOWN)
     steer = _steer(row)
     if steer is not None and evidence is not Evidence.UNKNOWN:

@@ -142,6 +142,13 @@ class AnswerTo:
 
 
 @dataclass(frozen=True, slots=True)
+class Retry:
+    """`taken` is a person's word on a prompt of which nobody else can tell whether the agent took it."""
+
+    taken: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Adopt:
     """A session that a person has with an agent already, to be gone on with in a thread."""
 

@@ -52,13 +52,15 @@ class Prompted:
     """A prompt that is about to go out: by what its agent's store is asked for it, and for which wakes it is.
 
     `session` is what would be pinned if the store turns out to have taken it; None while the agent has not named its
-    session. `hears` is false where the provider is declared unable to tell.
+    session. `hears` is false where the provider is declared unable to tell. `remade` is what it tells of a directory
+    that was made again.
     """
 
     sent: Sent
     session: NewSession | None
     wakes: tuple[WakeId, ...]
     hears: bool = True
+    remade: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,10 @@ class Report:
     steered: Steered | None = None
     events: tuple[RunEventRecord, ...] = ()
     patience: Patience = Patience()
+
+    def __post_init__(self) -> None:
+        if (self.told is None) is not (self.prompted is None):
+            raise ValueError("a prompt that goes out is named, so that its agent's store can be asked for it later")
 
 
 @dataclass(frozen=True, slots=True)

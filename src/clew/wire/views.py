@@ -223,6 +223,19 @@ class WhyView:
     """What it opened that was not as planned, and why it was refused."""
     steered: tuple["SteerView", ...] = ()
     """What it was told within its turn, or was to be told and did not take."""
+    evidence: "EvidenceView | None" = None
+    """What the agent's own store said of its prompt; None where none was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceView:
+    """Whether the agent took the prompt of a run: unsent, taken, cut-off, finished or unknown, and by what that is
+    known. `asked` is how often its store was asked in vain."""
+
+    state: str
+    words: str
+    at: float | None
+    asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

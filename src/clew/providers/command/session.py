@@ -44,7 +44,6 @@ class CommandSession:
         self._holding, self._released = holding, released
         self._turn: Turn | None = None
         self._busy = self._closed = self._called_off = False
-        self._landing = Landing(native_id=native_id if resumed else None)
 
     @property
     def id(self) -> NativeId | None:
@@ -52,7 +51,8 @@ class CommandSession:
 
     @property
     def landing(self) -> Landing:
-        return self._landing
+        """Empty: no line of the program has been read when a session is opened, and only those are its word."""
+        return Landing()
 
     @property
     def cursor(self) -> Cursor | None:
@@ -60,7 +60,8 @@ class CommandSession:
 
     @property
     def address(self) -> Cursor | None:
-        return self.cursor
+        """The id that was chosen for it or that it printed, kept or not."""
+        return Cursor(CURSOR_VERSION, self._id) if self._id is not None else None
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
         if self._closed:
@@ -81,7 +82,7 @@ class CommandSession:
                         for last in _failed(ErrorCode.UNKNOWN, fault.words):
                             yield last
                         return
-                    self._id, self._durable = event.native_id, event.durable and self._recipe.resume is not None
+                    self._rename(event)
                 yield event
         finally:
             if self._turn is not None:
@@ -125,6 +126,11 @@ class CommandSession:
     @property
     def _recipe(self) -> Recipe:
         return self._launcher.recipe
+
+    def _rename(self, event: SessionNamed) -> None:
+        """Another id than the one it had counts once that can be found: until then the old one leads to the session."""
+        if event.durable or not self._durable:
+            self._id, self._durable = event.native_id, event.durable and self._recipe.resume is not None
 
     async def _followed(self, prompt: str) -> AsyncIterator[Event]:
         template = self._recipe.start if not self._begun else self._recipe.resume or ()

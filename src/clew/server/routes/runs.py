@@ -8,7 +8,7 @@ from clew.control.stopping import cancel_run, interrupt_run
 from clew.control.why import explain
 from clew.server.asked import Before, Filter, Limit, Name, Seq
 from clew.server.calls import Calls
-from clew.wire.asks import Replay
+from clew.wire.asks import Replay, Retry
 from clew.wire.views import Cancelled, EventView, ReplayView, RunView, WakeView, WhyView
 
 
@@ -43,9 +43,10 @@ def runs(calls: Calls, desk: Desk) -> None:
         return await interrupt_run(desk, run)
 
     @calls.post("/runs/{run}/retry", status_code=201)
-    async def try_again(run: Name) -> tuple[WakeView, ...]:
-        """What it was to serve is served once more."""
-        return await retry_run(desk, run)
+    async def try_again(run: Name, asked: Retry = Retry()) -> tuple[WakeView, ...]:  # noqa: B008 - a frozen value
+        """What it was to serve is served once more. `taken` says whether the agent took a prompt, where the run is held
+        because nobody else can tell."""
+        return await retry_run(desk, run, asked)
 
     @calls.post("/runs/{run}/rerun", status_code=201)
     async def run_again(run: Name) -> tuple[WakeView, ...]:

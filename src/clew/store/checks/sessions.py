@@ -1,6 +1,7 @@
 """What is promised of sessions and of the journal they are told: nothing is missing, nothing is somebody else's."""
 
-from clew.store.checks.promise import by_sql
+from clew.kernel import HELD_BY_AGENT
+from clew.store.checks.promise import by_sql, listed
 from clew.store.tables import UNKNOWN_RUNTIME
 
 SESSIONS = (
@@ -50,6 +51,18 @@ SESSIONS = (
         """
         SELECT s.id FROM sessions s JOIN lanes l ON l.id = s.lane_id
         WHERE s.seen > COALESCE((SELECT MAX(j.seq) FROM journal j WHERE j.thread_id = l.thread_id), 0)
+        """,
+    ),
+    by_sql(
+        "session-taken",
+        "A session has seen only what it was made with, what a prompt told that it took, and its own reply to that.",
+        f"""
+        SELECT s.id FROM sessions s
+        WHERE s.seen > s.inherited AND s.seen > COALESCE((
+            SELECT MAX(r.told) + 1 FROM runs r JOIN sessions o ON o.id = r.session_id
+            WHERE o.lane_id = s.lane_id AND o.runtime_id = s.runtime_id AND o.native_id = s.native_id
+                AND r.evidence IN ({listed(HELD_BY_AGENT)})
+        ), 0)
         """,
     ),
 )

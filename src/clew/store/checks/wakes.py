@@ -1,6 +1,6 @@
 """What is promised of wakes: none is lost, none is served by another lane, each ends once and says why."""
 
-from clew.kernel import WAKE_ENDS, Carried, WakeState
+from clew.kernel import HELD_BY_AGENT, WAKE_ENDS, Carried, Served, WakeState
 from clew.store.checks.promise import by_sql, listed
 from clew.store.checks.states import HAS_ENDED, IS_CARRYING
 
@@ -33,12 +33,22 @@ WAKES = (
     ),
     by_sql(
         "wake-served",
-        "A served wake was served by a run of its own lane, and that run succeeded.",
-        """
+        "A served wake was served by a run of its own lane that succeeded, or whose reply was read back later.",
+        f"""
         SELECT w.id FROM wakes w
         WHERE w.state = 'served' AND NOT EXISTS (
-            SELECT 1 FROM runs r WHERE r.id = w.run_id AND r.lane_id = w.lane_id AND r.state = 'succeeded'
+            SELECT 1 FROM runs r
+            WHERE r.id = w.run_id AND r.lane_id = w.lane_id
+                AND (r.state = 'succeeded' OR w.code = '{Served.READ_BACK.code}')
         )
+        """,
+    ),
+    by_sql(
+        "wake-taken",
+        "A served wake was taken by its agent: its run has a reply, or evidence from the agent's own store.",
+        f"""
+        SELECT w.id FROM wakes w JOIN runs r ON r.id = w.run_id
+        WHERE w.state = 'served' AND r.evidence NOT IN ({listed(HELD_BY_AGENT)})
         """,
     ),
     by_sql(
