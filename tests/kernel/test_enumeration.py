@@ -366,6 +366,40 @@ def test_two_candidates(name: str) -> None:
     count("two candidates", number)
 
 
+ACCOUNTS = (None, ACCOUNT, OTHER_ACCOUNT)
+KEYS = (None, "k1", "k2")
+
+
+@pytest.mark.case("C23", "S15")
+@pytest.mark.parametrize("name", DEMANDS)
+def test_every_account_and_key(name: str) -> None:
+    """A named account keeps sessions apart, also from what names none; a key never does, and is only noted."""
+    number = 0
+    for base, had, has, old_key, new_key, policy in product(
+        ARCHETYPES, ACCOUNTS, ACCOUNTS, KEYS, KEYS, (Policy(), Policy(history_across_accounts=True))
+    ):
+        one = replace(base, account=had, credential=old_key)
+        there = here(capabilities=ABLE, account=has, credential=new_key, agent="ada")
+        plan = decide(replace(known((one,), name, LaneScope(LANE), ABLE, policy), here=there))
+        kept = decide(replace(plan.situation, here=replace(there, credential=old_key)))
+        number += 1
+        # Another key changes nothing but its note.
+        assert (plan.outcome, plan.reason, plan.session) == (kept.outcome, kept.reason, kept.session)
+        noted = any(finding.code == "key:drift" for _, findings in plan.weighed for finding in findings)
+        if plan.outcome in (Outcome.RESUME, Outcome.FORK, Outcome.TRANSFER):
+            assert had == has
+            assert noted == (old_key is not None and old_key != new_key)
+        own = (one.lane, one.scope, one.provider) == (LANE, LaneScope(LANE), PROVIDER) and name not in RESETS
+        if own and had != has and name != "asked":
+            withheld = not policy.history_across_accounts
+            assert plan.outcome is (Outcome.BLANK if withheld else Outcome.RESEED)
+            assert (plan.reason.code == "account:withheld") == withheld
+            assert ("clew agent edit ada --across-accounts yes" in plan.words) == withheld
+        said = (plan.words, *(notice.words for notice in plan.notices))
+        assert not any("account None" in words or "uses None" in words for words in said)
+    count("accounts and keys", number)
+
+
 @pytest.mark.case("A01", "A02", "P03")
 def test_every_permission() -> None:
     number = 0

@@ -93,6 +93,7 @@ def _new_session(plan: Plan, cursor: Cursor, landing: Landing, directory: Direct
         tools=here.tools,
         # What was told in this run counts only once it is known that it was taken.
         seen=plan.catch_up.after if plan.outcome in USES_EARLIER_SESSION else NOTHING_SEEN,
+        credential=here.credential,
     )
 
 
@@ -113,6 +114,7 @@ def _is_known(new: NewSession, session: Session | None) -> bool:
         and new.directory == session.directory
         and (new.directory.path, new.directory.real) == (session.directory.path, session.directory.real)
         and (new.model, new.instructions, new.tools) == (session.model, session.instructions, session.tools)
+        and new.credential == session.credential
         and new.mode == (None if session.mode is None else session.mode.value)
     )
 

@@ -117,6 +117,7 @@ def _read_pin(said: dict[str, Any]) -> NewSession:
         instructions=said["instructions"],
         tools=said["tools"],
         seen=EntrySeq(said.get("seen", 0)),
+        credential=said.get("credential"),
     )
 
 

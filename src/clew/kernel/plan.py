@@ -60,7 +60,10 @@ class PlanReason(Reason):
     POLICY_RETRY = "policy:retry", "By policy a retry starts afresh."
     ACCOUNT_WITHHELD = (
         "account:withheld",
-        "The account changed from {session.account} to {account}; the earlier history is not shown to the new one.",
+        (
+            "So far it used {session.whose}, now it uses {here.whose}: the history is not handed on. "
+            "`clew agent edit {agent} --across-accounts yes` allows it from the next change on."
+        ),
     )
     SOURCE_NOT_READ = "source:not-read", "The sessions were not looked up ({source}), so it is not known how to go on."
     SOURCE_FAILED = "source:failed", "The sessions could not be looked up ({source}): {detail}"
@@ -76,7 +79,7 @@ class Audience(StrEnum):
 class NoticeReason(Reason):
     """What somebody must be told beside the plan."""
 
-    HISTORY_WITHHELD = "notice:history-withheld", "The history made under account {session.account} was not handed on."
+    HISTORY_WITHHELD = "notice:history-withheld", "The history made with {session.whose} was not handed on."
     MACHINERY_GONE = "notice:machinery-gone", "The last run ended abruptly. Do not wait for what is gone: {gone}."
     CUT_OFF = (
         "notice:cut-off",

@@ -169,7 +169,8 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
         return Verdict(Outcome.BLANK, PlanReason.ISOLATED, PlanReason.ISOLATED.sentence)
     other = _of_another_account(weighed, wanted)
     if other is not None and not situation.policy.history_across_accounts:
-        words = PlanReason.ACCOUNT_WITHHELD.fill(session=other, account=wanted.here.account)
+        here = wanted.here
+        words = PlanReason.ACCOUNT_WITHHELD.fill(session=other, here=here, agent=here.agent or "AGENT")
         return Verdict(Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, words, about=other)
     # What an agent just answered is the news; otherwise the lane's newest session gives the reason.
     own = next((each for each in weighed if each[0].id == learned.last), None) or next(

@@ -192,7 +192,7 @@ def _model(plan: Plan, landing: Landing) -> _Differences:
 
 def _account(plan: Plan, landing: Landing) -> _Differences:
     if landing.account != plan.wanted.here.account:
-        yield LandingReason.ACCOUNT_OTHER, plan.wanted.here.account
+        yield LandingReason.ACCOUNT_OTHER, plan.wanted.here.account or "not named"
 
 
 def _turns(plan: Plan, landing: Landing) -> _Differences:

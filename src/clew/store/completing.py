@@ -41,6 +41,7 @@ from clew.store.advancing import changed
 from clew.store.clock import now
 from clew.store.grouping import Grouped
 from clew.store.hints import hint_run, hint_thread
+from clew.store.programs import account_of_run
 from clew.store.settling import Untold, ends, session_after, used
 from clew.store.statement import Given, Row, Statement, whole
 from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
@@ -91,7 +92,13 @@ def _complete(dialect: str, handed: Mapping[str, Given]) -> ClauseElement:
         .cte("done")
     )
     who = (
-        select(done, lanes.c.thread_id, agents.c.name, runtimes.c.provider, runtimes.c.account)
+        select(
+            done,
+            lanes.c.thread_id,
+            agents.c.name,
+            runtimes.c.provider,
+            account_of_run(done.c.session_id, done.c.runtime_id, done.c.agent_id).label("account"),
+        )
         .join(lanes, lanes.c.id == done.c.lane_id)
         .join(agents, agents.c.id == done.c.agent_id)
         .join(runtimes, runtimes.c.id == done.c.runtime_id)

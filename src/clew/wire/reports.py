@@ -30,6 +30,7 @@ class NewSession:
 
     It is told the journal after `begins`, and of what came before only `also`. `seen` is how far it has seen before the
     prompt of this run: a fork has seen what its origin has. `floor` is the plan's, when it cut the lane's history off.
+    `credential` is a digest of the key that the agent is given.
     """
 
     cursor: Cursor
@@ -42,6 +43,7 @@ class NewSession:
     mode: str | None = None
     instructions: str | None = None
     tools: str | None = None
+    credential: str | None = None
     seen: EntrySeq = NOTHING_SEEN
 
 

@@ -47,6 +47,8 @@ class AgentView:
     """How many of its runs are going."""
     waiting: int
     heartbeat: Rhythm | None = None
+    across_accounts: bool = False
+    """Whether history made under one account of its provider may be told under another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +291,8 @@ class RuntimeView:
     machine: str
     provider: str
     home: str
-    account: str | None
+    accounts: tuple[str, ...]
+    """Those that its agents name. Agents in one home may have different ones; a key names none."""
     online: bool
     seen_at: float | None
     live: int
