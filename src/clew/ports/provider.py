@@ -177,6 +177,14 @@ class KnowsItsWork(Protocol):
     def works_on(self) -> bool: ...
 
 
+@runtime_checkable
+class KnowsItsEnd(Protocol):
+    """What a live session may be as well, where it notices that its process is gone while nobody uses it."""
+
+    @property
+    def has_ended(self) -> bool: ...
+
+
 class Provider(Protocol):
     @property
     def name(self) -> ProviderName: ...

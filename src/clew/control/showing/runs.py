@@ -42,6 +42,7 @@ def _show(row: Row, decision: Row | None) -> RunView:
         not_before=row["not_before"],
         stopping=state is RunState.STOPPING,
         held=row["hold"] or None if state is RunState.QUEUED else None,
+        on_its_word='"on_its_word"' in (row["landing"] or ""),
     )
 
 

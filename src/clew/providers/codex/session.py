@@ -57,6 +57,10 @@ class CodexSession:
     # ---------------------------------------------------------------- a turn
 
     @property
+    def has_ended(self) -> bool:
+        return not self._server.lives
+
+    @property
     def address(self) -> Cursor | None:
         return self.cursor
 

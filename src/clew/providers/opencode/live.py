@@ -77,6 +77,10 @@ class OpenCodeSession:
         return cursor_of(self._opened.id)
 
     @property
+    def has_ended(self) -> bool:
+        return self._server is not None and not self._server.alive
+
+    @property
     def address(self) -> Cursor | None:
         return cursor_of(self._opened.id)
 
