@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -17,7 +18,6 @@ from clew.kernel import (
     ProbeKind,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.environment import environment_for
@@ -120,8 +120,8 @@ class CodexProvider:
         async with self._for_a_moment() as server:
             return await probing.probe(server, self._home, id_, directory)
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
-        return Testimony(Evidence.UNKNOWN, able=False)
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002
+        return Attestation(Evidence.UNKNOWN, able=False)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         must_be_paths(spec.directory)
