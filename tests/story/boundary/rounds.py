@@ -52,6 +52,11 @@ class Outcome:
     def good(self) -> bool:
         return self.word.good and self.later.good
 
+    @property
+    def disturbed(self) -> bool:
+        """Nothing was killed; the connection was disturbed."""
+        return self.combination.victim is Victim.CONNECTION
+
 
 def play(ground: Ground, asked: Round, drawn: random.Random, retries: bool = True) -> list[Outcome]:
     """Each try of the round, judged."""
@@ -249,7 +254,8 @@ def _ask_again(ground: Ground, tries: Sequence[Try], mark: int, drawn: random.Ra
         if reached or drawn.random() < 0.5 or not ground.shown(each.said, settled=True).held:
             continue
         each.retried = True
-        ground.house.post(f"/runs/{ground.run_of(each.lane.ref)['id']}/retry")
+        # From now on the word is what this wake makes of it.
+        each.said.wake = ground.house.post(f"/runs/{ground.run_of(each.lane.ref)['id']}/retry")[-1]
     again = [each.lane for each in tries if each.retried]
     return ground.at_rest(again) if again else set()
 
