@@ -32,7 +32,7 @@ from clew.providers.codex import archiving, discovering, locating, locks, placin
 from clew.providers.codex.apart import apart, make_ready
 from clew.providers.codex.home import HOMES, Home
 from clew.providers.codex.names import CURSOR_VERSION, ID_SHAPE, cursor_of, id_of
-from clew.providers.codex.opening import bind, opened
+from clew.providers.codex.opening import Opened, bind, opened, take_back
 from clew.providers.codex.server import AppServer, Launch, started
 from clew.providers.codex.session import CodexSession
 from clew.providers.codex.store import Index
@@ -131,7 +131,7 @@ class CodexProvider:
             raise NotAble("Codex names its sessions itself.", "Open it without an id; it says which it took.")
         if spec.fork and spec.cursor is None:
             raise Refused("A fork needs a session that it is made from.", "Name one, or begin afresh.")
-        return await self._underway.do(self._opened(spec), CodexSession.close)
+        return await self._underway.do(self._opened(spec), CodexSession.call_off)
 
     async def _opened(self, spec: OpenSpec) -> CodexSession:
         await apart(lambda: make_ready(self._home.root))
@@ -143,7 +143,7 @@ class CodexProvider:
             try:
                 landed = await opened(server, spec, self._home)
                 if spec.cursor is None or spec.fork:
-                    await self._claimed(landed.id, held)
+                    await self._claimed_as_made(server, landed, held)
             except CallRefused as fault:
                 await server.close()
                 words = server.redactor.text(fault.words)
@@ -202,6 +202,13 @@ class CodexProvider:
         else:
             claim = await apart(lambda: locks.claim(self._home.root, thread), Hold.release)
             held.callback(claim.release)
+
+    async def _claimed_as_made(self, server: AppServer, landed: Opened, held: contextlib.ExitStack) -> None:
+        try:
+            await self._claimed(landed.id, held)
+        except BaseException:
+            await take_back(server, landed)
+            raise
 
     def _release(self, session: CodexSession, claim: contextlib.ExitStack) -> None:
         self._sessions.discard(session)
