@@ -39,6 +39,18 @@ class Head:
     ordinal: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One that can be read. `event` is what it tells of, where it tells of an event."""
+
+    type: str
+    payload: dict[str, Any]
+
+    @property
+    def event(self) -> str | None:
+        return self.payload.get("type") if self.type == "event_msg" else None
+
+
 class Broken(Exception):
     """A history that is not whole, and why."""
 
@@ -118,6 +130,16 @@ def written(path: Path, start: int, turn: str) -> bool:
     except OSError:
         return False
     return added.endswith(b"\n") and turn.encode() in added
+
+
+def lines_of(data: bytes) -> list[Line | None]:
+    """None for one that cannot be read. A last one that is whole but for its end counts, as it does for Codex."""
+    return [None if line is None else _known(line) for line in _lines(data)]
+
+
+def _known(line: dict[str, Any]) -> Line:
+    payload = line.get("payload")
+    return Line(str(line.get("type")), payload if isinstance(payload, dict) else {})
 
 
 def whole_lines(data: bytes) -> bytes:

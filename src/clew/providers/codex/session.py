@@ -25,8 +25,17 @@ _OPEN_AGAIN = "Open the session again."
 
 
 class CodexSession:
-    def __init__(self, server: AppServer, opened: Opened, home: Home, closed: Callable[["CodexSession"], None]) -> None:
-        self._server, self._opened, self._home = server, opened, home
+    """`unwritten` gets the prompts that Codex took and could not write down."""
+
+    def __init__(
+        self,
+        server: AppServer,
+        opened: Opened,
+        home: Home,
+        unwritten: set[PromptId],
+        closed: Callable[["CodexSession"], None],
+    ) -> None:
+        self._server, self._opened, self._home, self._unwritten = server, opened, home, unwritten
         self._settings = Settings(server, opened.id, opened.policy, opened.model)
         self._questions = Questions(f"{opened.id}/{id(self):x}")
         self._commands = Commands(server, opened.id)
@@ -60,11 +69,20 @@ class CodexSession:
         """Whether a command goes on in the background: true until it has ended, however many turns come between."""
         return bool(self._commands)
 
+    @property
+    def lives(self) -> bool:
+        """Whether its program runs."""
+        return self._server.lives
+
+    @property
+    def is_turning(self) -> bool:
+        return self._turn is not None and not self._turn.over.is_set()
+
     # ---------------------------------------------------------------- a turn
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the prompt's own
         self._must_be_open()
-        if self._turn is not None and not self._turn.over.is_set():
+        if self.is_turning:
             raise Refused("A turn of this session is going on.", "Wait for its end, or interrupt it.")
         turn = self._turn = Turn(self._opened.id, self._meter, self._server.redactor)
         try:
@@ -111,6 +129,7 @@ class CodexSession:
                     for event in turn.events(heard, self._limits):
                         completed = isinstance(event, Done) and event.ending is Ending.COMPLETED
                         if completed and (missed := await writing.missed(turn.id)) is not None:
+                            self._unwritten |= turn.taken
                             yield missed
                             yield Done(Ending.FAILED, turn.reply)
                             return
@@ -142,9 +161,10 @@ class CodexSession:
             turn.end()
             return Failed(ErrorCode.BAD_REQUEST, self._hidden(fault.words), retryable=False)
         except (TooSlow, KeyError, TypeError) as fault:
-            # Whether the prompt was taken is not known; without its process it cannot go on unseen.
+            # Without its process it cannot go on unseen.
             await self._server.close()
-            return Failed(ErrorCode.TOO_SLOW, f"Codex did not take the prompt: {fault}", retryable=False)
+            words = f"Codex was handed the prompt, and did not say that the turn began ({fault}). It was ended."
+            return Failed(ErrorCode.TOO_SLOW, self._hidden(words), retryable=isinstance(fault, TooSlow))
         return None
 
     async def _gave_up(self, turn: Turn) -> Failed:
@@ -230,7 +250,7 @@ class CodexSession:
                 return False
             # It takes words into a list first, which is dropped when the turn is interrupted: only what it tells back
             # is part of the turn.
-            told_back = turn.expect(prompt)
+            told_back = turn.expect(prompt, id)
             try:
                 asked = {"threadId": self._opened.id, "expectedTurnId": turn.id, **_said(prompt, id)}
                 await self._server.call("turn/steer", asked)
