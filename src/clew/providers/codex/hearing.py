@@ -13,10 +13,10 @@ from pathlib import Path
 
 from clew.kernel import Evidence, Sent, Testimony
 from clew.programs.secrets import Redactor
-from clew.providers.codex.history import Broken, Line, check, head_of, lines_of, turns_in
+from clew.providers.codex.history import Broken, Head, Line, check_lines, head_of, lines_of, turns_in
 from clew.providers.codex.names import Rollout
 from clew.providers.codex.prompts import Prompt, followed, prompts_in
-from clew.providers.codex.store import Index, Part, rollouts_of
+from clew.providers.codex.store import Index, rollouts_of
 
 _ROOM = 64 * 1024
 """Bytes. With less than this left, what is missing in a file may be what could not be written."""
@@ -57,30 +57,29 @@ def _read(root: Path, thread: str, sent: Sent, redactor: Redactor) -> Testimony:
     if not data:
         # Codex never opens it again.
         return _unsent(root, files, sent, f"{current.path.name} was begun, and nothing was written to it.")
-    beneath = _beneath(root, current, data)
+    head = _head(current, data)
+    beneath = Index(root).lineage(current)[:-1] if head.base is not None else ()
     before = sum(turns_in(part.data) for part in beneath)
     turns = before + turns_in(data)
-    lines = lines_of(data)
+    own = lines = lines_of(data)
     if any(sent.id.encode() in part.data for part in beneath):
-        lines = [line for part in beneath for line in lines_of(part.data)] + lines
+        lines = [line for part in beneath for line in lines_of(part.data)] + own
         found = _found(prompts_in(lines), sent, turns)
     else:
-        found = _found(prompts_in(lines, before), sent, turns)
+        found = _found(prompts_in(own, before), sent, turns)
     if found is None:
-        _must_be_whole(current, data, before, min(sent.turns or 0, turns))
+        _must_be_whole(current, head, own, before, min(sent.turns or 0, turns))
         return _unsent(root, files, sent, f"{current.path.name} is whole, and does not hold the prompt.")
     if not found.shown:
         raise _CannotSay(f"{current.path.name} names the prompt, and does not hold its text: was the disk full?")
     return _told(lines, found, current, redactor)
 
 
-def _beneath(root: Path, current: Rollout, data: bytes) -> Sequence[Part]:
-    """What the thread goes on from, of its own or of the thread it was forked from."""
+def _head(current: Rollout, data: bytes) -> Head:
     try:
-        base = head_of(data.partition(b"\n")[0]).base
+        return head_of(data.partition(b"\n")[0])
     except Broken as fault:
         raise _CannotSay(f"{current.path.name} is damaged: {fault}.") from fault
-    return Index(root).lineage(current)[:-1] if base is not None else ()
 
 
 def _found(prompts: Sequence[Prompt], sent: Sent, turns: int) -> Prompt | None:
@@ -96,14 +95,13 @@ def _found(prompts: Sequence[Prompt], sent: Sent, turns: int) -> Prompt | None:
     return next((prompt for prompt in alike if prompt.turn + (not prompt.first) > (sent.turns or 0)), None)
 
 
-def _must_be_whole(current: Rollout, data: bytes, turns: int, since: int) -> None:
-    """`turns` there were before this file. A line that cannot be read matters from so many turns on."""
+def _must_be_whole(current: Rollout, head: Head, lines: Sequence[Line | None], turns: int, since: int) -> None:
+    """`turns` there were before these lines. One that cannot be read matters from so many turns on."""
     try:
-        # Codex itself begins a new line behind one that was cut.
-        check(data if data.endswith(b"\n") else data + b"\n", current.thread)
+        check_lines(lines, head, current.thread)
     except Broken as fault:
         raise _CannotSay(f"{current.path.name} is damaged: {fault}.") from fault
-    for line in lines_of(data):
+    for line in lines:
         if line is None and turns >= since:
             raise _CannotSay(f"A line of {current.path.name} cannot be read, and may be that of the prompt.")
         turns += line is not None and line.event == "task_started"

@@ -14,8 +14,8 @@ _TOLD = frozenset({"user", "developer", "system"})
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """One that is in a history. `turn` is how many turns had begun by then, its own among them; `first` is whether it
-    began that turn. `client` is the id that its sender chose; a prompt that is `cut` was not written as far as that.
-    `shown` is whether a model is shown it when the thread is resumed."""
+    began that turn. `client` is the id that its sender chose; None where it was cut off before that was written, or
+    where a version of Codex keeps none. `shown` is whether a model is shown it when the thread is resumed."""
 
     at: int
     began: int
@@ -24,7 +24,6 @@ class Prompt:
     client: str | None
     digest: str
     shown: bool = True
-    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +71,9 @@ class _Reading:
         return sorted(self._found, key=lambda prompt: prompt.at)
 
     def _close(self) -> None:
-        """Of what no event named some was cut off before it; some is the program's own, and its text is no prompt's."""
+        """What no event named was cut off before it, or is of an older version; or it is the program's own."""
         for at, digest in self._told:
-            self._found.append(Prompt(at, self._began, self._turn, self._first, None, digest, cut=True))
+            self._found.append(Prompt(at, self._began, self._turn, self._first, None, digest))
         self._told, self._first = [], True
 
 
@@ -111,13 +110,9 @@ def _turn_of(line: Line) -> Any:
 
 
 def _said(line: Line) -> tuple[str, str | None] | None:
-    """The digest and the client's id of a prompt's event, also as older versions of Codex write it."""
+    """The digest and the client's id of a prompt's event."""
     item = _item(line)
-    if item.get("type") == "UserMessage":
-        return _digest(item.get("content")), item.get("client_id")
-    if line.event == "user_message":
-        return digest_of(str(line.payload.get("message", ""))), line.payload.get("client_id")
-    return None
+    return (_digest(item.get("content")), item.get("client_id")) if item.get("type") == "UserMessage" else None
 
 
 def _item(line: Line) -> Mapping[str, Any]:
