@@ -200,13 +200,13 @@ def _queued(dialect: str) -> ClauseElement:
             with_program(
                 q.join(rt, rt.c.id == q.c.runtime_id)
                 .join(m, m.c.id == rt.c.machine_id)
-                .join(a, a.c.id == q.c.agent_id),
+                .join(a, a.c.id == q.c.agent_id)
+                .join(l, l.c.id == q.c.lane_id)
+                .join(t, t.c.id == l.c.thread_id),
                 pg,
                 q.c.runtime_id,
                 a,
             )
-            .join(l, l.c.id == q.c.lane_id)
-            .join(t, t.c.id == l.c.thread_id)
             .outerjoin(p, p.c.id == t.c.project_id)
             .outerjoin(ws, ws.c.id == l.c.workspace_id)
             .outerjoin(w, w_is)
