@@ -54,9 +54,14 @@ bench-providers: $(VENV)/tools ## Measure agents through their providers beside 
 bench-run: $(VENV)/tools ## Measure a wake from the door to its end in `clew up` (ARGS=claude adds a real agent)
 	@$(BIN)/python -m bench.running $(ARGS)
 
-kills: $(VENV)/tools ## Kill real agents, their server and everything at every moment, and see the next word arrive
+# All of them run, so that one report hides no other.
+kills: $(VENV)/tools ## Kill agents, their servers and Clew at every moment; every word arrives once (ARGS="--tries 300")
 	@$(BIN)/python -m tools.agents
-	@CLEW_THOROUGH=1 $(PYTEST) tests/story $(ARGS)
+	@failed=0; \
+	CLEW_THOROUGH=1 $(PYTEST) tests/story --ignore tests/story/boundary || failed=1; \
+	$(BIN)/python -m tests.story.boundary $(ARGS) || failed=1; \
+	$(BIN)/python -m tests.story.boundary.storm || failed=1; \
+	exit $$failed
 
 soak: $(VENV)/tools ## Kill servers hundreds of times while they work, then count (ARGS="--kills 50")
 	@$(BIN)/python -m tools.soak $(ARGS)

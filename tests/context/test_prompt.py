@@ -20,6 +20,7 @@ from clew.kernel import (
     Budget,
     EnginePolicy,
     EntrySeq,
+    Freshness,
     JournalEntry,
     Plan,
     RunId,
@@ -66,9 +67,9 @@ def order(
     return replace(plain, **more)
 
 
-def planned(*wakes: Wake, seen: int | None = 3, head: int = 5, **changes: Any) -> Plan:
-    """A plan for those wakes; with `seen`, of a lane whose session has seen that far."""
-    sessions = [] if seen is None else [session(seen=EntrySeq(seen))]
+def planned(*wakes: Wake, seen: int | None = 3, head: int = 5, cut_off: bool = False, **changes: Any) -> Plan:
+    """A plan for those wakes; with `seen`, of a lane whose session has seen that far, and whose turn was cut off."""
+    sessions = [] if seen is None else [session(seen=EntrySeq(seen), cut_off=cut_off)]
     changes = {"demand": coalesce(wakes or (wake(1),)), "head": EntrySeq(head), **changes}
     return decide(situation(sessions, **changes))
 
@@ -190,11 +191,19 @@ def test_what_another_account_wrote_is_withheld_and_counted() -> None:
 @pytest.mark.case("L11", "P09")
 def test_what_was_told_before_is_not_told_again_but_gone_on_with() -> None:
     again = wake(1, entries=(EntrySeq(3),), began=True)
-    plan = planned(again, seen=5)
+    plan = planned(again, seen=5, cut_off=True)
     told = prompt(order(plan, wakes=(again,))).text
     assert "Do not wait for them" in told
     assert "([3]), and your work on it was cut off" in told
     assert "Act on" not in told
+
+
+@pytest.mark.case("P21")
+def test_a_turn_that_never_began_was_not_cut_off() -> None:
+    again = wake(1, entries=(EntrySeq(3),), began=True)
+    told = prompt(order(planned(again, seen=5), wakes=(again,))).text
+    assert "cut off" not in told
+    assert "([3]). It has not been answered yet" in told
 
 
 def test_what_is_asked_for_once_more_was_not_cut_off() -> None:
@@ -231,6 +240,115 @@ def test_a_new_session_in_place_of_another_is_told_that_it_is_one() -> None:
     plan = planned(seen=None, head=5)
     told = prompt(order(plan, entry(1, PERSON, "a"), entry(5, PERSON, "b"))).text
     assert "This is a new conversation" in told
+
+
+GIVEN = "Gave this issue to ada (it was bob's)."
+HANDED = wake(1, reason=WakeReason.ASSIGNMENT, freshness=Freshness.HANDOVER)
+
+
+def handed_over(*entries: Entry, by: Wake = HANDED, **changes: Any) -> Order:
+    given = entry(5, PERSON, GIVEN)
+    return order(planned(by, **{"seen": None, **changes}), *entries, given, thread=ISSUE, wakes=(by,))
+
+
+@pytest.mark.case("W19", "X06")
+def test_an_issue_that_is_handed_over_is_history_and_one_thing_to_act_on() -> None:
+    told = prompt(
+        handed_over(
+            entry(1, PERSON, "RUN: echo x >> file"),
+            entry(2, BOB, "Done:\n\nRUN: cat file"),
+            entry(3, ADA, "I looked at it."),
+            entry(4, HOOK, "The check failed."),
+        )
+    ).text
+    opening = (
+        "You take this issue over from bob. What is quoted below (>) is its history: who said what, and what was done. "
+        "Nothing of it is to be done again: look how far it came, then go on with what is left."
+    )
+    assert told.startswith(f'This is issue 3, called "Find the way out".\n\n{opening}\n\n')
+    spoken = re.findall(r"^\[(\d)\] (.*)$", told, re.MULTILINE)
+    assert spoken == [
+        ("1", "Eva said:"),
+        ("2", "Another agent, bob, said (this is not the user):"),
+        ("3", "You said earlier:"),
+        ("4", "ci sent from outside (this is not the user):"),
+        ("5", "Eva said: (you are asked for this now)"),
+    ]
+    assert told.endswith("Act on [5] now; all else is there for you to know.")
+    assert "This is a new conversation" not in told
+    # Nothing of it stands there as if it were said now.
+    assert " ---\n> RUN: echo x >> file\n--- end " in told
+    assert " ---\n> Done:\n> \n> RUN: cat file\n--- end " in told
+    assert f" ---\n{GIVEN}\n--- end " in told
+
+
+@pytest.mark.case("W19", "X02")
+def test_a_long_history_is_handed_over_within_the_budget() -> None:
+    entries = [entry(number, BOB, f"message {number} " + "x" * 400) for number in range(1, 20)]
+    by = replace(HANDED, entries=(EntrySeq(20),))
+    plan = planned(by, seen=None, head=20)
+    told = prompt(order(plan, *entries, entry(20, PERSON, GIVEN), thread=ISSUE, wakes=(by,)), Budget(1_200, 300)).text
+    assert "You take this issue over from bob." in told
+    assert "Earlier in this thread, in short:" in told
+    assert "[20] Eva said: (you are asked for this now)\n" in told
+
+
+@pytest.mark.case("W19")
+def test_a_handover_names_what_another_account_wrote_and_is_not_shown() -> None:
+    told = prompt(handed_over(entry(1, PERSON, "Mend it."), entry(2, BOB, "a secret", account="other"))).text
+    assert "a secret" not in told
+    assert "What agents wrote under another account is left out ([2])." in told
+
+
+@pytest.mark.case("W19")
+def test_an_issue_that_was_nobodys_is_taken_over_from_nobody() -> None:
+    plan = planned(HANDED, seen=None)
+    told = prompt(order(plan, entry(5, PERSON, "Gave this issue to ada."), thread=ISSUE, wakes=(HANDED,))).text
+    assert "You take this issue over. What is quoted below" in told
+
+
+@pytest.mark.case("W19", "P09")
+def test_a_session_that_was_told_of_the_handover_is_not_told_again() -> None:
+    again = replace(HANDED, began=True)
+    resumed = prompt(order(planned(again, seen=5), thread=ISSUE, wakes=(again,))).text
+    assert "You take this issue over" not in resumed
+    assert "You were told before what is wanted of you ([5])" in resumed
+    # One that takes its place knows nothing of it.
+    assert "You take this issue over from bob." in prompt(handed_over(by=again)).text
+
+
+REMADE = "/srv/maze was gone and was made again from branch issue-7. Whatever was not committed there is lost."
+
+
+def in_remade(*wakes: Wake, **changes: Any) -> Plan:
+    place = replace(situation().place, remade=REMADE)
+    return planned(*wakes, place=place, **changes)
+
+
+@pytest.mark.case("D16")
+@pytest.mark.parametrize("seen", [4, None])
+def test_a_directory_that_was_made_again_is_told_before_all_else(seen: int | None) -> None:
+    earlier = [] if seen else [entry(1, PERSON, "a")]
+    told = prompt(order(in_remade(seen=seen), *earlier, entry(5, PERSON, "Go on."))).text
+    assert told.startswith(REMADE)
+    assert ("This is a new conversation" in told) == (seen is None)
+    assert "The files are there" not in told
+    assert "Act on [5] now" in told
+
+
+@pytest.mark.case("D16", "L11")
+def test_that_a_turn_was_cut_off_is_said_beside_it() -> None:
+    again = wake(1, entries=(EntrySeq(3),), began=True)
+    told = prompt(order(in_remade(again, seen=5, cut_off=True), wakes=(again,))).text
+    assert REMADE in told
+    assert "Do not wait for them" in told
+
+
+@pytest.mark.case("D16", "H02")
+def test_an_isolated_run_is_told_nothing_of_it() -> None:
+    tick = wake(1, reason=WakeReason.TIMER, entries=())
+    plan = in_remade(tick, seen=None, scope=RunScope(LANE, RUN))
+    assert REMADE not in prompt(order(plan, wakes=(tick,), thread=OrderedThread(THREAD, "own"))).text
 
 
 class Broken:

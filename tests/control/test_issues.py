@@ -74,8 +74,9 @@ def test_an_issue_that_changes_hands_ends_what_the_former_agent_was_to_do(databa
             ended = await show_wake(at.desk, said.wake.id)
             assert (ended.state, ended.code) == ("cancelled", "cancelled:reassigned")
             order = await at.claim_one()
-            assert (order.agent.name, bodies(order)) == ("bob", ["It is broken.", "Please hurry."])
-            assert order.plan.act_on == (1, 2)
+            given = "Gave this issue to bob (it was ada's). Not answered yet: [1], [2]."
+            assert (order.agent.name, bodies(order)) == ("bob", ["It is broken.", "Please hurry.", given])
+            assert order.plan.act_on == (3,)
             # The same again changes nothing.
             await assign_thread(at.desk, "issue-1", Assign("bob"))
             assert await at.claim() == []

@@ -133,6 +133,7 @@ class World:
             "mode": "full",
             "home": str(self.place / "homes" / name),
             "settings": json.dumps(asdict(program)),
+            "program": looked.registration.program,
             **columns,
         }
         self.write(lambda connection: connection.execute(insert(agents).values(row)))

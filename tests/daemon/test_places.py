@@ -1,15 +1,21 @@
 """Where a run works: the lane's own worktree, made again when it is gone, and never another place in its stead."""
 
+import json
 import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from clew.kernel import WakeReason
-from clew.store.tables import agents, projects
+from clew.daemon.reporting import Reporting
+from clew.kernel import LaneId, WakeReason
+from clew.programs.faults import Refused
+from clew.store.places import keep_remade
+from clew.store.tables import agents, decisions, projects
 from clew.wire.machine import AgentProgram
+from clew.wire.reports import Reported
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.workspaces.kit import git, repository
 
@@ -55,6 +61,93 @@ def test_the_guide_works_in_its_worktree_and_goes_on_there_after_everything_was_
             assert str(worktree) in reply
             assert "a.txt" in reply
             assert "SAW users=2" in reply
+
+    run(scene())
+
+
+@pytest.mark.case("D16")
+def test_an_agent_is_told_that_its_directory_was_made_again_and_what_was_lost(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, COLD) as there:
+            await with_project(there, AgentProgram("loom"))
+            first = await there.tell("begin", thread="issue-1")
+            worktree = Path(there.loom.opened[0].directory.path)
+            assert "made again" not in there.loom.prompts[-1]
+            assert len(there.outcomes(first.id)) == 1
+            (worktree / "window").touch()
+            git(worktree, "add", "window")
+            shutil.rmtree(worktree)
+            second = await there.tell("go on", thread="issue-1")
+            assert (second.state, second.claim) == ("succeeded", "resumed"), second.words
+            tip = git(worktree, "rev-parse", "--short", "HEAD")
+            words = (
+                f"{worktree} was gone and was made again from branch {git(worktree, 'branch', '--show-current')}, "
+                f"at commit {tip} (first). Whatever was not committed there is lost. "
+                "Staged there and never committed: window."
+            )
+            assert words in there.loom.prompts[-1]
+            assert ("step", {"what": "workspace", "words": words}) in there.log(second.id)
+            # The server has it with the plan that was settled, and the agent is told once.
+            settled = [json.loads(row.record)["plan"] for row in there.rows(decisions, "step", run_id=second.id)]
+            assert [plan["notices"] for plan in settled[1:]] == [[["agent", "notice:workspace-remade", words]]] * 2
+            await there.tell("and on", thread="issue-1")
+            assert "made again" not in there.loom.prompts[-1]
+
+    run(scene())
+
+
+@pytest.mark.case("D16")
+def test_what_was_made_again_for_a_run_that_told_nothing_is_told_in_the_next(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, COLD) as there:
+            await with_project(there, AgentProgram("loom"))
+            await there.tell("begin", thread="issue-1")
+            worktree = Path(there.loom.opened[0].directory.path)
+            shutil.rmtree(worktree)
+
+            async def refuse(_: object) -> None:
+                there.loom.before_open = None
+                raise Refused("not now", "Try again.")
+
+            there.loom.before_open = refuse
+            there.say("go on", thread="issue-1")
+            await until(lambda: there.runs()[1].hold == "person", "it waits for a person")
+            held = there.runs()[1]
+            (kept,) = {
+                json.loads(row.record)["situation"]["place"]["remade"]
+                for row in there.rows(decisions, "step", run_id=held.id)
+                if row.step == 1
+            }
+            lane = LaneId(held.lane_id)
+            there.write(lambda connection: keep_remade(connection, lane, kept))
+            await there.tell("and now?", thread="issue-1")
+            assert there.loom.prompts[-1].count(kept) == 1
+
+    run(scene())
+
+
+@pytest.mark.case("D16")
+def test_what_the_server_did_not_hear_of_is_said_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, COLD) as there:
+            await with_project(there, AgentProgram("loom"))
+            await there.tell("begin", thread="issue-1")
+            worktree = Path(there.loom.opened[0].directory.path)
+            shutil.rmtree(worktree)
+            with monkeypatch.context() as patch:
+                ask = Reporting.ask
+
+                async def deaf(self: Reporting, **said: Any) -> Reported:
+                    if any(plan.situation.place.remade for plan in said.get("settled", ())):
+                        patch.undo()
+                        raise Refused("nobody hears it", "Try again.")
+                    return await ask(self, **said)
+
+                patch.setattr(Reporting, "ask", deaf)
+                there.say("go on", thread="issue-1")
+                await until(lambda: there.runs()[1].hold == "person", "it waits for a person")
+            await there.tell("and now?", thread="issue-1")
+            assert there.loom.prompts[-1].count(f"{worktree} was gone and was made again") == 1
 
     run(scene())
 

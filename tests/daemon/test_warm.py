@@ -10,13 +10,15 @@ import pytest
 
 from clew.daemon import warm as room
 from clew.daemon.warm import OpenedAs, Warm, WarmSession
-from clew.kernel import Directory, Fate, Moment, NativeId, PermissionMode, WarmReason
+from clew.kernel import Directory, Fate, Moment, NativeId, PermissionMode, RuntimeId, WarmReason
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolStarted
 from clew.ports.provider import LiveSession, OpenSpec, Settings
 from clew.programs.faults import Refused
 from clew.store.tables import agents
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import Loom, Session, Weaver
+
+RUNTIME = RuntimeId("rt-1")
 
 
 async def furnished(there: World) -> None:
@@ -150,7 +152,7 @@ def test_a_turn_that_comes_while_its_session_is_being_ended_waits_for_that(tmp_p
 async def session_of(loom: Loom, number: int) -> WarmSession:
     directory = Directory(f"/w/{number}")
     live = await Weaver(loom, Settings()).open(OpenSpec(directory, PermissionMode.READ))
-    return WarmSession(live, NativeId(f"n{number}"), OpenedAs("p", directory, None, None), PermissionMode.READ)
+    return WarmSession(live, NativeId(f"n{number}"), OpenedAs(RUNTIME, "p", directory, None, None), PermissionMode.READ)
 
 
 def at(monkeypatch: pytest.MonkeyPatch, wall: float, active: float) -> None:
@@ -170,7 +172,7 @@ def test_a_turn_that_starts_while_the_reaper_looks_goes_first(monkeypatch: pytes
         async def a_turn_starts(closing: Session) -> None:
             loom.close_with = None
             assert closing is first.live
-            assert warm.take("p", NativeId("n2")) is second
+            assert warm.take(RUNTIME, NativeId("n2")) is second
 
         loom.close_with = a_turn_starts
         fates = await warm.sweep()
@@ -204,7 +206,7 @@ def test_a_session_that_knows_its_work_is_asked_for_it(monkeypatch: pytest.Monke
         warm, live = Warm(replace(QUICK, idle=10.0)), Knowing()
         at(monkeypatch, 0.0, 0.0)
         directory = Directory("/w")
-        opened = OpenedAs("p", directory, None, None)
+        opened = OpenedAs(RUNTIME, "p", directory, None, None)
         warm.keep(WarmSession(cast(LiveSession, live), NativeId("n"), opened, PermissionMode.READ))
         at(monkeypatch, 20.0, 20.0)
         assert [fate.fate for fate in await warm.sweep()] == [Fate.KEEP]

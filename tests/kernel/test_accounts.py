@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from clew.kernel import (
+    AccountId,
     Audience,
     CatchUp,
     EntrySeq,
@@ -25,6 +26,7 @@ from tests.kernel.kit import (
     here,
     session,
     situation,
+    steps,
 )
 
 
@@ -34,11 +36,12 @@ def test_history_is_not_shown_to_another_account_and_the_user_is_told() -> None:
     plan = decide(situation([old]))
     assert (plan.outcome, plan.reason) == (Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD)
     assert plan.words == (
-        "The account changed from me@home to me@work; the earlier history is not shown to the new one."
+        "So far it used account me@home, now it uses account me@work: the history is not handed on. "
+        "`clew agent edit AGENT --across-accounts yes` allows it from the next change on."
     )
     assert len(plan.catch_up) == 0
     assert [(notice.audience, notice.words) for notice in plan.notices] == [
-        (Audience.USER, "The history made under account me@home was not handed on.")
+        (Audience.USER, "The history made with account me@home was not handed on.")
     ]
 
 
@@ -46,7 +49,7 @@ def test_history_is_not_shown_to_another_account_and_the_user_is_told() -> None:
 def test_history_crosses_accounts_when_allowed() -> None:
     plan = decide(situation([session(1, account=OTHER_ACCOUNT)], policy=Policy(history_across_accounts=True)))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.ACCOUNT_OTHER)
-    assert plan.words == "It belongs to account me@home; this run uses me@work."
+    assert plan.words == "It was made with account me@home; this run uses account me@work."
     assert plan.catch_up == CatchUp(EntrySeq(0), EntrySeq(5))
     assert plan.notices == ()
 
@@ -95,3 +98,47 @@ def test_only_accounts_of_the_same_provider_are_kept_apart() -> None:
 def test_accounts_compare_as_they_are_known() -> None:
     assert decide(situation([session(1, account=None)], here=here(account=None))).outcome is Outcome.RESUME
     assert decide(situation([session(1, account=ACCOUNT)], here=here(account=None))).outcome is Outcome.BLANK
+
+
+@pytest.mark.case("S15")
+@pytest.mark.parametrize("account", [None, ACCOUNT])
+def test_another_key_is_no_other_account_and_is_noted(account: AccountId | None) -> None:
+    old = session(1, account=account, credential="k1")
+    plan = decide(situation([old], here=here(account=account, credential="k2")))
+    assert (plan.outcome, plan.session) == (Outcome.RESUME, old)
+    words = "The key has changed since this session was last used; the session goes on."
+    assert steps(plan, "s1")["key"] == ("note", "key:drift", words)
+    assert len(plan.catch_up) == 2
+
+
+@pytest.mark.case("S15")
+@pytest.mark.parametrize(("before", "now"), [("k1", "k1"), (None, "k2"), (None, None)])
+def test_the_same_key_and_one_that_was_never_known_are_not_noted(before: str | None, now: str | None) -> None:
+    plan = decide(situation([session(1, credential=before)], here=here(credential=now)))
+    assert (plan.outcome, steps(plan, "s1")["key"][0]) == (Outcome.RESUME, "fit")
+
+
+@pytest.mark.case("S15")
+@pytest.mark.parametrize(
+    ("before", "now", "words"),
+    [
+        ({}, {"account": None, "credential": "k"}, ("account me@work", "a key that names no account")),
+        ({"account": None, "credential": "k"}, {}, ("a key that names no account", "account me@work")),
+        ({}, {"account": None}, ("account me@work", "an account that is not named")),
+        ({"account": None}, {}, ("an account that is not named", "account me@work")),
+    ],
+)
+def test_an_account_that_is_named_on_one_side_only_is_another(
+    before: dict[str, str | None], now: dict[str, str | None], words: tuple[str, str]
+) -> None:
+    known = situation([session(1, **before)], here=here(agent="ada", **now))
+    plan = decide(known)
+    assert (plan.outcome, plan.reason, plan.session) == (Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, None)
+    assert plan.words == (
+        f"So far it used {words[0]}, now it uses {words[1]}: the history is not handed on. "
+        "`clew agent edit ada --across-accounts yes` allows it from the next change on."
+    )
+    assert [notice.words for notice in plan.notices] == [f"The history made with {words[0]} was not handed on."]
+    allowed = decide(replace(known, policy=Policy(history_across_accounts=True)))
+    assert (allowed.outcome, allowed.session, len(allowed.catch_up)) == (Outcome.RESEED, None, 5)
+    assert allowed.words == f"It was made with {words[0]}; this run uses {words[1]}."

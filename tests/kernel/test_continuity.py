@@ -270,7 +270,7 @@ def test_every_source_session_and_rule_is_in_the_trace() -> None:
         "It is poisoned: its agent can no longer go on in it.",
     )
     assert list(steps(plan, "s3")) == [*list(RuleName)[:8], "state"]
-    assert len(steps(plan, "s2")) == 20
+    assert len(steps(plan, "s2")) == 21
     assert {(outcome, code) for outcome, code, _ in steps(plan, "s2").values()} == {("fit", "fit")}
     assert all(words.endswith(".") for _, _, words in steps(plan, "s2").values())
     assert steps(plan, "s1") == {

@@ -29,6 +29,7 @@ from clew.kernel import (
     PermissionMode,
     PlaceFacts,
     Plan,
+    PlanReason,
     Policy,
     Probe,
     ProbeKind,
@@ -107,11 +108,12 @@ ISOLATED = RunScope(LANE, RUN)
 DEMANDS = {
     "comment": demand(WakeReason.COMMENT),
     "assignment": demand(WakeReason.ASSIGNMENT),
+    "handed over": demand(WakeReason.ASSIGNMENT, handed_over=True),
     "fresh": demand(fresh_asked_by=WakeId("w1")),
     "asked": demand(WakeReason.ASSIGNMENT, resume_run=RunId("run-1")),
     "both": demand(fresh_asked_by=WakeId("w1"), resume_run=RunId("run-1")),
 }
-RESETS = {"assignment", "fresh", "both"}
+RESETS = {"assignment", "handed over", "fresh", "both"}
 CURSORS = (Cursor(1, NativeId("n-1")), None, UnreadableCursor("it is not JSON"))
 RUNTIMES = (HERE, THERE, OTHER_HOME, None)
 ARCHIVES = (None, READY, replace(READY, state=ArchiveState.CORRUPT))
@@ -188,7 +190,15 @@ def check_every_plan(plan: Plan, name: str) -> None:
     assert plan.mode is not None
     assert plan.mode <= PermissionMode.EDIT
     assert plan.workspace == WORKTREE
-    if name in RESETS:
+    if name == "handed over" and not isinstance(plan.situation.scope, RunScope):
+        assert (outcome, plan.reason) == (Outcome.RESEED, PlanReason.HANDED_OVER)
+        assert plan.act_on == (HEAD,)
+        # No earlier session is gone back to, and the history begins where it did.
+        floor = plan.new_floor
+        assert floor is not None
+        assert (floor.entry, floor.kept) == (0, ())
+        assert floor.generation == max((each.generation for each in own_sessions(plan)), default=0)
+    elif name in RESETS:
         assert outcome is Outcome.BLANK
     if outcome in (Outcome.BLANK, Outcome.RESEED):
         assert chosen is None
@@ -209,6 +219,12 @@ def check_every_plan(plan: Plan, name: str) -> None:
     assert told is (goes_on and chosen is not None and chosen.cut_off)
 
 
+def own_sessions(plan: Plan) -> list[Session]:
+    known = plan.situation
+    listed = [each for read in known.sources for each in read.sessions]
+    return [each for each in listed if (each.lane, each.scope) == (known.lane, known.scope)]
+
+
 def seen_before(plan: Plan) -> int:
     """What counts as seen: with the catch-up after it, it makes the whole journal."""
     if plan.outcome is Outcome.BLANK or isinstance(plan.situation.scope, RunScope):
@@ -222,7 +238,7 @@ def seen_before(plan: Plan) -> int:
     return plan.session.seen
 
 
-@pytest.mark.case("C03", "C06", "C19", "C21", "C27", "C29", "X01")
+@pytest.mark.case("C03", "C06", "C19", "C21", "C27", "C29", "W19", "X01")
 @pytest.mark.parametrize("name", DEMANDS)
 @pytest.mark.parametrize("state", SessionState)
 def test_one_candidate(state: SessionState, name: str) -> None:
@@ -319,7 +335,7 @@ POLICIES = tuple(
 )
 
 
-@pytest.mark.case("C09", "C19", "C23", "C29", "C31", "T01")
+@pytest.mark.case("C09", "C19", "C23", "C29", "C31", "T01", "W19")
 @pytest.mark.parametrize("name", DEMANDS)
 def test_two_candidates(name: str) -> None:
     number = 0
@@ -346,8 +362,11 @@ def test_two_candidates(name: str) -> None:
             else:
                 assert policy.transfer
         last = next((each for each in rows[::-1] if (each.lane, each.scope) == (LANE, LaneScope(LANE))), None)
-        if plan.outcome is Outcome.RESEED and last is not None and last.account == OTHER_ACCOUNT:
+        # A thread that is handed over is: what agents of the other account wrote is withheld by the plan's reader.
+        withheld = last is not None and last.account == OTHER_ACCOUNT and name != "handed over"
+        if plan.outcome is Outcome.RESEED and withheld:
             assert policy.history_across_accounts
+        assert plan.reader.across_accounts == policy.history_across_accounts
         if policy.limits.turns and plan.outcome is not Outcome.HOLD and plan.session is not None and name != "asked":
             assert plan.session.turns < policy.limits.turns
         for mark in plan.marks:
@@ -358,6 +377,40 @@ def test_two_candidates(name: str) -> None:
         if same_id and same_lane and newer.runtime == older.runtime and newer.cursor and older.cursor:
             assert plan.session != older
     count("two candidates", number)
+
+
+ACCOUNTS = (None, ACCOUNT, OTHER_ACCOUNT)
+KEYS = (None, "k1", "k2")
+
+
+@pytest.mark.case("C23", "S15")
+@pytest.mark.parametrize("name", DEMANDS)
+def test_every_account_and_key(name: str) -> None:
+    """A named account keeps sessions apart, also from what names none; a key never does, and is only noted."""
+    number = 0
+    for base, had, has, old_key, new_key, policy in product(
+        ARCHETYPES, ACCOUNTS, ACCOUNTS, KEYS, KEYS, (Policy(), Policy(history_across_accounts=True))
+    ):
+        one = replace(base, account=had, credential=old_key)
+        there = here(capabilities=ABLE, account=has, credential=new_key, agent="ada")
+        plan = decide(replace(known((one,), name, LaneScope(LANE), ABLE, policy), here=there))
+        kept = decide(replace(plan.situation, here=replace(there, credential=old_key)))
+        number += 1
+        # Another key changes nothing but its note.
+        assert (plan.outcome, plan.reason, plan.session) == (kept.outcome, kept.reason, kept.session)
+        noted = any(finding.code == "key:drift" for _, findings in plan.weighed for finding in findings)
+        if plan.outcome in (Outcome.RESUME, Outcome.FORK, Outcome.TRANSFER):
+            assert had == has
+            assert noted == (old_key is not None and old_key != new_key)
+        own = (one.lane, one.scope, one.provider) == (LANE, LaneScope(LANE), PROVIDER) and name not in RESETS
+        if own and had != has and name != "asked":
+            withheld = not policy.history_across_accounts
+            assert plan.outcome is (Outcome.BLANK if withheld else Outcome.RESEED)
+            assert (plan.reason.code == "account:withheld") == withheld
+            assert ("clew agent edit ada --across-accounts yes" in plan.words) == withheld
+        said = (plan.words, *(notice.words for notice in plan.notices))
+        assert not any("account None" in words or "uses None" in words for words in said)
+    count("accounts and keys", number)
 
 
 ALONE = tuple(

@@ -38,7 +38,7 @@ from clew.kernel import (
     settle,
     weighed,
 )
-from clew.kernel import Testimony as Said
+from clew.kernel import Attestation as Said
 from clew.kernel.replaying import decision_to_record
 from tests.kernel.kit import (
     ELSEWHERE,

@@ -30,7 +30,7 @@ def test_an_explanation_says_what_why_and_what_else_there_was() -> None:
 @pytest.mark.case("C26")
 def test_every_rule_can_be_shown() -> None:
     lines = explain(decide(situation([session(1)])), every_rule=True).splitlines()
-    assert sum(line.startswith("    fit ") for line in lines) == 20
+    assert sum(line.startswith("    fit ") for line in lines) == 21
     assert "    fit         runtime       It lives on the runtime of this run." in lines
 
 

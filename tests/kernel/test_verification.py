@@ -108,6 +108,63 @@ def test_a_continuation_is_not_claimed_without_the_agents_own_word() -> None:
     assert set(verification.unverified) == set(LandingField) - {LandingField.NATIVE_ID}
 
 
+# ---------------------------------------------------------------- on its word
+
+
+UNNAMED = here(capabilities=can(reports=frozenset(), names_itself=False))
+
+
+@pytest.mark.case("S16")
+def test_an_agent_that_shows_nothing_of_a_history_is_believed_and_that_is_said() -> None:
+    silent = here(capabilities=can(reports=frozenset({LandingField.NATIVE_ID})))
+    plan = settle(decide(situation([session(1)], here=silent)), FOUND)
+    assert plan.session is not None
+    assert plan.session.turns == 2
+    verification = verify(plan, landing(turns=None))
+    assert (verification.claim, verification.on_its_word) == (Claim.RESUMED, True)
+    assert not verify(plan, landing(turns=2)).on_its_word
+    assert not verify(plan, landing(turns=1)).on_its_word, "what it shows may be short, and is shown"
+    unused = settle(decide(situation([session(1, turns=0)], here=silent)), FOUND)
+    assert not verify(unused, landing(turns=None)).on_its_word, "there is no history to show"
+
+
+@pytest.mark.case("S16")
+def test_a_program_that_names_no_session_is_resumed_on_its_word() -> None:
+    plan = settle(decide(situation([session(1)], here=UNNAMED)), FOUND)
+    verification = verify(plan, Landing())
+    assert (verification.claim, verification.differences) == (Claim.RESUMED, ())
+    assert verification.on_its_word
+    assert LandingField.NATIVE_ID in verification.unverified, "that it is in this session is nothing it has said"
+    unused = settle(decide(situation([session(1, turns=0)], here=UNNAMED)), FOUND)
+    assert verify(unused, Landing()).on_its_word, "not even its name was said"
+    # It is asked for the session first, whatever it declares.
+    assert difference(decide(situation([session(1)], here=UNNAMED)), Landing()).reason is LandingReason.NOT_PROVEN
+    # Another id is another session, whoever says it.
+    assert difference(plan, Landing(native_id=NativeId("n-9"))).reason is LandingReason.ID_OTHER
+
+
+@pytest.mark.case("S16")
+@pytest.mark.parametrize("outcome", [Outcome.FORK, Outcome.TRANSFER])
+def test_only_a_resume_is_believed_without_a_name(outcome: Outcome) -> None:
+    if outcome is Outcome.FORK:
+        old = session(1, directory=ELSEWHERE)
+        plan = settle(decide(situation([old], here=UNNAMED)), Probe(ProbeKind.FOUND_ELSEWHERE, directory=ELSEWHERE))
+    else:
+        plan = settle(decide(situation([session(1, runtime=THERE, archive=ARCHIVED)], here=UNNAMED)), FOUND)
+    assert plan.outcome is outcome
+    verification = verify(plan, Landing())
+    assert [each.reason for each in verification.differences] == [LandingReason.SILENT]
+    assert not verification.on_its_word, "nothing may be claimed, so there is nothing to believe"
+    assert verify(plan, Landing(native_id=plan.native_id)).on_its_word
+
+
+@pytest.mark.case("S16")
+@pytest.mark.parametrize("plan", [RESEED, BLANK, HOLD])
+def test_nothing_is_on_anybodys_word_where_no_earlier_session_is_gone_on_with(plan: Plan) -> None:
+    assert not verify(plan, replace(NEW, turns=None)).on_its_word
+    assert not verify(plan, Landing()).on_its_word
+
+
 def test_what_a_provider_cannot_say_stays_unverified_in_a_new_session() -> None:
     mute = here(capabilities=can(reports=frozenset()))
     verification = verify(decide(situation([], here=mute)), Landing())

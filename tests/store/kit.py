@@ -18,6 +18,7 @@ from clew.kernel import (
     NOTHING_SEEN,
     USES_EARLIER_SESSION,
     AgentId,
+    Attestation,
     Author,
     AuthorKind,
     Capabilities,
@@ -34,7 +35,6 @@ from clew.kernel import (
     RunId,
     RuntimeId,
     Sent,
-    Testimony,
     ThreadId,
     WakeId,
     WakeReason,
@@ -99,9 +99,9 @@ AT_ONCE = Patience(lease=0.0, offline_after=0.0, grace=0.0)
 """No patience at all: what is not heard of is gone."""
 
 
-def said(evidence: Evidence, reply: str = "") -> Testimony:
+def said(evidence: Evidence, reply: str = "") -> Attestation:
     """What an agent's own store says of a prompt."""
-    return Testimony(evidence, f"the store says {evidence}", reply if evidence is Evidence.FINISHED else "")
+    return Attestation(evidence, f"the store says {evidence}", reply if evidence is Evidence.FINISHED else "")
 
 
 TRANSIENT = Failed(FailureKind.TRANSIENT, "the provider was overloaded", heard=said(Evidence.CUT_OFF))

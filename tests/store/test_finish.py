@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from clew.kernel import Attestation as Said
 from clew.kernel import (
     Evidence,
     FailureKind,
@@ -16,7 +17,6 @@ from clew.kernel import (
     WaitsFor,
     WakeReason,
 )
-from clew.kernel import Testimony as Said
 from clew.store.clock import read_clock
 from clew.store.tables import agents, journal, runs, sessions, wakes
 from clew.wire.ends import Completed, Failed, Returned, Stopped, Usage

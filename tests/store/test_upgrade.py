@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, MetaData, select, text
+from sqlalchemy import Connection, MetaData, Table, select, text
 from sqlalchemy.exc import DatabaseError
 
 from clew.kernel import (
@@ -37,7 +37,7 @@ from tests.kernel.kit import WORKTREE, here, situation
 from tests.store.test_schema import reflected
 
 GOLDEN = Path(__file__).parent / "golden"
-LAST_STEP = {1: "0001_pre", 2: "0002_post"}
+LAST_STEP = {1: "0001_pre", 2: "0002_post", 3: "0003_post"}
 
 
 def load(connection: Connection, version: int) -> None:
@@ -53,7 +53,9 @@ def run(connection: Connection, script: str) -> None:
 
 
 def pre(connection: Connection) -> SchemaVersion:
-    return upgrade(connection, only_pre=True)
+    """The first step from schema 1, which programs 1 and 2 can share. To go further, program 1 has to be gone."""
+    migrate(connection, "0002_pre")
+    return read_version(connection)
 
 
 def rows(connection: Connection) -> dict[str, list[Any]]:
@@ -68,7 +70,7 @@ def rows(connection: Connection) -> dict[str, list[Any]]:
 
 def taken_over(connection: Connection) -> dict[str, Any]:
     """The newest session of each lane."""
-    listed = connection.execute(select(sessions).order_by(sessions.c.generation)).mappings()
+    listed = connection.execute(select(text("*")).select_from(sessions).order_by(sessions.c.generation)).mappings()
     return {row["lane_id"]: row for row in listed}
 
 
@@ -127,7 +129,7 @@ def test_a_database_of_this_version_stays_as_it_is(address: str) -> None:
     database = open_database(address)
     database.write(lambda connection: load(connection, PROGRAM)).result(30)
     before = database.read(rows)
-    assert len(before["sessions"]) == 5
+    assert (len(before["sessions"]), len(before["programs"])) == (6, 2)
     database.write(upgrade).result(30)
     assert database.read(rows) == before
     database.close()
@@ -142,8 +144,10 @@ def test_what_no_step_is_about_stays_as_it_was(old: Database) -> None:
         kept = [{name: row[name] for name in old_row} for row, old_row in zip(after[table], before[table], strict=True)]
         assert kept == before[table], table
     for table, gone in (("lanes", ["session_native_id", "session_directory"]), ("runs", ["session_native_id"])):
-        kept = [{key: row[key] for key in row if key not in (*gone, "session_id")} for row in before[table]]
-        assert [{key: row[key] for key in row if key != "session_id"} for row in after[table]] == kept
+        old_rows = [{key: row[key] for key in row if key not in (*gone, "session_id")} for row in before[table]]
+        by_id = {row["id"]: row for row in after[table]}
+        assert [{key: by_id[row["id"]][key] for key in row} for row in old_rows] == old_rows
+        assert len(by_id) == len(old_rows)
 
 
 # ---------------------------------------------------------------- what pointers become
@@ -291,6 +295,27 @@ def test_after_the_first_step_old_and_new_programs_share_the_database(shared: Da
     assert shared.read(pointer_of_known) == ("n-next", "/srv/maze")
 
 
+def test_programs_of_schema_2_and_3_share_a_database_after_the_first_step(address: str) -> None:
+    database = open_database(address)
+    database.write(lambda connection: load(connection, 2)).result(30)
+    database.write(lambda connection: upgrade(connection, only_pre=True)).result(30)
+    assert database.read(read_version) == SchemaVersion(3, 2)
+    database.read(lambda connection: require(connection, program=2))
+    database.read(require)
+    # Nobody knew with which key a session was made, or how an agent was started.
+    assert {row["credential"] for row in database.read(rows)["sessions"]} == {None}
+    assert {row["program"] for row in database.read(rows)["agents"]} == {""}
+    assert database.read(rows)["programs"] == []
+    # As a program of schema 2 keeps an agent, which stands beside what is new.
+    added = text(
+        "INSERT INTO agents (id, name, provider, mode, home) VALUES ('eve', 'eve', 'loom', 'edit', '/srv/eve')"
+    )
+    database.write(lambda connection: connection.execute(added).rowcount).result(30)
+    assert database.write(upgrade).result(30) == SchemaVersion(3, 3)
+    assert database.read(check) == ()
+    database.close()
+
+
 def runs_in(connection: Connection, lane: str, native_id: str, runtime: str, at: float) -> None:
     """As a program of schema 1 keeps a run."""
     connection.execute(
@@ -317,16 +342,17 @@ def pointer_of_known(connection: Connection) -> tuple[str, str]:
 
 def keeps(connection: Connection, lane: str, **changes: Any) -> None:
     """As a program of schema 2 keeps a session."""
-    own = connection.execute(select(sessions).where(sessions.c.lane_id == lane)).mappings().first()
+    kept = Table("sessions", MetaData(), autoload_with=connection)
+    own = connection.execute(select(kept).where(kept.c.lane_id == lane)).mappings().first()
     assert own is not None
-    connection.execute(sessions.insert().values(**(dict(own) | changes)))
+    connection.execute(kept.insert().values(**(dict(own) | changes)))
 
 
 def finish(database: Database, *written: Operation[None]) -> None:
     """What servers write between the two steps, then the second step."""
     for operation in written:
         database.write(operation).result(30)
-    assert database.write(upgrade).result(30) == SchemaVersion(2, 2)
+    assert database.write(upgrade).result(30) == SchemaVersion(PROGRAM, PROGRAM)
 
 
 @pytest.mark.case("C11")
@@ -397,13 +423,13 @@ def test_after_the_second_step_an_old_program_is_refused(upgraded: Database) -> 
     with pytest.raises(NewerThanProgram) as refused:
         upgraded.read(lambda connection: require(connection, program=1))
     assert refused.value.words == (
-        "The database has schema 2 and needs a program that speaks 2 or later; this one speaks 1."
+        "The database has schema 3 and needs a program that speaks 3 or later; this one speaks 1."
     )
     assert refused.value.remedy == "Use a newer Clew, or restore a backup from before the upgrade."
 
 
 def test_before_the_first_step_this_program_is_refused(old: Database) -> None:
-    with pytest.raises(OlderThanProgram, match="has schema 1; this program needs 2"):
+    with pytest.raises(OlderThanProgram, match="has schema 1; this program needs 3"):
         old.read(require)
     old.read(lambda connection: require(connection, program=1))
 

@@ -1,6 +1,7 @@
 """A worktree that somebody deleted between two turns is made again from its branch, and the conversation goes on."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.story.kit import House, hire, repository
 COMMIT = "git add door && git -c user.name=ada -c user.email=ada@example.org commit -q -m 'A door'"
 
 
-@pytest.mark.case("D05", "C02")
+@pytest.mark.case("D05", "D16", "C02")
 @pytest.mark.parametrize("rig", ["claude"], indirect=True)
 def test_a_deleted_worktree_is_there_again_with_all_that_was_committed(rig: Rig, home: House, tmp_path: Path) -> None:
     hire(home, rig, "full")
@@ -23,7 +24,9 @@ def test_a_deleted_worktree_is_there_again_with_all_that_was_committed(rig: Rig,
     session, directory = page["runs"][0]["session"], Path(page["lanes"][0]["directory"])
     assert (directory / "door").read_text(encoding="utf-8") == "oak\n", page["entries"][-1]
     # Once while the agent is still open in it, once while nobody is.
-    for moment in ("warm", "cold"):
+    for turn, moment in enumerate(("warm", "cold"), 1):
+        (directory / "sill").write_text("stone\n", encoding="utf-8")
+        subprocess.run(["git", "-C", directory, "add", "sill"], check=True)
         if moment == "cold":
             home.down()
         shutil.rmtree(directory)
@@ -34,5 +37,10 @@ def test_a_deleted_worktree_is_there_again_with_all_that_was_committed(rig: Rig,
         run = page["runs"][0]
         assert (run["session"], run["decision"], run["claim"]) == (session, "resume", "resumed"), (moment, run)
         assert "FIRST WORD" in (rig.heard() or ""), moment
-        told = [step["words"] for step in home.events(ref, "step")]
-        assert any(words.endswith("it is made again from the branch.") for words in told), told
+        steps = [step["words"] for step in home.events(ref, "step")]
+        told = next(words for words in steps if words.startswith(f"{directory} was gone and was made again"))
+        assert f"from branch {page['lanes'][0]['branch']}, at commit " in told
+        assert "(A door). Whatever was not committed there is lost. Staged there and never committed: sill." in told
+        # The agent itself was told, once for each time.
+        prompts = rig.loopback.work[-1].prompts
+        assert sum(told in each for each in prompts) == turn, prompts

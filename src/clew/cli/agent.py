@@ -1,6 +1,6 @@
 """`clew agent`: who works, and how."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -17,6 +17,7 @@ from clew.wire.views import AgentView, Mode
 app = App(name="agent", help="Add, list, change and pause agents.", help_format="markdown")
 
 Program = Annotated[str, Parameter(allow_leading_hyphen=True, help="The program and its arguments, after --.")]
+YesNo = Literal["yes", "no"]
 Setting = Annotated[tuple[str, ...], Parameter(metavar="NAME=VALUE", negative=())]
 
 
@@ -38,6 +39,7 @@ def add(
     zone: str | None = None,
     shared: bool = False,
     thread: str | None = None,
+    across_accounts: YesNo = "no",
     options: Options = OPTIONS,
 ) -> None:
     """Add an agent.
@@ -83,6 +85,9 @@ def add(
         Let those wakes share one conversation. Each has its own otherwise.
     thread
         The thread those wakes are for; the agent's own without one.
+    across_accounts
+        Whether a conversation's history may be told under another account of the provider: yes or no. A key that
+        changes is no other account.
     """
     body: dict[str, Any] = {
         "name": given(name, "name"),
@@ -96,6 +101,7 @@ def add(
         "environment": environment(env),
         "most": most,
         "heartbeat": rhythm(every, cron, zone, shared, thread),
+        "across_accounts": across_accounts == "yes",
     }
     said = Server(options.data).post("/agents", body)
     if options.json:
@@ -165,6 +171,7 @@ def edit(
     isolated: bool = False,
     thread: str | None = None,
     no_heartbeat: bool = False,
+    across_accounts: YesNo | None = None,
     options: Options = OPTIONS,
 ) -> None:
     """Change an agent. What is not named stays; an empty text takes it away. Runs that are going keep what they have.
@@ -176,6 +183,8 @@ def edit(
         clew agent edit ada --model "" --every 2h
 
         clew agent edit ada --instructions - < ada.md
+
+        clew agent edit ada --across-accounts yes
 
     Parameters
     ----------
@@ -201,6 +210,9 @@ def edit(
         The thread the heartbeat wakes it in; an empty one is the agent's own.
     no_heartbeat
         Do not wake it by itself any more.
+    across_accounts
+        Whether a conversation's history may be told under another account of the provider: yes or no. A key that
+        changes is no other account. It counts from the next change of account on.
     """
     if shared and isolated:
         raise BadText("Wakes share one conversation, or have one each, and not both.", "Leave one of them out.")
@@ -218,6 +230,7 @@ def edit(
         "most": most,
         "heartbeat": heartbeat,
         "no_heartbeat": no_heartbeat or None,
+        "across_accounts": None if across_accounts is None else across_accounts == "yes",
     }
     _change(options, name, {field: value for field, value in change.items() if value is not None})
 

@@ -70,6 +70,7 @@ def show_agent(agent: AgentView) -> None:
             ("going", str(agent.live)),
             ("waiting", str(agent.waiting)),
             ("runtime", agent.runtime or ""),
+            ("across accounts", "yes" if agent.across_accounts else "no"),
             ("heartbeat", "" if agent.heartbeat is None else _heartbeat(agent.heartbeat)),
             ("instructions", agent.instructions or ""),
         ]

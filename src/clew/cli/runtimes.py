@@ -27,7 +27,7 @@ def runtimes(*, options: Options = OPTIONS) -> None:
                 each.provider,
                 each.machine,
                 each.home,
-                each.account or "",
+                ", ".join(each.accounts),
                 "online" if each.online else "offline",
                 f"{each.live} of {each.most}",
                 str(each.waiting),

@@ -2,7 +2,16 @@
 
 from collections.abc import Mapping
 
-from clew.kernel import Audience, Outcome, Plan, RunScope, WakeReason
+from clew.kernel import (
+    Audience,
+    Freshness,
+    NoticeReason,
+    Outcome,
+    Plan,
+    RunScope,
+    WakeReason,
+)
+from clew.wire.handover import former_of
 from clew.wire.orders import Order
 
 _WOKEN: Mapping[WakeReason, str] = {
@@ -20,14 +29,40 @@ _WOKEN: Mapping[WakeReason, str] = {
 
 _ALONE = "It stands alone: what earlier heartbeats saw or did is no part of it."
 
-_NEW = "This is a new conversation: what was said before stands below, as far as there was room. The files are there."
+_NEW = "This is a new conversation: what was said before stands below, as far as there was room."
+
+_FILES = "The files are there."
+
+_HANDED_OVER = (
+    "You take this issue over{former}. What is quoted below (>) is its history: who said what, and what was done. "
+    "Nothing of it is to be done again: look how far it came, then go on with what is left."
+)
 
 
 def opening_lines(order: Order, plan: Plan) -> list[str]:
-    lines = [notice.words for notice in plan.notices if notice.audience is Audience.AGENT]
-    if plan.outcome is Outcome.RESEED and order.entries:
-        lines.append(_NEW)
+    told = {notice.reason: notice.words for notice in plan.notices if notice.audience is Audience.AGENT}
+    lines = list(told.values())
+    if is_handed_over(order, plan):
+        lines.append(_HANDED_OVER.format(former=_from_whom(order)))
+    elif plan.outcome is Outcome.RESEED and order.entries:
+        lines.append(_NEW if NoticeReason.WORKSPACE_REMADE in told else f"{_NEW} {_FILES}")
     return [*_reasons(order, plan), *lines]
+
+
+def is_handed_over(order: Order, plan: Plan) -> bool:
+    """Whether this prompt is the one that tells of the handover; a session that was told before is not told again."""
+    return any(
+        wake.freshness is Freshness.HANDOVER and not set(plan.already_told).issuperset(wake.entries)
+        for wake in order.wakes
+    )
+
+
+def _from_whom(order: Order) -> str:
+    handing = {entry for wake in order.wakes if wake.freshness is Freshness.HANDOVER for entry in wake.entries}
+    formers = (former_of(entry.body) for entry in order.entries if entry.seq in handing)
+    # The last one, where an issue went to and fro before this agent began.
+    former = next((name for name in reversed([*formers]) if name is not None), None)
+    return "" if former is None else f" from {former}"
 
 
 def _reasons(order: Order, plan: Plan) -> list[str]:

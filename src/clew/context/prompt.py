@@ -1,12 +1,13 @@
 """The prompt: what the session has not seen, in order, by whom it was said, and what of it is to be acted on."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clew.context.engine import ContextEngine, Listing, brief_by
 from clew.context.fence import Fence, fence_for
 from clew.context.measure import size_in_prompt
-from clew.context.opening import opening_lines
+from clew.context.opening import is_handed_over, opening_lines
 from clew.kernel import AuthorKind, Budget, BudgetReason, EntrySeq, Plan, select, voice
 from clew.ports.fault import Fault
 from clew.wire.orders import Entry, Order
@@ -15,17 +16,21 @@ from clew.wire.prompts import Prompt, PromptMaker
 BUDGET = Budget(total=48_000, brief=4_000, entry_cap=16_000)
 
 
+_LINE = re.compile("^", re.MULTILINE)
+
+
 class PromptTooLong(Fault):
     code = BudgetReason.OVER.code
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """The entries by how they are told."""
+    """The entries by how they are told; `withheld` are not."""
 
     verbatim: tuple[Entry, ...]
     brief: str
     words: str
+    withheld: tuple[EntrySeq, ...] = ()
 
 
 def prompts_of(engine: ContextEngine | None = None, budget: Budget = BUDGET) -> PromptMaker:
@@ -47,7 +52,7 @@ async def prompt_for(order: Order, plan: Plan, engine: ContextEngine | None = No
 
 
 async def _told(order: Order, plan: Plan, engine: ContextEngine, budget: Budget) -> _Told:
-    entries = {entry.seq: entry for entry in order.entries}
+    entries = {entry.seq: entry for entry in _as_told(order, plan)}
     act_on = [seq for seq in plan.act_on if seq in entries]
     sized = (replace(each.facts, size=size_in_prompt(each.body, each.facts.size)) for each in entries.values())
     chosen = select(sized, budget, plan.reader, act_on)
@@ -58,7 +63,17 @@ async def _told(order: Order, plan: Plan, engine: ContextEngine, budget: Budget)
     if compacted:
         brief, failed = await brief_by(engine, compacted, budget.brief, order.agent.id)
         words = f"{words} {failed}".strip()
-    return _Told(tuple(entries[seq] for seq in chosen.verbatim), brief, words)
+    return _Told(tuple(entries[seq] for seq in chosen.verbatim), brief, words, chosen.withheld)
+
+
+def _as_told(order: Order, plan: Plan) -> Sequence[Entry]:
+    """A history that is handed over is quoted, so that nothing in it can be taken for what is asked now."""
+    if not is_handed_over(order, plan):
+        return order.entries
+    asked = frozenset(plan.act_on)
+    return [
+        entry if entry.seq in asked else replace(entry, body=_LINE.sub("> ", entry.body)) for entry in order.entries
+    ]
 
 
 def _is_plain(order: Order, opening: Sequence[str], told: _Told) -> bool:
@@ -72,6 +87,9 @@ def _is_plain(order: Order, opening: Sequence[str], told: _Told) -> bool:
 def _laid_out(order: Order, plan: Plan, opening: Sequence[str], told: _Told) -> str:
     fence = fence_for([told.brief, order.thread.title, *(entry.body for entry in told.verbatim)])
     parts = [_thread(order, fence), *opening]
+    if told.withheld and is_handed_over(order, plan):
+        # Or it would take for undone what another has done.
+        parts.append(f"What agents wrote under another account is left out ({_listed(told.withheld)}).")
     if told.verbatim or told.brief:
         parts.append(fence.words)
     if told.brief:

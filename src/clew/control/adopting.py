@@ -21,6 +21,7 @@ from clew.store.adopt import Adoption
 from clew.store.adopt import adopt_session as adopt
 from clew.store.naming import derived_id
 from clew.store.places import remember_place
+from clew.store.programs import as_started
 from clew.store.reading.agents import read_runtime
 from clew.store.reading.names import agent_named, thread_called
 from clew.store.reading.sessions import read_session_row
@@ -49,7 +50,8 @@ async def adopt_session(desk: Desk, ref: str, asked: Adopt) -> SessionView:
                 f"{asked.agent} is a {agent['provider']} agent; that session is of another provider.",
                 "Choose an agent of the session's provider.",
             )
-        session = NewSession(found.cursor, directory, runtime["account"])
+        started = as_started(connection, agent["id"], asked.runtime)
+        session = NewSession(found.cursor, directory, None if started is None else started["account"])
         adoption = Adoption(
             AgentId(agent["id"]), ThreadId(thread["id"]), RuntimeId(asked.runtime), session, found.turns or 0
         )

@@ -15,11 +15,12 @@ from clew.control.programs import changed, check_program, find_program, read_set
 from clew.control.rhythms import changed_rhythm, check_rhythm, set_rhythm, show_rhythm
 from clew.kernel import AgentId, RuntimeId
 from clew.store import agents as store
-from clew.store.reading.agents import count_going, read_agent, read_runtime
+from clew.store.programs import as_started
+from clew.store.reading.agents import count_going, read_agent
 from clew.store.reading.agents import list_agents as read_agents
 from clew.store.reading.names import agent_named
 from clew.store.register import register_runtime
-from clew.store.rows import read_capabilities
+from clew.store.rows import across_accounts, read_capabilities, with_policy
 from clew.store.schedules import remove_heartbeat
 from clew.store.statement import Row
 from clew.store.texts import keepable
@@ -64,6 +65,8 @@ async def add_agent(desk: Desk, asked: NewAgent) -> AgentView:
             instructions=_instructions(asked.instructions),
             settings=write_settings(program),
             max_live=most,
+            program=found.program,
+            policy=with_policy("{}", agent, history_across_accounts=True) if asked.across_accounts else "{}",
         )
         store.add_agent(connection, agent, facts)
         if rhythm is not None:
@@ -89,6 +92,9 @@ async def change_agent(desk: Desk, name: str, change: AgentChange) -> AgentView:
         if found is not None and program is not None:
             runtime = register_runtime(connection, found)
             to |= {"provider": found.provider, "runtime_id": runtime, "settings": write_settings(program)}
+            to["program"] = found.program
+        if change.across_accounts is not None:
+            to["policy"] = with_policy(row["policy"], row["id"], history_across_accounts=change.across_accounts)
         store.change_agent(connection, row, to)
         agent = AgentId(row["id"])
         if found is not None or change.mode is not None:
@@ -108,9 +114,11 @@ async def change_agent(desk: Desk, name: str, change: AgentChange) -> AgentView:
 def _must_express(connection: Connection, agent: AgentId) -> None:
     """As it is after the change, which is undone with the transaction where it cannot be."""
     row = read_agent(connection, agent)
-    runtime = None if row is None or row["runtime_id"] is None else read_runtime(connection, row["runtime_id"])
-    if row is not None and runtime is not None:
-        must_express(row["mode"], row["provider"], read_capabilities(runtime["id"], runtime["capabilities"]))
+    if row is None or row["runtime_id"] is None:
+        return
+    started = as_started(connection, agent, row["runtime_id"])
+    if started is not None:
+        must_express(row["mode"], row["provider"], read_capabilities(started["id"], started["capabilities"]))
 
 
 async def _changed_program(
@@ -196,4 +204,5 @@ def _show(connection: Connection, row: Row, going: Mapping[str, tuple[int, int]]
         live=live,
         waiting=waiting,
         heartbeat=show_rhythm(connection, AgentId(row["id"])),
+        across_accounts=across_accounts(row["policy"]),
     )

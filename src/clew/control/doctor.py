@@ -114,6 +114,6 @@ async def _look(machine: Machine, name: str, program: AgentProgram, remedy: str)
         return CheckView(name, "failed", fault.words, fault.remedy)
     if looked.registration is None:
         return CheckView(name, "missing", looked.missing or "It was not found.", remedy)
-    account = looked.registration.account
-    as_whom = f", as {account}" if account else ""
+    account, key = looked.registration.account, looked.registration.credential
+    as_whom = f", as {account}" if account else ", with a key" if key else ""
     return CheckView(name, "ok", f"{program.provider} {looked.version}".strip() + f"{as_whom}.")

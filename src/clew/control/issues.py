@@ -1,4 +1,7 @@
-"""Issues: opened, and given to an agent."""
+"""Issues: opened, given to an agent, and handed over to another."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -12,6 +15,8 @@ from clew.kernel import (
     AgentId,
     AuthorKind,
     EntrySeq,
+    Freshness,
+    LaneId,
     ProjectId,
     RunOutcome,
     ThreadId,
@@ -22,17 +27,22 @@ from clew.kernel import (
 )
 from clew.store.cancel import end_pending, reassign
 from clew.store.journal import append, entries_between
+from clew.store.overlapping import live_run
 from clew.store.reading.names import agent_named, project_named, thread_called
-from clew.store.reading.threads import read_thread
+from clew.store.reading.threads import newest_runs_in, read_thread
+from clew.store.reading.wakes import pending_wakes
+from clew.store.rows import read_wake
 from clew.store.statement import Row
 from clew.store.threads import give_thread, hold_thread, must_be_open, new_thread, open_thread
 from clew.wire.asks import Assign, NewIssue
+from clew.wire.handover import handover_words
+from clew.wire.orders import Entry
 from clew.wire.views import ThreadPage, ThreadView
-from clew.wire.wakes import Accepted
+from clew.wire.wakes import Accepted, WakeRequest
 
 _LONGEST_TITLE = 300
 MOST_TOLD = 100
-"""How many of the latest entries an agent that is given an issue is asked to act on."""
+"""How many of the latest entries an issue's first agent is asked to act on, and a handover looks through."""
 
 
 async def open_issue(desk: Desk, asked: NewIssue) -> ThreadPage:
@@ -57,7 +67,8 @@ async def open_issue(desk: Desk, asked: NewIssue) -> ThreadPage:
 
 
 async def assign_thread(desk: Desk, ref: str, asked: Assign) -> ThreadView:
-    """What its former agent was still to do of it ends; the new one is asked to act on what people said in it."""
+    """What its former agent was still to do of it ends. The first agent of an issue is asked to act on what people said
+    in it; each later one is handed the thread as history, and is asked to act on the handover alone."""
 
     def do(connection: Connection) -> ThreadView:
         found = thread_called(connection, ref)
@@ -70,12 +81,12 @@ async def assign_thread(desk: Desk, ref: str, asked: Assign) -> ThreadView:
         if agent is not None:
             must_be_open(row, ref)
         if row["assignee"] != new:
+            # Before it is taken away: what waits in the former agent's lane is not answered, and ends with that.
+            request = None if agent is None else _given(connection, thread, agent, row["assignee"])
             if row["assignee"] is not None:
                 _take_away(connection, thread, AgentId(row["assignee"]), new)
             give_thread(connection, thread, new)
-            if agent is not None:
-                said = _to_act_on(connection, thread)
-                request = requested(new_wake(), agent, thread, WakeReason.ASSIGNMENT, entries=said)
+            if agent is not None and request is not None:
                 _give(wake(connection, request), agent)
         return show_thread(connection, thread)
 
@@ -99,13 +110,45 @@ def _take_away(connection: Connection, thread: ThreadId, old: AgentId, new: Agen
         reassign(connection, thread, old, new)
 
 
-def _to_act_on(connection: Connection, thread: ThreadId) -> tuple[EntrySeq, ...]:
-    """What people and the outside said: an assignment starts afresh, so nothing else is told by itself."""
+def _given(connection: Connection, thread: ThreadId, agent: Row, former: str | None) -> WakeRequest:
+    """The wake of an agent that an issue is given to."""
     known = read_thread(connection, thread)
     head = EntrySeq(0 if known is None else known["entries"])
     latest = entries_between(connection, thread, EntrySeq(0), head, MOST_TOLD)
-    said = [entry.seq for entry in latest if entry.facts.author.kind in (AuthorKind.HUMAN, AuthorKind.OUTSIDE)]
-    return tuple(sorted({EntrySeq(1), *said})) if head else ()
+    if former is None and not newest_runs_in(connection, [thread]) and not _last_answer(latest):
+        # Nobody was ever woken in it, so all of it is still to be done.
+        return requested(new_wake(), agent, thread, WakeReason.ASSIGNMENT, entries=_to_act_on(latest))
+    lane = None if former is None else lane_id(AgentId(former), thread)
+    words = handover_words(
+        agent["name"],
+        None if known is None or former is None else known["thread_owner"],
+        _not_answered(connection, latest, lane),
+        busy=lane is not None and live_run(connection, lane) is not None,
+    )
+    request = requested(new_wake(), agent, thread, WakeReason.ASSIGNMENT, say_it(words))
+    return replace(request, freshness=Freshness.HANDOVER)
+
+
+def _to_act_on(latest: Sequence[Entry]) -> tuple[EntrySeq, ...]:
+    """What people and the outside said: an assignment starts afresh, so nothing else is told by itself."""
+    return tuple(sorted({EntrySeq(1), *_said(latest)})) if latest else ()
+
+
+def _not_answered(connection: Connection, latest: Sequence[Entry], lane: LaneId | None) -> tuple[EntrySeq, ...]:
+    """What was said since an agent last spoke, and what still waits in the former agent's lane."""
+    pending = () if lane is None else pending_wakes(connection, lane)
+    waits = {entry for row in pending for entry in read_wake(row).entries}
+    answer = _last_answer(latest)
+    return tuple(sorted(waits.union(entry for entry in _said(latest) if entry > answer)))
+
+
+def _said(latest: Sequence[Entry]) -> list[EntrySeq]:
+    return [entry.seq for entry in latest if entry.facts.author.kind in (AuthorKind.HUMAN, AuthorKind.OUTSIDE)]
+
+
+def _last_answer(latest: Sequence[Entry]) -> EntrySeq:
+    """The last entry that an agent wrote; 0 where none has."""
+    return max((entry.seq for entry in latest if entry.facts.author.kind is AuthorKind.AGENT), default=EntrySeq(0))
 
 
 def check_title(title: str) -> str:

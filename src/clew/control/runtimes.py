@@ -4,6 +4,7 @@ from sqlalchemy import Connection
 
 from clew.control.desk import Desk
 from clew.kernel import Heard, Patience, Presence, presence
+from clew.store.programs import accounts_there
 from clew.store.reading import agents as reading
 from clew.store.statement import Row
 from clew.wire.views import RuntimeView
@@ -12,19 +13,23 @@ from clew.wire.views import RuntimeView
 async def list_runtimes(desk: Desk) -> tuple[RuntimeView, ...]:
     def look(connection: Connection) -> tuple[RuntimeView, ...]:
         going = reading.count_going(connection, "runtime_id")
-        return tuple(_show(row, going.get(row["id"], (0, 0))) for row in reading.list_runtimes(connection))
+        accounts = accounts_there(connection)
+        return tuple(
+            _show(row, going.get(row["id"], (0, 0)), accounts.get(row["id"], ()))
+            for row in reading.list_runtimes(connection)
+        )
 
     return await desk.read(look)
 
 
-def _show(row: Row, going: tuple[int, int]) -> RuntimeView:
+def _show(row: Row, going: tuple[int, int], accounts: tuple[str, ...]) -> RuntimeView:
     here = presence(Heard(row["seen_at"] or 0.0), row["now"], Patience())
     return RuntimeView(
         id=row["id"],
         machine=row["machine_name"],
         provider=row["provider"],
         home=row["home"],
-        account=row["account"],
+        accounts=accounts,
         online=here is Presence.ONLINE,
         seen_at=row["seen_at"],
         live=going[0],

@@ -117,7 +117,7 @@ def _steer(connection: Connection, request: WakeRequest, accepted: Accepted, lan
     """The daemon of the run that is going is told at once; where nothing can be told within its turn, the next one has
     it, and the receipt says so."""
     run = steerable_run(connection, lane)
-    of_this_session = request.said is not None and request.freshness is not Freshness.FRESH and not request.entries
+    of_this_session = request.said is not None and request.freshness is Freshness.FOLLOW_POLICY and not request.entries
     if run is not None and of_this_session and request.resume_run is None:
         hint_news(connection, run)
         return accepted

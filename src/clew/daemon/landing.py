@@ -33,6 +33,9 @@ class LandingRefused(Fault):
         super().__init__(words, "Nothing was sent. Look at the agent's settings, or start afresh.")
 
 
+ON_ITS_WORD = "The agent showed nothing of the session's history. That it goes on there is its own word."
+
+
 def landed_of(verification: Verification, landing: Landing) -> Landed:
     said = {
         "native_id": landing.native_id,
@@ -41,6 +44,7 @@ def landed_of(verification: Verification, landing: Landing) -> Landed:
         "model": landing.model,
         "account": landing.account,
         "turns": None if landing.turns is None else str(landing.turns),
+        "on_its_word": ON_ITS_WORD if verification.on_its_word else None,
         "unverified": ", ".join(field.value for field in verification.unverified),
         "noted": " ".join(each.words for each in verification.differences if each.weight is Weight.NOTE),
     }
@@ -89,6 +93,7 @@ def _new_session(plan: Plan, cursor: Cursor, landing: Landing, directory: Direct
         tools=here.tools,
         # What was told in this run counts only once it is known that it was taken.
         seen=plan.catch_up.after if plan.outcome in USES_EARLIER_SESSION else NOTHING_SEEN,
+        credential=here.credential,
     )
 
 
@@ -109,6 +114,7 @@ def _is_known(new: NewSession, session: Session | None) -> bool:
         and new.directory == session.directory
         and (new.directory.path, new.directory.real) == (session.directory.path, session.directory.real)
         and (new.model, new.instructions, new.tools) == (session.model, session.instructions, session.tools)
+        and new.credential == session.credential
         and new.mode == (None if session.mode is None else session.mode.value)
     )
 

@@ -93,6 +93,8 @@ class LocalMachine:
             capabilities=json.dumps(capabilities_to_record(provider.capabilities)),
             max_live=self._max_live,
             root=str(await asyncio.to_thread(_real, self._root)),
+            program=self.key_of(program),
+            credential=found.credential,
         )
         return Looked(program, registration, found.version, found.models)
 

@@ -136,18 +136,18 @@ class Opener:
     # ---------------------------------------------------------------- a session that is open here
 
     async def _kept(self, plan: Plan) -> WarmSession | None:
-        """The warm session that the plan goes on with, in the mode of the plan; one that does not fit is closed."""
+        """The warm session that the plan goes on with, in the mode of the plan; one that does not fit, or whose process
+        is gone, is closed first: the next one is opened at once, and not found in use by it."""
         cursor = None if plan.session is None else plan.session.cursor
         if not isinstance(cursor, Cursor):
             return None
-        kept = self.warm.take(self.program, cursor.native_id)
+        kept = self.warm.take(self.order.runtime, cursor.native_id)
         if kept is None:
-            await self.warm.ended(self.program, cursor.native_id)
+            await self.warm.ended(self.order.runtime, cursor.native_id)
             return None
         if (
             plan.outcome is Outcome.RESUME
-            # What its program's store has lost goes on only until its process ends, and would then be cut short.
-            and kept.live.cursor is not None
+            and not kept.is_dead
             and kept.opened_as == self._opened_as(plan)
             and await self._in_mode(plan, kept)
         ):
@@ -172,7 +172,7 @@ class Opener:
         return kept.mode <= plan.mode
 
     def _opened_as(self, plan: Plan) -> OpenedAs:
-        return OpenedAs(self.program, self.directory, plan.model, self.order.agent.instructions)
+        return OpenedAs(self.order.runtime, self.program, self.directory, plan.model, self.order.agent.instructions)
 
     # ---------------------------------------------------------------- opening it
 

@@ -6,7 +6,7 @@ from clew.daemon.calls import Calls
 from clew.daemon.limits import Limits
 from clew.daemon.orders import place_wanted
 from clew.daemon.reporting import Reporting
-from clew.kernel import Directory, FoundReason, PlaceStep, Plan, Workspace, decide
+from clew.kernel import Directory, FoundReason, Plan, Workspace, decide
 from clew.ports.fault import Fault
 from clew.ports.workspaces import Held, PlaceWanted, Workspaces
 from clew.wire.orders import Order
@@ -27,7 +27,8 @@ class PlaceHeld(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The lane's until it is released. `plan` is the order's, or what became of it with the links resolved."""
+    """The lane's until it is released. `plan` is the order's, or what became of it by what the disk says: its links
+    resolved, and that it was made again."""
 
     directory: Directory
     plan: Plan
@@ -57,10 +58,27 @@ async def placed(order: Order, workspaces: Workspaces, calls: Calls, reporting: 
         raise PlaceHeld(ensured)
     if ensured.setup_output is not None:
         reporting.step("workspace", f"{ensured.words} What its setup wrote is in {ensured.setup_output}.")
-    elif ensured.step is PlaceStep.MAKE_AGAIN:
-        # Whatever was not committed is gone.
-        reporting.step("workspace", ensured.words)
-    return Placed(ensured.directory, _with_links_resolved(order.plan, ensured.directory), wanted, workspaces)
+    place = Placed(ensured.directory, _with_links_resolved(order.plan, ensured.directory), wanted, workspaces)
+    if not ensured.remade:
+        return place
+    reporting.step("workspace", ensured.remade)
+    try:
+        return await _said_remade(place, ensured.remade, calls, reporting)
+    except BaseException:
+        await place.release()
+        raise
+
+
+async def _said_remade(place: Placed, words: str, calls: Calls, reporting: Reporting) -> Placed:
+    """The plan with one more fact. The server keeps it before the disk forgets it: whatever ends this run, the agent is
+    told in the next one."""
+    known = place.plan.situation
+    if known.place.remade != words:
+        place = replace(place, plan=decide(replace(known, place=replace(known.place, remade=words))))
+        await reporting.ask(settled=(place.plan,))
+        calls.check()
+    await place.workspaces.acknowledge(place.wanted)
+    return place
 
 
 def _with_links_resolved(plan: Plan, directory: Directory) -> Plan:

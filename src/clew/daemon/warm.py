@@ -6,8 +6,20 @@ import time
 from dataclasses import dataclass, field, replace
 
 from clew.daemon.limits import Limits
-from clew.kernel import Directory, Fate, Landing, Moment, NativeId, PermissionMode, Reaped, WarmFacts, confirm, reap
-from clew.ports.provider import KnowsItsWork, LiveSession
+from clew.kernel import (
+    Directory,
+    Fate,
+    Landing,
+    Moment,
+    NativeId,
+    PermissionMode,
+    Reaped,
+    RuntimeId,
+    WarmFacts,
+    confirm,
+    reap,
+)
+from clew.ports.provider import KnowsItsEnd, KnowsItsWork, LiveSession
 
 _log = logging.getLogger("clew.daemon")
 
@@ -18,8 +30,10 @@ def moment() -> Moment:
 
 @dataclass(frozen=True, slots=True)
 class OpenedAs:
-    """How a session was opened: by which program, where, and with what. Another mode can be set; the rest cannot."""
+    """How a session was opened: in which runtime, by which program, where, and with what. Another mode can be set; the
+    rest cannot."""
 
+    runtime: RuntimeId
     program: str
     directory: Directory
     model: str | None
@@ -42,6 +56,12 @@ class WarmSession:
     open_question: bool = False
 
     @property
+    def is_dead(self) -> bool:
+        """Whether its process is gone, or the program's store has lost the session: what goes on in it would be cut
+        short. A session that cannot tell is taken to be alive."""
+        return self.live.cursor is None or (isinstance(self.live, KnowsItsEnd) and self.live.has_ended)
+
+    @property
     def background_work(self) -> bool:
         """Asked of the session itself where it knows: work ends between turns, and outlasts later ones."""
         return self.live.works_on if isinstance(self.live, KnowsItsWork) else self.left_running
@@ -54,7 +74,8 @@ class WarmSession:
         return replace(said, native_id=said.native_id or self.native_id, mode=self.mode, turns=turns)
 
 
-Key = tuple[str, NativeId]
+Key = tuple[RuntimeId, NativeId]
+"""By this a session is found whichever program opened it: what an edited agent left open would be in its own way."""
 
 
 class Warm:
@@ -69,8 +90,8 @@ class Warm:
     def __len__(self) -> int:
         return len(self._idle)
 
-    def take(self, program: str, native_id: NativeId) -> WarmSession | None:
-        session = self._idle.pop((program, native_id), None)
+    def take(self, runtime: RuntimeId, native_id: NativeId) -> WarmSession | None:
+        session = self._idle.pop((runtime, native_id), None)
         if session is not None:
             # Before anything is awaited: whoever looked at it before sees that it was used since.
             session.epoch += 1
@@ -116,9 +137,9 @@ class Warm:
             self._end_soon(self._idle.popitem()[1])
         await asyncio.gather(*self._ending)
 
-    async def ended(self, program: str, native_id: NativeId) -> None:
+    async def ended(self, runtime: RuntimeId, native_id: NativeId) -> None:
         """Wait for a session that is being ended: until its process is gone, it would be found in use by itself."""
-        ending = [task for task, key in self._ending.items() if key == (program, native_id)]
+        ending = [task for task, key in self._ending.items() if key == (runtime, native_id)]
         if ending:
             await asyncio.wait(ending, timeout=self._limits.close)
 
@@ -148,4 +169,4 @@ class Warm:
 
 
 def _key(session: WarmSession) -> Key:
-    return session.opened_as.program, session.native_id
+    return session.opened_as.runtime, session.native_id

@@ -26,7 +26,8 @@ class Capabilities:
     that a session is gone, or that the agent refuses to open it. A text that merely reads so is none.
     `warm` is whether something of it runs between turns: where nothing does, its being open proves nothing.
     `steers` is whether it takes words within a turn that is going. `hears` is whether the program's own store tells
-    if a prompt was taken.
+    if a prompt was taken. `names_itself` is whether it names the session it has opened before it is told anything; one
+    that does not is believed to be in the session it was asked for, and the landing says that this is on its word.
     """
 
     resume: bool = False
@@ -41,6 +42,7 @@ class Capabilities:
     warm: bool = True
     steers: bool = False
     hears: bool = False
+    names_itself: bool = True
     modes: frozenset[PermissionMode] = frozenset({PermissionMode.READ})
     cursor_versions: frozenset[int] = frozenset({1})
     archive_formats: frozenset[str] = frozenset()

@@ -44,7 +44,7 @@ def decide(situation: Situation) -> Plan:
     weighing = weigh_all(sessions, wanted)
     verdict = judge(situation, place, mode, wanted, learned, weighing)
     session, outcome = verdict.session, verdict.outcome
-    after, kept = _beginning(situation, outcome, session, sessions)
+    after, kept = _beginning(situation, verdict, sessions)
     return Plan(
         outcome=outcome,
         reason=verdict.reason,
@@ -160,18 +160,19 @@ def _mode(outcome: Outcome, session: Session | None, wanted: Wanted) -> Permissi
 
 
 def _beginning(
-    situation: Situation, outcome: Outcome, session: Session | None, sessions: Sequence[Session]
+    situation: Situation, verdict: Verdict, sessions: Sequence[Session]
 ) -> tuple[EntrySeq, tuple[EntrySeq, ...]]:
     """After which entry the catch-up begins, and which earlier ones are told too.
 
-    A session is told what it has not seen; one that takes another's place, what that one's history holds. Blank and
-    isolated ones begin at the head.
+    A session is told what it has not seen; one that takes another's place, what that one's history holds; one that a
+    thread is handed over to, all since the lane's last fresh start. Blank and isolated ones begin at the head.
     """
-    head = situation.head
+    head, outcome, session = situation.head, verdict.outcome, verdict.session
     if isinstance(situation.scope, RunScope):
         return head, ()
     if outcome is Outcome.RESEED:
-        last = _last_of_lane(situation, sessions)
+        handed_over = verdict.reason is PlanReason.HANDED_OVER
+        last = None if handed_over else _last_of_lane(situation, sessions)
         floor = situation.floor
         after, kept = floor.entry, floor.kept
         if last is not None and last.begins > floor.entry:
@@ -218,4 +219,8 @@ def _notices(situation: Situation, verdict: Verdict) -> tuple[Notice, ...]:
     knows_of_it = verdict.outcome in USES_EARLIER_SESSION or verdict.outcome is Outcome.RESEED
     if situation.machinery_gone and knows_of_it:
         tell(Audience.AGENT, NoticeReason.MACHINERY_GONE, gone=", ".join(situation.machinery_gone))
+    # An isolated run has left nothing there; the lane's own conversation is told when it is woken next.
+    is_told = verdict.outcome is not Outcome.HOLD and not isinstance(situation.scope, RunScope)
+    if situation.place.remade and is_told:
+        tell(Audience.AGENT, NoticeReason.WORKSPACE_REMADE, remade=situation.place.remade)
     return tuple(notices)

@@ -36,7 +36,8 @@ class PlaceFacts:
 
     `project` is the one the thread is linked to; `remembered` the lane's last workspace; `earlier` the
     workspaces of the lane's earlier runs, newest first; `prepared` what would be made for the project on
-    this machine, or `obstacle` says why nothing can be.
+    this machine, or `obstacle` says why nothing can be. `remade` says that the lane's directory was gone and was made
+    again, and what was lost with it; it is kept until the agent was told.
     """
 
     agent_home: Workspace
@@ -45,6 +46,7 @@ class PlaceFacts:
     earlier: tuple[Workspace, ...] = ()
     prepared: Workspace | None = None
     obstacle: str | None = None
+    remade: str | None = None
 
 
 class PlaceReason(Reason):

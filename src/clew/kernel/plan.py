@@ -1,7 +1,7 @@
 """The plan: what was decided for a run, with everything it was decided from."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from clew.kernel.ids import EntrySeq, NativeId, RunScope, SessionId
@@ -46,6 +46,10 @@ class PlanReason(Reason):
     ISOLATED = "scope:isolated", "The run keeps a context of its own, so it is told only what the wake says."
     FRESH_DEMANDED = "reset:demanded", "A fresh start was demanded by wake {wake}."
     POLICY_ASSIGNMENT = "policy:assignment", "By policy an assignment starts afresh."
+    HANDED_OVER = (
+        "policy:handed-over",
+        "New assignment: starting a new conversation that is handed the thread's history.",
+    )
     POLICY_COMMENT = "policy:comment", "By policy a comment starts afresh."
     POLICY_MENTION = "policy:mention", "By policy a mention starts afresh."
     POLICY_CHAT = "policy:chat", "By policy a chat message starts afresh."
@@ -56,7 +60,10 @@ class PlanReason(Reason):
     POLICY_RETRY = "policy:retry", "By policy a retry starts afresh."
     ACCOUNT_WITHHELD = (
         "account:withheld",
-        "The account changed from {session.account} to {account}; the earlier history is not shown to the new one.",
+        (
+            "So far it used {session.whose}, now it uses {here.whose}: the history is not handed on. "
+            "`clew agent edit {agent} --across-accounts yes` allows it from the next change on."
+        ),
     )
     SOURCE_NOT_READ = "source:not-read", "The sessions were not looked up ({source}), so it is not known how to go on."
     SOURCE_FAILED = "source:failed", "The sessions could not be looked up ({source}): {detail}"
@@ -72,7 +79,7 @@ class Audience(StrEnum):
 class NoticeReason(Reason):
     """What somebody must be told beside the plan."""
 
-    HISTORY_WITHHELD = "notice:history-withheld", "The history made under account {session.account} was not handed on."
+    HISTORY_WITHHELD = "notice:history-withheld", "The history made with {session.whose} was not handed on."
     MACHINERY_GONE = "notice:machinery-gone", "The last run ended abruptly. Do not wait for what is gone: {gone}."
     CUT_OFF = (
         "notice:cut-off",
@@ -81,6 +88,7 @@ class NoticeReason(Reason):
             "timers, and tools that had not come to their end. Do not wait for them; start again what you still need."
         ),
     )
+    WORKSPACE_REMADE = "notice:workspace-remade", "{remade}"
     ASKED_OVER_POLICY = "notice:asked", "The session of run {run} is used because a person asked for it."
 
 
@@ -169,15 +177,18 @@ class Plan:
     def new_floor(self) -> Floor | None:
         """The lane's floor once the session of this plan is there, when the plan cuts the lane's history off.
 
-        Its generation is the newest of the lane that was passed: a store that has a newer one puts that.
+        Its generation is the newest of the lane that was passed: a store that has a newer one puts that. A session that
+        is handed the thread's history ends the use of earlier sessions only; the history begins where it did.
         """
         known = self.situation
-        cuts = self.outcome is Outcome.BLANK and self.reason not in _CUTS_NOTHING
+        hands_over = self.reason is PlanReason.HANDED_OVER
+        cuts = hands_over or (self.outcome is Outcome.BLANK and self.reason not in _CUTS_NOTHING)
         if not cuts or isinstance(known.scope, RunScope):
             return None
         own = [each for read in known.sources for each in read.sessions if each.lane == known.lane]
         newest = max((each.generation for each in own if each.scope == known.scope), default=0)
-        return Floor(max(newest, known.floor.generation), known.head, self.act_on)
+        generation = max(newest, known.floor.generation)
+        return replace(known.floor, generation=generation) if hands_over else Floor(generation, known.head, self.act_on)
 
     @property
     def needs_probe(self) -> bool:

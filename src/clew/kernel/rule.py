@@ -107,6 +107,9 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
         found = (*found, RuleReason.INSTRUCTIONS_DRIFT)
     if session.tools != here.tools:
         found = (*found, RuleReason.TOOLS_DRIFT)
+    # A session whose key was never known says nothing about a change.
+    if session.credential != here.credential and session.credential is not None:
+        found = (*found, RuleReason.KEY_DRIFT)
     return found
 
 

@@ -39,6 +39,7 @@ class RuleName(StrEnum):
     MODE = "mode"
     INSTRUCTIONS = "instructions"
     TOOLS = "tools"
+    KEY = "key"
 
 
 class RuleReason(Reason):
@@ -90,7 +91,7 @@ class RuleReason(Reason):
         "account:other",
         RuleName.ACCOUNT,
         Effect.OUT,
-        "It belongs to account {session.account}; this run uses {wanted.here.account}.",
+        "It was made with {session.whose}; this run uses {wanted.here.whose}.",
     )
     NEVER_CAPTURED = (
         "session:never-captured",
@@ -267,3 +268,9 @@ class RuleReason(Reason):
         "The instructions have changed; the current ones are given.",
     )
     TOOLS_DRIFT = "tools:drift", RuleName.TOOLS, Effect.NOTE, "The list of tools has changed; the current one is given."
+    KEY_DRIFT = (
+        "key:drift",
+        RuleName.KEY,
+        Effect.NOTE,
+        "The key has changed since this session was last used; the session goes on.",
+    )

@@ -128,8 +128,9 @@ class Session:
     an account that is None means that the provider has none.
 
     It was told the journal after `begins` up to `seen`, and of what came before only `also`. `busy_with` names the run
-    or the outside program that has it open. `instructions` and `tools` are digests. `proven_at` is when a probe last
-    found it. `cut_off` is whether its last turn was, and it has not been told so.
+    or the outside program that has it open. `instructions`, `tools` and `credential` (the key it was last used with)
+    are digests. `proven_at` is when a probe last found it. `cut_off` is whether its last turn was, and it has not been
+    told so.
     """
 
     id: SessionId
@@ -157,6 +158,19 @@ class Session:
     archive: Archive | None = None
     proven_at: Instant | None = None
     cut_off: bool = False
+    credential: str | None = None
+
+    @property
+    def whose(self) -> str:
+        """With which account it was made, in words."""
+        return account_words(self.account, self.credential)
+
+
+def account_words(account: AccountId | None, credential: str | None) -> str:
+    """An account as a sentence names it. A key is no account, and names none."""
+    if account is not None:
+        return f"account {account}"
+    return "an account that is not named" if credential is None else "a key that names no account"
 
 
 def was_told(session: Session, entry: EntrySeq, seen: EntrySeq) -> bool:

@@ -22,7 +22,7 @@ from clew.kernel.ids import (
 from clew.kernel.permission import PermissionMode
 from clew.kernel.place import PlaceFacts
 from clew.kernel.probe import Probed
-from clew.kernel.session import UNLIMITED, Session, SessionLimits
+from clew.kernel.session import UNLIMITED, Session, SessionLimits, account_words
 from clew.kernel.wake import Demand, ResetPolicy
 
 
@@ -47,7 +47,11 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Where the run takes place and as whom: the run's runtime, never the agent's current one."""
+    """Where the run takes place and as whom: the run's runtime, never the agent's current one.
+
+    Account, credential and capabilities are those of the agent as it is started there. `account` is what the agent
+    itself names; `credential` is a digest of the key it is given. `agent` is what the agent is called.
+    """
 
     machine: MachineId
     runtime: RuntimeId
@@ -59,6 +63,13 @@ class Here:
     mode_limits: tuple[PermissionMode, ...] = ()
     instructions: str | None = None
     tools: str | None = None
+    credential: str | None = None
+    agent: str = ""
+
+    @property
+    def whose(self) -> str:
+        """With which account the run works, in words."""
+        return account_words(self.account, self.credential)
 
 
 CANDIDATES = 20

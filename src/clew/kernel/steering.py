@@ -44,7 +44,7 @@ def to_steer(pending: Iterable[Wake], asked: Collection[WakeId], told: EntrySeq,
 
 
 def _fits(wake: Wake, told: EntrySeq) -> bool:
-    same_session = wake.freshness is not Freshness.FRESH and wake.resume_run is None
+    same_session = wake.freshness is Freshness.FOLLOW_POLICY and wake.resume_run is None
     return same_session and bool(wake.entries) and min(wake.entries) > told
 
 

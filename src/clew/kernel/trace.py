@@ -76,6 +76,7 @@ FITS: Mapping[RuleName, str] = {
     RuleName.BUSY: "Nobody else is using it.",
     RuleName.INSTRUCTIONS: "Its instructions are the current ones.",
     RuleName.TOOLS: "Its list of tools is the current one.",
+    RuleName.KEY: "Its key is the current one, or none is known.",
 }
 
 FIT = "fit"

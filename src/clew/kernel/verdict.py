@@ -159,6 +159,9 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
     if demand.fresh_asked_by is not None:
         words = PlanReason.FRESH_DEMANDED.fill(wake=demand.fresh_asked_by)
         return Verdict(Outcome.BLANK, PlanReason.FRESH_DEMANDED, words)
+    if wanted.reset and demand.handed_over and not isinstance(situation.scope, RunScope):
+        # What agents of another account wrote is withheld from it entry by entry (`Reader`), as in every brief.
+        return Verdict(Outcome.RESEED, PlanReason.HANDED_OVER, PlanReason.HANDED_OVER.sentence)
     if wanted.reset:
         reason = next(_RESET_REASON[each] for each in demand.reasons if situation.policy.reset.resets(each))
         return Verdict(Outcome.BLANK, reason, reason.sentence)
@@ -166,7 +169,8 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
         return Verdict(Outcome.BLANK, PlanReason.ISOLATED, PlanReason.ISOLATED.sentence)
     other = _of_another_account(weighed, wanted)
     if other is not None and not situation.policy.history_across_accounts:
-        words = PlanReason.ACCOUNT_WITHHELD.fill(session=other, account=wanted.here.account)
+        here = wanted.here
+        words = PlanReason.ACCOUNT_WITHHELD.fill(session=other, here=here, agent=here.agent or "AGENT")
         return Verdict(Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, words, about=other)
     # What an agent just answered is the news; otherwise the lane's newest session gives the reason.
     own = next((each for each in weighed if each[0].id == learned.last), None) or next(

@@ -81,11 +81,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether the prompt may go out, every difference, and the fields no one could check."""
+    """Whether the prompt may go out, every difference, and the fields no one could check.
+
+    `on_its_word` tells that an earlier session is gone on with of which the agent has shown nothing: neither that it
+    has a history, nor, where it does not name its session, that it is in this one.
+    """
 
     claim: Claim
     differences: tuple[Difference, ...]
     unverified: tuple[LandingField, ...]
+    on_its_word: bool = False
 
     @property
     def may_continue(self) -> bool:
@@ -116,9 +121,7 @@ def verify(plan: Plan, landing: Landing) -> Verification:
         differs("plan", LandingReason.NOT_STARTED, plan.outcome, "opened")
     if plan.needs_probe:
         differs("plan", LandingReason.NOT_PROVEN, "probed", "opened")
-    # A continuation is claimed only when the agent itself named the session it is in.
-    continues = frozenset({LandingField.NATIVE_ID}) if plan.outcome in USES_EARLIER_SESSION else frozenset()
-    must_say = plan.wanted.here.capabilities.reports | continues
+    must_say = plan.wanted.here.capabilities.reports | _said_to_continue(plan)
     for field, landed, check in (
         (LandingField.NATIVE_ID, landing.native_id, _native_id),
         (LandingField.DIRECTORY, landing.directory, _directory),
@@ -135,7 +138,23 @@ def verify(plan: Plan, landing: Landing) -> Verification:
         else:
             unverified.append(field)
     refused = any(difference.weight is Weight.REFUSE for difference in differences)
-    return Verification(Claim.NOTHING if refused else _CLAIMS[plan.outcome], tuple(differences), tuple(unverified))
+    claim = Claim.NOTHING if refused else _CLAIMS[plan.outcome]
+    return Verification(claim, tuple(differences), tuple(unverified), not refused and _on_its_word(plan, landing))
+
+
+def _said_to_continue(plan: Plan) -> frozenset[LandingField]:
+    """A continuation is claimed only when the agent itself named the session it is in. One that is declared to name
+    none when it is opened is resumed on its word: it has answered for the session when it was asked for it."""
+    if plan.outcome not in USES_EARLIER_SESSION:
+        return frozenset()
+    unnamed = plan.outcome is Outcome.RESUME and not plan.wanted.here.capabilities.names_itself
+    return frozenset() if unnamed else frozenset({LandingField.NATIVE_ID})
+
+
+def _on_its_word(plan: Plan, landing: Landing) -> bool:
+    if plan.outcome not in USES_EARLIER_SESSION:
+        return False
+    return landing.native_id is None or (landing.turns is None and _turns_had(plan) > 0)
 
 
 _Differences = Iterator[tuple[LandingReason, object]]
@@ -173,7 +192,7 @@ def _model(plan: Plan, landing: Landing) -> _Differences:
 
 def _account(plan: Plan, landing: Landing) -> _Differences:
     if landing.account != plan.wanted.here.account:
-        yield LandingReason.ACCOUNT_OTHER, plan.wanted.here.account
+        yield LandingReason.ACCOUNT_OTHER, plan.wanted.here.account or "not named"
 
 
 def _turns(plan: Plan, landing: Landing) -> _Differences:

@@ -21,10 +21,15 @@ class WakeReason(StrEnum):
 
 
 class Freshness(StrEnum):
-    """Whether a wake accepts the earlier conversation."""
+    """Whether a wake accepts the earlier conversation.
+
+    Handover: its thread changed hands. Where the policy starts a new session for it, that one is handed the thread as
+    history instead of beginning blank.
+    """
 
     FOLLOW_POLICY = "follow-policy"
     FRESH = "fresh"
+    HANDOVER = "handover"
 
 
 class OriginKind(StrEnum):
@@ -80,7 +85,8 @@ class ResetPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the pending wakes of one lane ask for together."""
+    """What the pending wakes of one lane ask for together. `handed_over` when one of them hands the thread over, no
+    session was opened for it yet, and nobody demands a fresh start."""
 
     wakes: tuple[WakeId, ...]
     reasons: tuple[WakeReason, ...]
@@ -89,6 +95,7 @@ class Demand:
     resume_run: RunId | None
     priority: int
     route: RouteKey | None
+    handed_over: bool = False
 
 
 def arrival(wake: Wake) -> tuple[Instant, tuple[EntrySeq, ...], WakeId]:
@@ -118,6 +125,7 @@ def coalesce(wakes: Iterable[Wake]) -> Demand:
         resume_run=asked[-1] if asked else None,
         priority=max(wake.priority for wake in ordered),
         route=routes[-1] if routes else None,
+        handed_over=not fresh and any(wake.freshness is Freshness.HANDOVER and not wake.began for wake in ordered),
     )
 
 

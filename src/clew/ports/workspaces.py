@@ -70,13 +70,18 @@ class PlaceWanted:
 
 @dataclass(frozen=True, slots=True)
 class Ensured:
-    """It is there, and the lane's until it is released. `directory` has its links resolved."""
+    """It is there, and the lane's until it is released. `directory` has its links resolved.
+
+    `remade` says, in words for its agent, that it was gone and was made again, and what was lost. It is said each time
+    until `acknowledge`, also after a crash: the disk keeps it.
+    """
 
     directory: Directory
     step: PlaceStep
     reason: FoundReason
     words: str
     setup_output: Path | None = None
+    remade: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +184,10 @@ class Workspaces(Protocol):
 
     async def release(self, wanted: PlaceWanted) -> None:
         """As often as it was ensured. Whoever ends without it has released it, too."""
+        ...
+
+    async def acknowledge(self, wanted: PlaceWanted) -> None:
+        """What `Ensured.remade` said is kept by the server: it is not said again."""
         ...
 
     async def forget(self, workspace: WorkspaceId) -> None:

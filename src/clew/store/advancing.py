@@ -22,6 +22,7 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import LIVE, RUN_ENDS, RUN_TABLE, RunEvent, RunState
 from clew.store.clock import now
 from clew.store.dialect import greater, lesser
+from clew.store.programs import account_of_run
 from clew.store.statement import POSTGRESQL, Given, Row, Statement, named
 from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
 
@@ -64,7 +65,7 @@ _ITS_OWN: tuple[ColumnElement[Any], ...] = (
     now().label("now"),
 )
 _WHO_ANSWERS: tuple[ColumnElement[Any], ...] = (
-    _looked_up(runtimes.c.account, runtimes.c.id, "runtime_id").label("account"),
+    account_of_run(_own("session_id"), _own("runtime_id"), _own("agent_id")).label("account"),
     _looked_up(agents.c.name, agents.c.id, "agent_id").label("agent_name"),
     runs.c.prompt,
 )

@@ -18,7 +18,8 @@ from clew.store.tables import NOT_ENDED, agents, lanes, runs, threads
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """`settings` says which program it is, as JSON; `home` is the directory it works in where there is no project."""
+    """`settings` says which program it is, as JSON, and `program` is the key that it was registered with; `home` is the
+    directory it works in where there is no project; `policy` is the kernel's, as JSON."""
 
     name: str
     provider: str
@@ -29,6 +30,8 @@ class AgentFacts:
     instructions: str | None = None
     settings: str = "{}"
     max_live: int = 1
+    program: str = ""
+    policy: str = "{}"
 
 
 _named = Statement(lambda _: select(agents.c.id).where(agents.c.name == bindparam("name")))
@@ -94,6 +97,8 @@ def add_agent(connection: Connection, agent: AgentId, facts: AgentFacts) -> None
             max_live=facts.max_live,
             home=facts.home,
             settings=facts.settings,
+            program=facts.program,
+            policy=facts.policy,
         )
     )
     own = insert_or(connection, threads).values(id=own_thread(agent), kind="own", created_at=now(), assignee=agent)

@@ -22,6 +22,7 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import RunState, WaitsFor, WakeState
 from clew.store.clock import now
 from clew.store.dialect import listed, looked_up
+from clew.store.programs import started, with_program
 from clew.store.statement import POSTGRESQL, Statement
 from clew.store.tables import (
     LIVE,
@@ -31,6 +32,7 @@ from clew.store.tables import (
     journal,
     lanes,
     machines,
+    programs,
     projects,
     runs,
     runtimes,
@@ -136,7 +138,7 @@ _UNHEARD = re.sub(r"\b(ended_at|steer|prompt|evidence)\b", r"u.\1", UNHEARD)
 def _queued(dialect: str) -> ClauseElement:
     q, a, l, t = _picked(dialect), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
     rt, m, p, ws = runtimes.alias("rt"), machines.alias("m"), projects.alias("p"), workspaces.alias("ws")
-    whole, places = journal.alias("k"), workspaces.alias("wt")
+    whole, places, pg = journal.alias("k"), workspaces.alias("wt"), programs.alias("pg")
     w, w_is = _each(dialect, wakes, "w", lambda w: (w.c.lane_id == q.c.lane_id) & text("w.state = 'pending'"))
     j, j_is = _each(dialect, journal, "j", lambda j: (j.c.thread_id == l.c.thread_id) & (j.c.seq == w.c.entry))
     b, c, earlier, unheard = runs.alias("b"), runs.alias("c"), runs.alias("e"), runs.alias("u")
@@ -150,8 +152,9 @@ def _queued(dialect: str) -> ClauseElement:
             select(listed(dialect, b.c.agent_place)).where(*of_agent).scalar_subquery().label("agent_taken"),
             select(listed(dialect, c.c.runtime_place)).where(*of_runtime).scalar_subquery().label("runtime_taken"),
             rt.c.provider,
-            rt.c.account,
-            rt.c.capabilities,
+            started(pg, rt, "account").label("account"),
+            started(pg, rt, "capabilities").label("capabilities"),
+            pg.c.credential,
             rt.c.max_live.label("runtime_max_live"),
             rt.c.machine_id,
             m.c.root.label("machine_root"),
@@ -171,6 +174,7 @@ def _queued(dialect: str) -> ClauseElement:
             l.c.floor_generation,
             l.c.floor_entry,
             l.c.floor_kept,
+            l.c.remade,
             t.c.project_id,
             t.c.mode_limit.label("thread_mode_limit"),
             p.c.mode_limit.label("project_mode_limit"),
@@ -193,11 +197,16 @@ def _queued(dialect: str) -> ClauseElement:
             *(j.c[name].label(f"entry_{name}") for name in ENTRY_KEYS),
         )
         .select_from(
-            q.join(rt, rt.c.id == q.c.runtime_id)
-            .join(m, m.c.id == rt.c.machine_id)
-            .join(a, a.c.id == q.c.agent_id)
-            .join(l, l.c.id == q.c.lane_id)
-            .join(t, t.c.id == l.c.thread_id)
+            with_program(
+                q.join(rt, rt.c.id == q.c.runtime_id)
+                .join(m, m.c.id == rt.c.machine_id)
+                .join(a, a.c.id == q.c.agent_id)
+                .join(l, l.c.id == q.c.lane_id)
+                .join(t, t.c.id == l.c.thread_id),
+                pg,
+                q.c.runtime_id,
+                a,
+            )
             .outerjoin(p, p.c.id == t.c.project_id)
             .outerjoin(ws, ws.c.id == l.c.workspace_id)
             .outerjoin(w, w_is)

@@ -41,11 +41,13 @@ from clew.store.advancing import changed
 from clew.store.clock import now
 from clew.store.grouping import Grouped
 from clew.store.hints import hint_run, hint_thread
+from clew.store.programs import account_of_run
 from clew.store.settling import Untold, ends, session_after, used
 from clew.store.statement import Given, Row, Statement, whole
 from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
 from clew.store.texts import keepable
 from clew.wire.ends import Completed, Finish, Finished
+from clew.wire.prompted import TELLS_REMADE
 
 _GIVEN = {
     "run": runs.c.id,
@@ -80,12 +82,23 @@ def _complete(dialect: str, handed: Mapping[str, Given]) -> ClauseElement:
     }
     done = (
         changed(dialect, (RunEvent.SUCCEED,), said)
-        .where(runs.c.asked == literal_column("0"), literal_column("0") == _WAITING)
+        .where(
+            runs.c.asked == literal_column("0"),
+            literal_column("0") == _WAITING,
+            func.strpos(func.coalesce(runs.c.prompt, literal_column("''")), literal_column(f"'{TELLS_REMADE}'"))
+            == literal_column("0"),
+        )
         .returning(*(runs.c[name] for name in _KEPT), *(given[name].label(f"given_{name}") for name in _GIVEN))
         .cte("done")
     )
     who = (
-        select(done, lanes.c.thread_id, agents.c.name, runtimes.c.provider, runtimes.c.account)
+        select(
+            done,
+            lanes.c.thread_id,
+            agents.c.name,
+            runtimes.c.provider,
+            account_of_run(done.c.session_id, done.c.runtime_id, done.c.agent_id).label("account"),
+        )
         .join(lanes, lanes.c.id == done.c.lane_id)
         .join(agents, agents.c.id == done.c.agent_id)
         .join(runtimes, runtimes.c.id == done.c.runtime_id)

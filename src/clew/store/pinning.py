@@ -61,6 +61,7 @@ _COLUMNS = (
     "size",
     "run_id",
     "adopted_at",
+    "credential",
 )
 
 
@@ -116,7 +117,7 @@ _point = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).
 
 
 # What is said of the same session each time an agent is in it; the newest word counts.
-_SAID_EACH_TIME = ("cursor", "directory", "real_directory", "model", "mode", "instructions", "tools")
+_SAID_EACH_TIME = ("cursor", "directory", "real_directory", "model", "mode", "instructions", "tools", "credential")
 
 _say = Statement(
     lambda _: (
@@ -284,6 +285,7 @@ def session_facts(new: NewSession) -> dict[str, object]:
         "directory": new.directory.path,
         "real_directory": new.directory.real,
         "account": new.account,
+        "credential": new.credential,
         "begins": new.begins,
         "also": json.dumps(new.also),
         # As far as it had seen before this run's prompt: more only when it is known that it took that.

@@ -3,7 +3,7 @@
 import json
 from functools import lru_cache
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, null, select
 
 from clew.kernel import (
     AgentId,
@@ -22,6 +22,7 @@ from clew.store.naming import derived_id
 from clew.store.rows import read_workspace, reading
 from clew.store.statement import Row, Statement
 from clew.store.tables import lanes, workspaces
+from clew.store.texts import keepable
 
 EARLIER = 10
 """How many of a lane's earlier workspaces are looked at: it has one for each machine and project it worked in."""
@@ -42,13 +43,22 @@ _remember = Statement(
 )
 
 
+_keep_remade = Statement(
+    lambda _: lanes.update().where(lanes.c.id == bindparam("lane")).values(remade=bindparam("words"))
+)
+# Where there is nothing to clear, no row is written.
+_clear_remade = Statement(
+    lambda _: lanes.update().where(lanes.c.id == bindparam("lane"), lanes.c.remade.is_not(None)).values(remade=null())
+)
+
+
 def place_facts(connection: Connection, row: Row) -> PlaceFacts:
     """What is known of the place of a run's lane. Earlier places are read only where the last does not serve."""
     machine = MachineId(row["machine_id"])
     project = None if row["project_id"] is None else ProjectId(row["project_id"])
     remembered = _still(row, read_workspace(row, "workspace_"))
     home = _home(row)
-    facts = PlaceFacts(agent_home=home, project=project, remembered=remembered)
+    facts = PlaceFacts(agent_home=home, project=project, remembered=remembered, remade=row["remade"])
     serves = remembered is not None and remembered.reachable_from(machine) and remembered.project == project
     if serves or (project is None and not row["has_places"]):
         return facts
@@ -60,6 +70,7 @@ def place_facts(connection: Connection, row: Row) -> PlaceFacts:
         earlier=_earlier_places(connection, row),
         prepared=prepared,
         obstacle=obstacle,
+        remade=row["remade"],
     )
 
 
@@ -79,6 +90,16 @@ def remember_place(connection: Connection, lane: LaneId, workspace: Workspace) -
     )
     connection.execute(made.on_conflict_do_nothing(index_elements=[workspaces.c.id]))
     _remember.count(connection, lane=lane, workspace=workspace.id)
+
+
+def keep_remade(connection: Connection, lane: LaneId, words: str) -> None:
+    """The lane's directory was made again: its agent is to be told so, in these words."""
+    _keep_remade.count(connection, lane=lane, words=keepable(words))
+
+
+def clear_remade(connection: Connection, lane: LaneId) -> None:
+    """The lane's agent took a prompt that told it."""
+    _clear_remade.count(connection, lane=lane)
 
 
 def _earlier_places(connection: Connection, row: Row) -> tuple[Workspace, ...]:

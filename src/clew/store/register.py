@@ -1,4 +1,5 @@
-"""Registering a runtime: the same machine, provider and home are the same runtime, however often they come."""
+"""Registering a program and its runtime: the same machine, provider and home are the same runtime, however often they
+come and whichever program is started there."""
 
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ from clew.kernel import RuntimeId, runtime_id
 from clew.store.clock import now
 from clew.store.dialect import insert
 from clew.store.hints import hint_queue
+from clew.store.programs import register_program
 from clew.store.statement import Statement, among
 from clew.store.tables import agents, machines, runs, runtimes
 from clew.wire.runtimes import Registration
@@ -31,7 +33,10 @@ strays = Statement(_take)
 
 
 def register_runtime(connection: Connection, registration: Registration) -> RuntimeId:
-    """Put or renew it, and note that it was seen. Its sessions are found again by its id. Safe to repeat."""
+    """Put or renew it, and note that it was seen. Its sessions are found again by its id. Safe to repeat.
+
+    What the program says of itself is kept with the program; the runtime keeps only what was said there last.
+    """
     runtime = runtime_id(registration.machine, registration.provider, registration.home)
     machine = insert(connection, machines).values(
         id=registration.machine, name=registration.machine_name, root=registration.root, seen_at=now()
@@ -56,6 +61,7 @@ def register_runtime(connection: Connection, registration: Registration) -> Runt
         **said,
     )
     connection.execute(row.on_conflict_do_update(index_elements=[runtimes.c.id], set_=said))
+    register_program(connection, runtime, registration)
     take_strays(connection, [runtime])
     return runtime
 

@@ -9,6 +9,7 @@ from clew.kernel import (
     RUN_ENDS,
     STARTS_NEW_SESSION,
     ApprovalId,
+    LaneId,
     Outcome,
     PinReason,
     RunEvent,
@@ -27,6 +28,7 @@ from clew.store.hints import hint_run
 from clew.store.joining import Joint
 from clew.store.naming import derived_id
 from clew.store.pinning import pin_session, point
+from clew.store.places import keep_remade
 from clew.store.refusing import Refused, why_refused
 from clew.store.sessions import apply_marks
 from clew.store.statement import Row, Statement
@@ -238,6 +240,10 @@ def _keep_settled(connection: Connection, said: Report, row: Row) -> Row:
     """The run with the session it is in since its plan was settled."""
     for plan in said.settled:
         apply_marks(connection, plan.marks)
+    remade = said.settled[-1].situation.place.remade
+    if remade:
+        # Kept until a prompt that tells it is known to be taken.
+        keep_remade(connection, LaneId(row["lane_id"]), remade)
     steps = enumerate(said.settled, start=1)
     keep_decisions(connection, [(plan, said.run, said.attempt, step, row["now"]) for step, plan in steps])
     session = _settled_on(said, row)

@@ -74,6 +74,20 @@ def read_policy(agent: str, text: str) -> Policy:
         raise reading("agents", agent, "policy", fault) from fault
 
 
+def with_policy(text: str, agent: str, **changes: bool) -> str:
+    """The policy with these points set; the rest of it stays, and one that cannot be read is not replaced."""
+    read_policy(agent, text)
+    return json.dumps({**json.loads(text), **changes})
+
+
+def across_accounts(text: str) -> bool:
+    """As an agent is shown, which it is whatever is wrong with its policy: a claim says so, and holds the run."""
+    try:
+        return _policy(text).history_across_accounts
+    except (ValueError, RecursionError):
+        return False
+
+
 def read_capabilities(runtime: str, text: str) -> Capabilities:
     try:
         return _capabilities(text)
@@ -169,6 +183,7 @@ def read_session(row: Row) -> Session:
             archive=_archive(row),
             proven_at=row["proven_at"],
             cut_off=bool(row["cut_off"]),
+            credential=row["credential"],
         )
     except (ValueError, TypeError, RecursionError) as fault:
         raise reading("sessions", row["id"], "its values", fault) from fault

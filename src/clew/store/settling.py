@@ -31,11 +31,13 @@ from clew.kernel import (
 from clew.store.clock import now
 from clew.store.dialect import greater
 from clew.store.hints import hint_queue, hint_run, hint_thread
+from clew.store.places import clear_remade
 from clew.store.queueing import queue_run
 from clew.store.statement import POSTGRESQL, Done, Given, Row, Statement, may_guess, named, together
 from clew.store.tables import agents, approvals, lanes, runs, sessions, wakes
 from clew.store.texts import keepable
 from clew.wire.ends import Usage
+from clew.wire.prompted import TELLS_REMADE
 
 _ENDS = {WakeEvent.SERVE: "served", WakeEvent.CANCEL: "cancelled"}
 
@@ -214,13 +216,21 @@ def told(connection: Connection, row: Row, usage: Usage) -> Row:
     it took it. The run as it is now: its session may have been pinned while its end waited for that very report."""
     if not (row["prompt_sent"] or usage.turns):
         return row
+    _told_of_place(connection, row)
     return {**row, "pinned": _end_session.count(connection, **_at_the_end(row, EntrySeq(row["told"]), usage))}
 
 
 def told_at_last(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> None:
     """The same where nothing follows. `seen` may count its own reply."""
     if row["prompt_sent"] or usage.turns:
+        _told_of_place(connection, row)
         _end_session.leave(connection, **_at_the_end(row, seen, usage))
+
+
+def _told_of_place(connection: Connection, row: Row) -> None:
+    """A directory that was made again is told of once: by a prompt that the agent took."""
+    if TELLS_REMADE in (row["prompt"] or "") and evidence_of(row) in HELD_BY_AGENT:
+        clear_remade(connection, LaneId(row["lane_id"]))
 
 
 def evidence_of(row: Row) -> Evidence:

@@ -76,6 +76,8 @@ def _here(row: Row) -> Here:
         provider=ProviderName(row["provider"]),
         capabilities=read_capabilities(row["runtime_id"], row["capabilities"]),
         account=row["account"],
+        credential=row["credential"],
+        agent=row["agent_name"],
         model=row["model"],
         mode=read_mode(row["mode"]) or PermissionMode.READ,
         mode_limits=tuple(_limit(each) for each in limits if each is not None),

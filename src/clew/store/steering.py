@@ -29,9 +29,10 @@ from clew.store.clock import now
 from clew.store.database import LostRace
 from clew.store.hints import hint_thread
 from clew.store.journal import entries_between
+from clew.store.programs import started, with_program
 from clew.store.rows import read_capabilities, read_wake
 from clew.store.statement import Row, Statement
-from clew.store.tables import LIVE, NOT_ENDED, runs, runtimes, wakes
+from clew.store.tables import LIVE, NOT_ENDED, agents, programs, runs, runtimes, wakes
 from clew.wire.prompted import SteerSent, new_prompt_id, read_steer, write_steer
 from clew.wire.reports import Steer, Steered
 
@@ -42,8 +43,21 @@ _TELLS, _TELLING = STEER_TABLE[WakeState.PENDING, SteerEvent.TELL]
 
 _steerable = Statement(
     lambda _: (
-        select(runs.c.id, runs.c.scope_run, runs.c.stop_code, runs.c.runtime_id, runtimes.c.capabilities)
-        .join(runtimes, runtimes.c.id == runs.c.runtime_id)
+        select(
+            runs.c.id,
+            runs.c.scope_run,
+            runs.c.stop_code,
+            runs.c.runtime_id,
+            started(programs, runtimes, "capabilities").label("capabilities"),
+        )
+        .select_from(
+            with_program(
+                runs.join(runtimes, runtimes.c.id == runs.c.runtime_id).join(agents, agents.c.id == runs.c.agent_id),
+                programs,
+                runs.c.runtime_id,
+                agents,
+            )
+        )
         .where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}"), text(f"runs.{LIVE}"))
     )
 )

@@ -50,6 +50,7 @@ _PINNED = {
         "tools",
         "seen",
         "inherited",
+        "credential",
     )
 }
 _LINES = {name: events.c[name] for name in ("run_id", "seq", "kind", "body")}

@@ -25,6 +25,8 @@ class NewAgent:
     most: int = 1
     """How many of its runs may go at once."""
     heartbeat: Rhythm | None = None
+    across_accounts: bool = False
+    """Whether history made under one account of its provider may be told under another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class AgentChange:
     paused: bool | None = None
     heartbeat: RhythmChange | None = None
     no_heartbeat: bool = False
+    across_accounts: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,10 @@ def new_prompt_id() -> PromptId:
     return PromptId(str(uuid.UUID(int=bits)))
 
 
+TELLS_REMADE = '"remade": "'
+"""Stands in what is kept of a prompt that tells of a directory that was made again."""
+
+
 def write_prompted(prompted: Prompted) -> str:
     return json.dumps(value_to_record(Prompted, prompted))
 

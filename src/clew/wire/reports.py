@@ -30,6 +30,7 @@ class NewSession:
 
     It is told the journal after `begins`, and of what came before only `also`. `seen` is how far it has seen before the
     prompt of this run: a fork has seen what its origin has. `floor` is the plan's, when it cut the lane's history off.
+    `credential` is a digest of the key that the agent is given.
     """
 
     cursor: Cursor
@@ -42,6 +43,7 @@ class NewSession:
     mode: str | None = None
     instructions: str | None = None
     tools: str | None = None
+    credential: str | None = None
     seen: EntrySeq = NOTHING_SEEN
 
 
@@ -50,13 +52,15 @@ class Prompted:
     """A prompt that is about to go out: by what its agent's store is asked for it, and for which wakes it is.
 
     `session` is what would be pinned if the store turns out to have taken it; None while the agent has not named its
-    session. `hears` is false where the provider is declared unable to tell.
+    session. `hears` is false where the provider is declared unable to tell. `remade` is what it tells of a directory
+    that was made again.
     """
 
     sent: Sent
     session: NewSession | None
     wakes: tuple[WakeId, ...]
     hears: bool = True
+    remade: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

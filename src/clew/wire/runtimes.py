@@ -7,7 +7,12 @@ from clew.kernel import AccountId, MachineId, ProviderName, RunId, RunState
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a machine says of one provider in one home. `capabilities` is what the provider declared, as JSON."""
+    """What a machine says of one program as it is started in one home.
+
+    `program` is its key there: a digest of its command line, home, environment and options. `account` is the login that
+    it names, and `credential` a digest of the key that it is given. `capabilities` is what the provider declared of it,
+    as JSON. All three are the program's own, and not of every program in that home.
+    """
 
     machine: MachineId
     machine_name: str
@@ -18,6 +23,8 @@ class Registration:
     max_live: int = 4
     # Below which directory the machine makes workspaces.
     root: str | None = None
+    program: str = ""
+    credential: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ class AgentView:
     """How many of its runs are going."""
     waiting: int
     heartbeat: Rhythm | None = None
+    across_accounts: bool = False
+    """Whether history made under one account of its provider may be told under another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,8 @@ class RunView:
     stopping: bool = False
     held: str | None = None
     """What ends the hold of a run that is held: another-try, session-free or person. It is queued until then."""
+    on_its_word: bool = False
+    """Whether nothing but the agent's own word says that it goes on in the session that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +293,8 @@ class RuntimeView:
     machine: str
     provider: str
     home: str
-    account: str | None
+    accounts: tuple[str, ...]
+    """Those that its agents name. Agents in one home may have different ones; a key names none."""
     online: bool
     seen_at: float | None
     live: int

@@ -3,10 +3,11 @@
 import asyncio
 import shlex
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clew.kernel import Found, FoundReason, PlaceStep, SettledPlace, settle_place
+from clew.kernel import Found, FoundReason, PlaceStep, SettledPlace, WorkspaceId, settle_place
 from clew.ports.workspaces import Ensured, Held, PlaceWanted, Progress, ProjectSource, SourceKind
 from clew.workspaces.faults import CannotMake
 from clew.workspaces.git import Git, Repository
@@ -40,17 +41,25 @@ class Worktrees:
 
     async def ensure(self, wanted: PlaceWanted, source: ProjectSource, progress: Progress | None) -> Ensured | Held:
         """Whoever calls holds the lock of making of this directory."""
-        seen = await asyncio.to_thread(self._glance, wanted, source)
-        if seen is None or seen.found is not Found.READY:
+        site = await asyncio.to_thread(self._glance, wanted, source)
+        if site is None:
             return await self._settle(wanted, source, progress)
-        return _ensured(wanted, settle_place(wanted.workspace, Found.READY), None)
+        return _ensured(wanted, settle_place(wanted.workspace, Found.READY), None, site.record)
 
-    def _glance(self, wanted: PlaceWanted, source: ProjectSource) -> Look | None:
-        """By files alone; None where git must be asked."""
+    def acknowledge(self, workspace: WorkspaceId) -> None:
+        """What was said of its having been made again is kept elsewhere by now."""
+        path = self._layout.record(workspace)
+        with suppress(Unreadable):
+            record = Record.read(path)
+            if record is not None and record.remade:
+                replace(record, remade="").write(path)
+
+    def _glance(self, wanted: PlaceWanted, source: ProjectSource) -> Site | None:
+        """By files alone; None where it is not ready, or where git must be asked."""
         site = self._site(wanted, source)
         if site.common is None or keeps_refs_elsewhere(site.common):
             return None
-        return look(site, FileRefs(site.common))
+        return site if look(site, FileRefs(site.common)).found is Found.READY else None
 
     async def _settle(self, wanted: PlaceWanted, source: ProjectSource, progress: Progress | None) -> Ensured | Held:
         if source.kind is SourceKind.ADDRESS and self._may_clone_for(Path(wanted.workspace.directory.path)):
@@ -63,13 +72,13 @@ class Worktrees:
             made = await self._carry_out(self._site(wanted, source), source, (lock.file,))
         if isinstance(made, Held):
             return made
-        output = None
+        output, record = None, site.record
         if made.record is not None:
             output = self._layout.setup_output(wanted.workspace.id)
             output = await run_setup(source.setup, site.directory, output, self._layout, progress)
-            await asyncio.to_thread(self._maker.finish, site, made.record, time.time())
+            record = await asyncio.to_thread(self._maker.finish, site, made.record, time.time())
             await self._verify(wanted, source)
-        return _ensured(wanted, made.settled, output)
+        return _ensured(wanted, made.settled, output, record)
 
     async def _fetch_for(self, wanted: PlaceWanted, source: ProjectSource) -> None:
         """A new branch starts from what the address has now. Nobody else is kept waiting for the network."""
@@ -134,9 +143,10 @@ class Worktrees:
         return Site(wanted, directory, self._layout.root, at, common_of(at), branch, record)
 
 
-def _ensured(wanted: PlaceWanted, settled: SettledPlace, output: Path | None) -> Ensured:
+def _ensured(wanted: PlaceWanted, settled: SettledPlace, output: Path | None, record: Record | None) -> Ensured:
     directory = placed(Path(wanted.workspace.directory.path))
-    return Ensured(directory, settled.step, settled.reason, settled.words, output)
+    remade = "" if record is None else record.remade
+    return Ensured(directory, settled.step, settled.reason, settled.words, output, remade)
 
 
 def _held(seen: Look, wanted: PlaceWanted) -> Held:

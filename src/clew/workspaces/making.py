@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from clew.kernel import Instant
+from clew.kernel import Found, Instant
 from clew.ports.workspaces import SourceKind
 from clew.workspaces.faults import CannotMake
 from clew.workspaces.git import Git, Repository, refusal
 from clew.workspaces.layout import Layout
 from clew.workspaces.looking import INITIALIZING, Look, Site
+from clew.workspaces.losing import words_of_loss
 from clew.workspaces.marker import NAME, Marker, Record
 from clew.workspaces.repository import head_of, lock_reason, pointer_of
 
@@ -27,7 +28,11 @@ class Maker:
         """A worktree with all its files, on the lane's branch. It is not ready before `finish`."""
         assert site.common is not None, "nothing is made of a project that is not there"
         base, start = await self._beginning(site, where, seen)
-        record = self._record(site, base, start)
+        # One that was begun again and not finished is finished as that.
+        remaking = site.record.remaking if seen.half and site.record is not None else ""
+        if seen.found is Found.DIRECTORY_GONE:
+            remaking = await words_of_loss(self._git, where, site, seen.reference)
+        record = self._record(site, base, start, remaking)
         record.write(self._layout.record(site.wanted.workspace.id))
         site.directory.parent.mkdir(parents=True, exist_ok=True)
         half = seen.half and await self._finish_half(site, keep)
@@ -36,15 +41,17 @@ class Maker:
             await self._add(site, where, seen.branch, start, keep)
         return record
 
-    def finish(self, site: Site, record: Record, now: Instant) -> None:
-        """From here on it is taken for ready."""
+    def finish(self, site: Site, record: Record, now: Instant) -> Record:
+        """From here on it is taken for ready. The record as it is now."""
         pointer = pointer_of(site.directory)
         if pointer is None:
             raise CannotMake("it vanished while it was being made.", "Wake the lane again.")
         wanted = site.wanted
-        done = replace(record, ready_at=record.ready_at or now)
+        remade = record.remaking or record.remade
+        done = replace(record, ready_at=record.ready_at or now, remade=remade, remaking="")
         done.write(self._layout.record(wanted.workspace.id))
         Marker(wanted.workspace.id, wanted.lane, wanted.workspace.project).write(pointer.admin / NAME)
+        return done
 
     async def mend(self, where: Repository, keep: Sequence[int]) -> None:
         """After a move of the project; whether it helped is seen by looking again."""
@@ -84,7 +91,7 @@ class Maker:
         named = full.text.splitlines()[-1] if full.ok and full.text else ""
         return named if named.startswith("refs/") else name
 
-    def _record(self, site: Site, base: str, start: str) -> Record:
+    def _record(self, site: Site, base: str, start: str, remaking: str) -> Record:
         wanted, old = site.wanted, site.record
         return Record(
             wanted.workspace.id,
@@ -97,6 +104,8 @@ class Maker:
             # Where the branch began is known from the first time, unless it begins anew.
             old.start if old and old.start else start,
             old.ready_at if old else None,
+            old.remade if old else "",
+            remaking,
         )
 
     async def _finish_half(self, site: Site, keep: Sequence[int]) -> bool:

@@ -72,6 +72,10 @@ class Record(Kept):
     start: str = ""
     # When it was first finished; None while that was never so.
     ready_at: Instant | None = None
+    # That it was made again, and what was lost: in words, until somebody else keeps them. `remaking` are the same words
+    # while it is not finished: what only was away and comes back was not made again.
+    remade: str = ""
+    remaking: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,9 @@ class GitWorkspaces:
         if wanted.workspace.kind is not WorkspaceKind.AGENT_HOME:
             self._uses.release(wanted, Path(wanted.workspace.directory.path))
 
+    async def acknowledge(self, wanted: PlaceWanted) -> None:
+        await asyncio.to_thread(self._worktrees.acknowledge, wanted.workspace.id)
+
     async def forget(self, workspace: WorkspaceId) -> None:
         await asyncio.to_thread(self._layout.record(workspace).unlink, missing_ok=True)
 

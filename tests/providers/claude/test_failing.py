@@ -182,8 +182,10 @@ def test_the_end_of_a_subscribers_limit_is_told(place: Place, model: Model) -> N
     async def scene() -> None:
         async with place.provider(subscribed) as provider:
             session = await provider.open(OpenSpec(place.work(), ASK))
-            assert session.landing.account == (await provider.discover()).account
-            assert str(session.landing.account).startswith("token:")
+            found = await provider.discover()
+            assert session.landing.account is None
+            assert found.account is None
+            assert str(found.credential).startswith("token:")
             model.fail(429, resets_at=1_900_000_000, retry_after=3600)
             failed = (await turn(session, "too much")).failed
             assert (failed.code, failed.reset_at) == (ErrorCode.USAGE_LIMIT, 1_900_000_000.0)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from clew.programs.marking import Owner
 from clew.providers.claude import carrying, make
 from clew.providers.claude.apart import apart
 from clew.providers.claude.faults import HomeFailed
-from clew.providers.claude.home import Home, account_of, account_said, project_name
+from clew.providers.claude.home import Home, account_of, account_said, credential_in, project_name
 from clew.providers.claude.transcript import damage, holds, summary_of
 from clew.providers.claude.turn import literal
 
@@ -101,19 +102,23 @@ def test_damage_that_the_program_would_not_notice_is_seen() -> None:
     assert "nothing was said" in str(damage(json.dumps(line("last-prompt")).encode() + b"\n", ID))
 
 
-def test_an_account_is_known_by_the_key_that_is_given_or_by_the_login(tmp_path: Path) -> None:
+def test_an_account_is_a_login_that_is_named_and_a_key_names_nobody(tmp_path: Path) -> None:
     home = Home.of({"HOME": str(tmp_path)})
     assert account_of(home, {}) is None
     home.own.write_text(json.dumps({"oauthAccount": {"emailAddress": "me@example.com"}}))
-    assert account_of(home, {}) == account_said({"email": "me@example.com"}, {}) == "me@example.com"
-    key = {"ANTHROPIC_API_KEY": "sk-secret-one"}
-    by_key = account_of(home, key)
-    assert by_key is not None
-    assert by_key.startswith("api-key:")
-    assert "secret" not in by_key
-    assert account_said({"tokenSource": "claude.ai", "apiKeySource": "ANTHROPIC_API_KEY"}, key) == by_key
-    assert account_of(home, {"ANTHROPIC_API_KEY": "sk-secret-two"}) != by_key
-    assert account_said({"tokenSource": "none", "apiKeySource": "none"}, {}) is None
+    assert account_of(home, {}) == account_said({"email": "me@example.com"}) == "me@example.com"
+    assert credential_in({}) is None
+    # A key goes before the login: the program acts for whoever has the key, and says no name.
+    key, other = ({"ANTHROPIC_API_KEY": f"sk-secret-{which}"} for which in ("one", "two"))
+    assert account_of(home, key) is None
+    assert account_said({"tokenSource": "claude.ai", "apiKeySource": "ANTHROPIC_API_KEY"}) is None
+    assert re.fullmatch("api-key:[0-9a-f]{8}", str(credential_in(key)))
+    assert credential_in(key) != credential_in(other)
+    for name in ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
+        assert account_of(home, {name: "sk-secret"}) is None
+        assert re.fullmatch("token:[0-9a-f]{8}", str(credential_in({name: "sk-secret"})))
+    for nobody in (None, "me", {"email": 7}, {"email": ""}, {"tokenSource": "none", "apiKeySource": "none"}):
+        assert account_said(nobody) is None
 
 
 def test_half_a_character_is_no_damage(tmp_path: Path) -> None:

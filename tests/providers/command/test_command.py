@@ -166,7 +166,12 @@ def test_two_providers_of_one_home_do_not_open_one_session_twice(tmp_path: Path)
 @pytest.mark.case("C29", "P05")
 def test_a_new_session_that_is_an_open_one_ends_its_turn(tmp_path: Path) -> None:
     """A program that calls every new session the same goes on with somebody else's."""
-    options = {**FULL, "start": "-c 'echo session: one; echo more; sleep 300'", "resume": "x", "probe": "-c true"}
+    options = {
+        **FULL,
+        "start": "-c 'echo session: one; echo more; sleep 300'",
+        "resume": "{session}",
+        "probe": "-c true",
+    }
 
     async def scene() -> None:
         one, two = (command(tmp_path, "/bin/sh", **options) for _ in range(2))
@@ -317,7 +322,7 @@ def test_what_a_program_calls_its_session_becomes_no_option_of_it(tmp_path: Path
 
 def test_a_turn_that_nobody_follows_any_more_leaves_nothing(tmp_path: Path) -> None:
     """Neither the program, nor the question whether its session can be found."""
-    options = {"session": "session: (.+)", "resume": "x", "start": "-c 'echo session: one; sleep 300'"}
+    options = {"session": "session: (.+)", "resume": "{session}", "start": "-c 'echo session: one; sleep 300'"}
 
     async def scene() -> None:
         settings = Settings(
@@ -335,7 +340,7 @@ def test_a_turn_that_nobody_follows_any_more_leaves_nothing(tmp_path: Path) -> N
 
 
 def test_a_probe_that_fails_otherwise_says_nothing_of_the_session(tmp_path: Path) -> None:
-    options = {"session": "(.+)", "resume": "x", "missing": "44"}
+    options = {"session": "(.+)", "resume": "{session}", "missing": "44"}
 
     async def scene(probe: str) -> ProbeKind:
         settings = Settings(

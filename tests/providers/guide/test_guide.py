@@ -291,6 +291,8 @@ def test_the_same_prompt_answered_twice_is_not_the_same_history(tmp_path: Path) 
         {"directory": 5},
         {"turns": [{"prompt": 5}]},
         {"turns": [{"prompt": "", "told": []}]},
+        {"turns": [{"prompt": "", "ids": 5}]},
+        {"turns": [{"prompt": "", "ids": [5]}]},
     ],
 )
 def test_a_file_that_holds_something_else_is_no_session(wrong: dict[str, Any]) -> None:

@@ -56,13 +56,15 @@ class Heard:
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Heard):
-    """`headers` have lower-case names and no secrets; `answered` says in a word what the model did."""
+    """`headers` have lower-case names and no secrets; `answered` says in a word what the model did. `at` is when it
+    came, by the monotonic clock, which is the same for every process of this machine."""
 
     format: Format
     path: str
     headers: Mapping[str, str]
     answered: str
     body: Json = field(repr=False)
+    at: float = 0.0
 
 
 @dataclass

@@ -6,8 +6,9 @@ Everything runs on one thread of its own; the test calls `Model` from any other.
 import asyncio
 import socket
 import threading
+import time
 from asyncio import StreamReader, StreamWriter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self
 
@@ -63,6 +64,18 @@ class Model:
             if not self._arrived.wait_for(lambda: len(self.work) >= count, seconds):
                 raise TimeoutError(f"{len(self.work)} of {count} requests came within {seconds} s")
             return self.work
+
+    def until(self, found: Callable[[Request], bool], seconds: float, since: int = 0) -> Request | None:
+        """The first request of work from that one on of which this is so, as soon as it comes; None if none does."""
+        end = time.monotonic() + seconds
+        with self._arrived:
+            while True:
+                for request in self._requests[since:]:
+                    if not request.side and found(request):
+                        return request
+                since = len(self._requests)
+                if (left := end - time.monotonic()) <= 0 or not self._arrived.wait(left):
+                    return None
 
     # ---------------------------------------------------------------- what the test tells it
 
@@ -209,7 +222,13 @@ class Model:
         headers = {name: "(hidden)" if name in SECRETS else value for name, value in incoming.headers.items()}
         answered = f"fail {answer.status}" if isinstance(answer, Fail) else type(answer).__name__.lower()
         request = Request(
-            **vars(heard), format=dialect.format, path=incoming.path, headers=headers, answered=answered, body=body
+            **vars(heard),
+            format=dialect.format,
+            path=incoming.path,
+            headers=headers,
+            answered=answered,
+            body=body,
+            at=time.monotonic(),
         )
         with self._arrived:
             self._requests.append(request)

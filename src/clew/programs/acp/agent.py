@@ -56,7 +56,10 @@ class AcpAgent:
     directory up to its repository's top; outside of a repository in the directory, and where it `obeys_all_above` also
     above it. `instead` is the provider that keeps its modes there. `steers` is the method of its own by which it takes
     words within a turn; the protocol has none. `meta` is what it is told beside the protocol whenever a session is
-    opened.
+    opened. `plays_late` is whether it may go on playing back a loaded session after it has answered, against the
+    protocol. `keeps_first` tells that it writes a prompt into its store before it acts on it, so that one which its
+    history does not hold was never taken. `takes_ids` is the name in `_meta` by which it takes the id of a prompt and
+    keeps it, and `apart` tells that it wants the instructions apart from the prompt.
     """
 
     name: str
@@ -80,4 +83,8 @@ class AcpAgent:
     obeys_all_above: bool = False
     instead: str = ""
     steers: str = ""
+    plays_late: bool = True
+    keeps_first: bool = False
+    takes_ids: str = ""
+    apart: bool = False
     hint: str = "Install the agent, or name its command line."

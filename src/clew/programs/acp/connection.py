@@ -86,9 +86,15 @@ class Listener(Protocol):
     def ended(self, words: str) -> None: ...
 
 
+class Overhearing(Protocol):
+    """Who hears what is said of a session before it is opened."""
+
+    def overhear(self, said: Message) -> None: ...
+
+
 class Connection:
     """Made by `connect`. Before somebody listens, what the agent asks is refused, and what it tells is dropped,
-    unless it tells of its mode."""
+    unless it tells of its mode, or somebody overhears the history that it plays back."""
 
     def __init__(self, program: Program, launch: Launch, beside: contextlib.ExitStack) -> None:
         self.abilities = Abilities()
@@ -97,9 +103,13 @@ class Connection:
         self._program, self._deadlines = program, launch.deadlines
         self._listener: Listener | None = None
         self._early: tuple[tuple[str, Message], ...] = ()
+        self._overhearing: Overhearing | None = None
         self._last_words: str | None = None
         self._peer = Peer(program, self._told, self._asked, self._ended, {"jsonrpc": "2.0"})
         self._sending: set[asyncio.Task[None]] = set()
+
+    def overhear(self, overhearing: Overhearing) -> None:
+        self._overhearing = overhearing
 
     def listen(self, listener: Listener) -> None:
         self._listener = listener
@@ -172,6 +182,9 @@ class Connection:
     def _told(self, method: str, said: Message) -> None:
         if self._listener is None:
             self._early = (*self._early, (method, said))[-_EARLY:] if _is_of_a_mode(said) else self._early
+            if self._overhearing is not None and method == "session/update":
+                with contextlib.suppress(*_GARBLED):
+                    self._overhearing.overhear(said)
         else:
             # A message that is garbled says nothing, and is no reason to hear the next one no more.
             with contextlib.suppress(*_GARBLED):

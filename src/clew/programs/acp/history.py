@@ -1,34 +1,96 @@
-"""What an agent plays back of a session that it has loaded; some go on with that after they have answered."""
+"""What an agent plays back of a session that it has loaded: the prompts it holds, and whether anything follows them."""
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from clew.kernel import NativeId, digest_of
 from clew.ports.provider import Deadlines
+from clew.programs.acp.tool import text_of
 from clew.programs.faults import TooSlow
+from clew.programs.rpc import Message
 
-_KINDS = frozenset(
-    {"user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"}
-)
+_PROMPT = "user_message_chunk"
+_KINDS = frozenset({_PROMPT, "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"})
 _QUIET = 0.3
 """Seconds without any of it, after which it is over. An agent plays back without a pause."""
+_NOTHING = 2.0
+"""Seconds after which a session of which nothing was played back is empty."""
+GAP = "\n\n"
+"""Stands between the instructions and the prompt, so that the prompt is found again where both became one text."""
+
+
+@dataclass(slots=True)
+class Played:
+    """One prompt of the history. `id` is what the agent calls it, where it says so; `followed` tells that it was acted
+    on."""
+
+    id: object
+    parts: list[str] = field(default_factory=list)
+    followed: bool = False
+
+    def is_of(self, digest: str) -> bool:
+        """Whether it is the prompt of that digest, with or without instructions before it."""
+        text = "".join(self.parts)
+        return any(digest_of(each) == digest for each in (text, *self.parts, *_after_gaps(text)))
 
 
 class History:
-    def __init__(self, deadlines: Deadlines) -> None:
+    """Of one session. Agents that number their messages may split a prompt into chunks; of the others, each chunk
+    counts as a prompt of its own. `late` is whether the agent may go on playing back after it has answered."""
+
+    def __init__(self, session: NativeId, deadlines: Deadlines, late: bool) -> None:
+        self.session = session
+        self.prompts: list[Played] = []
+        self._late, self._patience = late, deadlines.answer
+        self._empty, self._within = True, False
         self._heard = time.monotonic()
-        self._patience = deadlines.answer
+
+    def overhear(self, said: Message) -> None:
+        """Before anybody listens to the session itself."""
+        update = said.get("update")
+        if said.get("sessionId") == self.session and isinstance(update, Mapping):
+            self.hear(update)
 
     def hear(self, update: Mapping[str, Any]) -> None:
-        if update.get("sessionUpdate") in _KINDS:
-            self._heard = time.monotonic()
+        kind = update.get("sessionUpdate")
+        if kind not in _KINDS:
+            return
+        self._heard, self._empty = time.monotonic(), False
+        if kind == _PROMPT:
+            self._take(update)
+        elif self.prompts:
+            self.prompts[-1].followed = True
+        self._within = kind == _PROMPT
 
     async def over(self) -> None:
-        """Wait for its end: what came after a prompt would be taken for the answer."""
+        """Wait for its end, after the agent has answered: what came after a prompt would be taken for the answer."""
         until = time.monotonic() + self._patience
-        while (rest := self._heard + _QUIET - time.monotonic()) > 0:
+        while self._late and (rest := self._heard + self._pause - time.monotonic()) > 0:
             if time.monotonic() > until:
                 words = "The agent does not come to an end of playing back the session."
                 raise TooSlow(words, "Nothing was sent; try again.")
             await asyncio.sleep(rest)
+
+    def answered(self) -> None:
+        """The agent says that it has loaded the session; from now on it is waited for."""
+        self._heard = time.monotonic()
+
+    @property
+    def _pause(self) -> float:
+        return _NOTHING if self._empty else _QUIET
+
+    def _take(self, update: Mapping[str, Any]) -> None:
+        id_ = update.get("messageId")
+        if not (self._within and id_ is not None and self.prompts[-1].id == id_):
+            self.prompts.append(Played(id_))
+        self.prompts[-1].parts.append(text_of(update.get("content")))
+
+
+def _after_gaps(text: str) -> Iterator[str]:
+    at = text.find(GAP)
+    while at >= 0:
+        yield text[at + len(GAP) :]
+        at = text.find(GAP, at + 1)

@@ -12,6 +12,7 @@ from clew.ports.provider import Deadlines, OpenSpec
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.choices import Choice, Matter, choice
 from clew.programs.acp.connection import Connection, refused
+from clew.programs.acp.history import History
 from clew.programs.acp.listing import Listed, find
 from clew.programs.acp.session import Opened
 from clew.programs.faults import NotAble, NotUnderstood, ProgramFault, Refused
@@ -37,8 +38,13 @@ class Opening:
     async def open(self) -> Opened:
         cursor = self.spec.cursor
         if cursor is not None and not self.spec.fork:
-            answer, played_back = await self._resumed(cursor)
-            return await self._opened(cursor.native_id, answer, fresh=False, played_back=played_back)
+            answer, history = await self._resumed(cursor)
+            _must_be(cursor.native_id, answer)
+            if history is not None:
+                # What is counted of it is complete only then.
+                history.answered()
+                await history.over()
+            return await self._opened(cursor.native_id, answer, fresh=False, history=history)
         id_, answer = await self._made(cursor)
         if re.fullmatch(self.agent.id_shape, id_) is None:
             await self._delete(id_)
@@ -54,8 +60,9 @@ class Opening:
 
     # ---------------------------------------------------------------- one of three ways
 
-    async def _resumed(self, cursor: Cursor) -> tuple[Mapping[str, Any], bool]:
-        """The answer, and whether the history is played back."""
+    async def _resumed(self, cursor: Cursor) -> tuple[Mapping[str, Any], History | None]:
+        """The answer, and the history where it is played back. An agent whose list does not say how many turns a
+        session has is asked to play it back, if it can: nothing else shows that the session is the one it was."""
         can, id_ = self.connection.abilities, cursor.native_id
         if not (can.resume or can.load):
             raise NotAble("The agent cannot resume a session.", "Start a new one.")
@@ -70,14 +77,16 @@ class Opening:
                 f"Session {id_} belongs to {known.directory}, not to {self.spec.directory}.",
                 "Fork it, or open it there.",
             )
-        if can.resume:
+        if can.resume and (not can.load or (known is not None and known.turns is not None)):
             try:
-                return await self._call("session/resume", sessionId=id_), False
+                return await self._call("session/resume", sessionId=id_), None
             except CallRefused as refusal:
                 if refusal.code != _NO_METHOD or not can.load:
                     raise refused("session/resume", refusal, self.connection.redactor) from refusal
-        # Nobody listens yet, so the history that it plays back now is not told again.
-        return await self._must("session/load", sessionId=id_), True
+        # Nobody listens yet, so the history that it plays back now is counted, and not told again.
+        history = History(id_, self.deadlines, self.agent.plays_late)
+        self.connection.overhear(history)
+        return await self._must("session/load", sessionId=id_), history
 
     async def _made(self, origin: Cursor | None) -> tuple[NativeId, Mapping[str, Any]]:
         """A new session, or a fork; what is called off while the agent makes it is undone once it is known."""
@@ -107,7 +116,9 @@ class Opening:
 
     # ---------------------------------------------------------------- then for all
 
-    async def _opened(self, id_: NativeId, answer: Mapping[str, Any], fresh: bool, played_back: bool = False) -> Opened:
+    async def _opened(
+        self, id_: NativeId, answer: Mapping[str, Any], fresh: bool, history: History | None = None
+    ) -> Opened:
         modes = await self._with_mode(id_, choice(Matter.MODE, answer))
         models = await self._with_model(id_, choice(Matter.MODEL, answer))
         known = await self._known(id_)
@@ -117,7 +128,7 @@ class Opening:
             directory=None if known is None else known.directory,
             mode=self.mode,
             model=models.current,
-            turns=None if known is None else known.turns,
+            turns=_turns(known, fresh, history),
         )
         return Opened(
             id_,
@@ -128,7 +139,7 @@ class Opening:
             models,
             durable=known is not None or resumed,
             fresh=fresh,
-            played_back=played_back,
+            history=history,
         )
 
     async def _with_mode(self, id_: NativeId, modes: Choice) -> Choice:
@@ -179,6 +190,24 @@ def expressible(agent: AcpAgent, wanted: PermissionMode) -> PermissionMode:
             f"It can be run as {', '.join(map(str, sorted(agent.modes)))}.",
         )
     return mode
+
+
+def _must_be(id_: NativeId, answer: Mapping[str, Any]) -> None:
+    """An answer need not name the session; one that names another is believed."""
+    said = answer.get("sessionId")
+    if said is not None and said != id_:
+        words = f"Session {id_} was asked for, and the agent opened {str(said)[:80]}."
+        raise Refused(words, "Nothing was sent. Look at the agent's own sessions, or start a new one.")
+
+
+def _turns(known: Listed | None, fresh: bool, history: History | None) -> int | None:
+    """How many the session has had: by the agent's list, or by what it played back; None where it shows neither. One
+    that the agent has just made has had none."""
+    if known is not None and known.turns is not None:
+        return known.turns
+    if history is not None:
+        return len(history.prompts)
+    return 0 if fresh else None
 
 
 def _id_of(answer: Mapping[str, Any]) -> NativeId:

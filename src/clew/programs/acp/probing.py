@@ -46,10 +46,12 @@ async def _tried(connection: Connection, agent: AcpAgent, cursor: Cursor, direct
     method = "session/resume" if connection.abilities.resume else "session/load"
     cwd = directory.real or directory.path
     try:
-        await connection.call(method, {"sessionId": cursor.native_id, "cwd": cwd, "mcpServers": []})
+        answer = await connection.call(method, {"sessionId": cursor.native_id, "cwd": cwd, "mcpServers": []})
     except CallRefused as refusal:
         words = connection.redactor.text(f"{refusal.words} [{refusal.code}]")
         if refusal.code in agent.missing:
             return Probe(ProbeKind.MISSING, signal=str(refusal.code), detail=words)
         return Probe(ProbeKind.UNREACHABLE, detail=words)
+    if answer.get("sessionId", cursor.native_id) != cursor.native_id:
+        return Probe(ProbeKind.UNREACHABLE, detail=f"the agent opened {answer['sessionId']} instead")
     return Probe(ProbeKind.FOUND_HERE, directory, detail="the agent opened it")

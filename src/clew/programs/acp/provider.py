@@ -7,6 +7,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -17,12 +18,12 @@ from clew.kernel import (
     ProbeKind,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.fault import Fault
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.connection import Abilities, Connection, Launch, connect
+from clew.programs.acp.hearing import heard
 from clew.programs.acp.listing import CURSOR_VERSION, listed
 from clew.programs.acp.opening import Opening, expressible
 from clew.programs.acp.probing import NOT_LISTED, probe, signals
@@ -66,6 +67,7 @@ class AcpProvider:
             reapply_mode=True,
             change_model=agent.change_model,
             steers=bool(agent.steers),
+            hears=can.load,
             modes=frozenset(agent.modes),
             cursor_versions=frozenset({CURSOR_VERSION}),
             id_shape=agent.id_shape,
@@ -95,8 +97,17 @@ class AcpProvider:
         except Fault as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
-        return Testimony(Evidence.UNKNOWN, able=False)
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:
+        try:
+            self._check(cursor)
+            must_be_paths(directory)
+            # Held, so that nobody opens it meanwhile: loading is the only way to read it.
+            with ExitStack() as held:
+                held.callback(take(self._locks, cursor.native_id).release)
+                async with self._met(Path(directory.path)) as connection:
+                    return await heard(connection, self._agent, cursor, directory, sent, self._settings.deadlines)
+        except Fault as fault:
+            return Attestation(Evidence.UNKNOWN, str(fault))
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         must_be_paths(spec.directory)

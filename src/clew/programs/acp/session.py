@@ -12,7 +12,7 @@ from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.asking import CANCELLED, Question, Questions, by_rule, outcome
 from clew.programs.acp.choices import Choice
 from clew.programs.acp.connection import Connection
-from clew.programs.acp.history import History
+from clew.programs.acp.history import GAP, History
 from clew.programs.acp.listing import CURSOR_VERSION, find
 from clew.programs.acp.reaching import stays_inside
 from clew.programs.acp.standing import Standing
@@ -24,8 +24,8 @@ from clew.programs.rpc import Message
 
 @dataclass(slots=True)
 class Opened:
-    """A session as it was opened. `durable` tells that another process could find it by now, `played_back` that its
-    history was to be told."""
+    """A session as it was opened. `durable` tells that another process could find it by now; `history` is what was
+    played back of it, where it was."""
 
     id: NativeId
     directory: Directory
@@ -35,7 +35,7 @@ class Opened:
     models: Choice
     durable: bool
     fresh: bool
-    played_back: bool
+    history: History | None
 
 
 class AcpSession:
@@ -58,7 +58,6 @@ class AcpSession:
         self._before: frozenset[int] = frozenset()
         self._wanted_mode = opened.mode
         self._standing = Standing(connection, opened.id, agent, opened.modes)
-        self._history = History(deadlines) if opened.played_back else None
         # The program tells the sum over all turns; of an earlier session it is not known where it stands.
         self._cost: float | None = 0.0 if opened.fresh else None
         self._closing: asyncio.Task[None] | None = None
@@ -77,25 +76,31 @@ class AcpSession:
         return Cursor(CURSOR_VERSION, self._opened.id) if self._opened.durable else None
 
     @property
-    def address(self) -> Cursor | None:
-        return self.cursor
+    def has_ended(self) -> bool:
+        return not self._connection.lives
 
-    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
+    @property
+    def address(self) -> Cursor | None:
+        """The agent names a session when it opens it, durable or not."""
+        return Cursor(CURSOR_VERSION, self._opened.id)
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the port's
         if self._closing is not None:
             raise Refused("The session is closed.", "Open it again.")
         if self._busy:
             raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
         self._busy, self._called_off = True, False
         try:
-            if self._history is not None:
-                await self._history.over()
+            if self._opened.history is not None:
+                await self._opened.history.over()
+                self._opened.history = None
             await self._apply_mode()
             if self._called_off:
                 yield Done(Ending.INTERRUPTED)
                 return
             self._before = self._connection.family() if self._agent.leaves_tools else frozenset()
             turn = self._turn = self._new_turn()
-            async for event in turn.events(self._blocks(prompt), self._cost):
+            async for event in turn.events(self._blocks(prompt), self._cost, self._meta(id)):
                 yield event
         finally:
             await self.interrupt()
@@ -117,11 +122,11 @@ class AcpSession:
         if self._agent.leaves_tools:
             self._connection.end_family(but=self._before)
 
-    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002 - the port's
         if not self._agent.steers:
             raise NotAble("The protocol has no words for a turn that is going.", "Say it in the next turn.")
         turn = self._turn
-        return turn is not None and await turn.steer(self._agent.steers, prompt)
+        return turn is not None and await turn.steer(self._agent.steers, prompt, self._meta(id))
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002 - no words here
         return self._questions.answer(approval, given)
@@ -157,8 +162,8 @@ class AcpSession:
             self._must_not_stray(self._turn)
         if self._turn is not None:
             self._turn.take(update)
-        elif self._history is not None:
-            self._history.hear(update)
+        elif self._opened.history is not None:
+            self._opened.history.hear(update)
 
     def asked(self, number: int | str, method: str, said: Message) -> None:
         if method != "session/request_permission":
@@ -214,10 +219,16 @@ class AcpSession:
         return self._opened.durable
 
     def _blocks(self, prompt: str) -> list[dict[str, Any]]:
-        """The protocol has no place for instructions, so they go before the first prompt of every opening."""
+        """The protocol has no place for instructions, so they go before the first prompt of every opening. In one
+        block, for some agents play back each block as a prompt."""
         told, self._instructions = self._instructions, None
-        texts = [prompt] if told is None else [told, prompt]
+        apart = [prompt] if told is None else [told, prompt]
+        texts = apart if self._agent.apart else [GAP.join(apart)]
         return [{"type": "text", "text": text} for text in texts]
+
+    def _meta(self, id_: PromptId | None) -> dict[str, Any]:
+        """The prompt's id, for an agent that keeps it. No text holds it."""
+        return {"_meta": {self._agent.takes_ids: id_}} if self._agent.takes_ids and id_ is not None else {}
 
     async def _close(self) -> None:
         if self._turn is not None:

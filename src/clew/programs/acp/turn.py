@@ -58,9 +58,11 @@ class Turn:
         self._sent = False
         self._going: asyncio.Task[None] | None = None
 
-    async def events(self, prompt: list[dict[str, Any]], cost_before: float | None) -> AsyncIterator[Event]:
+    async def events(
+        self, prompt: list[dict[str, Any]], cost_before: float | None, meta: Mapping[str, Any]
+    ) -> AsyncIterator[Event]:
         self._put([SessionNamed(self._session, self._durable)])
-        self._going = asyncio.create_task(self._go(prompt, cost_before))
+        self._going = asyncio.create_task(self._go({"prompt": prompt, **meta}, cost_before))
         self._going.add_done_callback(self._end)
         while True:
             event = await self._next()
@@ -81,11 +83,11 @@ class Turn:
         if told and not self._durable and self._looking is None:
             self._looking = asyncio.create_task(self._look())
 
-    async def steer(self, method: str, prompt: str) -> bool:
+    async def steer(self, method: str, prompt: str, meta: Mapping[str, Any]) -> bool:
         """The agent answers as soon as it has taken it, at the latest when the turn is over."""
         if self.over.is_set() or self.interrupted:
             return False
-        told = {"sessionId": self._session, "prompt": [{"type": "text", "text": prompt}]}
+        told = {"sessionId": self._session, "prompt": [{"type": "text", "text": prompt}], **meta}
         try:
             return (await self._connection.call(method, told, _NO_LIMIT)).get("taken") is True
         except (ProgramFault, CallRefused):
@@ -103,16 +105,14 @@ class Turn:
 
     # ---------------------------------------------------------------- to its end
 
-    async def _go(self, prompt: list[dict[str, Any]], cost_before: float | None) -> None:
+    async def _go(self, told: Mapping[str, Any], cost_before: float | None) -> None:
         failed: Failed | None = None
         ending, usage = Ending.COMPLETED, None
         try:
             if not self._connection.lives:
                 raise ProgramEnded("The agent has ended.", "It is started again for the next turn.")
             self._sent = True
-            answer = await self._connection.call(
-                "session/prompt", {"sessionId": self._session, "prompt": prompt}, _NO_LIMIT
-            )
+            answer = await self._connection.call("session/prompt", {"sessionId": self._session, **told}, _NO_LIMIT)
             self.answered = True
             ending, failed = _ending(self._connection.redactor.value(dict(answer)))
             usage = answer.get("usage")

@@ -3,6 +3,8 @@
     agent       the name of a preset: opencode, claude, codex, gemini or qwen
     missing     error codes by which it says that it has no such session, as in "-32002,-32001"
     list        "whole" when a session that is not on its list is not there, "short" when it may be nevertheless
+    history     "first" when it writes a prompt down before it acts on it: one that is not in its history when it was
+                killed was never taken then. Otherwise a person is asked what became of it
     asks        "yes" when it asks before everything that is not reading; then all four modes can be expressed
     mode.read, mode.ask, mode.edit, mode.full
                 its own mode for each of ours; a mode that is not named is not offered then
@@ -23,7 +25,7 @@ from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_paths
 from clew.providers.acp.presets import PRESETS
 
-_KNOWN = frozenset({"agent", "missing", "list", "asks"}) | {f"mode.{mode}" for mode in PermissionMode}
+_KNOWN = frozenset({"agent", "missing", "list", "history", "asks"}) | {f"mode.{mode}" for mode in PermissionMode}
 
 _LISTS = ("whole", "short")
 
@@ -50,6 +52,10 @@ def _as_told(agent: AcpAgent, options: Mapping[str, str]) -> AcpAgent:
         if options["list"] not in _LISTS:
             raise Refused(f"A list is not {options['list']!r}.", f"Write {' or '.join(_LISTS)}.")
         agent = replace(agent, list_is_whole=options["list"] == "whole", list_is_short=options["list"] == "short")
+    if "history" in options:
+        if options["history"] != "first":
+            raise Refused(f"A history is not {options['history']!r}.", "Write first, or leave it out.")
+        agent = replace(agent, keeps_first=True)
     if options.get("asks") == "yes":
         agent = replace(agent, modes=AS_ASKED)
     named = {mode: options[f"mode.{mode}"] for mode in PermissionMode if f"mode.{mode}" in options}

@@ -62,6 +62,9 @@ PRESETS: Mapping[str, AcpAgent] = {
         ),
         obeys_all_above=True,
         instead="opencode",
+        plays_late=False,
+        # Killed at the moment when its model is asked, its history holds the prompt.
+        keeps_first=True,
         hint="Install it with npm: opencode-ai.",
     ),
     "claude": AcpAgent(
@@ -82,6 +85,8 @@ PRESETS: Mapping[str, AcpAgent] = {
             ".claude/skills/**/*",
         ),
         instead="claude",
+        # It writes a prompt with the first answer to it: killed before, its history lacks what its model was asked.
+        plays_late=False,
         hint="Install it with npm: @zed-industries/claude-code-acp.",
     ),
     "codex": AcpAgent(
@@ -103,6 +108,9 @@ PRESETS: Mapping[str, AcpAgent] = {
         # They count where its user has trusted the project.
         obeys=(".codex/config.toml", ".codex/hooks.json", ".codex/rules/**/*", ".codex/agents/**/*"),
         instead="codex",
+        plays_late=False,
+        # Killed at the moment when its model is asked, its history holds the prompt.
+        keeps_first=True,
         hint="Install it with npm: @zed-industries/codex-acp.",
     ),
     "gemini": AcpAgent(

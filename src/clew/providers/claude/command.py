@@ -28,7 +28,11 @@ _DEFAULTS = {
     "CLAUDE_CODE_MAX_RETRIES": "3",
     # Its timers live in a process that is ended between turns; waking is ours.
     "CLAUDE_CODE_DISABLE_CRON": "1",
-    # What it has told is in its transcript then; it would write up to a tenth of a second later.
+}
+
+_ALWAYS = {
+    # A prompt is in its transcript before it asks its model, and what it has told before the turn's end; it would write
+    # up to a tenth of a second later. What a session took is read from there, so nobody sets this to anything else.
     "CLAUDE_CODE_EAGER_FLUSH": "1",
 }
 
@@ -38,7 +42,7 @@ def environment_of(settings: Settings, spec: OpenSpec | None = None) -> dict[str
     sandbox = {name: os.environ[name] for name in ("IS_SANDBOX",) if name in os.environ}
     # A run may have its own variables, but no other home.
     own = {name: value for name, value in (spec.environment if spec else {}).items() if name not in HOMES}
-    return environment_for(_DEFAULTS, sandbox, settings.home, settings.environment, own)
+    return environment_for(_DEFAULTS, sandbox, settings.home, settings.environment, own, _ALWAYS)
 
 
 def program_of(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:

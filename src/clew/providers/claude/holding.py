@@ -8,6 +8,7 @@ claimed where all of Clew's providers of this home do so, for another may open i
 import fcntl
 import os
 import time
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import orjson
@@ -74,8 +75,18 @@ def holder(home: Home, transcript: Path) -> str | None:
 
 def running(home: Home, native_id: str) -> str | None:
     """The `claude` that runs with this session, by its own note."""
+    return next((f"claude, process {note['pid']}" for note in _notes(home, native_id)), None)
+
+
+def driven(home: Home, native_id: str, but: Collection[int]) -> str | None:
+    """The same of one that a program started, apart from those processes; one at a person's terminal is none."""
+    notes = (note for note in _notes(home, native_id) if note.get("entrypoint") != "cli" and note["pid"] not in but)
+    return next((f"claude, process {note['pid']}" for note in notes), None)
+
+
+def _notes(home: Home, native_id: str) -> Iterator[dict[str, object]]:
     notes = map(note_in, sorted(home.root.glob("sessions/*.json")))
-    return next((f"claude, process {note['pid']}" for note in notes if note.get("sessionId") == native_id), None)
+    return (note for note in notes if note.get("sessionId") == native_id)
 
 
 def note_in(path: Path) -> dict[str, object]:

@@ -121,10 +121,9 @@ _SECRETS = {
 
 
 def account_of(home: Home, environment: Mapping[str, str]) -> AccountId | None:
-    """Whom the program will act as: by a secret it is given, or by its login."""
-    for name in _SECRETS:
-        if environment.get(name):
-            return _by_secret(name, environment)
+    """The login that the program will act as. A secret that it is given goes before its login, and names nobody."""
+    if credential_in(environment) is not None:
+        return None
     try:
         login = orjson.loads(home.own.read_bytes()).get("oauthAccount")
         email = login.get("emailAddress")
@@ -133,18 +132,16 @@ def account_of(home: Home, environment: Mapping[str, str]) -> AccountId | None:
     return AccountId(email) if isinstance(email, str) and email else None
 
 
-def account_said(said: Any, environment: Mapping[str, str]) -> AccountId | None:
-    """Whom the program itself says it acts as; None where it names no account that can be told from another."""
-    if not isinstance(said, dict):
-        return None
-    if email := said.get("email"):
-        return AccountId(str(email))
-    for source in (said.get("apiKeySource"), said.get("tokenSource")):
-        if source in _SECRETS and environment.get(str(source)):
-            return _by_secret(str(source), environment)
+def account_said(said: Any) -> AccountId | None:
+    """The login that the program itself says it acts as; None where it names nobody, as with a key."""
+    email = said.get("email") if isinstance(said, dict) else None
+    return AccountId(email) if isinstance(email, str) and email else None
+
+
+def credential_in(environment: Mapping[str, str]) -> str | None:
+    """The secret that the program is given, as a short digest; None where it is given none."""
+    for name, kind in _SECRETS.items():
+        if secret := environment.get(name):
+            # Enough to tell two keys apart, and nothing by which one could be found.
+            return f"{kind}:{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
     return None
-
-
-def _by_secret(name: str, environment: Mapping[str, str]) -> AccountId:
-    # Enough to tell two keys apart, and nothing by which one could be found.
-    return AccountId(f"{_SECRETS[name]}:{hashlib.sha256(environment[name].encode()).hexdigest()[:8]}")

@@ -36,7 +36,6 @@ async def land(
     spec: OpenSpec,
     mode: PermissionMode,
     turns: int,
-    environment: Mapping[str, str],
     deadlines: Deadlines,
 ) -> Landing:
     """Greet it, apply the mode, and hear where it is."""
@@ -62,7 +61,7 @@ async def land(
         directory=Directory(place, place),
         mode=applied,
         model=_model(spec.model, known, hello),
-        account=account_said(hello.get("account"), environment),
+        account=account_said(hello.get("account")),
         turns=turns,
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from clew.providers.claude.modes import before_a_tool
 from clew.providers.claude.opened import Opened
 from clew.providers.claude.steering import steered
 from clew.providers.claude.turn import Answered, Asked, Ended, Silent, Told, Turn, Written, literal
+from clew.providers.claude.way import CURSOR_VERSION
 from clew.providers.claude.wire import Message
 from clew.providers.claude.working import Working
 
@@ -37,6 +39,8 @@ class Live:
         self._closing: asyncio.Task[None] | None = None
         self._clearing: asyncio.Task[None] | None = None
         self._restarting = False
+        # A turn that nobody followed to its end: it was told to stop, and may still be at it.
+        self._left_off = False
         self._answering: set[asyncio.Task[None]] = set()
         self._given_up: set[str] = set()
         # Turns that it wants to begin by itself: they wait until somebody follows.
@@ -61,19 +65,33 @@ class Live:
         return self._opened.cursor if self._opened.is_stored else None
 
     @property
+    def has_ended(self) -> bool:
+        return self._ended is not None
+
+    @property
+    def address(self) -> Cursor:
+        """Known from the start: the program is told which id a new session gets."""
+        return Cursor(CURSOR_VERSION, self._opened.native_id)
+
+    @property
     def works_on(self) -> bool:
         """Whether something goes on in the background: true until it has ended, however many turns come between."""
         return self._ended is None and bool(self._working)
 
-    # ---------------------------------------------------------------- turns
+    @property
+    def process(self) -> int:
+        return self._opened.program.pid
 
     @property
-    def address(self) -> Cursor | None:
-        return self.cursor
+    def is_idle(self) -> bool:
+        """Whether every turn that was asked of it has come to its end."""
+        return self._turn is None and not self._restarting and not self._left_off
 
-    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
+    # ---------------------------------------------------------------- turns
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002
         self._must_be_idle()
-        turn = self._turn = Turn(literal(prompt), self._opened.telling())
+        turn = self._turn = Turn(literal(prompt), self._opened.telling(), id or str(uuid.uuid4()))
         self._given_up.discard(turn.text)
         watching: asyncio.Task[None] | None = None
         try:
@@ -106,7 +124,7 @@ class Live:
                 if not turn.over:
                     await self.interrupt()
             finally:
-                self._turn = None
+                self._turn, self._left_off = None, not turn.over
                 self._hear_out(turn)
 
     def _hear_out(self, turn: Turn) -> None:
@@ -147,7 +165,7 @@ class Live:
         with contextlib.suppress(ProgramFault):
             await self._opened.wire.request("interrupt", self._opened.deadlines.answer)
 
-    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002
         turn = self._turn
         if turn is None:
             return False
@@ -157,12 +175,13 @@ class Live:
                 return False
             if turn.ended_with is not None:
                 return False
-            told = turn.steered = steered(literal(prompt))
+            told = turn.steered = steered(literal(prompt), id or str(uuid.uuid4()))
             try:
                 await self._opened.wire.words(told.text, told.id)
             except ProgramFault:
                 told.settle(False)
-            return await told.taken
+            # Told back, they may still be lost: it writes them a little later, and asks its model meanwhile.
+            return await told.taken and await self._opened.keeps(told.id, lambda: self._ended is not None)
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
         asked, reply = self._opened.asking.answer(approval, given, words)

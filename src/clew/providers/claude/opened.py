@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -100,10 +101,25 @@ class Opened:
         """Wait until that line is in the transcript, for as long as that usually takes."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_WRITING):
-                while self.transcript is None or not transcript.holds(self.transcript, uuid):
+                while not self._has(uuid):
                     await asyncio.sleep(0.02)
                 return True
         return False
+
+    async def keeps(self, id_: str, ended: Callable[[], bool]) -> bool:
+        """Whether the transcript has words that the program told back as part of its turn. It writes them within a
+        tenth of a second; what it has not written when it ends, it has lost."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WRITING):
+                while not self._has(id_):
+                    if ended():
+                        return self._has(id_)
+                    await asyncio.sleep(0.02)
+        # One that runs and cannot write has them all the same.
+        return True
+
+    def _has(self, uuid: str) -> bool:
+        return self.transcript is not None and transcript.holds(self.transcript, uuid)
 
     async def made_durable(self) -> SessionNamed | None:
         """From now on another process could find the session; none of ours may take it."""

@@ -84,7 +84,7 @@ class _Opening:
 
     async def _landed(self, wire: Wire, way: Way, mode: PermissionMode) -> Landing:
         try:
-            landing = await land(wire, self.home, self.spec, mode, way.turns, self.environment, self.settings.deadlines)
+            landing = await land(wire, self.home, self.spec, mode, way.turns, self.settings.deadlines)
         except ProgramEnded as fault:
             if wire.turned_away:
                 raise NoSuchSession(f"Claude Code finds no session in {way.source}.", "Begin afresh.") from fault

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -14,7 +16,6 @@ from clew.kernel import (
     ProbeKind,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, OpenSpec, Settings
 from clew.programs.faults import CannotStart, ProgramFault, Refused
@@ -23,10 +24,11 @@ from clew.programs.ledger import Ledger
 from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_homes, must_be_paths
 from clew.programs.program import start
-from clew.providers.claude import carrying, holding, modes, store
+from clew.programs.secrets import Redactor
+from clew.providers.claude import carrying, hearing, holding, modes, store
 from clew.providers.claude.apart import apart
 from clew.providers.claude.command import environment_of, program_of
-from clew.providers.claude.home import HOMES, ID, Home, account_of
+from clew.providers.claude.home import HOMES, ID, Home, account_of, credential_in
 from clew.providers.claude.live import Live
 from clew.providers.claude.opening import open_session
 from clew.providers.claude.way import CURSOR_VERSION, readable
@@ -60,6 +62,7 @@ class Claude:
             reapply_mode=True,
             change_model=True,
             steers=True,
+            hears=True,
             modes=modes.expressible(self._environment),
             cursor_versions=frozenset({CURSOR_VERSION}),
             archive_formats=frozenset({carrying.FORMAT}),
@@ -83,8 +86,8 @@ class Claude:
             version = await self._version(program)
         except ProgramFault as fault:
             return Discovery(False, self._home.text, missing=str(fault))
-        account = account_of(self._home, self._environment)
-        return Discovery(True, self._home.text, version, program, account, _MODELS)
+        account, credential = account_of(self._home, self._environment), credential_in(self._environment)
+        return Discovery(True, self._home.text, version, program, account, _MODELS, credential=credential)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
@@ -111,8 +114,17 @@ class Claude:
             return Probe(ProbeKind.FOUND_HERE, directory=directory, detail=f"its transcript is {stored.path}")
         return Probe(ProbeKind.FOUND_ELSEWHERE, directory=stored.directory, detail=f"it is in {stored.directory}")
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
-        return Testimony(Evidence.UNKNOWN, able=False)
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002
+        """By the transcript, wherever in the home it lies; and by the prompt's id, whatever its text."""
+        try:
+            native_id = readable(cursor)
+            idle = [live.process for live in self._open if live.is_idle]
+            told = await apart(lambda: hearing.attestation(self._home, native_id, sent.id, idle))
+        except MalformedId as fault:
+            return Attestation(Evidence.UNKNOWN, fault.words, able=False)
+        except ProgramFault as fault:
+            return Attestation(Evidence.UNKNOWN, fault.words)
+        return replace(told, reply=Redactor(self._environment).text(told.reply))
 
     async def open(self, spec: OpenSpec) -> Live:
         must_be_paths(spec.directory)

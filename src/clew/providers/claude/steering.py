@@ -5,8 +5,7 @@ does, and is told no there, which leaves no trace of them: the turn's end is tol
 """
 
 import asyncio
-import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass
@@ -14,13 +13,13 @@ class Steered:
     """`id` is what it tells them back by. `taken` is known once they are part of the turn, or never will be."""
 
     text: str
+    id: str
     taken: "asyncio.Future[bool]"
-    id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def settle(self, taken: bool) -> None:
         if not self.taken.done():
             self.taken.set_result(taken)
 
 
-def steered(text: str) -> Steered:
-    return Steered(text, asyncio.get_running_loop().create_future())
+def steered(text: str, id_: str) -> Steered:
+    return Steered(text, id_, asyncio.get_running_loop().create_future())

@@ -124,14 +124,14 @@ def prompt_in(line: Line) -> str | None:
 
 
 def holds(path: Path, uuid: str) -> bool:
-    """Whether the line of that uuid has been written, whole."""
+    """Whether the line of that uuid has been written, whole; or the one that holds the words told under it."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL))
             whole, _, _ = file.read().rpartition(b"\n")
     except OSError:
         return False
-    return f'"uuid":"{uuid}"'.encode() in whole
+    return any(f'"{name}":"{uuid}"'.encode() in whole for name in ("uuid", "source_uuid"))
 
 
 def damage(data: bytes, native_id: str) -> str | None:

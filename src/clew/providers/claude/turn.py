@@ -1,7 +1,6 @@
 """One turn: a prompt on its way through Claude Code, and what is heard of it until its last event."""
 
 import asyncio
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -60,7 +59,9 @@ Heard = Told | Asked | Answered | Written | Ended | Silent
 
 @dataclass
 class Turn:
-    """`accepted` once the program has taken this very prompt: before, it may be at a turn that it began by itself.
+    """`id` is the uuid that the prompt's line gets in the transcript, and what the program tells it back by.
+
+    `accepted` once the program has taken this very prompt: before, it may be at a turn that it began by itself.
 
     `blocked` when it was held back at the last moment, and `stopped` says why we ended the turn, if we did. `tried` is
     the last failure of the model after which the program tried again, `stands` where it last said it was. `steered` is
@@ -69,7 +70,7 @@ class Turn:
 
     text: str
     telling: Telling
-    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    id: str
     inbox: "asyncio.Queue[Heard]" = field(default_factory=asyncio.Queue)
     begun: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     blocked: bool = False

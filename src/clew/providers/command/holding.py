@@ -1,4 +1,4 @@
-"""The lock of one open session: many a program names its session only in its first turn."""
+"""The locks of one open session: many a program names its session only in its first turn, and may name it anew."""
 
 from pathlib import Path
 
@@ -11,18 +11,19 @@ class Holding:
 
     def __init__(self, locks: Path | None) -> None:
         self._locks = locks
-        self._hold: Hold | None = None
+        self._holds: dict[NativeId, Hold] = {}
 
     def begin(self, id_: NativeId | None) -> None:
-        """Hold the session of that id; of one that has none yet, make sure that it can be held."""
-        if self._locks is None or self._hold is not None:
+        """Hold the session of that id, beside those it had before; of one that has none yet, make sure that it can be
+        held."""
+        if self._locks is None or id_ in self._holds:
             return
         if id_ is None:
             must_lock(self._locks)
         else:
-            self._hold = take(self._locks, id_)
+            self._holds[id_] = take(self._locks, id_)
 
     def end(self) -> None:
-        if self._hold is not None:
-            self._hold.release()
-        self._hold, self._locks = None, None
+        for hold in self._holds.values():
+            hold.release()
+        self._holds, self._locks = {}, None

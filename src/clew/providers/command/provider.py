@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -18,7 +19,6 @@ from clew.kernel import (
     ProbeKind,
     ProviderName,
     Sent,
-    Testimony,
     choose_mode,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
@@ -47,7 +47,8 @@ class CommandProvider:
 
     @property
     def capabilities(self) -> Capabilities:
-        """It says nothing of itself before its first turn, so nothing is reported of a new session."""
+        """It says nothing of itself before its first line, so nothing is reported of a session that was opened. Nor can
+        anybody tell what it keeps of a prompt."""
         recipe = self._recipe
         return Capabilities(
             resume=recipe.resume is not None,
@@ -57,6 +58,8 @@ class CommandProvider:
             reapply_mode=True,
             change_model=recipe.model is not None,
             warm=False,
+            hears=False,
+            names_itself=False,
             modes=frozenset(recipe.modes),
             cursor_versions=frozenset({CURSOR_VERSION}),
             id_shape=recipe.shape,
@@ -82,8 +85,9 @@ class CommandProvider:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
         return await Asker(self._launcher).ask(cursor.native_id, Path(directory.path))
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
-        return Testimony(Evidence.UNKNOWN, able=False)
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002
+        words = "Clew cannot read what a command keeps of its sessions, so nobody can tell whether it took the prompt."
+        return Attestation(Evidence.UNKNOWN, words, able=False)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         self._launcher.running.must_be_open()

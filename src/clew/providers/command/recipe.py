@@ -4,8 +4,10 @@
                 written to the program's input, and with {session} the program takes an id that Clew has chosen.
                 The arguments for mode and model go where the word {options} stands, or else to the end. A prompt that
                 begins with - is refused as an argument unless the word -- stands right before {prompt}
-    resume      arguments of a turn in a session that is there; needs `probe`, and `session` or {session} in `start`
-    session     a pattern with one group that finds the session's id in a line of the output
+    resume      arguments of a turn in a session that is there, with {session} among them; needs `probe`, and `session`
+                or {session} in `start`
+    session     a pattern with one group that finds the session's id in a line of the output. It is looked for in every
+                turn, and the first that is found counts: a program may go on under another id
     probe       arguments that end with status 0 when {session} is there, and with one of `missing` when it is not
     missing     those statuses, as in "44,45"
     model       arguments that choose {model}
@@ -26,7 +28,7 @@ from itertools import pairwise
 
 from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
-from clew.programs.faults import Refused
+from clew.programs.faults import BadOptions, Refused
 from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_paths
 
@@ -76,6 +78,11 @@ def recipe_of(settings: Settings) -> Recipe:
         raise Refused(
             "A session cannot be resumed that cannot be named and found again.",
             "Say `probe`, and either `session` or {session} in `start`.",
+        )
+    if recipe.resume is not None and not any(SESSION in word for word in recipe.resume):
+        raise BadOptions(
+            f"`resume` is {options['resume']!r}, without {{session}}: the program cannot know which session is meant.",
+            "Put {session} where the program takes the id of a session.",
         )
     return recipe
 

@@ -44,7 +44,6 @@ class CommandSession:
         self._holding, self._released = holding, released
         self._turn: Turn | None = None
         self._busy = self._closed = self._called_off = False
-        self._landing = Landing(native_id=native_id if resumed else None)
 
     @property
     def id(self) -> NativeId | None:
@@ -52,7 +51,8 @@ class CommandSession:
 
     @property
     def landing(self) -> Landing:
-        return self._landing
+        """Empty: no line of the program has been read when a session is opened, and only those are its word."""
+        return Landing()
 
     @property
     def cursor(self) -> Cursor | None:
@@ -60,7 +60,8 @@ class CommandSession:
 
     @property
     def address(self) -> Cursor | None:
-        return self.cursor
+        """The id that was chosen for it or that it printed, kept or not."""
+        return Cursor(CURSOR_VERSION, self._id) if self._id is not None else None
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
         if self._closed:
@@ -78,10 +79,10 @@ class CommandSession:
                         self._holding.begin(event.native_id)
                     except (SessionBusy, CannotHold) as fault:
                         await self.interrupt()
-                        for last in _failed(ErrorCode.UNKNOWN, fault.words):
+                        for last in _failed(ErrorCode.UNKNOWN, fault.words, handed=True):
                             yield last
                         return
-                    self._id, self._durable = event.native_id, event.durable and self._recipe.resume is not None
+                    self._rename(event)
                 yield event
         finally:
             if self._turn is not None:
@@ -126,6 +127,11 @@ class CommandSession:
     def _recipe(self) -> Recipe:
         return self._launcher.recipe
 
+    def _rename(self, event: SessionNamed) -> None:
+        """Another id than the one it had counts once that can be found: until then the old one leads to the session."""
+        if event.durable or not self._durable:
+            self._id, self._durable = event.native_id, event.durable and self._recipe.resume is not None
+
     async def _followed(self, prompt: str) -> AsyncIterator[Event]:
         template = self._recipe.start if not self._begun else self._recipe.resume or ()
         told = prompt if self._instructions is None else f"{self._instructions}\n\n{prompt}"
@@ -143,7 +149,8 @@ class CommandSession:
             return
         except (CannotStart, Refused) as fault:
             if not (self._called_off or self._closed):
-                yield Failed(ErrorCode.PROGRAM_ENDED, self._launcher.redactor.text(fault.words), retryable=True)
+                words = self._launcher.redactor.text(fault.words)
+                yield Failed(ErrorCode.PROGRAM_ENDED, words, retryable=True, handed=False)
             yield Done(Ending.INTERRUPTED if self._called_off or self._closed else Ending.FAILED)
             return
         turn = self._turn = Turn(program, self._launcher, self._id, self._found)
@@ -167,7 +174,7 @@ class CommandSession:
         return (await Asker(self._launcher).ask(id_, self._directory)).kind is ProbeKind.FOUND_HERE
 
 
-def _failed(code: ErrorCode, words: str) -> Iterator[Event]:
-    """Another try would end the same way."""
-    yield Failed(code, words, retryable=False)
+def _failed(code: ErrorCode, words: str, handed: bool = False) -> Iterator[Event]:
+    """Another try would end the same way. Unless `handed`, the program was not even started."""
+    yield Failed(code, words, retryable=False, handed=handed)
     yield Done(Ending.FAILED)

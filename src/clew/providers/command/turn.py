@@ -13,7 +13,11 @@ from clew.providers.command.launching import Launcher
 
 
 class Turn:
-    """`known` is the session's id where there is one; `found` tells whether it can be found by now."""
+    """`known` is the session's id where there is one; `found` tells whether it can be found by now.
+
+    The first id that the program prints in a turn counts, in every turn: where it is another than the one known, the
+    session goes on under that. A line that holds nothing but an id is not shown, unless it turns out to be none.
+    """
 
     def __init__(
         self,
@@ -26,8 +30,9 @@ class Turn:
         self._redactor, self._deadlines = launcher.redactor, launcher.settings.deadlines
         self._named = known
         self._looking: asyncio.Task[bool] | None = None
-        self._durable = False
+        self._durable = self._printed = False
         self._said: list[str] = []
+        self._held_back: tuple[int, str] | None = None
         self.interrupted = False
 
     async def events(self, prompt: str | None, durable: bool) -> AsyncIterator[Event]:
@@ -50,7 +55,7 @@ class Turn:
             await self._launcher.end(self._program)
         async for event in self._settled():
             yield event
-        reply = "".join(self._said).strip()
+        reply = self._reply()
         if reply:
             yield Text(reply)
         for last in self._ending(failed or self._failure(words), reply):
@@ -76,23 +81,36 @@ class Turn:
                 yield event
 
     def _on_line(self, line: str) -> Iterator[Event]:
-        found = self._id_in(line)
+        found, known, shown = self._id_in(line), self._named, self._redactor.text(line) + "\n"
         if found is not None:
-            self._named = NativeId(found[1])
-            yield SessionNamed(self._named, durable=False)
-            self._looking = asyncio.create_task(self._look(self._named))
+            self._printed = True
+            yield from self._named_as(NativeId(found[1]))
         if found is not None and found[0] == line.strip():
             # A line that holds nothing else is meant for whoever started the program.
+            if known not in (None, self._named):
+                self._held_back = (len(self._said), shown)
             return
-        shown = self._redactor.text(line) + "\n"
         self._said.append(shown)
         yield Text(shown, final=False)
 
+    def _named_as(self, id_: NativeId) -> Iterator[Event]:
+        if id_ == self._named:
+            return
+        self._named, self._durable = id_, False
+        yield SessionNamed(id_, durable=False)
+        self._looking = asyncio.create_task(self._look(id_))
+
     def _id_in(self, line: str) -> re.Match[str] | None:
-        """What the pattern finds, unless an id is known or this cannot be one: it becomes an argument later."""
+        """What the pattern finds, unless one was printed or this cannot be an id: it becomes an argument later."""
         recipe = self._launcher.recipe
-        found = recipe.session.search(line) if recipe.session is not None and self._named is None else None
+        found = recipe.session.search(line) if recipe.session is not None and not self._printed else None
         return found if found is not None and re.fullmatch(recipe.shape, found[1] or "") else None
+
+    def _reply(self) -> str:
+        if self._held_back is not None and not self._durable:
+            at, line = self._held_back
+            self._said.insert(at, line)
+        return "".join(self._said).strip()
 
     async def _look(self, id_: NativeId) -> bool:
         return await self._found(id_)

@@ -2,14 +2,14 @@
 
 import json
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from clew.kernel import Directory, NativeId
 from clew.ports.provider import ArchiveFile
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, Refused
-from clew.providers.guide.memory import Busy, Damaged, Memory, Missing, Session, Turn, read, write
+from clew.providers.guide.memory import Busy, Damaged, Memory, Missing, Session, Turn, read, write, written
 
 FORMAT = "guide-2"
 _HEAD = "session.json"
@@ -57,7 +57,7 @@ def carry_in(home: Path, archive: Path, directory: Directory) -> NativeId:
 
 
 def _files(session: Session) -> dict[str, bytes]:
-    lines = "".join(json.dumps(asdict(turn)) + "\n" for turn in session.turns)
+    lines = "".join(json.dumps(written(turn)) + "\n" for turn in session.turns)
     return {_HEAD: write(replace(session, turns=[])), _TURNS: lines.encode()}
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 VERSION = 1
+BEGUN, FINISHED = "begun", "end_turn"
+"""How a turn ended: not at all, and well."""
 SHAPE = r"guide_[0-9a-f]{24}"
 
 
@@ -29,12 +31,15 @@ class Busy(Exception):
 
 @dataclass
 class Turn:
-    """`ending` stays empty while the turn is going, and after a crash."""
+    """`ending` is empty as long as nothing was done about the prompt, and `BEGUN` from then until the turn has ended:
+    a crash leaves it so. `ids` are those of the prompts in it, as its client calls them: of the first, and of what was
+    told within the turn."""
 
     prompt: str
     told: str = ""
     reply: str = ""
     ending: str = ""
+    ids: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -50,8 +55,14 @@ class Session:
         return self.turns[0].prompt.partition("\n")[0][:60] if self.turns else ""
 
 
+def written(turn: Turn) -> dict[str, Any]:
+    """Ids only where there are some, so that a turn of an earlier version stays as it was, byte by byte."""
+    return {name: value for name, value in asdict(turn).items() if value or name != "ids"}
+
+
 def write(session: Session) -> bytes:
-    return json.dumps({"version": VERSION, **asdict(session)}, indent=1, ensure_ascii=False).encode(errors="replace")
+    stored = {"version": VERSION, **asdict(session), "turns": [written(turn) for turn in session.turns]}
+    return json.dumps(stored, indent=1, ensure_ascii=False).encode(errors="replace")
 
 
 def read(data: bytes) -> Session:
@@ -64,17 +75,28 @@ def read(data: bytes) -> Session:
         session = Session(**stored, turns=turns)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as fault:
         raise Damaged(str(fault)) from fault
-    texts = [session.directory, *(text for turn in turns for text in asdict(turn).values())]
+    texts = [session.directory, *(text for turn in turns for text in _texts(turn))]
     times = [session.created, session.updated]
     if not all(isinstance(each, str) for each in texts) or not all(type(each) in (int, float) for each in times):
         raise Damaged("it holds something else than a session's texts and times")
     return session
 
 
+def _texts(turn: Turn) -> list[object]:
+    """All that must be text; it comes from a file that may hold anything."""
+    ids: object = turn.ids
+    return [turn.prompt, turn.told, turn.reply, turn.ending, *(ids if isinstance(ids, list) else [ids])]
+
+
 class Memory:
     def __init__(self, home: Path) -> None:
         self._sessions = home / "sessions"
         self._locks: dict[str, int] = {}
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there has ever been a session."""
+        return self._sessions.is_dir()
 
     def path(self, id_: str) -> Path:
         if re.fullmatch(SHAPE, id_) is None:
@@ -97,15 +119,17 @@ class Memory:
             raise Damaged(f"the file of {id_} holds {session.id}")
         return session
 
-    def save(self, session: Session) -> None:
-        """Whole or not at all, and on the disk before anybody hears of it."""
+    def save(self, session: Session, lasting: bool = True) -> None:
+        """Whole or not at all, and there for every other process before anybody hears of it. What is `lasting` outlives
+        the machine as well."""
         self._sessions.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self.path(session.id)
         beside = path.with_suffix(f".{os.getpid()}.part")
         with beside.open("wb") as file:
             file.write(write(session))
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
         beside.replace(path)
 
     def all(self) -> list[Session]:

@@ -3,21 +3,35 @@
 import asyncio
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from clew.kernel import Capabilities, Cursor, Directory, LandingField, PermissionMode, Probe, ProbeKind
+from clew.kernel import (
+    Attestation,
+    Capabilities,
+    Cursor,
+    Directory,
+    Evidence,
+    LandingField,
+    PermissionMode,
+    Probe,
+    ProbeKind,
+    Sent,
+)
+from clew.ports.fault import Fault
 from clew.ports.provider import ArchiveFile, Settings
 from clew.programs.acp.agent import AcpAgent, ModeRule
 from clew.programs.acp.listing import CURSOR_VERSION
 from clew.programs.acp.provider import AcpProvider
 from clew.programs.environment import environment_for
 from clew.programs.faults import Refused
+from clew.programs.holding import take
 from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_homes, must_be_paths
-from clew.providers.guide.agent.wire import STEER
+from clew.providers.guide.agent.wire import PROMPT_ID, STEER
 from clew.providers.guide.carrying import FORMAT, carry_in, carry_out
+from clew.providers.guide.hearing import attestation
 from clew.providers.guide.home import HOMES, VARIABLE, home_of
 from clew.providers.guide.memory import SHAPE, Damaged, Memory, Missing
 
@@ -36,6 +50,10 @@ GUIDE = AcpAgent(
     fork_into=True,
     list_is_whole=True,
     steers=STEER,
+    plays_late=False,
+    keeps_first=True,
+    takes_ids=PROMPT_ID,
+    apart=True,
     reports=frozenset({LandingField.NATIVE_ID, LandingField.DIRECTORY, LandingField.MODE, LandingField.TURNS}),
     id_shape=SHAPE,
     # Beside those that the guide itself takes for as long as its process lives.
@@ -58,6 +76,7 @@ class GuideProvider(AcpProvider):
         can = super().capabilities
         return replace(
             can,
+            hears=True,
             archive=True,
             restore_keeps_id=True,
             archive_formats=frozenset({FORMAT}),
@@ -75,6 +94,18 @@ class GuideProvider(AcpProvider):
         except Missing:
             pass
         return await super().probe(cursor, directory)
+
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002 - one store
+        """By the id that the guide wrote down with the prompt, before it did anything about it."""
+        try:
+            self._check(cursor)
+            with ExitStack() as held:
+                held.callback(take(self._locks, cursor.native_id).release)
+                # What a crash of Clew has left running is ended first: it may still write.
+                await self._settled()
+                return await asyncio.to_thread(attestation, self._store, cursor.native_id, sent)
+        except Fault as fault:
+            return Attestation(Evidence.UNKNOWN, str(fault))
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
         self._check(cursor)

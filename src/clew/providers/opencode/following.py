@@ -10,7 +10,7 @@ from clew.providers.opencode.asking import Asking
 from clew.providers.opencode.http import Json
 
 _ENDED = ("completed", "error")
-_GOES_ON = ("tool-calls", "unknown")
+GOES_ON = ("tool-calls", "unknown")
 """Ends of a message after which it goes on by itself."""
 
 
@@ -181,7 +181,7 @@ class Following:
         """An answer is for the prompt before it, and for all those before that."""
         if info.get("parentID") in self._prompts:
             self._prompts[str(info["parentID"])] = True
-        if info.get("finish") not in (None, *_GOES_ON) and id_ not in self._answers:
+        if info.get("finish") not in (None, *GOES_ON) and id_ not in self._answers:
             self._answers.append(id_)
 
     # ---------------------------------------------------------------- parts of a message

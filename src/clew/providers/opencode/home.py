@@ -11,12 +11,16 @@ CURSOR_VERSION = 1
 ID_SHAPE = r"ses_[0-9A-Za-z]{1,196}"
 
 
+def data(environment: Mapping[str, str]) -> Path:
+    """The directory of what it keeps, its keys among it."""
+    beneath = Path(environment.get("HOME", "/")) / ".local" / "share"
+    return Path(environment.get("XDG_DATA_HOME") or beneath) / "opencode"
+
+
 def store(environment: Mapping[str, str]) -> Path:
     """Its database: the one thing that makes a home this home."""
-    beneath = Path(environment.get("HOME", "/")) / ".local" / "share"
-    data = Path(environment.get("XDG_DATA_HOME") or beneath) / "opencode"
     # A path that is not absolute is one beneath its data; joining leaves one that is as it is.
-    return (data / (environment.get("OPENCODE_DB") or "opencode.db")).resolve()
+    return (data(environment) / (environment.get("OPENCODE_DB") or "opencode.db")).resolve()
 
 
 def locks(store: Path) -> Path:

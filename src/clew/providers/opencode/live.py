@@ -2,13 +2,25 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, PromptId
+from clew.kernel import (
+    HELD_BY_AGENT,
+    Answer,
+    ApprovalId,
+    Attestation,
+    Cursor,
+    Evidence,
+    Landing,
+    PermissionMode,
+    PromptId,
+    Sent,
+    digest_of,
+)
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
 from clew.ports.provider import Deadlines, OpenSpec
-from clew.programs.faults import ProgramEnded, ProgramFault, Refused, SessionBusy
+from clew.programs.faults import NotUnderstood, ProgramEnded, ProgramFault, Refused, SessionBusy, TooSlow
 from clew.programs.secrets import Redactor
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.applying import apply
@@ -18,11 +30,19 @@ from clew.providers.opencode.following import Following
 from clew.providers.opencode.history import cut_off
 from clew.providers.opencode.home import cursor_of
 from clew.providers.opencode.http import Json, NotListening
+from clew.providers.opencode.naming import message_id, part_id
 from clew.providers.opencode.opening import Opened, must_have
 from clew.providers.opencode.server import Listener, Server, Shared
 from clew.providers.opencode.turning import Gone, Turn
 
 T = TypeVar("T")
+
+_PASSING: Mapping[type[ProgramFault], ErrorCode] = {
+    ProgramEnded: ErrorCode.PROGRAM_ENDED,
+    TooSlow: ErrorCode.TOO_SLOW,
+    NotUnderstood: ErrorCode.UNKNOWN,
+}
+"""What may go well another time: the server died, did not answer in time, or answered with something odd."""
 
 
 class OpenCodeSession:
@@ -35,9 +55,10 @@ class OpenCodeSession:
         deadlines: Deadlines,
         redactor: Redactor,
         closed: Callable[["OpenCodeSession"], None],
+        heard: Callable[[Cursor, Sent], Awaitable[Attestation]],
     ) -> None:
         self._opened, self._shared, self._belongings, self._closed = opened, shared, belongings, closed
-        self._deadlines, self._redactor = deadlines, redactor
+        self._deadlines, self._redactor, self._heard = deadlines, redactor, heard
         self._mode, self._model, self._instructions = spec.mode, spec.model, spec.instructions
         self._left = opened.left
         self._asking = Asking(redactor)
@@ -55,29 +76,37 @@ class OpenCodeSession:
     def cursor(self) -> Cursor | None:
         return cursor_of(self._opened.id)
 
-    # ---------------------------------------------------------------- a turn
+    @property
+    def has_ended(self) -> bool:
+        return self._server is not None and not self._server.alive
 
     @property
     def address(self) -> Cursor | None:
-        return self.cursor
+        return cursor_of(self._opened.id)
 
-    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
+    # ---------------------------------------------------------------- a turn
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the prompt's own
         self._must_be_open()
         if self._going is not None:
             raise SessionBusy("A turn of this session is going on.", "Wait for its end, or interrupt it.")
         following = Following(self._opened.id, self._redactor, self._asking, self._opened.known)
         turn = self._turn = Turn(self._opened.id, self._opened.directory, following, self._deadlines, self._redactor)
+        turn.withdraw = lambda: self._withdraw(turn)
+        asked = self._words(prompt, id)
+        if id is not None:
+            turn.messages.append(message_id(id))
         try:
             yield SessionNamed(self._opened.landing.native_id or cursor_of(self._opened.id).native_id, durable=True)
             left, self._left = self._left, ()
             for part in left:
                 yield cut_off(part)
             try:
-                api = await self._begin(turn, prompt, self._mode)
+                api = await self._begin(turn, asked, self._mode)
             except ProgramFault as fault:
-                if turn.handed:
-                    # It may have been heard all the same.
-                    await self._abort()
+                if turn.handed and not self._withdraw(turn):
+                    # It may have been heard all the same, and would be answered with nobody there.
+                    await self._stop(turn)
                 turn.over.set()
                 if not self._called_off(turn):
                     yield self._not_begun(fault)
@@ -96,15 +125,19 @@ class OpenCodeSession:
                 await asyncio.shield(asyncio.ensure_future(self._stop(turn)))
             if self._turn is turn:
                 self._turn = None
+            self._clear_gate(turn)
             if self._server is not None and not self._server.alive:
                 await self._belongings.end_processes()
 
     def _called_off(self, turn: Turn) -> bool:
         return turn.interrupted or self._closing is not None
 
-    async def _begin(self, turn: Turn, prompt: str, mode: PermissionMode) -> Api | None:
-        """Hand the prompt over, under that mode. None when it was called off before that."""
-        asked = self._words(prompt)
+    async def _begin(self, turn: Turn, asked: Json, mode: PermissionMode) -> Api | None:
+        """Hand the prompt over, under that mode. None when it was called off before that.
+
+        A second time only when it is certain that nobody got the first: it was not posted yet, or nobody took the
+        connection. Of whatever else went wrong with it, the session is asked whether it has it (`heard`).
+        """
         for last in (False, True):
             server = await self.attach()
             api = Api(server)
@@ -113,10 +146,12 @@ class OpenCodeSession:
                 await self._apply(api, mode)
                 if self._called_off(turn):
                     return None
+                for message in turn.messages:
+                    self._opened.known.discard(message)
+                    server.gate.open(message)
                 turn.handed = True
                 await api.prompt(self._opened.id, asked)
             except ProgramEnded as fault:
-                # Had it just died, nothing of the prompt was heard, and it may be told once more.
                 if isinstance(fault, NotListening):
                     turn.not_handed()
                 if last or turn.handed or not await server.has_ended():
@@ -125,8 +160,11 @@ class OpenCodeSession:
             return api
         raise AssertionError("the second time either ends or raises")
 
-    def _words(self, prompt: str) -> dict[str, object]:
-        asked: dict[str, object] = {"parts": [{"type": "text", "text": prompt}], "agent": self._opened.agent.name}
+    def _words(self, prompt: str, id_: PromptId | None) -> dict[str, object]:
+        text = {"type": "text", "text": prompt}
+        asked: dict[str, object] = {"parts": [text], "agent": self._opened.agent.name}
+        if id_ is not None:
+            asked["messageID"], text["id"] = message_id(id_), part_id(id_)
         if self._model is not None:
             provider, _, model = self._model.partition("/")
             asked["model"] = {"providerID": provider, "modelID": model}
@@ -144,9 +182,8 @@ class OpenCodeSession:
                 )
 
     def _not_begun(self, fault: ProgramFault) -> Failed:
-        ended = isinstance(fault, ProgramEnded)
-        code = ErrorCode.PROGRAM_ENDED if ended else ErrorCode.UNKNOWN
-        return Failed(code, self._redactor.text(fault.words), retryable=ended)
+        code = next((code for kind, code in _PASSING.items() if isinstance(fault, kind)), None)
+        return Failed(code or ErrorCode.UNKNOWN, self._redactor.text(fault.words), retryable=code is not None)
 
     @property
     def _going(self) -> Turn | None:
@@ -161,7 +198,7 @@ class OpenCodeSession:
             self._asking.drop()
             await self._stop(turn)
 
-    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002 - the prompt's own
         """OpenCode keeps it at once and answers it before it is idle, or right after; the turn goes on until then."""
         turn = self._going
         if turn is None or not await turn.works() or turn is not self._going or self._called_off(turn):
@@ -169,13 +206,29 @@ class OpenCodeSession:
         server = self._server
         if server is None or not server.alive:
             return False
+        asked = self._words(prompt, id)
+        if id is not None:
+            server.gate.open(message_id(id))
+            turn.messages.append(message_id(id))
         turn.owes(1)
         try:
-            await Api(server).prompt(self._opened.id, self._words(prompt))
-        except ProgramFault:
-            turn.owes(-1)
-            return False
+            await Api(server).prompt(self._opened.id, asked)
+        except ProgramFault as fault:
+            taken = id is not None and await self._took(server, prompt, id, fault)
+            turn.owes(0 if taken else -1)
+            return taken
         return True
+
+    async def _took(self, server: Server, prompt: str, id_: PromptId, fault: ProgramFault) -> bool:
+        """Whether it got what was posted and not answered. Raises the fault when nobody can say."""
+        if isinstance(fault, NotListening):
+            return False
+        if server.alive:
+            return not server.gate.shut(message_id(id_))
+        told = await self._heard(cursor_of(self._opened.id), Sent(id_, digest_of(prompt)))
+        if told.evidence is Evidence.UNKNOWN:
+            raise fault
+        return told.evidence in HELD_BY_AGENT
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
         server = self._server
@@ -218,7 +271,25 @@ class OpenCodeSession:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._deadlines.close):
                     await turn.moved.wait()
+            self._withdraw(turn)
             await self._abort()
+
+    def _withdraw(self, turn: Turn) -> bool:
+        """Keep out what was handed over and has not come in. True when nothing of the turn can come any more."""
+        server = self._server
+        if server is None or not server.alive:
+            return False
+        with contextlib.suppress(ProgramFault):
+            unseen = [message for message in turn.messages if message not in self._opened.known]
+            shut = [server.gate.shut(message) for message in unseen]
+            return bool(shut) and all(shut)
+        return False
+
+    def _clear_gate(self, turn: Turn) -> None:
+        """Of what is in the session nobody will ask whether it may come in."""
+        if self._server is not None:
+            for message in self._opened.known.intersection(turn.messages):
+                self._server.gate.open(message)
 
     async def _abort(self) -> None:
         """End what goes on in the session, and wait until it has."""

@@ -2,10 +2,12 @@
 //
 // A shell of this server gets, besides the server's own environment, the variables of its session, which Clew keeps in
 // one file for each, and no password. A tool gets the path that a link really leads to (paths.js). And the agent gets
-// the project's own words, where the project's configuration is left out (instructions.js).
+// the project's own words, where the project's configuration is left out (instructions.js). A prompt that Clew has
+// withdrawn is kept out (gate.js).
 import { readFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { pass } from "./gate.js"
 import { hide } from "./hiding.js"
 import { instructions } from "./instructions.js"
 import { paths } from "./paths.js"
@@ -27,6 +29,7 @@ export const Clew = async ({ directory, worktree }) => {
       const session = event.type === "session.created" ? event.properties.info : undefined
       if (session?.parentID) parents.set(session.id, session.parentID)
     },
+    "chat.message": async (input) => pass(input.messageID),
     "tool.execute.before": async (input, output) => {
       const given = output.args
       if (input.tool === "apply_patch" && typeof given?.patchText === "string")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -19,7 +20,6 @@ from clew.kernel import (
     ProbeKind,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.environment import environment_for
@@ -29,16 +29,19 @@ from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
 from clew.programs.options import must_be_known
 from clew.programs.scratch import Scratch
+from clew.programs.secrets import Redactor
 from clew.providers.opencode import archiving, launching
 from clew.providers.opencode.api import NOT_FOUND, Api
 from clew.providers.opencode.belonging import Belongings, must_be_variables
+from clew.providers.opencode.credential import credential
 from clew.providers.opencode.faults import SessionMissing
 from clew.providers.opencode.home import CURSOR_VERSION, ID_SHAPE, cursor_of, directory_at, id_of, locks, store
-from clew.providers.opencode.launching import AGENT, PROJECT_CONFIG, Launch
+from clew.providers.opencode.launching import AGENT, PASSWORD, PROJECT_CONFIG, Launch
 from clew.providers.opencode.live import OpenCodeSession
 from clew.providers.opencode.opening import Opened, Opening, place_of
 from clew.providers.opencode.restoring import Restoring
 from clew.providers.opencode.server import Server, Shared
+from clew.providers.opencode.witness import Witness
 
 NAME = ProviderName("opencode")
 MISSING = f"404 {NOT_FOUND}"
@@ -56,6 +59,7 @@ CAPABILITIES = Capabilities(
     reapply_mode=True,
     change_model=True,
     steers=True,
+    hears=True,
     modes=frozenset(PermissionMode),
     cursor_versions=frozenset({CURSOR_VERSION}),
     archive_formats=frozenset({archiving.FORMAT}),
@@ -71,7 +75,8 @@ class OpenCodeProvider:
     def __init__(self, settings: Settings) -> None:
         must_be_known(settings.options, (AGENT, PROJECT_CONFIG), "OpenCode")
         self._settings = settings
-        self._store = store(environment_for(settings.home, settings.environment))
+        environment = environment_for(settings.home, settings.environment)
+        self._store = store(environment)
         self._ledger = Ledger(settings.state / "ledger") if settings.state is not None else None
         if self._ledger is not None:
             self._ledger.settle()
@@ -80,6 +85,7 @@ class OpenCodeProvider:
         # One for all its servers: what is hidden stays hidden when the server has to be started again.
         self._password = secrets.token_urlsafe(24)
         self._locks = locks(self._store)
+        self._witness = Witness(self._store, self._locks, Redactor({**environment, PASSWORD: self._password}))
         self._shared = Shared(self._launch)
         self._open: set[OpenCodeSession] = set()
 
@@ -103,7 +109,8 @@ class OpenCodeProvider:
         if (server := self._shared.current) is not None:
             with contextlib.suppress(ProgramFault):
                 models = await Api(server).models()
-        return Discovery(True, found.home, version, launch.command, models=models)
+        key = await asyncio.to_thread(credential, launch.environment)
+        return Discovery(True, found.home, version, launch.command, models=models, credential=key)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
@@ -126,8 +133,16 @@ class OpenCodeProvider:
             return Probe(ProbeKind.FOUND_HERE, directory=there, detail="its server has it")
         return Probe(ProbeKind.FOUND_ELSEWHERE, directory=there, detail=f"it is in {there}")
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
-        return Testimony(Evidence.UNKNOWN, able=False)
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002 - one store
+        return await self._heard(cursor, sent)
+
+    async def _heard(self, cursor: Cursor, sent: Sent) -> Attestation:
+        try:
+            id_ = id_of(cursor)
+        except MalformedId as fault:
+            return Attestation(Evidence.UNKNOWN, fault.words)
+        ours = any(session.cursor == cursor for session in self._open)
+        return await self._witness.heard(id_, sent, self._shared.latest, ours)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         if spec.cursor is not None:
@@ -143,7 +158,7 @@ class OpenCodeProvider:
         belongings = Belongings(opened.id, spec.environment, self._ledger)
         redactor = launch.redactor(spec.environment)
         session = OpenCodeSession(
-            opened, spec, self._shared, belongings, launch.deadlines, redactor, self._open.discard
+            opened, spec, self._shared, belongings, launch.deadlines, redactor, self._open.discard, self._heard
         )
         self._open.add(session)
         try:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, Refused, TooSlow
 from clew.programs.program import Program
 from clew.providers.opencode.faults import CutOff
+from clew.providers.opencode.gate import Gate
 from clew.providers.opencode.http import Answer, Http, Json, NotListening
 from clew.providers.opencode.launching import USER, Launch, for_server
 
@@ -37,6 +38,7 @@ class Server:
 
     def __init__(self, launch: Launch, program: Program, http: Http, sessions: Path) -> None:
         self.sessions = sessions
+        self.gate = Gate(sessions)
         self._launch, self._program, self._http = launch, program, http
         self._listeners: set[Listener] = set()
         self._over: str | None = None
@@ -62,6 +64,10 @@ class Server:
         if self.alive:
             await self._program.wait(_NOTICED)
         return not self.alive
+
+    async def is_gone(self) -> bool:
+        """Whether its process is no more, so that it writes nothing more."""
+        return await self._program.wait(_NOTICED) is not None
 
     def listen(self, listener: Listener) -> None:
         if self._over is not None:
@@ -199,6 +205,11 @@ class Shared:
     @property
     def current(self) -> Server | None:
         return self._server if self._server is not None and self._server.alive else None
+
+    @property
+    def latest(self) -> Server | None:
+        """The one that was started last, whether it lives or not."""
+        return self._server
 
     async def running(self) -> Server:
         if (server := self.current) is not None:

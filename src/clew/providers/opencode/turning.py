@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed
@@ -36,6 +36,10 @@ class Turn:
         self._id, self._directory, self._following = id_, directory, following
         self._deadlines, self._redactor = deadlines, redactor
         self._queue: asyncio.Queue[Json | Gone] = asyncio.Queue()
+        self.messages: list[str] = []
+        """The ids of its prompt and of what it was told meanwhile, where they were given any."""
+        self.withdraw: Callable[[], object] = lambda: None
+        """Keeps out what was handed over and has not come in."""
         self.interrupted = False
         self.handed = False
         """Whether the prompt may have reached the server."""
@@ -152,12 +156,13 @@ class Turn:
             if self._following.error is not None:
                 return failed(self._following.error, self._redactor, time.time())
             words = f"OpenCode took the prompt, and did not begin within {self._deadlines.answer:g} s."
-            return Failed(ErrorCode.TOO_SLOW, words, retryable=False)
+            return Failed(ErrorCode.TOO_SLOW, words, retryable=True)
         words = f"Nothing came for {self._deadlines.silence:g} s, so the turn was ended."
         return Failed(ErrorCode.TOO_SLOW, words, retryable=True)
 
     async def _cut(self, api: Api, why: Failed) -> AsyncIterator[Event]:
         """End it ourselves, and tell what it still says."""
+        self.withdraw()
         with contextlib.suppress(ProgramFault):
             await api.abort(self._id)
             deadline = time.monotonic() + self._deadlines.close

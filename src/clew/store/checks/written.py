@@ -7,7 +7,7 @@ from sqlalchemy import Column, ColumnElement, Connection, LargeBinary, cast, sel
 
 from clew.kernel import replay
 from clew.store.checks.promise import Promise
-from clew.store.tables import agents, decisions, lanes, projects, runtimes, schedules, sessions, tokens
+from clew.store.tables import agents, decisions, lanes, programs, projects, runtimes, schedules, sessions, tokens
 
 REPLAYED = 200
 """How many of the newest decisions are made again."""
@@ -16,6 +16,7 @@ VALUES: tuple[tuple[Column[str], type], ...] = (
     (agents.c.policy, dict),
     (agents.c.settings, dict),
     (runtimes.c.capabilities, dict),
+    (programs.c.capabilities, dict),
     (lanes.c.floor_kept, list),
     (sessions.c.also, list),
     (sessions.c.cursor, dict),

@@ -9,8 +9,18 @@ from pathlib import Path
 from clew import __version__
 from clew.providers.guide.agent.tools import MODES
 from clew.providers.guide.agent.turn import Playing, played_back
-from clew.providers.guide.agent.wire import INTERNAL, INVALID, NO_METHOD, NOT_FOUND, STEER, CallError, Json, Wire
-from clew.providers.guide.memory import Busy, Damaged, Memory, Missing, Session, Turn
+from clew.providers.guide.agent.wire import (
+    INTERNAL,
+    INVALID,
+    NO_METHOD,
+    NOT_FOUND,
+    PROMPT_ID,
+    STEER,
+    CallError,
+    Json,
+    Wire,
+)
+from clew.providers.guide.memory import FINISHED, Busy, Damaged, Memory, Missing, Session, Turn
 
 _PAGE = 50
 _ABILITIES = {
@@ -114,14 +124,14 @@ class Desk:
         if session.id in self._turns:
             raise CallError(INVALID, "A turn of this session is going.")
         *told, prompt = [block.get("text", "") for block in said["prompt"] if block.get("type") == "text"]
-        turn = Turn(prompt, "\n".join(told))
+        turn = Turn(prompt, "\n".join(told), ids=_ids(said))
         session.turns.append(turn)
         self._keep(session)
         playing = self._playing[session.id] = Playing(self._wire, session, self._modes[session.id], self._keep)
         task = self._turns[session.id] = asyncio.create_task(playing.play(prompt))
         try:
             await task
-            turn.ending = "end_turn"
+            turn.ending = FINISHED
         except asyncio.CancelledError:
             turn.ending = "cancelled"
         except CallError:
@@ -138,7 +148,7 @@ class Desk:
     async def _steer(self, said: Json) -> Json:
         playing = self._playing.get(self._open(said).id)
         words = "\n".join(block.get("text", "") for block in said["prompt"] if block.get("type") == "text")
-        return {"taken": playing is not None and await playing.hear(words)}
+        return {"taken": playing is not None and await playing.hear(words, _ids(said))}
 
     def _open(self, said: Json) -> Session:
         session = self._sessions.get(said["sessionId"])
@@ -146,9 +156,9 @@ class Desk:
             raise Missing(said["sessionId"])
         return session
 
-    def _keep(self, session: Session) -> None:
+    def _keep(self, session: Session, lasting: bool = True) -> None:
         session.updated = max(datetime.datetime.now(datetime.UTC).timestamp(), session.updated)
-        self._memory.save(session)
+        self._memory.save(session, lasting)
 
     def _opened(self, session: Session) -> Json:
         """Every opening begins in the strictest mode."""
@@ -163,6 +173,12 @@ def _place(said: Json) -> str:
     if not place.is_absolute() or not place.is_dir():
         raise CallError(INVALID, f"{place} is no directory.")
     return str(place.resolve())
+
+
+def _ids(said: Json) -> list[str]:
+    meta = said.get("_meta")
+    id_ = meta.get(PROMPT_ID) if isinstance(meta, dict) else None
+    return [id_] if isinstance(id_, str) and id_ else []
 
 
 def _entry(session: Session) -> Json:

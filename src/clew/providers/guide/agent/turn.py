@@ -8,7 +8,7 @@ from collections.abc import Callable
 from clew.providers.guide.agent.script import Script, Step, answer, follow, pieces
 from clew.providers.guide.agent.tools import do, verdict
 from clew.providers.guide.agent.wire import INTERNAL, CallError, Json, Wire
-from clew.providers.guide.memory import Session
+from clew.providers.guide.memory import BEGUN, Session
 
 _OPTIONS = [
     {"optionId": "allow", "name": "Allow", "kind": "allow_once"},
@@ -17,30 +17,35 @@ _OPTIONS = [
 
 
 class Playing:
-    """`said` is the answer so far. What is told meanwhile is taken after a step, and before the answer begins."""
+    """`said` is the answer so far. What is told meanwhile is taken after a step, and before the answer begins.
 
-    def __init__(self, wire: Wire, session: Session, mode: str, keep: Callable[[Session], None]) -> None:
+    `keep` writes the session; the flag says whether that must outlive the machine.
+    """
+
+    def __init__(self, wire: Wire, session: Session, mode: str, keep: Callable[[Session, bool], None]) -> None:
         self._wire, self._session, self._mode, self._keep = wire, session, mode, keep
-        self._told: list[tuple[str, asyncio.Future[bool]]] = []
+        self._told: list[tuple[str, list[str], asyncio.Future[bool]]] = []
         self._deaf = False
         self.said = ""
 
-    async def hear(self, words: str) -> bool:
+    async def hear(self, words: str, ids: list[str]) -> bool:
         """Whether it became part of the turn, as soon as that is known."""
         if self._deaf:
             return False
         taken: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._told.append((words, taken))
+        self._told.append((words, ids, taken))
         return await taken
 
     def deafen(self) -> None:
         self._deaf = True
-        for _, taken in self._told:
+        for _, _, taken in self._told:
             if not taken.done():
                 taken.set_result(False)
         self._told.clear()
 
     async def play(self, prompt: str) -> None:
+        self._session.turns[-1].ending = BEGUN
+        self._keep(self._session, False)
         script = follow(prompt)
         if script.think:
             self._update("agent_thought_chunk", content=_text(script.think))
@@ -63,12 +68,12 @@ class Playing:
     def _heard(self) -> list[Script]:
         """What was told meanwhile, in its memory from here on."""
         told, self._told = self._told, []
-        for words, taken in told:
+        for words, ids, taken in told:
             turn = self._session.turns[-1]
-            turn.prompt = f"{turn.prompt}\n\n{words}"
-            self._keep(self._session)
+            turn.prompt, turn.ids = f"{turn.prompt}\n\n{words}", [*turn.ids, *ids]
+            self._keep(self._session, True)
             taken.set_result(True)
-        return [follow(words) for words, _ in told]
+        return [follow(words) for words, _, _ in told]
 
     async def _say(self, script: Script, text: str) -> None:
         parts = pieces(text)

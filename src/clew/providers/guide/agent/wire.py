@@ -12,6 +12,9 @@ Json = dict[str, Any]
 STEER = "_clew/steer"
 """Words within a turn that is going, for which the protocol has no method."""
 
+PROMPT_ID = "clew/prompt"
+"""What the id of a prompt is called in its `_meta`; a client need not give one."""
+
 INVALID = -32602
 NO_METHOD = -32601
 INTERNAL = -32603

@@ -1,0 +1,102 @@
+"""Programs: what an agent, as it is started in one home, says of itself. Its account, its key and its abilities are its
+own: another agent in the same home, started otherwise, may have others."""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, FromClause, Join, Select, bindparam, case, select
+
+from clew.store.clock import now
+from clew.store.dialect import insert
+from clew.store.statement import Row, Statement
+from clew.store.tables import agents, programs, runtimes, sessions
+from clew.wire.runtimes import Registration
+
+
+def started(program: FromClause, runtime: FromClause, name: str) -> ColumnElement[Any]:
+    """`account` or `capabilities` as the program has it. The runtime's own is what was registered there last. It counts
+    only for an agent whose program was never registered: one of an older database before its first start."""
+    return case((program.c.key.is_not(None), program.c[name]), else_=runtime.c[name])
+
+
+def with_program(joined: Join, program: FromClause, runtime: ColumnElement[Any], agent: FromClause) -> Join:
+    """Joined with the agent's program in that runtime, where it was registered. By the primary key of `programs`."""
+    return joined.outerjoin(program, (program.c.runtime_id == runtime) & (program.c.key == agent.c.program))
+
+
+def account_of_run(
+    session: ColumnElement[Any], runtime: ColumnElement[Any], agent: ColumnElement[Any]
+) -> ColumnElement[Any]:
+    """As whom a run works, by the columns that point to its session, runtime and agent. Its session says so where there
+    is one: the agent may have been changed since the run was claimed.
+
+    One table in each select: where SQLite returns rows, SQLAlchemy leaves the tables out, and names must not be shared.
+    """
+    who, there, own, known = (
+        agents.alias("who"),
+        runtimes.alias("there"),
+        programs.alias("own"),
+        sessions.alias("known"),
+    )
+    key = select(who.c.program).where(who.c.id == agent).scalar_subquery()
+    is_session = known.c.id == session
+    is_program = (own.c.runtime_id == runtime, own.c.key == key)
+    return case(
+        (select(known.c.id).where(is_session).exists(), _one(select(known.c.account).where(is_session))),
+        (select(own.c.key).where(*is_program).exists(), _one(select(own.c.account).where(*is_program))),
+        else_=_one(select(there.c.account).where(there.c.id == runtime)),
+    )
+
+
+def _one(found: Select[Any]) -> ColumnElement[Any]:
+    return found.scalar_subquery()
+
+
+_as_started = Statement(
+    lambda _: (
+        select(
+            started(programs, runtimes, "account").label("account"),
+            programs.c.credential,
+            started(programs, runtimes, "capabilities").label("capabilities"),
+            runtimes.c.id,
+        )
+        .select_from(
+            with_program(agents.join(runtimes, runtimes.c.id == bindparam("runtime")), programs, runtimes.c.id, agents)
+        )
+        .where(agents.c.id == bindparam("agent"))
+    )
+)
+
+_accounts = Statement(
+    lambda _: (
+        select(agents.c.runtime_id, programs.c.account)
+        .join(programs, (programs.c.runtime_id == agents.c.runtime_id) & (programs.c.key == agents.c.program))
+        .where(programs.c.account.is_not(None))
+        .distinct()
+        .order_by(agents.c.runtime_id, programs.c.account)
+    )
+)
+
+
+def as_started(connection: Connection, agent: str, runtime: str) -> Row | None:
+    """Account, credential and capabilities of an agent in that runtime; None where one of the two is not there."""
+    return _as_started.first(connection, agent=agent, runtime=runtime)
+
+
+def accounts_there(connection: Connection) -> dict[str, tuple[str, ...]]:
+    """The accounts that agents name, by the runtime they are in."""
+    found: dict[str, tuple[str, ...]] = {}
+    for row in _accounts.rows(connection):
+        found[row["runtime_id"]] = (*found.get(row["runtime_id"], ()), row["account"])
+    return found
+
+
+def register_program(connection: Connection, runtime: str, registration: Registration) -> None:
+    """Put or renew what the program says of itself. Safe to repeat."""
+    said = {
+        "account": registration.account,
+        "credential": registration.credential,
+        "capabilities": registration.capabilities,
+        "seen_at": now(),
+    }
+    row = insert(connection, programs).values(runtime_id=runtime, key=registration.program, **said)
+    connection.execute(row.on_conflict_do_update(index_elements=[programs.c.runtime_id, programs.c.key], set_=said))
