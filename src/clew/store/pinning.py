@@ -207,8 +207,9 @@ def _append_session(connection: Connection, row: Row, values: Row) -> int | None
 
 
 def point(connection: Connection, row: Row, session: SessionId) -> None:
-    """From now on the run is in that session."""
-    _point.leave(connection, run=row["id"], session=session)
+    """From now on the run is in that session. One that has ended stays in the session that it ended in."""
+    if row["ended_at"] is None or not row["pinned"]:
+        _point.leave(connection, run=row["id"], session=session)
 
 
 def _is_late(newest: Row | None, row: Row, new: NewSession) -> bool:

@@ -9,6 +9,7 @@ from clew.kernel import (
     RUN_ENDS,
     STARTS_NEW_SESSION,
     ApprovalId,
+    EntrySeq,
     LaneId,
     Outcome,
     PinReason,
@@ -31,14 +32,16 @@ from clew.store.pinning import pin_session, point
 from clew.store.places import keep_remade
 from clew.store.refusing import Refused, why_refused
 from clew.store.sessions import apply_marks
+from clew.store.settling import told_at_last
 from clew.store.statement import Row, Statement
 from clew.store.steering import settle_steer, take_steer
 from clew.store.tables import approvals, events, landings
 from clew.store.telling import is_plain, tell
 from clew.store.texts import keepable
+from clew.wire.ends import Usage
 from clew.wire.orders import Entry
 from clew.wire.prompted import write_prompted
-from clew.wire.reports import AnswerGiven, Asked, Report, Reported
+from clew.wire.reports import AnswerGiven, Asked, NewSession, Report, Reported
 
 _log = Statement(
     lambda dialect: (
@@ -203,7 +206,7 @@ def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
             landing=said.landed.landing,
             words=said.landed.refused,
         )
-    pinned = None if said.pin is None else pin_session(connection, row, said.pin).reason
+    pinned = None if said.pin is None else _pin(connection, row, said.pin)
     _log.leave_all(
         connection,
         (
@@ -218,6 +221,14 @@ def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
         ),
     )
     return pinned
+
+
+def _pin(connection: Connection, row: Row, new: NewSession) -> PinReason:
+    pinned = pin_session(connection, row, new)
+    if row["ended_at"] is not None and pinned.reason in (PinReason.FIRST, PinReason.NEW_GENERATION):
+        # It is told of late: what its run is known to have told it, it has seen.
+        told_at_last(connection, {**row, "session_id": pinned.session}, EntrySeq(row["told"]), Usage())
+    return pinned.reason
 
 
 def _put_questions(connection: Connection, said: Report, asks: tuple[Asked, ...]) -> None:

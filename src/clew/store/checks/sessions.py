@@ -58,11 +58,17 @@ SESSIONS = (
         "A session has seen only what it was made with, what a prompt told that it took, and its own reply to that.",
         f"""
         SELECT s.id FROM sessions s
-        WHERE s.seen > s.inherited AND s.seen > COALESCE((
-            SELECT MAX(r.told) + 1 FROM runs r JOIN sessions o ON o.id = r.session_id
-            WHERE o.lane_id = s.lane_id AND o.runtime_id = s.runtime_id AND o.native_id = s.native_id
-                AND r.evidence IN ({listed(HELD_BY_AGENT)})
-        ), 0)
+        WHERE s.seen > s.inherited
+            AND s.seen > COALESCE((
+                SELECT MAX(r.told) + 1 FROM runs r JOIN sessions o ON o.id = r.session_id
+                WHERE o.lane_id = s.lane_id AND o.runtime_id = s.runtime_id AND o.native_id = s.native_id
+                    AND r.evidence IN ({listed(HELD_BY_AGENT)})
+            ), 0)
+            AND s.seen > COALESCE((
+                SELECT MAX(r.told) + 1 FROM runs r JOIN sessions o ON o.run_id = r.id
+                WHERE o.lane_id = s.lane_id AND o.runtime_id = s.runtime_id AND o.native_id = s.native_id
+                    AND r.evidence IN ({listed(HELD_BY_AGENT)})
+            ), 0)
         """,
     ),
 )
