@@ -17,6 +17,7 @@ from clew.store.tables import (
     landings,
     lanes,
     machines,
+    programs,
     projects,
     routes,
     runs,
@@ -85,6 +86,8 @@ def _furniture(connection: Connection) -> None:
     put(connection, machines, id="server", name="server")
     for number, machine in enumerate(("laptop", "server"), 1):
         put(connection, runtimes, id=f"rt-{number}", machine_id=machine, provider="loom", home="/srv/home")
+    program = {"account": "me", "credential": "c0ffee", "capabilities": "{}", "seen_at": 1.5}
+    put(connection, programs, runtime_id="rt-1", key="k-1", **program)
     put(connection, projects, id="maze", name="maze", source="/srv/maze", machine_id="laptop")
     for agent in ("ada", "bob"):
         put(connection, agents, id=agent, name=agent, provider="loom", runtime_id="rt-1", home=f"/srv/{agent}")
@@ -97,11 +100,14 @@ def _furniture(connection: Connection) -> None:
 
 
 def _runs(connection: Connection) -> None:
-    put_run(connection, "r-done", "busy", "succeeded", outcome="run:answered", attempt=1, session_id="s-1", **ENDED)
+    done: dict[str, Any] = {"outcome": "run:answered", "attempt": 1, "session_id": "s-1", **ENDED}
+    heard = {"prompt_sent": 1, "told": 2, "prompt": "{}", "evidence": "finished", "evidence_at": 9.0}
+    put_run(connection, "r-done", "busy", "succeeded", **done, **heard)
     put_run(connection, "r-live", "busy", "running", agent_place=1, runtime_place=1, session_id="s-2", told=3, **LIVE)
     put_run(connection, "r-queued", "waiting", "queued", hold="another-try", hold_code="hold:later")
     put_run(connection, "r-lost", "waiting", "lost", outcome="run:lease-lost", **ENDED)
-    put_run(connection, "r-failed", "stopping", "failed", outcome="run:gave-up", **ENDED)
+    cut_off = {"prompt": "{}", "evidence": "cut-off", "evidence_words": "half a turn", "evidence_at": 9.5}
+    put_run(connection, "r-failed", "stopping", "failed", outcome="run:gave-up", prompt_sent=1, **cut_off, **ENDED)
     put_run(connection, "r-cancelled", "stopping", "cancelled", outcome="run:by-user", **ENDED)
     put_run(connection, "r-stopping", "stopping", "stopping", agent_place=2, runtime_place=2, **LIVE)
     for run in ("r-done", "r-live", "r-stopping"):

@@ -181,9 +181,38 @@ PLANTS: list[tuple[str, str, Plant, list[str]]] = [
     ("wake-claimed", "by-another-lane", wake("w-x", "stopping", "claimed", run_id="r-live"), ["w-x"]),
     ("wake-claimed", "by-nobody", wake("w-x", "busy", "claimed"), ["w-x"]),
     ("wake-served", "by-a-failed-run", wake("w-x", "stopping", "served", run_id="r-failed", **WAKE_ENDS), ["w-x"]),
-    ("wake-served", "by-a-live-run", wake("w-x", "busy", "served", run_id="r-live", **WAKE_ENDS), ["w-x"]),
+    (
+        "wake-served",
+        "by-a-live-run",
+        all_of(
+            change("runs", "r-live", evidence="taken"),
+            wake("w-x", "busy", "served", run_id="r-live", **WAKE_ENDS),
+        ),
+        ["w-x"],
+    ),
     ("wake-served", "by-another-lane", wake("w-x", "idle", "served", run_id="r-done", **WAKE_ENDS), ["w-x"]),
     ("wake-served", "by-nobody", wake("w-x", "idle", "served", **WAKE_ENDS), ["w-x"]),
+    (
+        "wake-taken",
+        "by-a-run-without-a-word",
+        all_of(
+            run("r-x", "idle", "succeeded", outcome="run:answered", **ENDED),
+            wake("w-x", "idle", "served", run_id="r-x", **WAKE_ENDS),
+        ),
+        ["w-x"],
+    ),
+    *(
+        (
+            "wake-taken",
+            f"by-a-prompt-that-is-{evidence}",
+            all_of(
+                run("r-x", "idle", "lost", outcome="run:lease-lost", prompt="{}", evidence=evidence, **ENDED),
+                wake("w-x", "idle", "served", run_id="r-x", code="served:read-back", **WAKE_ENDS),
+            ),
+            ["w-x"],
+        )
+        for evidence in ("unsent", "unknown")
+    ),
     ("wake-end", "no-time", change("wakes", "w-skipped", ended_at=None), ["w-skipped"]),
     ("wake-end", "no-code", change("wakes", "w-skipped", code=""), ["w-skipped"]),
     ("wake-end", "no-words", change("wakes", "w-next", words=""), ["w-next"]),
@@ -239,7 +268,21 @@ PLANTS: list[tuple[str, str, Plant, list[str]]] = [
     ("session-generations", "in-a-scope", change("sessions", "s-own", generation=2), ["busy/r-done"]),
     ("session-native", "two-records", change("sessions", "s-1", superseded=0), ["rt-1/n-1"]),
     ("session-native", "no-record", change("sessions", "s-2", superseded=1), ["rt-1/n-1"]),
-    ("session-seen", "not-written", change("sessions", "s-2", seen=4), ["s-2"]),
+    ("session-seen", "not-written", change("sessions", "s-2", seen=4, inherited=4), ["s-2"]),
+    ("session-taken", "more-than-it-was-made-with", change("sessions", "s-unknown", seen=1), ["s-unknown"]),
+    *(
+        (
+            "session-taken",
+            f"a-prompt-that-is-{evidence or 'not-known-of'}",
+            all_of(
+                run("r-x", "idle", "lost", outcome="run:lease-lost", told=1, evidence=evidence, **ENDED),
+                session("s-x", "idle", 1, run_id="r-x", seen=1),
+                change("runs", "r-x", session_id="s-x"),
+            ),
+            ["s-x"],
+        )
+        for evidence in ("unsent", "unknown", "")
+    ),
     ("decision-replay", "another-plan", _other_plan, ["r-done/1/0"]),
     ("decision-replay", "no-json", _record("{"), ["r-done/1/0"]),
     ("decision-replay", "no-record", _record("[]"), ["r-done/1/0"]),

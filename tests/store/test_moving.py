@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from clew.kernel import LaneId, Outcome, RuntimeId
+from clew.kernel import Evidence, LaneId, Outcome, RuntimeId
 from clew.store.agents import change_agent
 from clew.store.expire import settle_orphans
 from clew.store.faults import NoSuchLane, NoSuchRuntime
@@ -68,6 +68,10 @@ def test_a_retry_goes_where_the_lane_was_put_and_not_to_the_machine_that_is_gone
     move(daemon)
     daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [RUNTIME]))
     assert daemon.claim() == ()
+    asks = other.claim_one()
+    # The store that is asked is on the machine that the prompt went to.
+    assert (asks.runtime, asks.questions[0].runtime) == (ELSEWHERE, RUNTIME)
+    other.answer(asks, Evidence.UNSENT)
     after = other.claim_one()
     assert (after.runtime, after.plan.outcome) == (ELSEWHERE, Outcome.RESEED)
 

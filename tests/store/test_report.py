@@ -302,6 +302,23 @@ def test_a_pin_that_comes_after_the_cancellation_fills_an_empty_slot(daemon: Dae
     assert bodies(after) == ["two"]
 
 
+@pytest.mark.case("L04", "P20")
+@pytest.mark.parametrize("pinned", [None, "n-1"])
+def test_a_pin_that_comes_after_a_good_end_has_seen_what_was_told(
+    daemon: Daemon, order: Order, pinned: str | None
+) -> None:
+    daemon.prompt(order, pinned)
+    daemon.finish(order)
+    late = daemon.report(order, pin=pin_of(order.plan, "n-2"))
+    assert late.pinned is (PinReason.FIRST if pinned is None else PinReason.NEW_GENERATION)
+    # A run that has ended stays in the session that it ended in; the lane goes on in the newest.
+    (kept,) = daemon.rows(sessions, id=daemon.run(order.run).session_id)
+    assert kept.native_id == (pinned or "n-2")
+    daemon.say("two")
+    after = daemon.claim_one()
+    assert (after.plan.native_id, bodies(after)) == ("n-2", ["done", "two"])
+
+
 @pytest.mark.case("L04")
 def test_a_late_pin_never_replaces_a_newer_one(daemon: Daemon, order: Order) -> None:
     daemon.prompt(order)

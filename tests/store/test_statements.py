@@ -8,7 +8,7 @@ from clew.store.report import report
 from clew.wire.ends import Completed, Finish
 from clew.wire.orders import ClaimRequest
 from clew.wire.reports import Landed, Report
-from tests.store.kit import RUNTIME, Daemon, pin_of, request, sent
+from tests.store.kit import RUNTIME, Daemon, pin_of, prompted_of, request, sent
 
 MOST = 15
 
@@ -24,6 +24,7 @@ def wake_once(daemon: Daemon, native: str, reason: WakeReason = WakeReason.COMME
         opens=True,
         landed=Landed("{}", "started"),
         told=order.plan.situation.head,
+        prompted=prompted_of(order, native),
         pin=pin_of(order.plan, native),
     )
     reported, reporting = sent(database, lambda connection: report(connection, told))
