@@ -20,7 +20,7 @@ from clew.kernel import (
 from clew.store.accept import accept_wake
 from clew.store.evidence import ask_anew
 from clew.store.hints import hint_queue, hint_thread
-from clew.store.naming import derived_id
+from clew.store.naming import asked_again, derived_id
 from clew.store.reading.wakes import wakes_of_run
 from clew.store.rows import read_wake
 from clew.store.settling import evidence_of
@@ -72,7 +72,7 @@ def _once_more(row: Row, run: Row, resume: str | None) -> WakeRequest:
     wake = read_wake(row)
     began = evidence_of(run) in HELD_BY_AGENT or wake.began
     return WakeRequest(
-        id=WakeId(derived_id("wk", resume or "again", wake.id)),
+        id=WakeId(derived_id("wk", resume, wake.id) if resume else asked_again(wake.id)),
         agent=AgentId(row["agent_id"]),
         reason=WakeReason.MANUAL if resume else WakeReason.RETRY if began else wake.reason,
         origin=HUMAN,

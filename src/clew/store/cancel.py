@@ -91,6 +91,11 @@ _waiting = Statement(
 )
 
 
+def open_run(connection: Connection, lane: LaneId) -> Row | None:
+    """The lane's run that has not ended, held until the end of the transaction."""
+    return _open_run.first(connection, lane=lane)
+
+
 def cancel_run(connection: Connection, run: RunId, why: RunOutcome = RunOutcome.BY_USER) -> Cancelled:
     """A run that is queued ends with what waits for it; one that is going is told to stop, and its wakes end now. What
     its agent is just being told within the turn goes the way of what is pending, unless the agent takes it."""

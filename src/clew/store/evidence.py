@@ -7,7 +7,7 @@ and what is answered is kept with the run that sent it, with the session it was 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, literal_column, null, or_, select, text
+from sqlalchemy import Connection, Update, bindparam, literal_column, null, or_, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
@@ -15,13 +15,19 @@ from clew.kernel import (
     Attestation,
     EntrySeq,
     Evidence,
+    Failure,
+    FailureKind,
     LaneId,
+    PinReason,
+    RetryPolicy,
     RunId,
     RuntimeId,
     Served,
     ThreadId,
     Unheard,
+    WakeEnd,
     WakeId,
+    retry,
     weighed,
 )
 from clew.store.advancing import RUN_COLUMNS
@@ -30,6 +36,7 @@ from clew.store.clock import now
 from clew.store.faults import SessionHeld
 from clew.store.hints import hint_run, hint_thread
 from clew.store.journal import append, reply_of
+from clew.store.naming import asked_again
 from clew.store.pinning import pin_session
 from clew.store.settling import told_at_last
 from clew.store.statement import Row, Statement, among
@@ -77,23 +84,27 @@ _ask_anew = Statement(
 )
 
 
-def _serve(dialect: str) -> ClauseElement:
+def _of_prompt(dialect: str) -> Update:
+    """Those wakes that still wait, or that the run which asked carries."""
     waits = wakes.c.state == literal_column("'pending'")
     carried = (wakes.c.state == literal_column("'claimed'")) & (wakes.c.run_id == bindparam("asker"))
-    return (
-        wakes.update()
-        .where(among(dialect, wakes.c.id, "wakes"), or_(waits, carried))
-        .values(
-            state=literal_column("'served'"),
-            run_id=bindparam("run"),
-            code=literal_column(f"'{Served.READ_BACK.code}'"),
-            words=bindparam("words"),
-            ended_at=now(),
-        )
+    return wakes.update().where(among(dialect, wakes.c.id, "wakes"), or_(waits, carried))
+
+
+def _ended(dialect: str, state: str, code: str) -> ClauseElement:
+    """By the run that sent the prompt, whoever carries them now."""
+    return _of_prompt(dialect).values(
+        state=literal_column(f"'{state}'"),
+        run_id=bindparam("run"),
+        code=literal_column(f"'{code}'"),
+        words=bindparam("words"),
+        ended_at=now(),
     )
 
 
-_serve_read_back = Statement(_serve)
+_serve_read_back = Statement(lambda dialect: _ended(dialect, "served", Served.READ_BACK.code))
+_give_up = Statement(lambda dialect: _ended(dialect, "cancelled", WakeEnd.GAVE_UP.code))
+_begin = Statement(lambda dialect: _of_prompt(dialect).values(began=literal_column("1")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +132,9 @@ def by_person(connection: Connection, lane: LaneId, taken: bool) -> int:
     )
     rows = _unheard.rows(connection, lane=lane)
     for row in rows:
-        _hear(connection, row, StoreAnswer(RunId(row["id"]), said, said), None)
-        prompted = _prompted(row)
-        if taken and prompted is not None and prompted.session is None and not row["pinned"]:
-            for wake in prompted.wakes:
+        became = _hear(connection, row, StoreAnswer(RunId(row["id"]), said, said), "")
+        if taken and not became.row["pinned"]:
+            for wake in became.wakes:
                 cancel_wake(connection, wake)
     return len(rows)
 
@@ -145,37 +155,94 @@ def _open_prompt(row: Row) -> OpenPrompt:
     return OpenPrompt(unheard, question)
 
 
-def hear(connection: Connection, lane: LaneId, answers: Sequence[StoreAnswer], asker: RunId | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What followed from the answers: how many runs they were about, why wakes were given up, if any were, and whether
+    something is left that a run is to go on with."""
+
+    heard: int = 0
+    gave_up: str = ""
+    left: bool = False
+
+
+def hear(
+    connection: Connection,
+    lane: LaneId,
+    answers: Sequence[StoreAnswer],
+    asker: Row | None = None,
+    policy: RetryPolicy | None = None,
+) -> Followed:
     """Keep what stores answered, with all that follows from it. A run of which word came meanwhile is passed over.
-    `asker` is the run that asked, and carries wakes of the run it asked about."""
+    `asker` is the lane's run that has not ended: it carries wakes of the run it asked about, or waits for them."""
+    followed = Followed()
+    by, tries = ("", 1) if asker is None else (asker["id"], max(1, asker["tries"]))
     for answer in answers:
         row = _one.first(connection, lane=lane, run=answer.run)
-        if row is not None:
-            _hear(connection, row, answer, asker)
+        if row is None:
+            continue
+        became = _hear(connection, row, answer, by)
+        gave_up, left = _go_on(connection, became, by, tries, policy or RetryPolicy())
+        followed = Followed(followed.heard + 1, gave_up or followed.gave_up, left or followed.left)
+    return followed
 
 
-def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: RunId | None) -> None:
-    in_vain = False
+@dataclass(frozen=True, slots=True)
+class _Became:
+    """A run with what is known of its prompt since, and the wakes that it told of."""
+
+    row: Row
+    evidence: Evidence
+    wakes: tuple[WakeId, ...]
+
+
+def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> _Became:
+    in_vain = news = False
     reply = ""
     if answer.prompt is not None and not _is_known(row):
         said = weighed(answer.prompt, bool(row["tool_ran"]))
-        reply, in_vain = said.reply, said.evidence is Evidence.UNKNOWN
+        reply, in_vain, news = said.reply, said.evidence is Evidence.UNKNOWN, True
         _keep.count(connection, run=row["id"], evidence=said.evidence.value, words=keepable(said.detail))
-        row = {**row, "evidence": said.evidence.value}
+        row = {**row, "evidence": said.evidence.value, "evidence_words": keepable(said.detail)}
     evidence = Evidence(row["evidence"] or Evidence.UNKNOWN)
     steer = _steer(row)
+    steered: tuple[WakeId, ...] = ()
     if steer is not None and evidence is not Evidence.UNKNOWN:
         taken = _taken(answer.steered, evidence)
         in_vain = in_vain or taken is None
         if taken is not None:
             row = {**row, "told": max(row["told"], steer.through) if taken else row["told"], "steer": None}
             _keep_steer.count(connection, run=row["id"], told=row["told"])
-            steer = steer if taken else None
+            steered = steer.wakes if taken else ()
     if in_vain:
         _in_vain.count(connection, run=row["id"])
+    of_prompt = _wakes_of(row, steered)
     if evidence in HELD_BY_AGENT:
-        _held(connection, row, evidence, reply, () if steer is None else steer.wakes, asker)
+        row = _held(connection, row, evidence, reply, of_prompt, asker, news)
     hint_run(connection, RunId(row["id"]))
+    return _Became(row, evidence, of_prompt)
+
+
+def _wakes_of(row: Row, steered: tuple[WakeId, ...]) -> tuple[WakeId, ...]:
+    """What the run told of. Who was retried before it was known what became of them is asked for under another name."""
+    prompted = _prompted(row)
+    told = (*(() if prompted is None else prompted.wakes), *steered)
+    return (*told, *(WakeId(asked_again(wake)) for wake in told))
+
+
+def _go_on(connection: Connection, became: _Became, asker: str, tries: int, policy: RetryPolicy) -> tuple[str, bool]:
+    """Why what the prompt was for is given up, if it is; and whether there is something to go on with. Its run ended
+    before anybody knew, so the tries are counted here."""
+    row = became.row
+    if became.evidence in (Evidence.UNKNOWN, Evidence.FINISHED):
+        return "", became.evidence is Evidence.UNKNOWN
+    why = f"run {row['id']} ended without a word of its prompt ({row['evidence_words'] or became.evidence})"
+    failure = Failure(FailureKind.INTERRUPTED, why, became.evidence, continues=bool(row["pinned"]))
+    choice = retry(failure, tries, policy, row["now"], 0.0)
+    if choice.redo is not None:
+        return "", True
+    words = WakeEnd.GAVE_UP.fill(why=choice.words)
+    ended = _give_up.count(connection, wakes=list(became.wakes), asker=asker, run=row["id"], words=words)
+    return choice.words if ended else "", False
 
 
 def _taken(said: Attestation | None, of_prompt: Evidence) -> bool | None:
@@ -192,24 +259,28 @@ def _held(
     row: Row,
     evidence: Evidence,
     reply: str,
-    steered: tuple[WakeId, ...],
-    asker: RunId | None,
-) -> None:
-    """The session has the prompt: it is written down if it was not, and has seen what the prompt told."""
+    of_prompt: tuple[WakeId, ...],
+    asker: str,
+    news: bool,
+) -> Row:
+    """The session has the prompt: it is written down if it was not, and has seen what the prompt told. `news` is
+    whether that was not known before. The run as it is since."""
     row = pinned_by_evidence(connection, row)
     seen, usage = EntrySeq(row["told"]), Usage()
     if evidence is Evidence.FINISHED:
-        usage = Usage(turns=1)
-        prompted = _prompted(row)
-        served = (*(() if prompted is None else prompted.wakes), *steered)
+        usage = Usage(turns=int(news))
         if reply:
             thread = ThreadId(row["thread_id"])
             entry = append(connection, thread, reply_of(row, reply))
             hint_thread(connection, thread)
             seen = entry if entry == seen + 1 else seen
         words = Served.READ_BACK.fill(run=row["id"])
-        _serve_read_back.count(connection, wakes=list(served), asker=asker or "", run=row["id"], words=words)
+        _serve_read_back.count(connection, wakes=list(of_prompt), asker=asker, run=row["id"], words=words)
+    elif row["pinned"]:
+        # A session was opened for them: what they demanded of its beginning is done.
+        _begin.count(connection, wakes=list(of_prompt), asker=asker)
     told_at_last(connection, row, seen, usage)
+    return row
 
 
 def pinned_by_evidence(connection: Connection, row: Row) -> Row:
@@ -222,7 +293,7 @@ def pinned_by_evidence(connection: Connection, row: Row) -> Row:
     except SessionHeld:
         # Another lane has it by now, and keeps it.
         return row
-    return {**row, "session_id": pinned.session, "pinned": 1}
+    return row if pinned.reason is PinReason.LATE else {**row, "session_id": pinned.session, "pinned": 1}
 
 
 def _is_known(row: Row) -> bool:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam
+from sqlalchemy import Connection, bindparam, literal_column
 
 from clew.kernel import (
     HELD_BY_AGENT,
@@ -31,13 +31,16 @@ from clew.kernel import (
     WakeEvent,
     ask_next,
     retry,
+    wakes_on,
 )
 from clew.kernel import RuleReason as Why
 from clew.store import claim_sql
 from clew.store.advancing import advance
+from clew.store.cancel import open_run
 from clew.store.completing import complete
 from clew.store.database import LostRace
-from clew.store.evidence import hear, open_prompts, pinned_by_evidence
+from clew.store.evidence import Followed, hear, open_prompts, pinned_by_evidence
+from clew.store.hints import hint_run
 from clew.store.joining import Joint
 from clew.store.journal import append_after, appending, place_of, reply_of
 from clew.store.pinning import pin_session
@@ -78,6 +81,9 @@ _set_outcome = Statement(
 )
 
 
+_count_anew = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(tries=literal_column("0")))
+
+
 @dataclass(frozen=True, slots=True)
 class Finishing(Joint[Finished]):
     """The end of a run, which others may be told with."""
@@ -112,7 +118,7 @@ def finish(connection: Connection, said: Finish) -> Finished:
         outcome=outcome.code if ends else None,
         words=outcome.fill(why=_why(said.end)) if ends else None,
         evidence=None if heard is None else heard.evidence.value,
-        evidence_words=None if heard is None else keepable(heard.detail),
+        evidence_words=None if heard is None else keepable(heard.detail) or None,
     )
     if row is None:
         return _too_late(connection, said, event)
@@ -128,7 +134,7 @@ def finish(connection: Connection, said: Finish) -> Finished:
         case Stopped():
             return _stopped(connection, row, said.end)
         case StoreAsked():
-            return _store_asked(connection, row, said.end)
+            return _store_asked(connection, row, said.end, said.policy)
 
 
 def _is_read_back(end: End) -> bool:
@@ -168,11 +174,49 @@ def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished
     if refused.reason is None:
         raise LostRace("the run changed while its end was being told, and can end that way now")
     repeated = refused.run.attempt == said.attempt and _was_taken(said.end, refused.row)
-    if not repeated and refused.run.attempt == said.attempt and isinstance(said.end, Completed):
-        # Too late to end the run; but that its agent has answered is known now, and with what.
-        late = Attestation(Evidence.FINISHED, "its daemon said so after the run was given up", said.end.reply or "")
-        hear(connection, LaneId(refused.row["lane_id"]), [StoreAnswer(said.run, late)])
+    if not repeated and refused.run.attempt == said.attempt:
+        _hear_late(connection, LaneId(refused.row["lane_id"]), said)
     return Finished(repeated, refused.run.state, refused.row["words"] or "" if repeated else refused.words)
+
+
+def _hear_late(connection: Connection, lane: LaneId, said: Finish) -> None:
+    """Too late to end the run; but what its daemon knows of its prompt is known now."""
+    heard = _heard(said.end)
+    if heard is None or heard.evidence is Evidence.UNKNOWN:
+        return
+    if isinstance(said.end, Completed):
+        late = "its daemon said so after the run was given up"
+        heard = Attestation(Evidence.FINISHED, late, said.end.reply or "")
+    waiting = open_run(connection, lane)
+    followed = hear(connection, lane, [StoreAnswer(said.run, heard)], waiting, said.policy)
+    if waiting is None or not followed.heard:
+        return
+    state, run = RunState(waiting["state"]), RunId(waiting["id"])
+    if state is RunState.QUEUED and not pending_in(connection, lane):
+        outcome, _ = _all_done(followed)
+        words = outcome.fill(why=followed.gave_up)
+        advance(connection, run, waiting["attempt"], (RunEvent.CANCEL,), outcome=outcome.code, words=words)
+        hint_run(connection, run)
+    elif state is RunState.QUEUED and not ask_next([each.unheard for each in open_prompts(connection, lane)]):
+        # Whatever it waited for is known.
+        claim_sql.hold.count(connection, run=run, hold="", code=None, words=None, until=None)
+        hint_run(connection, run)
+    elif state is not RunState.QUEUED and not carried_by(connection, run):
+        _end_asker(connection, waiting, followed)
+
+
+def _all_done(followed: Followed) -> tuple[RunOutcome, RunEvent]:
+    """How a run ends that was to ask, and has nothing left to do."""
+    outcome = RunOutcome.GAVE_UP if followed.gave_up else RunOutcome.READ_BACK
+    return outcome, wakes_on(outcome).run
+
+
+def _end_asker(connection: Connection, row: Row, followed: Followed) -> Row:
+    run, (outcome, event) = RunId(row["id"]), _all_done(followed)
+    words = outcome.fill(why=followed.gave_up)
+    row = _must(advance(connection, run, row["attempt"], (event,), outcome=outcome.code, words=words))
+    settle(connection, row, Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run)))
+    return row
 
 
 def _was_taken(end: End, row: Row) -> bool:
@@ -188,7 +232,8 @@ def _was_taken(end: End, row: Row) -> bool:
         case Completed():
             return row["outcome"] in (RunOutcome.ANSWERED.code, RunOutcome.READ_BACK.code)
         case StoreAsked():
-            return RunState(row["state"]) is RunState.QUEUED or row["outcome"] == RunOutcome.READ_BACK.code
+            ends = (row["stop_code"], RunOutcome.READ_BACK.code, RunOutcome.GAVE_UP.code)
+            return RunState(row["state"]) is RunState.QUEUED or (row["ended_at"] is not None and row["outcome"] in ends)
 
 
 def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
@@ -271,15 +316,16 @@ def _pinned(connection: Connection, row: Row) -> Row:
     return pinned_by_evidence(connection, row) if evidence_of(row) in HELD_BY_AGENT else row
 
 
-def _store_asked(connection: Connection, row: Row, end: StoreAsked) -> Finished:
+def _store_asked(connection: Connection, row: Row, end: StoreAsked, policy: RetryPolicy) -> Finished:
     """What was answered is kept. What is left of the run's wakes is decided anew at once, or once more is known."""
     run, attempt, lane = RunId(row["id"]), row["attempt"], LaneId(row["lane_id"])
-    hear(connection, lane, end.answers, run)
+    followed = hear(connection, lane, end.answers, row, policy)
     if not carried_by(connection, run):
-        outcome = RunOutcome.READ_BACK
-        row = _must(advance(connection, run, attempt, (RunEvent.RECOVER,), outcome=outcome.code, words=outcome.fill()))
-        settle(connection, row, Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run)))
+        row = _end_asker(connection, row, followed)
         return Finished(True, RunState(row["state"]), row["words"] or "")
+    if followed.heard and not followed.left:
+        # What is left was not tried yet.
+        _count_anew.count(connection, run=run)
     asks = ask_next([each.unheard for each in open_prompts(connection, lane)])
     why = "the agent's own store has answered" if asks is None else asks.words
     words = RunOutcome.RETURNED.fill(why=why)

@@ -15,6 +15,11 @@ def first_id(prefix: str, at: float) -> str:
     return f"{prefix}_{max(0, int(at * 1_000_000)):014x}"
 
 
+def asked_again(wake: str) -> str:
+    """The wake that a person's retry makes of one that ended unserved: asking twice is asking once."""
+    return derived_id("wk", "again", wake)
+
+
 def derived_id(prefix: str, *parts: str) -> str:
     """The same name for the same parts, whoever asks."""
     text = "".join(f"{len(part)}:{part}" for part in parts)
