@@ -12,6 +12,7 @@ from typing import NoReturn
 from clew.kernel import (
     Answer,
     ApprovalId,
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -25,7 +26,6 @@ from clew.kernel import (
     PromptId,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.events import Done, Ending, Event, SessionNamed, Text
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Provider, Settings
@@ -62,9 +62,9 @@ class Parrot:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:  # noqa: ARG002
         return Probe(ProbeKind.UNREACHABLE, detail="a parrot remembers nothing")
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002
         """It keeps nothing that could be asked, and declares so by leaving `hears` out."""
-        return Testimony(Evidence.UNKNOWN, "a parrot remembers nothing", able=False)
+        return Attestation(Evidence.UNKNOWN, "a parrot remembers nothing", able=False)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         if spec.cursor is not None or spec.fresh_id is not None or spec.model is not None:

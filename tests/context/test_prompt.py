@@ -67,9 +67,9 @@ def order(
     return replace(plain, **more)
 
 
-def planned(*wakes: Wake, seen: int | None = 3, head: int = 5, **changes: Any) -> Plan:
-    """A plan for those wakes; with `seen`, of a lane whose session has seen that far."""
-    sessions = [] if seen is None else [session(seen=EntrySeq(seen))]
+def planned(*wakes: Wake, seen: int | None = 3, head: int = 5, cut_off: bool = False, **changes: Any) -> Plan:
+    """A plan for those wakes; with `seen`, of a lane whose session has seen that far, and whose turn was cut off."""
+    sessions = [] if seen is None else [session(seen=EntrySeq(seen), cut_off=cut_off)]
     changes = {"demand": coalesce(wakes or (wake(1),)), "head": EntrySeq(head), **changes}
     return decide(situation(sessions, **changes))
 
@@ -191,11 +191,19 @@ def test_what_another_account_wrote_is_withheld_and_counted() -> None:
 @pytest.mark.case("L11", "P09")
 def test_what_was_told_before_is_not_told_again_but_gone_on_with() -> None:
     again = wake(1, entries=(EntrySeq(3),), began=True)
-    plan = planned(again, seen=5)
+    plan = planned(again, seen=5, cut_off=True)
     told = prompt(order(plan, wakes=(again,))).text
     assert "Do not wait for them" in told
     assert "([3]), and your work on it was cut off" in told
     assert "Act on" not in told
+
+
+@pytest.mark.case("P21")
+def test_a_turn_that_never_began_was_not_cut_off() -> None:
+    again = wake(1, entries=(EntrySeq(3),), began=True)
+    told = prompt(order(planned(again, seen=5), wakes=(again,))).text
+    assert "cut off" not in told
+    assert "([3]). It has not been answered yet" in told
 
 
 def test_what_is_asked_for_once_more_was_not_cut_off() -> None:
@@ -331,7 +339,7 @@ def test_a_directory_that_was_made_again_is_told_before_all_else(seen: int | Non
 @pytest.mark.case("D16", "L11")
 def test_that_a_turn_was_cut_off_is_said_beside_it() -> None:
     again = wake(1, entries=(EntrySeq(3),), began=True)
-    told = prompt(order(in_remade(again, seen=5), wakes=(again,))).text
+    told = prompt(order(in_remade(again, seen=5, cut_off=True), wakes=(again,))).text
     assert REMADE in told
     assert "Do not wait for them" in told
 

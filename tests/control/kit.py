@@ -38,13 +38,14 @@ from clew.wire.orders import ClaimRequest, Order
 from clew.wire.reports import Landed, Report, Reported
 from clew.wire.runtimes import Registration
 from clew.wire.views import AgentView
-from tests.store.kit import pin_of
+from tests.store.kit import pin_of, prompted_of
 
 LAPTOP = MachineId("laptop")
 ABLE = Capabilities(
     resume=True,
     fork=True,
     reapply_mode=True,
+    hears=True,
     modes=frozenset(PermissionMode),
     reports=frozenset(LandingField),
 )
@@ -147,6 +148,7 @@ class Office:
             opens=True,
             landed=Landed(json.dumps({"native_id": native or "n", "directory": "/srv"}), "started"),
             told=order.plan.situation.head,
+            prompted=prompted_of(order, native),
             pin=None if native is None else pin_of(order.plan, native),
         )
         assert told.may_prompt

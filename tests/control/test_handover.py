@@ -110,7 +110,7 @@ def test_an_agent_that_is_given_it_back_begins_anew_and_knows_its_own_words(data
     asyncio.run(story())
 
 
-@pytest.mark.case("W19", "C01")
+@pytest.mark.case("W19")
 def test_the_first_agent_of_an_issue_acts_on_what_people_said(database: Database, tmp_path: Path) -> None:
     async def story() -> None:
         async with two_of_them(database, tmp_path) as at:

@@ -10,6 +10,7 @@ from pathlib import Path
 from clew.kernel import (
     Answer,
     ApprovalId,
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -23,7 +24,6 @@ from clew.kernel import (
     PromptId,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.events import Done, Ending, Event, SessionNamed, Text
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Provider, Settings
@@ -80,7 +80,7 @@ class Loom:
         self.steer_with: Callable[[Session, str], Awaitable[bool]] | None = None
         self.asked: list[Sent] = []
         self.worked: set[PromptId] = set()
-        self.heard_with: Callable[[Cursor, Directory, Sent], Awaitable[Testimony]] | None = None
+        self.heard_with: Callable[[Cursor, Directory, Sent], Awaitable[Attestation]] | None = None
         self.probe_with: Callable[[Cursor, Directory], Awaitable[Probe]] | None = None
         self.before_open: Callable[[OpenSpec], Awaitable[None]] | None = None
         self.lands: Callable[[Landing], Landing] = lambda landing: landing
@@ -133,18 +133,18 @@ class Weaver:
             return Probe(ProbeKind.FOUND_ELSEWHERE, kept.directory)
         return Probe(ProbeKind.FOUND_HERE, directory)
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:
         self.loom.asked.append(sent)
         if self.loom.heard_with is not None:
             return await self.loom.heard_with(cursor, directory, sent)
         kept = self.loom.kept.get(cursor.native_id)
         if kept is None or sent.id not in kept.holds:
-            return Testimony(Evidence.UNSENT, "it is not in the store")
+            return Attestation(Evidence.UNSENT, "it is not in the store")
         reply = kept.holds[sent.id]
         if reply is not None:
-            return Testimony(Evidence.FINISHED, "its reply is in the store", reply)
+            return Attestation(Evidence.FINISHED, "its reply is in the store", reply)
         worked = sent.id in self.loom.worked
-        return Testimony(Evidence.CUT_OFF if worked else Evidence.TAKEN, "it is in the store")
+        return Attestation(Evidence.CUT_OFF if worked else Evidence.TAKEN, "it is in the store")
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         loom = self.loom

@@ -14,23 +14,27 @@ from clew.daemon.outbox import Letter, Outbox, OutboxUnusable
 from clew.kernel import (
     AccountId,
     ApprovalId,
+    Attestation,
     Cursor,
     Directory,
     EntrySeq,
+    Evidence,
     FailureKind,
     Floor,
     NativeId,
+    PromptId,
     RunId,
     RuntimeId,
+    Sent,
     WaitsFor,
 )
 from clew.ports.events import Done, Ending, Event, SessionNamed
 from clew.ports.fault import Fault
 from clew.store.tables import runs, wakes
 from clew.wire.control import Claimed, ControlPlane
-from clew.wire.ends import Completed, Failed, Finish, Finished, Returned, Stopped, Usage
+from clew.wire.ends import Completed, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked, Usage
 from clew.wire.orders import ClaimRequest
-from clew.wire.reports import Asked, NewSession, Report, Reported, RunEventRecord
+from clew.wire.reports import Asked, NewSession, Prompted, Report, Reported, RunEventRecord
 from clew.wire.runtimes import Expired, Held, Registration, Renewed
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import Session, Turn
@@ -41,6 +45,7 @@ T = TypeVar("T")
 HASTY = replace(QUICK, interrupt=0.2, close=0.2, parting=0.2)
 
 RUN = RunId("rn_1")
+HEARD = Attestation(Evidence.CUT_OFF, "it is in the store", "half a reply")
 PIN = NewSession(
     Cursor(1, NativeId("n-1"), "more"),
     Directory("/srv/link", "/srv/real"),
@@ -124,7 +129,11 @@ async def behind_a_line(there: World) -> Server:
             for end in (
                 Completed("done", 4, Usage(1, 5, 6, "m", "edit")),
                 Completed(),
+                Completed("read back", 4, read_back=True),
                 Failed(FailureKind.USAGE_LIMIT, "wait", 9.5, True),
+                Failed(FailureKind.CRASHED, "killed", heard=HEARD),
+                StoreAsked((StoreAnswer(RUN, HEARD), StoreAnswer(RUN, None, HEARD))),
+                Stopped("by a person", heard=HEARD),
                 Returned("no", "place:held", WaitsFor.PERSON),
                 Stopped("by a person"),
             )
@@ -147,7 +156,7 @@ def test_a_letter_is_read_as_it_was_written(said: Report | Finish, tmp_path: Pat
 
 def test_whether_a_prompt_may_go_out_is_never_asked_later() -> None:
     with pytest.raises(ValueError, match="never said later"):
-        letter_of(Report(RUN, 1, told=EntrySeq(1)))
+        letter_of(Report(RUN, 1, told=EntrySeq(1), prompted=Prompted(Sent(PromptId("p"), "d"), PIN, ())))
 
 
 def test_a_file_that_is_no_outbox_is_said_to_be(tmp_path: Path) -> None:

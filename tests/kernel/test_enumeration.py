@@ -24,6 +24,7 @@ from clew.kernel import (
     LandingField,
     LaneScope,
     NativeId,
+    NoticeReason,
     Outcome,
     PermissionMode,
     PlaceFacts,
@@ -43,13 +44,16 @@ from clew.kernel import (
     Situation,
     Source,
     SourceRead,
+    Unheard,
     UnreadableCursor,
+    WaitsFor,
     WakeId,
     WakeReason,
     Workspace,
     WorkspaceId,
     WorkspaceKind,
     advance_session,
+    ask_next,
     choose_place,
     decide,
     settle,
@@ -123,16 +127,19 @@ ABILITIES = (
 
 
 def candidates(state: SessionState) -> Iterator[Session]:
-    for lane, scope, provider, account, cursor, runtime, archive, directory, busy in product(
-        (LANE, OTHER_LANE),
-        (LaneScope(LANE), ISOLATED),
-        (PROVIDER, OTHER_PROVIDER),
-        (ACCOUNT, OTHER_ACCOUNT, None),
-        CURSORS,
-        RUNTIMES,
-        ARCHIVES,
-        (WORKTREE.directory, ELSEWHERE),
-        (None, "run-8"),
+    # Every second one was cut off in its last turn: that decides nothing but what it is told.
+    for at, (lane, scope, provider, account, cursor, runtime, archive, directory, busy) in enumerate(
+        product(
+            (LANE, OTHER_LANE),
+            (LaneScope(LANE), ISOLATED),
+            (PROVIDER, OTHER_PROVIDER),
+            (ACCOUNT, OTHER_ACCOUNT, None),
+            CURSORS,
+            RUNTIMES,
+            ARCHIVES,
+            (WORKTREE.directory, ELSEWHERE),
+            (None, "run-8"),
+        )
     ):
         yield session(
             1,
@@ -146,6 +153,7 @@ def candidates(state: SessionState) -> Iterator[Session]:
             directory=directory,
             busy_with=busy,
             state=state,
+            cut_off=bool(at.bit_count() % 2),
         )
 
 
@@ -206,6 +214,9 @@ def check_every_plan(plan: Plan, name: str) -> None:
         raise AssertionError("another account's session is never planned")
     if name == "asked":
         assert outcome not in (Outcome.BLANK, Outcome.RESEED)
+    goes_on = chosen is not None and outcome is not Outcome.HOLD
+    told = any(notice.reason is NoticeReason.CUT_OFF for notice in plan.notices)
+    assert told is (goes_on and chosen is not None and chosen.cut_off)
 
 
 def own_sessions(plan: Plan) -> list[Session]:
@@ -308,6 +319,8 @@ ARCHETYPES = tuple(
         {"scope": ISOLATED},
         {"cursor": None},
         {"model": "small"},
+        {"cut_off": True},
+        {"cut_off": True, "runtime": THERE, "archive": READY},
         {"mode": PermissionMode.FULL},
         {"seen": EntrySeq(9)},
         {"turns": 99},
@@ -398,6 +411,29 @@ def test_every_account_and_key(name: str) -> None:
         said = (plan.words, *(notice.words for notice in plan.notices))
         assert not any("account None" in words or "uses None" in words for words in said)
     count("accounts and keys", number)
+
+
+ALONE = tuple(
+    Unheard(RunId(f"run-{at}"), hears, asked, why)
+    for at, (hears, asked, why) in enumerate(product((True, False), range(12), ("", "it is locked")))
+)
+UNHEARD = (*((each,) for each in ALONE), *product(ALONE[::9], ALONE[::7]))
+
+
+@pytest.mark.case("P19", "P21", "C39")
+@pytest.mark.parametrize("name", DEMANDS)
+def test_nothing_is_planned_while_it_is_not_known_what_was_taken(name: str) -> None:
+    """Every kind of session, beside every prompt of which nobody knows, and beside two of them."""
+    number = 0
+    asked = [(unheard, ask_next(unheard)) for unheard in UNHEARD]
+    for newer, policy, (unheard, asks) in product(ARCHETYPES, POLICIES[::5], asked):
+        plan = decide(replace(known((newer,), name, LaneScope(LANE), ABLE, policy), unheard=unheard))
+        number += 1
+        assert asks is not None
+        assert (plan.outcome, plan.reason, plan.words) == (Outcome.HOLD, asks.reason, asks.words)
+        assert plan.waits_for is (WaitsFor.PERSON if asks.wait is None else WaitsFor.ANOTHER_TRY)
+        assert (plan.session, plan.marks, plan.notices, len(plan.catch_up)) == (None, (), (), 0)
+    count("unheard prompts", number)
 
 
 @pytest.mark.case("A01", "A02", "P03")

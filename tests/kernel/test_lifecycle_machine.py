@@ -1,6 +1,10 @@
-"""Several lanes through crashes, cancels, late reports and duplicates: no wake is lost, none is served twice."""
+"""Several lanes through crashes, cancels, late reports and duplicates: no wake is lost, none is served twice.
 
-from dataclasses import replace
+The agent has a store of its own: whether it took a prompt, and whether it came to the end of its turn, is true there
+whatever was reported. Nothing that it took is sent again, and nothing that it did not take counts as told.
+"""
+
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -8,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from clew.kernel.evidence import HELD_BY_AGENT, Evidence, Unheard, ask_next
 from clew.kernel.ids import LaneId, RunId, SessionId, WakeId
 from clew.kernel.lease import Heard, Patience, leased, renewed, standing
 from clew.kernel.retrying import Failure, FailureKind, Redo, RetryPolicy, RetryReason, retry
@@ -34,7 +39,19 @@ RETRIES = RetryPolicy(max_tries=3, base=4.0, cap=16.0)
 CANCELS = (RunOutcome.BY_USER, RunOutcome.REASSIGNED, RunOutcome.CLOSED, RunOutcome.INTERRUPTED)
 
 lanes = st.sampled_from(LANES)
+truths = st.sampled_from([Evidence.UNSENT, Evidence.TAKEN, Evidence.CUT_OFF, Evidence.FINISHED])
+"""How far a prompt comes in truth, where its run does not come to a good end."""
+
 Report = tuple[RunId, RunEvent, int, RunOutcome | None]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What an agent's store knows of a run's prompt: what it told, and how far it came."""
+
+    lane: LaneId
+    told: frozenset[WakeId]
+    truth: Evidence
 
 
 class Lifecycle(RuleBasedStateMachine):
@@ -52,8 +69,15 @@ class Lifecycle(RuleBasedStateMachine):
         self.served_by: dict[WakeId, RunId] = {}
         self.ended_as: dict[RunId, RunState] = {}
         self.fences: dict[RunId, int] = {}
-        self.accepted: set[WakeId] = set()
+        self.prompts: dict[RunId, Prompt] = {}
+        """In truth. Only whoever asks the store may look."""
+        self.evidence: dict[RunId, Evidence] = {}
+        """What is known of them."""
+        self.asked: dict[RunId, int] = {}
         self.seen: dict[LaneId, set[WakeId]] = {lane: set() for lane in LANES}
+        """What the lane's session has seen, by evidence."""
+        self.forgotten: set[RunId] = set()
+        """Prompts to sessions that are no longer the lane's."""
         self.tries: dict[LaneId, int] = {}
         self.sent: list[Report] = []
 
@@ -105,17 +129,19 @@ class Lifecycle(RuleBasedStateMachine):
     def _is(self, wake: Wake, state: WakeState) -> bool:
         return self.states[wake.id] is state
 
-    def _fail(self, run: Run, kind: FailureKind, crash: RunOutcome | None) -> None:
-        """Ask the kernel what follows, then settle the run: given back, failed for now, or given up."""
-        failure = Failure(kind, "it broke.", prompt_sent=run.prompt_sent, pinned=run.session is not None)
+    def _fail(self, run: Run, kind: FailureKind, crash: RunOutcome | None, heard: bool = False) -> None:
+        """Ask the kernel what follows, then settle the run: given back, failed for now, or given up. `heard` is whether
+        the agent's store was asked before the run ended."""
+        evidence = self._hear(run.id, heard) if run.prompt_sent else Evidence.UNSENT
+        failure = Failure(kind, "it broke.", evidence, run.session is not None or evidence in HELD_BY_AGENT)
         self.tries[run.lane] = self.tries.get(run.lane, 0) + 1
         choice = retry(failure, self.tries[run.lane], RETRIES, self.now, 0.5)
         carried = self.carried.get(run.id, ())
         outcome = (crash or RunOutcome.RETRYING) if choice.redo else RunOutcome.GAVE_UP
         self._apply(run.id, wakes_on(outcome).run, run.attempt, outcome)
-        if choice.redo is Redo.CONTINUE:
-            assert self.seen[run.lane].issuperset(carried)
-        if choice.reason is RetryReason.NEW_SESSION:
+        if choice.redo is Redo.CONTINUE and carried:
+            assert self.seen[run.lane] >= self.prompts[run.id].told
+        if choice.reason is RetryReason.NEW_SESSION and evidence is Evidence.UNSENT:
             self._forget_session(run.lane)
         if choice.at is not None:
             for wake in carried:
@@ -123,10 +149,43 @@ class Lifecycle(RuleBasedStateMachine):
         else:
             self.tries[run.lane] = 0
 
+    def _hear(self, run: RunId, answers: bool) -> Evidence:
+        """What is known of a prompt from now on. The session has seen it if, and only if, its store holds it."""
+        truth = self.prompts[run].truth if answers else Evidence.UNKNOWN
+        self.evidence[run] = truth
+        if truth in HELD_BY_AGENT:
+            self.seen[self.prompts[run].lane] |= self.prompts[run].told
+        return truth
+
+    def _unheard(self, lane: LaneId) -> list[Unheard]:
+        return [
+            Unheard(run, asked=self.asked.get(run, 0))
+            for run, prompt in self.prompts.items()
+            if prompt.lane == lane
+            and self.runs[run].state in RUN_ENDS
+            and self.evidence.get(run) in (None, Evidence.UNKNOWN)
+        ]
+
+    def _ask_store(self, run: Run, answers: bool) -> None:
+        """A run that was claimed while it is not known what became of an earlier prompt: it sends nothing."""
+        for each in self._unheard(run.lane):
+            if self._hear(each.run, answers) is Evidence.UNKNOWN:
+                self.asked[each.run] = each.asked + 1
+            elif self.evidence[each.run] is Evidence.FINISHED:
+                mine = [wake for wake in self.carried[run.id] if wake in self.ever_carried[each.run]]
+                for wake in mine:
+                    self._advance(wake, WakeEvent.SERVE, each.run)
+                self.carried[run.id] = tuple(wake for wake in self.carried[run.id] if wake not in mine)
+        outcome = RunOutcome.RETURNED if self.carried[run.id] else RunOutcome.READ_BACK
+        self._apply(run.id, wakes_on(outcome).run, run.attempt, outcome)
+        if self.runs[run.id].state in RUN_ENDS:
+            self.tries[run.lane] = 0
+            self._queue_next(run.lane)
+
     def _forget_session(self, lane: LaneId) -> None:
         """The lane's next session starts anew, so it may be told what the last one was told."""
-        self.accepted = {wake for wake in self.accepted if self.wakes[wake].lane != lane}
         self.seen[lane] = set()
+        self.forgotten |= {run for run, prompt in self.prompts.items() if prompt.lane == lane}
 
     def _in(self, *states: RunState) -> list[Run]:
         return [run for run in self.runs.values() if run.state in states]
@@ -147,15 +206,25 @@ class Lifecycle(RuleBasedStateMachine):
         self.now += seconds
 
     @precondition(lambda self: self._in(RunState.QUEUED))
-    @rule(pick=st.data(), steps=st.integers(0, 2), pinned=st.booleans())
-    def claim(self, pick: st.DataObject, steps: int, pinned: bool) -> None:
+    @rule(pick=st.data(), steps=st.integers(0, 2), pinned=st.booleans(), truth=truths)
+    def claim(self, pick: st.DataObject, steps: int, pinned: bool, truth: Evidence) -> None:
         """The claim, and at once what often follows it, so that the later states are reached often as well."""
         run_id = self._some(pick, RunState.QUEUED).id
         self._claim(self.runs[run_id])
+        if self._unheard(self.runs[run_id].lane):
+            return
         if steps > 0 and self.runs[run_id].state is RunState.CLAIMED:
             self._open(self.runs[run_id])
         if steps > 1 and self.runs[run_id].state is RunState.OPENING:
-            self._prompt(self.runs[run_id], pinned)
+            self._prompt(self.runs[run_id], pinned, truth)
+
+    @precondition(lambda self: self._asking())
+    @rule(pick=st.data(), answers=st.booleans())
+    def the_store_is_asked(self, pick: st.DataObject, answers: bool) -> None:
+        self._ask_store(pick.draw(st.sampled_from(self._asking())), answers)
+
+    def _asking(self) -> list[Run]:
+        return [run for run in self._in(RunState.CLAIMED) if self._unheard(run.lane)]
 
     def _claim(self, run: Run) -> None:
         pending = [wake for wake in self.wakes.values() if wake.lane == run.lane and self._is(wake, WakeState.PENDING)]
@@ -170,29 +239,38 @@ class Lifecycle(RuleBasedStateMachine):
         self.carried[run.id] = demand.wakes
         self.heard[run.id] = self.now
 
-    @precondition(lambda self: self._in(RunState.CLAIMED))
+    def _to_open(self) -> list[Run]:
+        return [run for run in self._in(RunState.CLAIMED) if not self._unheard(run.lane)]
+
+    @precondition(lambda self: self._to_open())
     @rule(pick=st.data())
     def open(self, pick: st.DataObject) -> None:
-        self._open(self._some(pick, RunState.CLAIMED))
+        self._open(pick.draw(st.sampled_from(self._to_open())))
 
     def _open(self, run: Run) -> None:
+        assert ask_next(self._unheard(run.lane)) is None
         self._apply(run.id, RunEvent.OPEN, run.attempt, until=leased(self.now, PATIENCE))
         self.heard[run.id] = self.now
 
     @precondition(lambda self: self._in(RunState.OPENING))
-    @rule(pick=st.data(), pinned=st.booleans())
-    def prompt(self, pick: st.DataObject, pinned: bool) -> None:
-        self._prompt(self._some(pick, RunState.OPENING), pinned)
+    @rule(pick=st.data(), pinned=st.booleans(), truth=truths)
+    def prompt(self, pick: st.DataObject, pinned: bool, truth: Evidence) -> None:
+        self._prompt(self._some(pick, RunState.OPENING), pinned, truth)
 
-    def _prompt(self, run: Run, pinned: bool) -> None:
+    def _prompt(self, run: Run, pinned: bool, truth: Evidence) -> None:
+        """It tells what the session has not seen. How far it comes is the agent's own affair."""
         assert not run.prompt_sent
         self._apply(run.id, RunEvent.PROMPT, run.attempt)
-        unseen = set(self.carried[run.id]) - self.seen[run.lane]
-        assert unseen.isdisjoint(self.accepted), "a prompt that an agent has accepted is sent again"
-        self.accepted |= unseen
+        unseen = frozenset(self.carried[run.id]) - self.seen[run.lane]
+        taken = [
+            prompt.told
+            for other, prompt in self.prompts.items()
+            if prompt.truth in HELD_BY_AGENT and other not in self.forgotten and prompt.lane == run.lane
+        ]
+        assert unseen.isdisjoint(frozenset().union(*taken)), "a prompt that an agent has taken is sent again"
+        self.prompts[run.id] = Prompt(run.lane, unseen, truth)
         if pinned:
             self.runs[run.id] = replace(self.runs[run.id], session=SessionId(f"s-{run.lane}"))
-            self.seen[run.lane].update(self.carried[run.id])
 
     @precondition(lambda self: self._in(RunState.RUNNING, RunState.WAITING))
     @rule(pick=st.data(), event=st.sampled_from([RunEvent.TOOL, RunEvent.ASK, RunEvent.ANSWER]))
@@ -214,15 +292,17 @@ class Lifecycle(RuleBasedStateMachine):
         self._complete(self._some(pick, RunState.RUNNING, RunState.WAITING))
 
     def _complete(self, run: Run) -> None:
+        self.prompts[run.id] = replace(self.prompts[run.id], truth=Evidence.FINISHED)
+        self._hear(run.id, answers=True)
         self._apply(run.id, RunEvent.SUCCEED, run.attempt, RunOutcome.ANSWERED)
         self.tries[run.lane] = 0
         self._queue_next(run.lane)
 
     @precondition(lambda self: self._in(*CARRYING))
-    @rule(pick=st.data(), kind=st.sampled_from(FailureKind))
-    def agent_fails(self, pick: st.DataObject, kind: FailureKind) -> None:
+    @rule(pick=st.data(), kind=st.sampled_from(FailureKind), heard=st.booleans())
+    def agent_fails(self, pick: st.DataObject, kind: FailureKind, heard: bool) -> None:
         run = self._some(pick, *sorted(CARRYING))
-        self._fail(run, kind, None)
+        self._fail(run, kind, None, heard)
         self._queue_next(run.lane)
 
     @precondition(lambda self: self._in(RunState.CLAIMED, RunState.OPENING))
@@ -262,22 +342,25 @@ class Lifecycle(RuleBasedStateMachine):
         self._cancel(self._some(pick, *sorted(RUN_ENDS), RunState.QUEUED), outcome)
 
     def _cancel(self, run: Run, outcome: RunOutcome) -> None:
-        applied = self._apply(run.id, RunEvent.CANCEL, run.attempt, outcome)
+        self._apply(run.id, RunEvent.CANCEL, run.attempt, outcome)
         if run.state is RunState.QUEUED and wakes_on(outcome).wakes is WakeEvent.CANCEL:
             for wake in self.wakes.values():
                 if wake.lane == run.lane and self._is(wake, WakeState.PENDING):
                     self._advance(wake.id, WakeEvent.CANCEL, run.id)
-        if applied.settles and run.prompt_sent and run.session is None:
-            # Whoever interrupts a session that cannot be found again wants its words told to the next.
-            self._forget_session(run.lane)
         self._queue_next(run.lane)
 
     @precondition(lambda self: self._in(RunState.STOPPING))
-    @rule(pick=st.data(), event=st.sampled_from([RunEvent.STOPPED, RunEvent.SUCCEED, RunEvent.FAIL]))
-    def stopped(self, pick: st.DataObject, event: RunEvent) -> None:
-        self._stopped(self._some(pick, RunState.STOPPING), event)
+    @rule(
+        pick=st.data(),
+        event=st.sampled_from([RunEvent.STOPPED, RunEvent.SUCCEED, RunEvent.FAIL]),
+        heard=st.booleans(),
+    )
+    def stopped(self, pick: st.DataObject, event: RunEvent, heard: bool) -> None:
+        self._stopped(self._some(pick, RunState.STOPPING), event, heard)
 
-    def _stopped(self, run: Run, event: RunEvent) -> None:
+    def _stopped(self, run: Run, event: RunEvent, heard: bool) -> None:
+        if run.prompt_sent:
+            self._hear(run.id, heard)
         applied = self._apply(run.id, event, run.attempt)
         assert applied.run.state is RunState.CANCELLED
         self._queue_next(run.lane)
@@ -324,7 +407,17 @@ class Lifecycle(RuleBasedStateMachine):
         assert set(self.served_by) == {wake for wake, state in self.states.items() if state is WakeState.SERVED}
         for wake, run in self.served_by.items():
             assert wake in self.ever_carried[run]
-            assert self.runs[run].state is RunState.SUCCEEDED
+            assert self.prompts[run].truth is Evidence.FINISHED
+
+    @invariant()
+    def what_a_session_has_seen_is_what_it_took(self) -> None:
+        for lane in LANES:
+            took = [
+                prompt.told
+                for run, prompt in self.prompts.items()
+                if prompt.lane == lane and prompt.truth in HELD_BY_AGENT and run not in self.forgotten
+            ]
+            assert self.seen[lane] <= frozenset().union(*took), "what was not taken is called told"
 
     @invariant()
     def ends_stay_and_fences_only_rise(self) -> None:
@@ -348,14 +441,16 @@ class Lifecycle(RuleBasedStateMachine):
                 match run.state:
                     case RunState.QUEUED:
                         self._claim(run)
+                    case RunState.CLAIMED if self._unheard(run.lane):
+                        self._ask_store(run, answers=True)
                     case RunState.CLAIMED:
                         self._open(run)
                     case RunState.OPENING:
-                        self._prompt(run, pinned=True)
+                        self._prompt(run, pinned=True, truth=Evidence.FINISHED)
                     case RunState.RUNNING | RunState.WAITING:
                         self._complete(run)
                     case RunState.STOPPING:
-                        self._stopped(run, RunEvent.STOPPED)
+                        self._stopped(run, RunEvent.STOPPED, heard=True)
                     case _:
                         pass
         assert set(self.states.values()) <= WAKE_ENDS
@@ -364,7 +459,8 @@ class Lifecycle(RuleBasedStateMachine):
         self.every_wake_is_in_one_state_and_in_at_most_one_run()
         self.a_wake_is_served_once_by_a_run_that_carried_it()
         self.ends_stay_and_fences_only_rise()
+        self.what_a_session_has_seen_is_what_it_took()
 
 
 Lifecycle.TestCase.settings = settings(stateful_step_count=80)
-TestLifecycle: Any = pytest.mark.case("L01", "L03", "P09", "R03", "W07", "W08")(Lifecycle.TestCase)
+TestLifecycle: Any = pytest.mark.case("C35", "L01", "L03", "P09", "P19", "R03", "W07", "W08")(Lifecycle.TestCase)

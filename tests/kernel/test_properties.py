@@ -45,6 +45,7 @@ from clew.kernel import (
     Situation,
     Source,
     SourceRead,
+    Unheard,
     UnreadableCursor,
     WakeId,
     WakeReason,
@@ -141,6 +142,7 @@ PROBES = st.builds(
     TEXTS,
 )
 
+UNHEARD = st.builds(Unheard, st.just(RunId("run-7")), st.booleans(), st.integers(0, 12), TEXTS)
 
 ODDITIES: dict[str, st.SearchStrategy[Any]] = {
     "lane": st.just(OTHER_LANE),
@@ -159,6 +161,7 @@ ODDITIES: dict[str, st.SearchStrategy[Any]] = {
     "busy_with": st.sampled_from(["run-8", RUN]),
     "turns": st.integers(0, 3),
     "archive": ARCHIVES,
+    "cut_off": st.just(True),
 }
 
 
@@ -221,6 +224,7 @@ def situations(draw: st.DrawFn) -> Situation:
             Probed(SessionId(f"s{draw(st.integers(1, FEW))}"), draw(PROBES), draw(st.booleans()))
             for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2])))
         ),
+        unheard=draw(st.sampled_from([(), (), (), ()]) | st.lists(UNHEARD, max_size=2).map(tuple)),
     )
 
 

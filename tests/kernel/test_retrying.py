@@ -1,23 +1,23 @@
 """What follows a failure: when it is tried again, how, and what is never sent twice."""
 
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.kernel.evidence import HELD_BY_AGENT, Evidence
 from clew.kernel.retrying import (
     REDO_TABLE,
     Failure,
     FailureKind,
-    Progress,
     Redo,
     RetryChoice,
     RetryPolicy,
     RetryReason,
     RetryStep,
     backoff,
-    progress,
     retry,
 )
 
@@ -30,8 +30,8 @@ failures = st.builds(
     Failure,
     kind=st.sampled_from(FailureKind),
     why=st.just("it broke."),
-    prompt_sent=st.booleans(),
-    pinned=st.booleans(),
+    evidence=st.sampled_from(Evidence),
+    continues=st.booleans(),
     tool_ran=st.booleans(),
     reopened=st.booleans(),
     reset_at=st.none() | st.floats(0, 1e6),
@@ -39,8 +39,14 @@ failures = st.builds(
 jitters = st.floats(0, 1, exclude_max=True)
 
 
-def _failure(kind: FailureKind, *, sent: bool = False, pinned: bool = False, reset_at: float | None = None) -> Failure:
-    return Failure(kind, "it broke.", prompt_sent=sent, pinned=pinned, reset_at=reset_at)
+UNSENT, TAKEN, CUT_OFF = Evidence.UNSENT, Evidence.TAKEN, Evidence.CUT_OFF
+FINISHED, UNKNOWN = Evidence.FINISHED, Evidence.UNKNOWN
+
+
+def _failure(
+    kind: FailureKind, evidence: Evidence = UNSENT, *, continues: bool = True, reset_at: float | None = None
+) -> Failure:
+    return Failure(kind, "it broke.", evidence, continues, reset_at=reset_at)
 
 
 def _retry(failure: Failure, tries: int = 1, jitter: float = 0.0) -> RetryChoice:
@@ -51,25 +57,64 @@ def test_the_usual_policy() -> None:
     assert RetryPolicy() == RetryPolicy(5, 5.0, 2.0, 900.0, 0.5, 120.0, 691_200.0)
 
 
-@pytest.mark.case("P09")
+GRID = """
+                 unsent   taken     cut-off   finished  unknown
+transient        resend   continue  continue  -         ask-first
+usage-limit      resend   continue  continue  -         ask-first
+crashed          resend   continue  continue  -         ask-first
+interrupted      resend   continue  continue  -         ask-first
+unknown          resend   -         -         -         ask-first
+permanent        -        -         -         -         -
+resume-rejected  -        -         -         -         -
+"""
+
+
+def _grid() -> dict[tuple[FailureKind, Evidence], Redo]:
+    head, *rows = (line.split() for line in GRID.strip().splitlines())
+    return {
+        (FailureKind(kind), Evidence(evidence)): Redo(cell)
+        for kind, *cells in rows
+        for evidence, cell in zip(head, cells, strict=True)
+        if cell != "-"
+    }
+
+
+@pytest.mark.case("P09", "P19")
+def test_what_may_be_done_again_by_itself() -> None:
+    assert _grid() == REDO_TABLE
+
+
+@pytest.mark.case("P09", "P19", "P21", "C35")
 @pytest.mark.parametrize("kind", list(FailureKind))
-@pytest.mark.parametrize("step", list(Progress))
-def test_what_may_be_done_again_by_itself(kind: FailureKind, step: Progress) -> None:
-    redo = REDO_TABLE.get((kind, step))
-    if kind in (FailureKind.PERMANENT, FailureKind.RESUME_REJECTED) or step is Progress.SENT:
-        assert redo is None
-    elif step is Progress.UNSENT:
-        assert redo is Redo.RESEND
-    else:
-        assert redo is (None if kind is FailureKind.UNKNOWN else Redo.CONTINUE)
-
-
-def test_progress_counts_a_pin_only_after_the_prompt() -> None:
-    kind = FailureKind.CRASHED
-    assert progress(_failure(kind)) is Progress.UNSENT
-    assert progress(_failure(kind, pinned=True)) is Progress.UNSENT
-    assert progress(_failure(kind, sent=True)) is Progress.SENT
-    assert progress(_failure(kind, sent=True, pinned=True)) is Progress.PINNED
+def test_every_failure_with_every_evidence(kind: FailureKind) -> None:
+    """All of it: what is known of the prompt, whether its session can be found, and how far the run had come."""
+    looked = 0
+    for evidence, continues, tool_ran, reopened, tries in product(
+        Evidence, (True, False), (True, False), (True, False), (1, POLICY.max_tries)
+    ):
+        failure = Failure(kind, "it broke.", evidence, continues, tool_ran=tool_ran, reopened=reopened)
+        choice = _retry(failure, tries)
+        looked += 1
+        assert (choice.at is None) is (choice.redo is None) is (choice.step in (RetryStep.GIVE_UP, RetryStep.ASK))
+        if evidence in HELD_BY_AGENT:
+            assert choice.redo is not Redo.RESEND, "what was taken is never sent again"
+        if evidence is FINISHED:
+            assert choice.redo is None, "a run whose reply is there has not failed"
+        if evidence is UNSENT:
+            assert choice.redo in (Redo.RESEND, None), "what was not taken is neither gone on with nor asked for"
+        if choice.redo is Redo.CONTINUE:
+            assert continues
+            assert evidence in (TAKEN, CUT_OFF)
+        if choice.redo is Redo.ASK_FIRST:
+            assert evidence is UNKNOWN
+            assert choice.wait == 0.0
+        if kind in (FailureKind.PERMANENT, FailureKind.RESUME_REJECTED):
+            assert choice.redo in (None, Redo.RESEND)
+        elif evidence is UNKNOWN:
+            assert choice.redo is Redo.ASK_FIRST, "asking costs nothing, however often it failed"
+        elif tries == POLICY.max_tries:
+            assert choice.redo is None
+    assert looked == 5 * 2 * 2 * 2 * 2
 
 
 @pytest.mark.case("L06")
@@ -112,7 +157,7 @@ def test_backoff_never_shrinks_and_never_passes_the_cap(
 
 @pytest.mark.case("L06")
 def test_a_transient_failure_is_tried_again_later_in_the_same_session() -> None:
-    failure = _failure(FailureKind.TRANSIENT, sent=True, pinned=True)
+    failure = _failure(FailureKind.TRANSIENT, CUT_OFF)
     choice = _retry(failure, tries=2, jitter=0.5)
     assert choice == RetryChoice(
         RetryStep.AGAIN, RetryReason.BACKOFF, failure, 2, POLICY, wait=7.5, at=1007.5, redo=Redo.CONTINUE
@@ -122,9 +167,9 @@ def test_a_transient_failure_is_tried_again_later_in_the_same_session() -> None:
 
 
 @pytest.mark.case("L06")
-@pytest.mark.parametrize("sent", [False, True])
-def test_a_permanent_failure_is_not_retried_and_says_why(sent: bool) -> None:
-    failure = _failure(FailureKind.PERMANENT, sent=sent, pinned=sent)
+@pytest.mark.parametrize("evidence", list(Evidence))
+def test_a_permanent_failure_is_not_retried_and_says_why(evidence: Evidence) -> None:
+    failure = _failure(FailureKind.PERMANENT, evidence)
     choice = _retry(failure)
     assert choice == RetryChoice(RetryStep.GIVE_UP, RetryReason.PERMANENT, failure, 1, POLICY)
     assert (choice.wait, choice.at, choice.redo) == (0.0, None, None)
@@ -142,51 +187,72 @@ def test_tries_are_bounded() -> None:
         assert choice.words == f"It failed {tries} times, and 5 are allowed: it broke."
 
 
-@pytest.mark.case("P09")
+@pytest.mark.case("P09", "P19")
 @given(failures, st.integers(1, 10), jitters)
-def test_a_prompt_an_agent_has_accepted_is_never_sent_again(failure: Failure, tries: int, jitter: float) -> None:
+def test_a_prompt_an_agent_has_taken_is_never_sent_again(failure: Failure, tries: int, jitter: float) -> None:
     choice = _retry(failure, tries, jitter)
-    # A session that refuses to be resumed takes no prompt; once a tool ran, it did take one.
-    accepted = failure.prompt_sent and (failure.kind is not FailureKind.RESUME_REJECTED or failure.tool_ran)
-    if accepted:
-        assert choice.redo is not Redo.RESEND
+    if failure.evidence in HELD_BY_AGENT:
+        assert choice.redo in (None, Redo.CONTINUE)
     if choice.redo is Redo.CONTINUE:
-        assert failure.prompt_sent
-        assert failure.pinned
+        assert failure.evidence in HELD_BY_AGENT
+        assert failure.continues
     assert (choice.at is None) is (choice.redo is None)
     assert (choice.redo is None) is (choice.step in (RetryStep.GIVE_UP, RetryStep.ASK))
     assert choice.at is None or choice.at >= NOW
     assert "it broke." in choice.words
 
 
-@pytest.mark.case("P09")
+@pytest.mark.case("P09", "P19")
 @pytest.mark.parametrize(
     "failure",
     [
-        _failure(FailureKind.TRANSIENT, sent=True),
-        _failure(FailureKind.CRASHED, sent=True),
-        _failure(FailureKind.UNKNOWN, sent=True),
-        _failure(FailureKind.UNKNOWN, sent=True, pinned=True),
+        _failure(FailureKind.TRANSIENT, TAKEN, continues=False),
+        _failure(FailureKind.CRASHED, CUT_OFF, continues=False),
+        _failure(FailureKind.CRASHED, FINISHED),
+        _failure(FailureKind.UNKNOWN, TAKEN),
+        _failure(FailureKind.UNKNOWN, CUT_OFF),
     ],
 )
-def test_a_prompt_whose_fate_nobody_knows_needs_a_person(failure: Failure) -> None:
+def test_a_prompt_that_was_taken_and_cannot_go_on_needs_a_person(failure: Failure) -> None:
     choice = _retry(failure)
     assert choice == RetryChoice(RetryStep.ASK, RetryReason.NOT_RESENT, failure, 1, POLICY)
-    assert choice.words == "The agent may have acted on the prompt, so it is not sent again: it broke."
+    assert choice.words == "The agent took the prompt, so it is not sent again: it broke."
+
+
+@pytest.mark.case("P19", "P21")
+@pytest.mark.parametrize("tries", [1, 5, 6])
+@pytest.mark.parametrize("continues", [True, False])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        FailureKind.TRANSIENT,
+        FailureKind.CRASHED,
+        FailureKind.INTERRUPTED,
+        FailureKind.UNKNOWN,
+        FailureKind.USAGE_LIMIT,
+    ],
+)
+def test_a_prompt_whose_fate_nobody_knows_is_asked_for_first(kind: FailureKind, continues: bool, tries: int) -> None:
+    failure = _failure(kind, UNKNOWN, continues=continues)
+    choice = _retry(failure, tries)
+    expected = RetryChoice(RetryStep.AGAIN, RetryReason.ASK_FIRST, failure, tries, POLICY, at=NOW, redo=Redo.ASK_FIRST)
+    assert choice == expected
+    assert choice.words == "The agent's own store is asked whether it took the prompt: it broke."
 
 
 @pytest.mark.case("P12", "L01")
-def test_an_agent_killed_after_its_pin_is_resumed_and_not_prompted_again() -> None:
-    failure = _failure(FailureKind.CRASHED, sent=True, pinned=True)
+@pytest.mark.parametrize("evidence", [TAKEN, CUT_OFF])
+def test_an_agent_killed_after_it_took_the_prompt_is_resumed_and_not_prompted_again(evidence: Evidence) -> None:
+    failure = _failure(FailureKind.CRASHED, evidence)
     choice = _retry(failure)
     assert (choice.step, choice.reason) == (RetryStep.AGAIN, RetryReason.BACKOFF)
     assert (choice.at, choice.redo) == (1005.0, Redo.CONTINUE)
 
 
 @pytest.mark.case("R05", "L01")
-@pytest.mark.parametrize(("sent", "redo"), [(False, Redo.RESEND), (True, Redo.CONTINUE)])
-def test_what_a_restart_interrupted_goes_on_at_once(sent: bool, redo: Redo) -> None:
-    failure = _failure(FailureKind.INTERRUPTED, sent=sent, pinned=True)
+@pytest.mark.parametrize(("evidence", "redo"), [(UNSENT, Redo.RESEND), (TAKEN, Redo.CONTINUE)])
+def test_what_a_restart_interrupted_goes_on_at_once(evidence: Evidence, redo: Redo) -> None:
+    failure = _failure(FailureKind.INTERRUPTED, evidence)
     choice = _retry(failure, jitter=0.5)
     assert choice == RetryChoice(RetryStep.AGAIN, RetryReason.AT_ONCE, failure, 1, POLICY, at=1000.0, redo=redo)
     assert choice.words == "Tried again at once, try 2 of 5: it broke."
@@ -195,7 +261,7 @@ def test_what_a_restart_interrupted_goes_on_at_once(sent: bool, redo: Redo) -> N
 
 @pytest.mark.case("L10")
 def test_a_usage_limit_holds_until_its_reset_and_returns_spread_out() -> None:
-    failure = _failure(FailureKind.USAGE_LIMIT, sent=True, pinned=True, reset_at=1600.0)
+    failure = _failure(FailureKind.USAGE_LIMIT, CUT_OFF, reset_at=1600.0)
     choice = _retry(failure)
     assert choice == RetryChoice(
         RetryStep.HOLD, RetryReason.USAGE_LIMIT, failure, 1, POLICY, wait=600.0, at=1600.0, redo=Redo.CONTINUE
@@ -235,14 +301,23 @@ def test_only_a_usage_limit_waits_for_a_reset() -> None:
 
 
 @pytest.mark.case("P08")
-@pytest.mark.parametrize("sent", [False, True])
-def test_a_rejected_resume_gets_one_new_session(sent: bool) -> None:
-    failure = _failure(FailureKind.RESUME_REJECTED, sent=sent, pinned=True)
+@pytest.mark.parametrize("evidence", [UNSENT, UNKNOWN])
+def test_a_rejected_resume_gets_one_new_session(evidence: Evidence) -> None:
+    """Where it is not known whether it took the prompt, the next run asks before it sends anything."""
+    failure = _failure(FailureKind.RESUME_REJECTED, evidence)
     choice = _retry(failure, tries=9, jitter=0.5)
     assert choice == RetryChoice(
         RetryStep.AGAIN, RetryReason.NEW_SESSION, failure, 9, POLICY, at=1000.0, redo=Redo.RESEND
     )
     assert choice.words == "The session refused to be resumed; a new one is tried once: it broke."
+
+
+@pytest.mark.case("P08", "P19")
+@pytest.mark.parametrize("evidence", sorted(HELD_BY_AGENT))
+@pytest.mark.parametrize("reopened", [True, False])
+def test_a_session_that_took_the_prompt_before_it_refused_gets_no_new_one(evidence: Evidence, reopened: bool) -> None:
+    failure = Failure(FailureKind.RESUME_REJECTED, "it broke.", evidence, reopened=reopened)
+    assert _retry(failure) == RetryChoice(RetryStep.ASK, RetryReason.NOT_RESENT, failure, 1, POLICY)
 
 
 @pytest.mark.case("P08")

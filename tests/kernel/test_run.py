@@ -38,6 +38,7 @@ answer      -          -          -          -          running    stopping
 renew       -          claimed    opening    running    waiting    stopping
 return      -          queued     queued     -          -          cancelled
 succeed     -          -          -          succeeded  succeeded  cancelled
+recover     -          succeeded  succeeded  succeeded  succeeded  cancelled
 fail        -          failed     failed     failed     failed     cancelled
 stopped     -          -          -          cancelled  cancelled  cancelled
 cancel      cancelled  stopping   stopping   stopping   stopping   stopping
@@ -276,7 +277,7 @@ def test_every_outcome_settles_run_and_wakes(outcome: RunOutcome) -> None:
     settlement = wakes_on(outcome)
     then = advance_wake(WakeState.CLAIMED, settlement.wakes)
     assert then in WAKE_ENDS | {WakeState.PENDING}
-    assert (then is WakeState.SERVED) is (outcome is RunOutcome.ANSWERED)
+    assert (then is WakeState.SERVED) is (outcome in (RunOutcome.ANSWERED, RunOutcome.READ_BACK))
     assert (then is WakeState.CANCELLED) is (settlement.why is not None)
     assert any((state, settlement.run) in RUN_TABLE for state in CARRYING)
     for state in CARRYING:
@@ -288,6 +289,7 @@ def test_the_settlements_by_cause() -> None:
     cancel = WakeEvent.CANCEL
     assert set(SETTLEMENTS) == set(RunOutcome)
     assert wakes_on(RunOutcome.ANSWERED) == Settlement(RunEvent.SUCCEED, WakeEvent.SERVE)
+    assert wakes_on(RunOutcome.READ_BACK) == Settlement(RunEvent.RECOVER, WakeEvent.SERVE)
     assert wakes_on(RunOutcome.RETRYING) == Settlement(RunEvent.FAIL, WakeEvent.RELEASE)
     assert wakes_on(RunOutcome.GAVE_UP) == Settlement(RunEvent.FAIL, cancel, WakeEnd.GAVE_UP)
     assert wakes_on(RunOutcome.RETURNED) == Settlement(RunEvent.RETURN, WakeEvent.RELEASE)
@@ -304,6 +306,15 @@ def test_an_outcome_names_its_cause() -> None:
     assert RunOutcome.RETRYING.fill(why="busy.") == "It failed and will be tried again: busy."
     assert RunOutcome.GAVE_UP.fill(why="bad key.") == "It failed and will not be tried again: bad key."
     assert RunOutcome.RETURNED.fill(why="no directory.") == "Its claim was given back: no directory."
+
+
+@pytest.mark.case("C35")
+@pytest.mark.parametrize("state", sorted(CARRYING))
+def test_a_reply_is_read_back_however_far_the_run_had_come(state: RunState) -> None:
+    """One that only asked the store never opened anything; one whose turn was lost on the way was running."""
+    applied = apply(_run(state), RunEvent.RECOVER, 3)
+    assert (applied.run.state, applied.settles) == (RunState.SUCCEEDED, True)
+    assert RunEvent.RECOVER not in BY_SERVER
 
 
 @pytest.mark.case("P08", "P09")

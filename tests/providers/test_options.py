@@ -16,7 +16,7 @@ from clew.providers import acp, claude, codex, command, guide, opencode
         (codex.make, "It has none"),
         (guide.make, "It has none"),
         (opencode.make, "It has agent, project-config."),
-        (acp.make, "It has agent, asks, list"),
+        (acp.make, "It has agent, asks, history, list"),
         (command.make, "It has "),
     ],
 )

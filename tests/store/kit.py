@@ -18,23 +18,28 @@ from clew.kernel import (
     NOTHING_SEEN,
     USES_EARLIER_SESSION,
     AgentId,
+    Attestation,
     Author,
     AuthorKind,
     Capabilities,
     Cursor,
+    Evidence,
     FailureKind,
     MachineId,
     NativeId,
+    Outcome,
     Patience,
     PermissionMode,
     Plan,
     ProviderName,
     RunId,
     RuntimeId,
+    Sent,
     ThreadId,
     WakeId,
     WakeReason,
     capabilities_to_record,
+    digest_of,
     lane_id,
     runtime_id,
 )
@@ -62,9 +67,10 @@ from clew.store.tables import (
     wakes,
 )
 from clew.store.wire import Answer
-from clew.wire.ends import Completed, End, Failed, Finish, Finished
+from clew.wire.ends import Completed, End, Failed, Finish, Finished, Stopped, StoreAnswer, StoreAsked
 from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import Landed, NewSession, Report, Reported
+from clew.wire.prompted import new_prompt_id
+from clew.wire.reports import Landed, NewSession, Prompted, Report, Reported
 from clew.wire.wakes import Accepted, Said, WakeRequest
 
 Result = TypeVar("Result")
@@ -83,6 +89,7 @@ ABLE = Capabilities(
     resume=True,
     fork=True,
     reapply_mode=True,
+    hears=True,
     modes=frozenset(PermissionMode),
     missing_signals=frozenset({GONE}),
     rejection_signals=frozenset({REFUSED}),
@@ -91,8 +98,16 @@ ABLE = Capabilities(
 AT_ONCE = Patience(lease=0.0, offline_after=0.0, grace=0.0)
 """No patience at all: what is not heard of is gone."""
 
-TRANSIENT = Failed(FailureKind.TRANSIENT, "the provider was overloaded")
-PERMANENT = Failed(FailureKind.PERMANENT, "the prompt is too long")
+
+def said(evidence: Evidence, reply: str = "") -> Attestation:
+    """What an agent's own store says of a prompt."""
+    return Attestation(evidence, f"the store says {evidence}", reply if evidence is Evidence.FINISHED else "")
+
+
+TRANSIENT = Failed(FailureKind.TRANSIENT, "the provider was overloaded", heard=said(Evidence.CUT_OFF))
+PERMANENT = Failed(FailureKind.PERMANENT, "the prompt is too long", heard=said(Evidence.CUT_OFF))
+STOPPED = Stopped("enough", heard=said(Evidence.CUT_OFF))
+"""Ends of a turn that had begun: the agent's own store was asked, and has the prompt and part of the turn."""
 
 
 def empty(connection: Connection) -> None:
@@ -158,6 +173,7 @@ def pin_of(plan: Plan, native: str, **changes: Any) -> NewSession:
         directory=plan.workspace.directory,
         account=here.account,
         begins=NOTHING_SEEN if plan.outcome in USES_EARLIER_SESSION else begins,
+        seen=begins if plan.outcome in USES_EARLIER_SESSION else NOTHING_SEEN,
         also=tuple(entry for entry in (*plan.kept, *plan.act_on) if entry <= begins),
         floor=plan.new_floor,
         model=plan.model,
@@ -166,6 +182,19 @@ def pin_of(plan: Plan, native: str, **changes: Any) -> NewSession:
         tools=here.tools,
     )
     return replace(new, **changes)
+
+
+def prompted_of(order: Order, native: str | None = None, **changes: Any) -> Prompted:
+    """The prompt that is about to go out. The session it goes to has the name that it is pinned by, or would be."""
+    plan = order.plan
+    resumed = plan.session.cursor.native_id if plan.outcome is Outcome.RESUME and plan.session is not None else None
+    plain = Prompted(
+        Sent(new_prompt_id(), digest_of("what the session has not seen")),
+        pin_of(plan, native or resumed or f"n-{order.session}"),
+        tuple(wake.id for wake in order.wakes),
+        plan.situation.here.capabilities.hears,
+    )
+    return replace(plain, **changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +232,28 @@ class Daemon:
         """Opened as planned, and the prompt about to go out; with `native` its session is pinned along with it."""
         pin = None if native is None else pin_of(order.plan, native)
         landed = Landed('{"native_id": "as planned"}', "started")
-        told = order.plan.situation.head
-        return self.report(order, **{"opens": True, "landed": landed, "told": told, "pin": pin, **said})
+        told, prompted = order.plan.situation.head, prompted_of(order, native)
+        plain = {"opens": True, "landed": landed, "told": told, "prompted": prompted, "pin": pin}
+        return self.report(order, **{**plain, **said})
 
     def finish(self, order: Order, end: End | None = None, **said: Any) -> Finished:
         ended = Finish(order.run, order.attempt, end or Completed("done"), **said)
         return self.write(Finishing(ended))
+
+    def answer(
+        self, order: Order, evidence: Evidence | None, reply: str = "", steered: Evidence | None = None
+    ) -> Finished:
+        """What the agent's store says of all that the order asks for; None of what it does not ask."""
+        assert order.questions
+        answers = tuple(
+            StoreAnswer(
+                question.run,
+                None if question.prompt is None or evidence is None else said(evidence, reply),
+                None if question.steered is None or steered is None else said(steered),
+            )
+            for question in order.questions
+        )
+        return self.finish(order, StoreAsked(answers))
 
     def serve(self, native: str | None = None, end: End | None = None) -> Order:
         """One run from its claim to its end, in a session of that name."""

@@ -14,7 +14,7 @@ from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.tables import runs
 from clew.wire.ends import Completed, Failed, Returned, Stopped
 from clew.wire.orders import Order
-from tests.store.kit import ADA, BOB, BOBS_LANE, LANE, THREAD, TRANSIENT, Daemon, bodies, pin_of, states
+from tests.store.kit import ADA, BOB, BOBS_LANE, LANE, STOPPED, THREAD, TRANSIENT, Daemon, bodies, pin_of, states
 
 
 def cancelled(daemon: Daemon, run: RunId, why: RunOutcome = RunOutcome.BY_USER) -> Cancelled:
@@ -43,7 +43,7 @@ def test_a_run_that_waits_ends_at_once_with_what_it_waited_for(daemon: Daemon) -
     assert daemon.claim_one().plan.act_on == (3,)
 
 
-@pytest.mark.parametrize("end", [Stopped(), Completed("too late"), TRANSIENT, Returned("x", "x")])
+@pytest.mark.parametrize("end", [Stopped(), STOPPED, Completed("too late"), TRANSIENT, Returned("x", "x")])
 def test_a_run_that_is_going_is_told_to_stop_and_ends_for_that_reason(
     daemon: Daemon, order: Order, end: Completed | Failed | Returned | Stopped
 ) -> None:
@@ -83,7 +83,7 @@ def test_the_first_reason_to_stop_stands(daemon: Daemon, order: Order) -> None:
 def test_a_run_cancelled_after_its_session_was_pinned_leaves_it_to_the_next_turn(daemon: Daemon, order: Order) -> None:
     daemon.prompt(order, "n-1")
     cancelled(daemon, order.run)
-    daemon.finish(order, Stopped())
+    daemon.finish(order, STOPPED)
     daemon.say("two")
     after = daemon.claim_one()
     assert (after.plan.outcome, after.session) == (Outcome.RESUME, order.session)
@@ -98,7 +98,7 @@ def test_an_interrupted_run_hands_its_wakes_to_the_next(daemon: Daemon, order: O
     first = order.wakes[0].id
     assert (daemon.wake(first).state, daemon.wake(first).code) == ("pending", "run:interrupted")
     assert daemon.claim() == ()
-    daemon.finish(order, Stopped())
+    daemon.finish(order, STOPPED)
     after = daemon.claim_one()
     assert [wake.id for wake in after.wakes] == [first, later.wake]
     assert (after.session, after.plan.already_told) == (order.session, (1,))
@@ -201,7 +201,7 @@ ENDS: dict[str, Callable[[Daemon, Order], Any]] = {
         order, Completed("done"), pin=pin_of(order.plan, "n-1")
     ),
     "failed": lambda daemon, order: daemon.finish(order, TRANSIENT),
-    "stopped": lambda daemon, order: daemon.finish(order, Stopped()),
+    "stopped": lambda daemon, order: daemon.finish(order, STOPPED),
 }
 
 

@@ -6,15 +6,14 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Connection
 
-from clew.kernel import Outcome, Patience, RunState
+from clew.kernel import HELD_BY_AGENT, Evidence, Outcome, Patience, RunState, weighed
 from clew.store.cancel import cancel_run
 from clew.store.clock import read_clock
 from clew.store.expire import expire, hear, renew, settle_orphans
 from clew.store.tables import agents, runs, runtimes, threads, wakes
-from clew.wire.ends import Completed
 from clew.wire.orders import Order
 from clew.wire.runtimes import Expired, Held, Renewed
-from tests.store.kit import ADA, ELSEWHERE, RUNTIME, Daemon, bodies, numbers, pin_of
+from tests.store.kit import ADA, ELSEWHERE, RUNTIME, TRANSIENT, Daemon, bodies, numbers, pin_of, said
 
 HOUR = 3600.0
 
@@ -85,6 +84,7 @@ def test_a_silent_runtime_keeps_its_run_until_its_grace_is_over(daemon: Daemon) 
     assert daemon.run(order.run).outcome == "run:lease-lost"
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code, wake.began) == ("pending", "run:lease-lost", 1)
+    daemon.answer(daemon.claim_one(), Evidence.CUT_OFF)
     again = daemon.claim_one()
     assert (again.plan.outcome, again.session, again.plan.already_told) == (Outcome.RESUME, order.session, (1,))
 
@@ -130,19 +130,20 @@ def test_a_daemon_that_speaks_of_its_runs_keeps_them_and_hears_what_it_must_stop
 # ---------------------------------------------------------------- how far it had come
 
 
-@pytest.mark.case("P09")
-def test_a_lost_run_that_prompted_and_pinned_nothing_is_given_up_and_not_sent_again(daemon: Daemon) -> None:
+@pytest.mark.case("P09", "P19")
+def test_a_lost_run_that_prompted_is_not_sent_again_before_its_store_was_asked(daemon: Daemon) -> None:
     accepted = daemon.say("one")
     order = daemon.claim_one()
     daemon.prompt(order)
     lapse(daemon, order)
     (ended,) = sweep(daemon, patience=Patience(offline_after=0.0, grace=0.0))
-    assert ended.state is RunState.LOST
+    assert (ended.state, daemon.run(order.run).outcome) == (RunState.LOST, "run:lease-lost")
+    assert ended.why.startswith("The agent's own store is asked whether it took the prompt:")
     wake = daemon.wake(accepted.wake)
-    assert (wake.state, wake.code) == ("cancelled", "cancelled:gave-up")
-    assert wake.words.startswith("It was given up: The agent may have acted on the prompt, so it is not sent again:")
-    assert daemon.run(order.run).outcome == "run:gave-up"
-    assert daemon.claim() == ()
+    assert (wake.state, wake.code, wake.began) == ("pending", "run:lease-lost", 0)
+    asks = daemon.claim_one()
+    assert (asks.plan.outcome, [question.run for question in asks.questions]) == (Outcome.HOLD, [order.run])
+    assert (bodies(asks), daemon.sessions()) == ([], [])
 
 
 @pytest.mark.case("P12", "R05")
@@ -153,6 +154,7 @@ def test_a_daemon_that_was_started_anew_settles_its_runs_at_once_and_the_retry_r
     (ended,) = daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [RUNTIME]))
     assert (ended.run, ended.state) == (order.run, RunState.LOST)
     assert daemon.wake(accepted.wake).code == "run:daemon-restarted"
+    daemon.answer(daemon.claim_one(), Evidence.CUT_OFF)
     again = daemon.claim_one()
     assert (again.plan.outcome, again.session) == (Outcome.RESUME, order.session)
     assert (again.plan.already_told, numbers(again)) == ((1,), [])
@@ -190,6 +192,7 @@ def test_a_run_whose_session_is_resumed_is_not_told_twice_after_it_was_lost_whil
     (ended,) = sweep(daemon, patience=Patience(offline_after=0.0, grace=0.0))
     assert (ended.state, daemon.run(order.run).outcome) == (RunState.CANCELLED, "run:by-user")
     daemon.say("three")
+    daemon.answer(daemon.claim_one(), Evidence.CUT_OFF)
     assert bodies(daemon.claim_one()) == ["three"]
 
 
@@ -234,11 +237,17 @@ def silence(connection: Connection) -> object:
     return expire(connection, 0.0, Patience(lease=0.0, offline_after=0.0, grace=0.0))
 
 
-@pytest.mark.case("L01", "W07")
-@pytest.mark.parametrize("step", STEPS)
+PROMPTED = ("prompted", "prompted and pinned", "at work", "stopping")
+KNOWN = (Evidence.UNSENT, Evidence.TAKEN, Evidence.CUT_OFF, Evidence.FINISHED)
+TRUTHS = [(step, truth) for step in STEPS for truth in (KNOWN if step in PROMPTED else (Evidence.UNSENT,))]
+"""What the agent's own store holds of the prompt, however far the run was reported to have come."""
+
+
+@pytest.mark.case("L01", "P19", "W07")
+@pytest.mark.parametrize(("step", "truth"), TRUTHS)
 @pytest.mark.parametrize("recover", [restart, silence])
 def test_killed_at_any_point_no_wake_is_lost_and_none_is_served_twice(
-    daemon: Daemon, step: str, recover: Callable[[Connection], object]
+    daemon: Daemon, step: str, truth: Evidence, recover: Callable[[Connection], object]
 ) -> None:
     daemon.say("one")
     order = daemon.claim_one()
@@ -249,22 +258,33 @@ def test_killed_at_any_point_no_wake_is_lost_and_none_is_served_twice(
     daemon.write(recover)
     assert [row for row in daemon.rows(runs) if row.lease_until is not None] == []
     first = daemon.rows(wakes, "accepted_at")[0].state
-    expected = {"prompted": "cancelled", "stopping": "cancelled", "ended": "served"}
+    expected = {"stopping": "cancelled", "ended": "served"}
     assert first == expected.get(step, "pending")
     # Whoever was thought dead is refused, and the queue drains.
-    assert not daemon.finish(order, Completed("late")).taken or step == "ended"
+    assert not daemon.finish(order, TRANSIENT).taken
     told: list[str] = []
     while orders := daemon.claim():
+        asks = bool(orders[0].questions)
+        assert asks is (step in PROMPTED and daemon.run(order.run).evidence == "")
         told += bodies(orders[0])
+        if asks:
+            assert daemon.answer(orders[0], truth, "the answer").taken
+            continue
         daemon.prompt(orders[0], orders[0].plan.native_id or "n-2")
         daemon.finish(orders[0])
     assert [row.state for row in daemon.rows(wakes, "accepted_at")] == [
         "served" if first == "pending" else first,
         "served",
     ]
-    # Told once, whichever attempt it was; the prompt that nobody can find again is history now.
+    # Told once, whichever attempt it was: what its agent has taken already is not told it again.
+    has_it = step == "ended" or (step in PROMPTED and weighed(said(truth), step == "at work").evidence in HELD_BY_AGENT)
     assert told.count("two") == 1
-    assert told.count("one") == (1 if step in ("claimed", "opened", "pinned", "prompted") else 0)
+    if step != "stopping":
+        assert told.count("one") == (0 if has_it else 1)
+    read_back = [row for row in daemon.rows(wakes) if row.code == "served:read-back"]
+    assert [row.run_id for row in read_back] == (
+        [order.run] if truth is Evidence.FINISHED and first == "pending" else []
+    )
     assert all(row.state in ("succeeded", "lost", "cancelled") for row in daemon.rows(runs))
 
 

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from clew.kernel import Attestation as Said
 from clew.kernel import (
+    Evidence,
     FailureKind,
     Origin,
     OriginKind,
@@ -25,17 +27,20 @@ from tests.store.kit import (
     LANE,
     PERMANENT,
     RUNTIME,
+    STOPPED,
     THREAD,
     TRANSIENT,
     Daemon,
     bodies,
     numbers,
+    prompted_of,
+    said,
     said_in,
     states,
 )
 
 OUTSIDE = Origin(OriginKind.OUTSIDE)
-LIMIT = Failed(FailureKind.USAGE_LIMIT, "5 hours are used up")
+LIMIT = Failed(FailureKind.USAGE_LIMIT, "5 hours are used up", heard=said(Evidence.CUT_OFF))
 
 
 def now(daemon: Daemon) -> float:
@@ -81,7 +86,7 @@ def test_a_run_that_says_nothing_leaves_no_entry(daemon: Daemon) -> None:
     assert daemon.database.read(said_in) == [(1, "one")]
 
 
-@pytest.mark.parametrize("end", [Completed("done"), TRANSIENT, PERMANENT, Stopped("enough")])
+@pytest.mark.parametrize("end", [Completed("done"), TRANSIENT, PERMANENT, STOPPED])
 def test_the_same_end_told_twice_is_taken_once(daemon: Daemon, end: Completed | Failed | Stopped) -> None:
     daemon.say("one")
     order = daemon.claim_one()
@@ -199,19 +204,40 @@ def test_what_came_during_a_run_that_was_given_up_has_all_its_tries_before_it(da
     assert ([wake.id for wake in after.wakes], daemon.run(after.run).tries) == ([accepted.wake], 0)
 
 
-@pytest.mark.case("P09")
+@pytest.mark.case("P09", "P19")
 @pytest.mark.parametrize("kind", [FailureKind.TRANSIENT, FailureKind.CRASHED, FailureKind.UNKNOWN])
-def test_a_prompt_that_nobody_can_find_again_is_not_sent_a_second_time(daemon: Daemon, kind: FailureKind) -> None:
+def test_a_prompt_that_was_taken_by_a_session_nobody_can_find_again_is_not_sent_a_second_time(
+    daemon: Daemon, kind: FailureKind
+) -> None:
     accepted = daemon.say("one")
-    daemon.serve(None, Failed(kind, "it died"))
+    order = daemon.claim_one()
+    daemon.prompt(order, prompted=prompted_of(order, session=None))
+    daemon.finish(order, Failed(kind, "it died", heard=said(Evidence.TAKEN)))
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code) == ("cancelled", "cancelled:gave-up")
-    assert wake.words == "It was given up: The agent may have acted on the prompt, so it is not sent again: it died"
+    assert wake.words == "It was given up: The agent took the prompt, so it is not sent again: it died"
     assert daemon.claim() == ()
     # A person may ask again; what was said before is history.
     daemon.say("again, please")
     order = daemon.claim_one()
     assert (order.plan.act_on, bodies(order)) == ((2,), ["one", "again, please"])
+
+
+@pytest.mark.case("P09", "P19", "P21")
+@pytest.mark.parametrize("kind", [FailureKind.TRANSIENT, FailureKind.CRASHED, FailureKind.UNKNOWN])
+@pytest.mark.parametrize("heard", [None, said(Evidence.UNKNOWN)])
+def test_a_prompt_of_which_nobody_knows_is_not_sent_before_the_store_was_asked(
+    daemon: Daemon, kind: FailureKind, heard: Said | None
+) -> None:
+    accepted = daemon.say("one")
+    order = daemon.serve(None, Failed(kind, "it died", heard=heard))
+    wake = daemon.wake(accepted.wake)
+    words = "The agent's own store is asked whether it took the prompt: it died"
+    assert (wake.state, wake.code) == ("pending", "run:retrying")
+    assert (wake.words, wake.not_before) == (f"It failed and will be tried again: {words}", None)
+    asks = daemon.claim_one()
+    assert [question.run for question in asks.questions] == [order.run]
+    assert (asks.plan.outcome, asks.plan.reason.code, bodies(asks)) == (Outcome.HOLD, "prompt:unheard", [])
 
 
 @pytest.mark.case("W05")
@@ -359,7 +385,7 @@ def test_a_run_that_was_stopped_at_the_agent_ends_its_wakes_and_the_lane_goes_on
     order = daemon.claim_one()
     daemon.prompt(order, "n-1")
     later = daemon.say("two")
-    finished = daemon.finish(order, Stopped("ctrl-c"))
+    finished = daemon.finish(order, STOPPED)
     assert finished.state is RunState.CANCELLED
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code) == ("cancelled", "cancelled:by-user")
@@ -373,7 +399,7 @@ def test_a_run_that_was_stopped_at_the_agent_ends_its_wakes_and_the_lane_goes_on
 
 
 @pytest.mark.case("W07")
-@pytest.mark.parametrize("end", [Completed("done"), TRANSIENT, PERMANENT, Stopped(), LIMIT])
+@pytest.mark.parametrize("end", [Completed("done"), TRANSIENT, PERMANENT, STOPPED, Stopped(), LIMIT])
 @pytest.mark.parametrize("native", ["n-1", None])
 def test_every_wake_of_a_run_ends_once_or_is_pending_with_a_run(
     daemon: Daemon, end: Completed | Failed | Stopped, native: str | None

@@ -9,6 +9,8 @@ from clew.kernel import (
     ApprovalId,
     Cursor,
     Directory,
+    EntrySeq,
+    Evidence,
     Freshness,
     NativeId,
     Outcome,
@@ -27,8 +29,22 @@ from clew.store.report import report
 from clew.store.tables import approvals, events, landings, runs, sessions, wakes
 from clew.wire.ends import Completed, Stopped, Usage
 from clew.wire.orders import Order
+from clew.wire.prompted import read_prompted
 from clew.wire.reports import Asked, Landed, Report, RunEventRecord
-from tests.store.kit import AT_ONCE, OTHER_THREAD, REFUSED, RUNTIME, TRANSIENT, Daemon, bodies, numbers, pin_of
+from tests.store.kit import (
+    AT_ONCE,
+    OTHER_THREAD,
+    REFUSED,
+    RUNTIME,
+    STOPPED,
+    TRANSIENT,
+    Daemon,
+    bodies,
+    numbers,
+    pin_of,
+    prompted_of,
+    said,
+)
 
 
 @pytest.fixture
@@ -49,6 +65,28 @@ def test_the_prompt_may_go_out_once_it_is_on_record_with_what_was_opened(daemon:
     assert answer.pinned is PinReason.FIRST
     run = daemon.run(order.run)
     assert (run.prompt_sent, run.told, run.claim, run.landing) == (1, 1, "started", '{"native_id": "as planned"}')
+    assert run.evidence == ""
+
+
+@pytest.mark.case("P19", "L13")
+def test_the_prompt_is_on_record_by_what_its_store_is_asked_for_it_before_it_goes_out(
+    daemon: Daemon, order: Order
+) -> None:
+    prompted = prompted_of(order, "n-1")
+    assert daemon.prompt(order, prompted=prompted).may_prompt
+    assert read_prompted(daemon.run(order.run).prompt) == prompted
+    # Said again because its answer was lost, it is the same one; another is not let out.
+    assert daemon.prompt(order, prompted=prompted).may_prompt
+    assert read_prompted(daemon.run(order.run).prompt) == prompted
+
+
+@pytest.mark.case("P19")
+@pytest.mark.parametrize("left_out", ["told", "prompted"])
+def test_a_prompt_without_a_name_is_not_reported(order: Order, left_out: str) -> None:
+    whole: dict[str, Any] = {"told": EntrySeq(1), "prompted": prompted_of(order)}
+    Report(order.run, order.attempt, **whole)
+    with pytest.raises(ValueError, match="a prompt that goes out is named"):
+        Report(order.run, order.attempt, **{**whole, left_out: None})
 
 
 def test_a_report_whose_answer_was_lost_is_said_again_and_taken_once(daemon: Daemon, order: Order) -> None:
@@ -64,16 +102,17 @@ def test_a_report_whose_answer_was_lost_is_said_again_and_taken_once(daemon: Dae
 def test_a_second_prompt_is_not_let_out(daemon: Daemon, order: Order) -> None:
     daemon.prompt(order, "n-1")
     daemon.say("two")
-    answer = daemon.report(order, told=2)
+    answer = daemon.report(order, told=2, prompted=prompted_of(order))
     assert (answer.held, answer.may_prompt, answer.state) == (True, False, RunState.RUNNING)
     assert answer.words == f"Run {order.run} is running; prompt cannot happen to it now."
     assert daemon.run(order.run).told == 1
 
 
 def test_nothing_can_be_prompted_before_it_was_opened(daemon: Daemon, order: Order) -> None:
-    answer = daemon.report(order, told=1)
+    answer = daemon.report(order, told=1, prompted=prompted_of(order))
     assert (answer.held, answer.may_prompt, answer.state) == (True, False, RunState.CLAIMED)
-    assert daemon.run(order.run).prompt_sent == 0
+    run = daemon.run(order.run)
+    assert (run.prompt_sent, run.prompt) == (0, None)
 
 
 def test_a_report_renews_the_lease_and_never_shortens_it(daemon: Daemon, order: Order) -> None:
@@ -158,7 +197,8 @@ def test_a_session_is_written_with_the_runtime_and_the_run_it_is_from(daemon: Da
     (kept,) = daemon.rows(sessions)
     assert (kept.id, kept.run_id, kept.runtime_id) == (order.session, order.run, RUNTIME)
     assert (kept.native_id, kept.cursor) == ("n-1", '{"v": 1, "id": "n-1", "extra": ""}')
-    assert (kept.directory, kept.provider, kept.begins, kept.seen) == ("/srv/ada", "loom", 1, 1)
+    # What the prompt tells it has not seen yet: that is known once it took it.
+    assert (kept.directory, kept.provider, kept.begins, kept.seen) == ("/srv/ada", "loom", 1, 0)
     for column in ("runtime_id", "native_id", "cursor"):
         with pytest.raises(Exception, match=r"(?i)null"):
             daemon.put(sessions, {"id": kept.id}, **{column: None})
@@ -213,7 +253,7 @@ def test_an_id_that_is_told_only_with_the_end_counts_too(daemon: Daemon, order: 
     daemon.finish(order, Completed("done"), pin=pin_of(order.plan, "n-2"))
     assert daemon.sessions() == [(1, "n-1", "healthy"), (2, "n-2", "healthy")]
     one, two = daemon.rows(sessions, "generation")
-    assert ((one.turns, one.seen), (two.turns, two.seen)) == ((0, 1), (1, 2))
+    assert ((one.turns, one.seen), (two.turns, two.seen)) == ((0, 0), (1, 2))
     daemon.say("two")
     assert bodies(daemon.claim_one()) == ["two"]
 
@@ -249,12 +289,13 @@ def test_what_a_session_says_of_itself_is_kept_as_it_is_now(daemon: Daemon, orde
 
 @pytest.mark.case("L04")
 def test_a_pin_that_comes_after_the_cancellation_fills_an_empty_slot(daemon: Daemon, order: Order) -> None:
-    daemon.prompt(order)
+    daemon.prompt(order, prompted=prompted_of(order, "n-1"))
     daemon.write(lambda connection: cancel_run(connection, order.run))
     daemon.finish(order, Stopped())
     late = daemon.report(order, pin=pin_of(order.plan, "n-1"))
     assert (late.held, late.pinned) == (False, PinReason.FIRST)
     daemon.say("two")
+    daemon.answer(daemon.claim_one(), Evidence.CUT_OFF)
     after = daemon.claim_one()
     assert (after.plan.outcome, after.plan.native_id) == (Outcome.RESUME, "n-1")
     # It was told the first entry before it was stopped.
@@ -265,7 +306,7 @@ def test_a_pin_that_comes_after_the_cancellation_fills_an_empty_slot(daemon: Dae
 def test_a_late_pin_never_replaces_a_newer_one(daemon: Daemon, order: Order) -> None:
     daemon.prompt(order)
     daemon.write(lambda connection: cancel_run(connection, order.run))
-    daemon.finish(order, Stopped())
+    daemon.finish(order, replace(STOPPED, heard=said(Evidence.UNSENT)))
     daemon.say("two")
     daemon.serve("n-2")
     late = daemon.report(order, pin=pin_of(order.plan, "n-1"))
@@ -286,13 +327,15 @@ def test_a_session_that_refuses_is_left_and_a_new_one_takes_the_prompt_once(daem
     daemon.prompt(second)
     refused = settle(second.plan, Probe(ProbeKind.REJECTED, signal=REFUSED))
     assert refused.outcome is Outcome.RESEED
+    once_more = prompted_of(second, session=pin_of(refused, "n-2"))
     anew: dict[str, Any] = {"reopens": True, "settled": (refused,), "told": refused.situation.head}
+    anew["prompted"] = once_more
     answer = daemon.report(second, **anew)
     assert (answer.state, answer.may_prompt) == (RunState.RUNNING, True)
     # The answer was lost: said again, it is the same one try.
     assert daemon.report(second, **anew).may_prompt
     run = daemon.run(second.run)
-    assert (run.reopened, run.prompt_sent) == (1, 1)
+    assert (run.reopened, run.prompt_sent, read_prompted(run.prompt)) == (1, 1, once_more)
     assert daemon.sessions() == [(1, "n-1", "poisoned")]
     made = daemon.database.read(lambda connection: decisions_of(connection, second.run))
     assert [(each["step"], each["outcome"]) for each in made] == [(0, "resume"), (1, "reseed")]
@@ -308,14 +351,14 @@ def test_a_session_that_refuses_is_left_and_a_new_one_takes_the_prompt_once(daem
 def test_once_a_tool_has_run_there_is_no_second_session(daemon: Daemon, order: Order) -> None:
     daemon.prompt(order, "n-1")
     daemon.report(order, tool_ran=True)
-    answer = daemon.report(order, reopens=True, told=1)
+    answer = daemon.report(order, reopens=True, told=1, prompted=prompted_of(order))
     assert (answer.held, answer.may_prompt) == (True, False)
     assert answer.words == f"Run {order.run} is running; reopen cannot happen to it now."
     run = daemon.run(order.run)
     assert (run.reopened, run.prompt_sent, run.state) == (0, 1, "running")
 
 
-@pytest.mark.case("P09")
+@pytest.mark.case("P09", "P19")
 def test_a_session_that_was_left_is_not_taken_for_the_one_that_took_the_prompt(daemon: Daemon, order: Order) -> None:
     daemon.prompt(order, "n-1")
     daemon.finish(order)
@@ -323,8 +366,8 @@ def test_a_session_that_was_left_is_not_taken_for_the_one_that_took_the_prompt(d
     second = daemon.claim_one()
     refused = settle(second.plan, Probe(ProbeKind.REJECTED, signal=REFUSED))
     daemon.report(second, opens=True, settled=(refused,))
-    daemon.prompt(second, opens=False)
-    # Nothing was pinned: whether the new session has the prompt cannot be found out, so it is not sent again.
+    daemon.prompt(second, opens=False, prompted=prompted_of(second, session=None))
+    # It was taken by a session that nobody can find again, so it is not sent again.
     ended = daemon.finish(second, TRANSIENT)
     assert ended.retry is not None
     assert (ended.retry.redo, ended.retry.reason.code) == (None, "retry:not-resent")
@@ -342,7 +385,7 @@ def test_a_session_that_was_found_after_all_is_the_one_that_is_told(daemon: Daem
     assert (second.plan.outcome, second.plan.reason.code) == (Outcome.FORK, "directory:fork")
     found = settle(second.plan, Probe(ProbeKind.FOUND_HERE))
     assert found.outcome is Outcome.RESUME
-    daemon.prompt(second, settled=(found,))
+    daemon.prompt(second, settled=(found,), prompted=prompted_of(second, session=pin_of(found, "n-1")))
     daemon.finish(second)
     (kept,) = daemon.rows(sessions)
     assert (kept.turns, kept.seen) == (2, 4)

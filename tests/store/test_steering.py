@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clew.kernel import AdmissionPolicy, Freshness, Outcome, Overlap, RunOutcome
+from clew.kernel import AdmissionPolicy, Evidence, Freshness, Outcome, Overlap, RunOutcome
 from clew.store.accept import accept_wake
 from clew.store.cancel import cancel_run, cancel_wake
 from clew.store.expire import expire, settle_orphans
@@ -23,6 +23,7 @@ from tests.store.kit import (
     LANE,
     PERSON,
     RUNTIME,
+    STOPPED,
     THREAD,
     TRANSIENT,
     Daemon,
@@ -152,7 +153,7 @@ def test_nothing_is_told_before_the_prompt_nor_while_the_run_is_stopped(daemon: 
     daemon.prompt(order, "n-1", opens=False)
     daemon.write(lambda connection: cancel_run(connection, order.run))
     assert daemon.report(order, steers=True).steer is None
-    daemon.finish(order, Stopped())
+    daemon.finish(order, STOPPED)
     assert receipt(daemon, said)[0] == "pending"
     assert [wake.id for wake in daemon.claim_one().wakes] == [said.wake]
 
@@ -176,6 +177,8 @@ def test_when_the_daemon_is_gone_it_goes_the_way_of_the_runs_other_wakes(daemon:
         daemon.report(order, steered=Steered(True, found.through))
     daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
     assert receipt(daemon, said) == ("pending", "run:daemon-restarted", None)
+    assert seen(daemon) == 0
+    daemon.answer(daemon.claim_one(), Evidence.CUT_OFF, steered=Evidence.UNSENT)
     assert seen(daemon) == (2 if taken else 1)
     after = daemon.claim_one()
     assert (after.plan.act_on, after.plan.already_told) == ((1, 2), (1, 2) if taken else (1,))
@@ -212,13 +215,16 @@ def test_a_person_who_stops_the_run_ends_what_its_agent_took_and_the_next_run_ha
     if became == "lost":
         daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
     else:
-        daemon.finish(order, Stopped())
+        daemon.finish(order, STOPPED)
     if became == "taken":
         assert receipt(daemon, said) == ("cancelled", "cancelled:by-user", order.run)
         assert (daemon.claim(), seen(daemon)) == ((), 2)
         return
     code = "run:daemon-restarted" if became == "lost" else "accepted:not-steered"
     assert receipt(daemon, said) == ("pending", code, None)
+    if became != "refused":
+        # Whether it was told cannot be known without asking.
+        daemon.answer(daemon.claim_one(), Evidence.CUT_OFF, steered=Evidence.UNSENT)
     after = daemon.claim_one()
     assert ([wake.id for wake in after.wakes], after.plan.act_on, bodies(after)) == ([said.wake], (2,), ["two"])
 
@@ -256,7 +262,7 @@ def test_what_interrupts_leaves_what_was_taken_to_the_next_run(daemon: Daemon) -
     found = asked_for(daemon, order)
     daemon.write(lambda connection: cancel_run(connection, order.run, RunOutcome.INTERRUPTED))
     daemon.report(order, steered=Steered(True, found.through))
-    daemon.finish(order, Stopped())
+    daemon.finish(order, STOPPED)
     assert receipt(daemon, said)[0] == "pending"
     after = daemon.claim_one()
     assert (after.plan.already_told, bodies(after)) == ((1, 2), [])
@@ -324,6 +330,7 @@ def test_a_lease_that_is_over_lets_go_of_it(daemon: Daemon) -> None:
     daemon.put(runtimes, {"id": RUNTIME}, seen_at=1.0)
     (ended,) = daemon.write(lambda connection: expire(connection, 0.0, AT_ONCE))
     assert (ended.run, receipt(daemon, said)[0]) == (order.run, "pending")
+    daemon.answer(daemon.claim_one(), Evidence.CUT_OFF, steered=Evidence.UNSENT)
     assert bodies(daemon.claim_one()) == ["two"]
 
 

@@ -58,7 +58,7 @@ def runs(
                 run.thread,
                 run.agent,
                 state_of(run),
-                run.decision or "",
+                f"{run.decision} (on its word)" if run.on_its_word else run.decision or "",
                 moment(run.started_at or run.queued_at),
                 "" if run.held else lasted(run.started_at, run.ended_at),
                 "" if run.state == "succeeded" else one_line(run.words or "", 0 if run.held else _WORDS),
@@ -109,7 +109,7 @@ def run_facts(run: RunView) -> list[tuple[str, str]]:
         ("ended", moment(run.ended_at)),
         ("took", lasted(run.started_at, run.ended_at)),
         ("decision", "" if run.decision is None else f"{run.decision}: {run.decision_words or ''}"),
-        ("confirmed", run.claim or ""),
+        ("confirmed", f"{run.claim} (on its word)" if run.claim and run.on_its_word else run.claim or ""),
         ("session", run.session or ""),
         ("runtime", run.runtime or ""),
     ]

@@ -7,7 +7,7 @@ from clew.daemon.landing import LandingRefused
 from clew.daemon.opening import PlanHolds
 from clew.daemon.placing import PlaceHeld
 from clew.kernel import USES_EARLIER_SESSION as CONTINUES
-from clew.kernel import Evidence, FailureKind, Plan, Testimony, WaitsFor
+from clew.kernel import Attestation, Evidence, FailureKind, Plan, WaitsFor
 from clew.ports.events import Done, Ending, ErrorCode
 from clew.ports.events import Failed as AgentFailed
 from clew.ports.fault import Fault
@@ -73,7 +73,7 @@ class Turned:
         return str(self.fault) if isinstance(self.fault, Fault) else ""
 
 
-def end_of_turn(turned: Turned, plan: Plan, heard: Testimony | None) -> End:
+def end_of_turn(turned: Turned, plan: Plan, heard: Attestation | None) -> End:
     """Unless somebody called it off: how the turn itself ended. `heard` is what the agent's store says of the prompt of
     a turn that was not completed."""
     if turned.completed and turned.done is not None:
@@ -95,7 +95,7 @@ def end_of_turn(turned: Turned, plan: Plan, heard: Testimony | None) -> End:
     return Failed(FailureKind.UNKNOWN, words, usage=turned.usage, heard=heard)
 
 
-def read_back(turned: Turned, heard: Testimony) -> Completed:
+def read_back(turned: Turned, heard: Attestation) -> Completed:
     """The turn was lost on the way to us, and yet the agent has finished it."""
     reply = heard.reply or None
     usage = replace(turned.usage, turns=1)
@@ -122,7 +122,7 @@ def end_before_prompt(fault: Exception) -> End:
     return Returned(words, fault.code, WaitsFor.PERSON)
 
 
-def _failed(failed: AgentFailed, plan: Plan, usage: Usage, heard: Testimony | None) -> Failed:
+def _failed(failed: AgentFailed, plan: Plan, usage: Usage, heard: Attestation | None) -> Failed:
     again, not_again = _KINDS[failed.code]
     kind = again if failed.retryable else not_again
     # What a model refuses of a conversation it refuses each time: the next wake goes on in another.

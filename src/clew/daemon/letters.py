@@ -9,6 +9,7 @@ from clew.daemon.outbox import Letter
 from clew.kernel import (
     AccountId,
     ApprovalId,
+    Attestation,
     Cursor,
     Directory,
     EntrySeq,
@@ -17,7 +18,6 @@ from clew.kernel import (
     Floor,
     NativeId,
     RunId,
-    Testimony,
     WaitsFor,
 )
 from clew.wire.ends import Completed, End, Failed, Finish, Returned, Stopped, StoreAnswer, StoreAsked, Usage
@@ -90,17 +90,17 @@ def _read_end(said: dict[str, Any]) -> End:
     if kind is Returned:
         said["waits_for"] = WaitsFor(said["waits_for"])
     if kind in (Failed, Stopped):
-        said["heard"] = _read_testimony(said.get("heard"))
+        said["heard"] = _read_attestation(said.get("heard"))
     if kind is StoreAsked:
         said["answers"] = tuple(
-            StoreAnswer(RunId(each["run"]), _read_testimony(each["prompt"]), _read_testimony(each["steered"]))
+            StoreAnswer(RunId(each["run"]), _read_attestation(each["prompt"]), _read_attestation(each["steered"]))
             for each in said["answers"]
         )
     return kind(**said)
 
 
-def _read_testimony(said: dict[str, Any] | None) -> Testimony | None:
-    return None if said is None else Testimony(**{**said, "evidence": Evidence(said["evidence"])})
+def _read_attestation(said: dict[str, Any] | None) -> Attestation | None:
+    return None if said is None else Attestation(**{**said, "evidence": Evidence(said["evidence"])})
 
 
 def _read_pin(said: dict[str, Any]) -> NewSession:

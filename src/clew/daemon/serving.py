@@ -16,7 +16,7 @@ from clew.daemon.placing import Placed, PlaceHeld, placed
 from clew.daemon.reporting import Reporting
 from clew.daemon.steering import Steering
 from clew.daemon.turning import Turning
-from clew.kernel import Evidence, FailureKind, Outcome, Plan, Sent, Testimony, digest_of, weighed
+from clew.kernel import Attestation, Evidence, FailureKind, Outcome, Plan, Sent, digest_of, weighed
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, Provider
 from clew.wire.ends import End, Failed, Stopped, StoreAsked, Usage
@@ -191,7 +191,7 @@ class Serving:
         wakes = tuple(wake.id for wake in self._order.wakes)
         return Prompted(sent, session, wakes, hears, plan.situation.place.remade)
 
-    async def _heard_of(self, opened: Opened, turned: Turned) -> Testimony:
+    async def _heard_of(self, opened: Opened, turned: Turned) -> Attestation:
         """What the agent's own store says of the prompt of a turn that was not completed."""
         provider, place, sent, address = self._provider, self._place, self._sent, opened.live.address
         assert provider is not None
@@ -207,12 +207,12 @@ class Serving:
         self._reporting.step("evidence", in_words(heard))
         return heard
 
-    async def _was_steered(self, live: LiveSession, sent: Sent) -> Testimony:
+    async def _was_steered(self, live: LiveSession, sent: Sent) -> Attestation:
         assert self._provider is not None
         assert self._place is not None
         return await ask_store(self._provider, live.address, self._place.directory, sent, self._means.limits)
 
-    async def _another(self, opener: Opener, opened: Opened, turned: Turned, heard: Testimony | None) -> Plan | None:
+    async def _another(self, opener: Opener, opened: Opened, turned: Turned, heard: Attestation | None) -> Plan | None:
         """Another try in the same run, once: where the agent's store does not have the prompt, because the session is
         gone or the process that had been kept for it was dead."""
         if heard is None or heard.evidence is not Evidence.UNSENT or turned.tool_ran or opener.reopened:
@@ -239,12 +239,12 @@ class Serving:
 
     # ---------------------------------------------------------------- ends
 
-    def _after(self, turned: Turned, plan: Plan, heard: Testimony | None) -> End:
+    def _after(self, turned: Turned, plan: Plan, heard: Attestation | None) -> End:
         if self._session_fault is not None:
             return Failed(FailureKind.PERMANENT, str(self._session_fault), usage=turned.usage, heard=heard)
         return end_of_turn(turned, plan, heard)
 
-    def _called_off(self, turned: Turned | None = None, heard: Testimony | None = None) -> End:
+    def _called_off(self, turned: Turned | None = None, heard: Attestation | None = None) -> End:
         usage = Usage() if turned is None else turned.usage
         finished = heard is not None and heard.evidence is Evidence.FINISHED
         if turned is not None and (turned.completed or finished):

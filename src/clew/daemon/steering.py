@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from clew.daemon.limits import Limits
 from clew.daemon.reporting import Reporting
-from clew.kernel import HELD_BY_AGENT, Evidence, Plan, Sent, Testimony, WakeId, digest_of, on_the_way
+from clew.kernel import HELD_BY_AGENT, Attestation, Evidence, Plan, Sent, WakeId, digest_of, on_the_way
 from clew.ports.provider import LiveSession
 from clew.wire.orders import Order
 from clew.wire.prompts import PromptMaker
@@ -28,7 +28,7 @@ class Steering:
         prompts: PromptMaker,
         reporting: Reporting,
         limits: Limits,
-        ask: Callable[[LiveSession, Sent], Awaitable[Testimony]],
+        ask: Callable[[LiveSession, Sent], Awaitable[Attestation]],
     ) -> None:
         self._order, self._prompts, self._reporting, self._limits = order, prompts, reporting, limits
         self._ask = ask

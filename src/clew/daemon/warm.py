@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
 
 from clew.daemon.limits import Limits
 from clew.kernel import (
@@ -20,21 +19,13 @@ from clew.kernel import (
     confirm,
     reap,
 )
-from clew.ports.provider import KnowsItsWork, LiveSession
+from clew.ports.provider import KnowsItsEnd, KnowsItsWork, LiveSession
 
 _log = logging.getLogger("clew.daemon")
 
 
 def moment() -> Moment:
     return Moment(time.time(), time.monotonic())
-
-
-@runtime_checkable
-class KnowsItsEnd(Protocol):
-    """What a live session may be as well, where it knows that its process has ended."""
-
-    @property
-    def has_ended(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)

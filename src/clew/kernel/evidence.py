@@ -46,7 +46,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Testimony:
+class Attestation:
     """What a store said of one prompt. `reply` is the finished reply. `able` is false where asking again is in vain,
     because the provider cannot tell at all."""
 
@@ -56,7 +56,7 @@ class Testimony:
     able: bool = True
 
 
-def weighed(heard: Testimony, worked: bool) -> Testimony:
+def weighed(heard: Attestation, worked: bool) -> Attestation:
     """With what the agent told while it was going: one that told of its work has taken the prompt, whatever its store
     has kept of that."""
     if not worked or heard.evidence not in (Evidence.UNSENT, Evidence.TAKEN):

@@ -13,6 +13,7 @@ from clew.kernel import (
     AccountId,
     Answer,
     ApprovalId,
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -24,7 +25,6 @@ from clew.kernel import (
     PromptId,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.events import Event
 
@@ -177,6 +177,14 @@ class KnowsItsWork(Protocol):
     def works_on(self) -> bool: ...
 
 
+@runtime_checkable
+class KnowsItsEnd(Protocol):
+    """What a live session may be as well, where it notices that its process is gone while nobody uses it."""
+
+    @property
+    def has_ended(self) -> bool: ...
+
+
 class Provider(Protocol):
     @property
     def name(self) -> ProviderName: ...
@@ -190,7 +198,7 @@ class Provider(Protocol):
         """Ask for a session without opening it. "Missing" only by the program's own structured sign."""
         ...
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:
         """Whether the session took a prompt, read from the program's own store: taken, and what follows it; not taken;
         or that it cannot be told. It is asked after the process that was handed the prompt is gone or has failed. It
         never opens, changes or repairs a session.

@@ -12,13 +12,13 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     HELD_BY_AGENT,
+    Attestation,
     EntrySeq,
     Evidence,
     LaneId,
     RunId,
     RuntimeId,
     Served,
-    Testimony,
     ThreadId,
     Unheard,
     WakeId,
@@ -116,7 +116,7 @@ def ask_anew(connection: Connection, lane: LaneId) -> None:
 def by_person(connection: Connection, lane: LaneId, taken: bool) -> int:
     """A person says whether the agent took what nobody else can tell of. How many prompts that was about. Where there
     is no session to go on with, what was taken is asked for no more."""
-    said = Testimony(
+    said = Attestation(
         Evidence.CUT_OFF if taken else Evidence.UNSENT, f"a person said that it was {'' if taken else 'not '}taken"
     )
     rows = _unheard.rows(connection, lane=lane)
@@ -178,7 +178,7 @@ def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: RunId | 
     hint_run(connection, RunId(row["id"]))
 
 
-def _taken(said: Testimony | None, of_prompt: Evidence) -> bool | None:
+def _taken(said: Attestation | None, of_prompt: Evidence) -> bool | None:
     """Whether what was told within the turn was taken: not where its turn never began; None where nobody knows."""
     if of_prompt is Evidence.UNSENT:
         return False

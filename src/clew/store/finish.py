@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam
 
 from clew.kernel import (
     HELD_BY_AGENT,
+    Attestation,
     EntrySeq,
     Evidence,
     Failure,
@@ -24,7 +25,6 @@ from clew.kernel import (
     Served,
     SessionEvent,
     SessionId,
-    Testimony,
     ThreadId,
     WaitsFor,
     WakeEnd,
@@ -135,12 +135,12 @@ def _is_read_back(end: End) -> bool:
     return isinstance(end, Completed) and end.read_back
 
 
-def _heard(end: End) -> Testimony | None:
+def _heard(end: End) -> Attestation | None:
     """What is known of the run's own prompt with its end. A turn that was completed took it."""
     match end:
         case Completed():
             words = "its reply was read from the agent's own store" if end.read_back else ""
-            return Testimony(Evidence.FINISHED, words)
+            return Attestation(Evidence.FINISHED, words)
         case Failed() | Stopped():
             return end.heard
         case Returned() | StoreAsked():
@@ -170,7 +170,7 @@ def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished
     repeated = refused.run.attempt == said.attempt and _was_taken(said.end, refused.row)
     if not repeated and refused.run.attempt == said.attempt and isinstance(said.end, Completed):
         # Too late to end the run; but that its agent has answered is known now, and with what.
-        late = Testimony(Evidence.FINISHED, "its daemon said so after the run was given up", said.end.reply or "")
+        late = Attestation(Evidence.FINISHED, "its daemon said so after the run was given up", said.end.reply or "")
         hear(connection, LaneId(refused.row["lane_id"]), [StoreAnswer(said.run, late)])
     return Finished(repeated, refused.run.state, refused.row["words"] or "" if repeated else refused.words)
 

@@ -3,7 +3,7 @@
 import json
 from functools import lru_cache
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, null, select
 
 from clew.kernel import (
     AgentId,
@@ -45,6 +45,10 @@ _remember = Statement(
 
 _keep_remade = Statement(
     lambda _: lanes.update().where(lanes.c.id == bindparam("lane")).values(remade=bindparam("words"))
+)
+# Where there is nothing to clear, no row is written.
+_clear_remade = Statement(
+    lambda _: lanes.update().where(lanes.c.id == bindparam("lane"), lanes.c.remade.is_not(None)).values(remade=null())
 )
 
 
@@ -95,7 +99,7 @@ def keep_remade(connection: Connection, lane: LaneId, words: str) -> None:
 
 def clear_remade(connection: Connection, lane: LaneId) -> None:
     """The lane's agent took a prompt that told it."""
-    _keep_remade.count(connection, lane=lane, words=None)
+    _clear_remade.count(connection, lane=lane)
 
 
 def _earlier_places(connection: Connection, row: Row) -> tuple[Workspace, ...]:

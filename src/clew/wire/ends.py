@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from clew.kernel import EntrySeq, FailureKind, Instant, RetryChoice, RetryPolicy, RunId, RunState, Testimony, WaitsFor
+from clew.kernel import Attestation, EntrySeq, FailureKind, Instant, RetryChoice, RetryPolicy, RunId, RunState, WaitsFor
 from clew.wire.reports import NewSession
 
 
@@ -38,7 +38,7 @@ class Failed:
     reset_at: Instant | None = None
     poisons: bool = False
     usage: Usage = Usage()
-    heard: Testimony | None = None
+    heard: Attestation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Stopped:
 
     why: str = ""
     usage: Usage = Usage()
-    heard: Testimony | None = None
+    heard: Attestation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class StoreAnswer:
     that was not asked."""
 
     run: RunId
-    prompt: Testimony | None = None
-    steered: Testimony | None = None
+    prompt: Attestation | None = None
+    steered: Attestation | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,8 @@ class RunView:
     stopping: bool = False
     held: str | None = None
     """What ends the hold of a run that is held: another-try, session-free or person. It is queued until then."""
+    on_its_word: bool = False
+    """Whether nothing but the agent's own word says that it goes on in the session that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from clew.kernel import Attestation as Told
 from clew.kernel import Cursor, Evidence, Landing, NativeId, ProbeKind, PromptId, Sent, digest_of
-from clew.kernel import Testimony as Told
 from clew.ports.events import Ending
 from clew.ports.provider import LiveSession, Provider, Settings
 from clew.programs.acp.agent import AcpAgent

@@ -47,7 +47,7 @@ async def going(session: LiveSession, prompt: str, id_: PromptId, kind: type[Eve
     return task
 
 
-async def heard(provider: Provider, session: LiveSession, directory: Directory, id_: PromptId) -> kernel.Testimony:
+async def heard(provider: Provider, session: LiveSession, directory: Directory, id_: PromptId) -> kernel.Attestation:
     """What is said within a second, and before and after the session is closed alike."""
     assert session.address is not None
     sent = Sent(id_, digest_of("the text does not count"))

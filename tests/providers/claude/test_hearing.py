@@ -62,7 +62,7 @@ def put(root: Path, data: bytes, project: str = "-w-a") -> Path:
     return path
 
 
-def heard(root: Path, id_: str = PROMPT, native_id: str = ID, version: int = 1) -> kernel.Testimony:
+def heard(root: Path, id_: str = PROMPT, native_id: str = ID, version: int = 1) -> kernel.Attestation:
     provider = make(Settings(home={"CLAUDE_CONFIG_DIR": str(root)}))
     cursor = Cursor(version, NativeId(native_id))
     return asyncio.run(provider.heard(cursor, Directory("/w/a"), Sent(PromptId(id_), digest_of("words"))))
@@ -225,7 +225,7 @@ def test_a_home_that_is_not_there_says_nothing_and_an_absent_session_holds_nothi
     assert (told.evidence, told.able) == (Evidence.UNKNOWN, True)
     assert "projects" in told.detail
     # What is no session's id will never be one; a cursor that a later Clew wrote may be read by that.
-    assert heard(tmp_path, native_id="../../etc/passwd") == kernel.Testimony(
+    assert heard(tmp_path, native_id="../../etc/passwd") == kernel.Attestation(
         Evidence.UNKNOWN, "'../../etc/passwd' is no session id of Claude Code.", able=False
     )
     assert heard(tmp_path, version=2).able

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from clew.kernel import Answer, Cursor, Directory, PermissionMode
+from clew.kernel import Answer, Cursor, Directory, PermissionMode, PromptId
 from clew.ports.events import ApprovalAsked, Ending, Event
 from clew.ports.provider import LiveSession, OpenSpec, Settings
 from clew.programs.program import Program, start
@@ -132,10 +132,10 @@ def quick(settings: Settings) -> Settings:
     return replace(settings, deadlines=replace(settings.deadlines, silence=3.0))
 
 
-async def turn(session: LiveSession, prompt: str, answer: Answer | None = None) -> Turned:
+async def turn(session: LiveSession, prompt: str, answer: Answer | None = None, id_: PromptId | None = None) -> Turned:
     """Follow a turn to its end. What is asked gets that answer; without one, nothing may be asked."""
     events: list[Event] = []
-    async for event in session.turn(prompt):
+    async for event in session.turn(prompt, id_):
         events.append(event)
         if isinstance(event, ApprovalAsked):
             assert answer is not None, f"it asks: {event}"

@@ -49,9 +49,17 @@ def test_what_is_there_is_told(lab: Lab) -> None:
         found = await lab.provider().discover()
         assert (found.installed, found.version) == (True, lab.rig.agents.codex.version)
         assert found.home == str(lab.root())
-        assert found.account is not None
-        assert found.account.startswith("api-key:")
-        assert "dummy" not in found.account
+        assert found.account is None, "a key names nobody"
+        assert found.credential is not None
+        assert found.credential.startswith("api-key:")
+        assert "dummy" not in found.credential
+
+        def keyed(settings: Settings) -> Settings:
+            return replace(settings, environment={**settings.environment, "LOOPBACK_KEY": "another"})
+
+        other = await lab.provider(change=keyed).discover()
+        assert (other.home, other.account) == (found.home, None)
+        assert other.credential != found.credential, "it is the agent's own, not the home's"
         assert found.models == (), "this home has a provider of its own"
 
         def another(settings: Settings) -> Settings:
@@ -75,26 +83,39 @@ def test_the_models_of_its_maker_are_listed(lab: Lab) -> None:
     lab.play(scene())
 
 
+OWN = 'model_provider = "own"\n[model_providers.own]\n'
+BOTH = {"tokens": {"account_id": "acc-1"}, "OPENAI_API_KEY": "one"}
+ONE, TWO = "api-key:7692c3ad", "api-key:3fc4ccfe"
+
+
 @pytest.mark.case("C23")
 @pytest.mark.parametrize(
-    ("config", "login", "environment", "account"),
+    ("config", "login", "environment", "account", "credential"),
     [
-        ("", {"tokens": {"account_id": "acc-1"}, "OPENAI_API_KEY": None}, {}, "acc-1"),
-        ("", {"OPENAI_API_KEY": "one"}, {"OPENAI_API_KEY": "two"}, "api-key:7692c3ad"),
-        ("", None, {"OPENAI_API_KEY": "two"}, "api-key:3fc4ccfe"),
-        ("", None, {}, None),
-        ("not toml at all [", {}, {}, None),
-        ('model_provider = "own"\n[model_providers.own]\nenv_key = "OWN"', {}, {"OWN": "one"}, "api-key:7692c3ad"),
-        ('model_provider = "own"\n[model_providers.own]\nenv_key = "OWN"', {"OPENAI_API_KEY": "one"}, {}, None),
+        ("", {"tokens": {"account_id": "acc-1"}, "OPENAI_API_KEY": None}, {"OPENAI_API_KEY": "two"}, "acc-1", None),
+        ("", BOTH, {}, None, ONE),
+        ("", {**BOTH, "auth_mode": "apikey"}, {}, None, ONE),
+        ("", {**BOTH, "auth_mode": "chatgpt"}, {}, "acc-1", None),
+        ("", {"OPENAI_API_KEY": "one"}, {"OPENAI_API_KEY": "two"}, None, ONE),
+        ("", None, {"OPENAI_API_KEY": "two"}, None, TWO),
+        ("", None, {"CODEX_API_KEY": "two", "OPENAI_API_KEY": "one"}, None, TWO),
+        ("", None, {}, None, None),
+        ("not toml at all [", {}, {}, None, None),
+        (f'{OWN}env_key = "OWN"', BOTH, {"OWN": "two"}, None, TWO),
+        (f'{OWN}env_key = "OWN"', {"OPENAI_API_KEY": "one"}, {}, None, None),
+        (f'{OWN}experimental_bearer_token = "two"', BOTH, {}, None, TWO),
+        (f"{OWN}requires_openai_auth = true", {**BOTH, "auth_mode": "chatgpt"}, {}, "acc-1", None),
+        (OWN, {**BOTH, "auth_mode": "chatgpt"}, {"OPENAI_API_KEY": "one"}, None, None),
     ],
 )
-def test_an_account_is_known_by_what_the_home_keeps(
-    tmp_path: Path, config: str, login: object, environment: dict[str, str], account: str | None
+def test_an_account_is_a_login_and_a_key_is_known_by_its_digest(
+    tmp_path: Path, config: str, login: object, environment: dict[str, str], account: str | None, credential: str | None
 ) -> None:
     (tmp_path / "config.toml").write_text(config)
     if login is not None:
         (tmp_path / "auth.json").write_text(json.dumps(login))
-    assert Home({"CODEX_HOME": str(tmp_path), **environment}).account == account
+    home = Home({"CODEX_HOME": str(tmp_path), **environment})
+    assert (home.account, home.credential) == (account, credential)
 
 
 def test_the_same_home_has_one_name_however_it_is_spelled(tmp_path: Path) -> None:

@@ -3,15 +3,19 @@
 import asyncio
 import contextlib
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clew.kernel import Answer
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, QuestionAsked, Text, Thought, Used
-from clew.ports.provider import Settings
+from clew.ports.provider import OpenSpec, Settings
 from clew.programs.faults import Refused
+from clew.programs.holding import Hold
+from clew.providers.codex import locks
 from tests.providers.codex.kit import ASK, FULL, Lab, quick, turn
 from tests.providers.contract.stage import eventually
 
@@ -122,6 +126,42 @@ def test_a_fork_that_is_called_off_leaves_no_file(lab: Lab) -> None:
             with contextlib.suppress(asyncio.CancelledError):
                 await opening
             assert lab.rollouts() == before
+
+    lab.play(scene())
+
+
+@pytest.mark.case("P06")
+@pytest.mark.parametrize("moment", ["while it is claimed", "once it is open"])
+def test_a_fork_that_is_called_off_late_leaves_no_file(lab: Lab, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    async def scene() -> None:
+        provider = lab.provider()
+        cursor = await lab.begun(provider)
+        before, there = lab.rollouts(), list[Path]()
+
+        def call_off() -> None:
+            there.extend(lab.rollouts())
+            loop.call_soon_threadsafe(opening.cancel)
+
+        def claim(*given: Any) -> Hold:
+            call_off()
+            time.sleep(0.1)
+            return claimed(*given)
+
+        async def opened(spec: OpenSpec) -> Any:
+            session = await ready(spec)
+            call_off()
+            return session
+
+        loop, claimed, ready = asyncio.get_running_loop(), locks.claim, provider._opened  # noqa: SLF001 - a moment
+        if moment == "once it is open":
+            monkeypatch.setattr(provider, "_opened", opened)
+        else:
+            monkeypatch.setattr(locks, "claim", claim)
+        opening = asyncio.create_task(lab.open(provider, cursor, fork=True))
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert len(there) == len(before) + 1, "it was called off when the fork was on disk"
+        assert lab.rollouts() == before
 
     lab.play(scene())
 

@@ -1,6 +1,6 @@
 """A program that keeps its conversation under another id after every turn, and prints it, or not:
 
-changing.py [--from ID] [--as LINE]     the prompt on its input; LINE is what it prints, {id} standing for the new id
+changing.py [--from ID] [--as LINE]     the prompt on its input; prints LINE, where {id} stands for the new id
 changing.py --show ID                   ends with 0 when that conversation is there, with 44 when it is not
 """
 
@@ -21,7 +21,7 @@ if told.show:
     sys.exit(0 if (HOME / told.show).exists() else 44)
 HOME.mkdir(exist_ok=True)
 past = json.loads((HOME / told.origin).read_text(encoding="utf-8")) if told.origin else []
-past.append(sys.stdin.read())
+past.append(sys.stdin.read().rstrip("\n"))
 id_ = f"turn-{len(past)}"
 (HOME / id_).write_text(json.dumps(past), encoding="utf-8")
 if told.origin:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from clew.kernel import Attestation as Told
 from clew.kernel import Cursor, Evidence, NativeId, PermissionMode, PromptId, Sent, digest_of
-from clew.kernel import Testimony as Told
 from clew.ports.events import Ending
 from clew.ports.provider import LiveSession, Provider, Settings
 from clew.providers.guide import make

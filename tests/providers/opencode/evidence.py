@@ -5,7 +5,7 @@ import time
 import uuid
 from dataclasses import dataclass, field, replace
 
-from clew.kernel import Cursor, PromptId, Sent, Testimony, digest_of
+from clew.kernel import Attestation, Cursor, PromptId, Sent, digest_of
 from clew.ports.provider import LiveSession
 from clew.providers.opencode.live import OpenCodeSession
 from tests.providers.contract.stage import Turned
@@ -34,7 +34,7 @@ async def told(session: LiveSession, prompt: Prompt) -> Turned:
     return Turned(tuple([event async for event in session.turn(prompt.text, prompt.id)]))
 
 
-async def heard(lab: Lab, cursor: Cursor | None, prompt: Prompt, home: str = "a") -> Testimony:
+async def heard(lab: Lab, cursor: Cursor | None, prompt: Prompt, home: str = "a") -> Attestation:
     assert cursor is not None
     return await lab.at(home).heard(cursor, lab.directory(), prompt.sent)
 

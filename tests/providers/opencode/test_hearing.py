@@ -32,8 +32,8 @@ def tool(status: str, **more: Any) -> dict[str, Any]:
     return {"type": "tool", "state": {"status": status, **more}}
 
 
-def of(*messages: Message, undone: bool = False) -> kernel.Testimony:
-    return hearing.testimony(Kept("/", messages, undone), SENT, Redactor({"MY_TOKEN": "hush-hush"}))
+def of(*messages: Message, undone: bool = False) -> kernel.Attestation:
+    return hearing.attestation(Kept("/", messages, undone), SENT, Redactor({"MY_TOKEN": "hush-hush"}))
 
 
 @pytest.mark.case("P19")
@@ -102,4 +102,4 @@ def test_a_history_that_was_made_shorter_is_still_the_same_turn() -> None:
 @pytest.mark.case("P19")
 def test_what_was_undone_and_what_has_no_session() -> None:
     assert of(prompt(), said("whole", 5), undone=True).evidence is Evidence.UNKNOWN
-    assert hearing.testimony(None, SENT, Redactor({})).evidence is Evidence.UNSENT
+    assert hearing.attestation(None, SENT, Redactor({})).evidence is Evidence.UNSENT

@@ -64,7 +64,9 @@ class Ground:
         self.delays: dict[tuple[bool, bool], Delays] = {}
         model = self.rig.model
         self.log: Log = OfModel(model) if model is not None else OfGuide(root / "rig" / "a")
-        names = [f"ada{number}" for number in range(lanes)]
+        # A program is known by its directory, so each lane has an agent of its own; a server's lanes share one, for it
+        # takes its time in every directory anew.
+        names = [f"ada{0 if agent in WITH_SERVER else number}" for number in range(lanes)]
         self.lanes = [Lane(name, str(root / "data" / "homes" / name)) for name in names]
 
     def begin(self) -> None:
@@ -73,15 +75,16 @@ class Ground:
         program, environment = settings.program, dict(settings.environment)
         if self.taps is not None:
             program, environment = self.taps.before(program), {**environment, **self.taps.environment}
-        for lane in self.lanes:
+        for name in dict.fromkeys(lane.agent for lane in self.lanes):
             asked = {
-                "name": lane.agent,
+                "name": name,
                 "provider": self.agent.partition(":")[0],
                 "program": list(program),
                 "home": dict(settings.home),
                 "environment": environment,
                 "options": dict(settings.options),
                 "mode": "full",
+                "most": len(self.lanes),
             }
             self.house.post("/agents", asked)
 

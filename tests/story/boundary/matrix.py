@@ -96,9 +96,9 @@ def rounds(agent: str, tries: int, seed: str, *, brief: bool = False, lanes: int
     """At least so many tries. Each combination comes once before any comes twice, each with other moments."""
     drawn = random.Random(f"{seed} {agent}")
     dealt = [list(_of_combination(each, drawn, brief, lanes)) for each in _combinations(agent, brief)]
-    if agent in WITH_SERVER:
-        dealt.append(list(_of_connection(agent, drawn, brief, lanes)))
     drawn.shuffle(dealt)
+    if agent in WITH_SERVER:
+        dealt.insert(0, list(_of_connection(agent, drawn, brief, lanes)))
     ordered = [each for each in chain.from_iterable(zip_longest(*dealt)) if each is not None]
     chosen: list[Round] = []
     while sum(map(len, chosen)) < tries:

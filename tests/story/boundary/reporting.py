@@ -72,8 +72,9 @@ def failures(outcomes: Iterable["Outcome"], seed: str) -> str:
     for each in outcomes:
         if not each.good:
             after = "before" if each.after is None else f"{1000 * each.after:.0f} ms after"
-            struck = f"struck {after} the prompt was let out, seed {seed}"
-            parts.append(f"{each.combination}, {each.what} ({struck}): {each.word.verdict}; {each.later.verdict}")
+            struck = "" if each.disturbed else f"struck {after} the prompt was let out, "
+            found = f"{each.word.verdict}; {each.later.verdict}"
+            parts.append(f"{each.combination}, {each.what} ({struck}seed {seed}): {found}")
             parts += [f"  falsely told: {words}" for words in (*each.word.falsely, *each.later.falsely)]
             parts.append(each.detail)
     return "\n".join(parts)

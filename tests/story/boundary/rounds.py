@@ -33,8 +33,16 @@ class Try:
     said: Said
     moment: Moment | None = None
     trouble: Trouble | None = None
+    rule: str = ""
+    """What the trouble hangs on: the word, or its session."""
+    came: bool = True
+    """Whether the trouble came."""
     retried: bool = False
     """A person asked for it again after it was held or given up."""
+
+    def __str__(self) -> str:
+        retried = ", a person asked again" if self.retried else ""
+        return f"{self.moment or self.trouble}{'' if self.came else ', which never came'}{retried}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,11 @@ class Outcome:
     @property
     def good(self) -> bool:
         return self.word.good and self.later.good
+
+    @property
+    def disturbed(self) -> bool:
+        """Nothing was killed; the connection was disturbed."""
+        return self.combination.victim is Victim.CONNECTION
 
 
 def play(ground: Ground, asked: Round, drawn: random.Random, retries: bool = True) -> list[Outcome]:
@@ -71,6 +84,9 @@ def play(ground: Ground, asked: Round, drawn: random.Random, retries: bool = Tru
     for each in tries:
         ground.say_again(each.said)
     rested = ground.at_rest(lanes)
+    for each in tries:
+        if each.rule and ground.taps is not None:
+            each.came = ground.taps.calm(each.rule)
     ground.learn([each.said for each in tries], kind, mark)
     if retries:
         rested &= _ask_again(ground, tries, mark, drawn) | rested
@@ -123,8 +139,8 @@ def _lay_rules(ground: Ground, tries: Sequence[Try]) -> None:
         if each.trouble is not None:
             assert ground.taps is not None
             looks = each.trouble in (Trouble.LOOK_FAILS, Trouble.LOOK_HTML)
-            name = (ground.session_of(each.lane) if looks else None) or each.said.word.token
-            ground.taps.disturb(name, each.trouble)
+            each.rule = (ground.session_of(each.lane) if looks else None) or each.said.word.token
+            ground.taps.disturb(each.rule, each.trouble)
 
 
 def _strike_all(ground: Ground, tries: Sequence[Try], victim: Victim, delays: Delays) -> None:
@@ -249,7 +265,8 @@ def _ask_again(ground: Ground, tries: Sequence[Try], mark: int, drawn: random.Ra
         if reached or drawn.random() < 0.5 or not ground.shown(each.said, settled=True).held:
             continue
         each.retried = True
-        ground.house.post(f"/runs/{ground.run_of(each.lane.ref)['id']}/retry")
+        # From now on the word is what this wake makes of it.
+        each.said.wake = ground.house.post(f"/runs/{ground.run_of(each.lane.ref)['id']}/retry")[-1]
     again = [each.lane for each in tries if each.retried]
     return ground.at_rest(again) if again else set()
 
@@ -261,7 +278,7 @@ def _judged(ground: Ground, each: Try, later: Said, combination: Combination, ma
     second = judge(later.word, log, ground.shown(later, settled), lane.history)
     said = each.said
     after = said.struck - said.out if said.struck is not None and said.out is not None else None
-    what = f"{each.moment or each.trouble}{', a person asked again' if each.retried else ''}"
+    what = str(each)
     outcome = Outcome(combination, what, first, second, after)
     if outcome.good and first.verdict is Verdict.ONCE:
         return outcome

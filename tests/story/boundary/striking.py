@@ -49,9 +49,11 @@ def kill_soon(find: Callable[[], list[int]], seconds: float) -> int:
 
 def _children(pid: int) -> list[int]:
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            found += map(int, task.read_text(encoding="ascii").split())
+    # It may end while it is looked at.
+    with suppress(OSError):
+        for task in list(Path(f"/proc/{pid}/task").iterdir()):
+            with suppress(OSError):
+                found += map(int, (task / "children").read_text(encoding="ascii").split())
     return found
 
 

@@ -49,7 +49,9 @@ class Taps:
         (self._rules / "hold" / token).touch()
 
     def drop(self, token: str) -> None:
+        """What is held is dropped. What has not come yet passes: it is not the prompt that was meant."""
         (self._rules / "drop" / token).touch()
+        (self._rules / "hold" / token).unlink(missing_ok=True)
 
     def disturb(self, name: str, trouble: str) -> None:
         """`name` is a word's token, or the session that is looked at."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import orjson
 from sqlalchemy import Connection
 
-from clew.kernel import RunState, WaitsFor
+from clew.kernel import EvidenceReason, RunState, WaitsFor
 from clew.store.reading.runs import newest_decisions
 from clew.store.reading.threads import thread_ref
 from clew.store.statement import Row
@@ -42,20 +42,24 @@ def _show(row: Row, decision: Row | None) -> RunView:
         not_before=row["not_before"],
         stopping=state is RunState.STOPPING,
         held=row["hold"] or None if state is RunState.QUEUED else None,
+        on_its_word='"on_its_word"' in (row["landing"] or ""),
     )
 
 
 def _waits(row: Row) -> str | None:
     if row["hold"] == WaitsFor.PERSON:
-        return until_retried(row["words"] or "", row["id"])
+        return until_retried(row["words"] or "", row["id"], row["hold_code"])
     if row["words"] is None and row["runtime_id"] is None:
         return "No machine has its agent's program; it waits for one."
     return row["words"] or None
 
 
-def until_retried(words: str, run: str) -> str:
-    """What a run is held for, and what lets it go on: nobody looks by himself whether a person has mended it."""
+def until_retried(words: str, run: str, code: str | None) -> str:
+    """What a run is held for, and what lets it go on: Clew does not look again by itself whether it was mended."""
     words = words.strip()
+    if code == EvidenceReason.UNKNOWN.code:
+        # It says itself what a person can decide.
+        return f"{words} Or `clew cancel {run}`."
     # Whoever held it need not have said it in a whole sentence.
     stop = "" if not words or words.endswith((".", "!", "?")) else "."
     return f"{words}{stop} Once that is mended, `clew retry {run}`; or `clew cancel {run}`.".strip()

@@ -55,7 +55,7 @@ def _status(run: Row) -> tuple[str, str]:
     if state in LIVE:
         return "running", words
     if state is RunState.QUEUED:
-        held = until_retried(words, run["id"]) if run["hold"] == WaitsFor.PERSON else words
+        held = until_retried(words, run["id"], run["hold_code"]) if run["hold"] == WaitsFor.PERSON else words
         return ("held" if run["hold"] else "queued"), held
     # How the last one ended is worth a word only where it did not go well.
     return "idle", words if state in (RunState.FAILED, RunState.LOST) else ""

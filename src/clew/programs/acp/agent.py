@@ -58,8 +58,8 @@ class AcpAgent:
     words within a turn; the protocol has none. `meta` is what it is told beside the protocol whenever a session is
     opened. `plays_late` is whether it may go on playing back a loaded session after it has answered, against the
     protocol. `keeps_first` tells that it writes a prompt into its store before it acts on it, so that one which its
-    history does not hold was never taken. `takes_ids` is the name in `_meta` under which it takes a prompt's id and keeps
-    it, and `apart` tells that it wants the instructions apart from the prompt.
+    history does not hold was never taken. `takes_ids` is the name in `_meta` by which it takes the id of a prompt and
+    keeps it, and `apart` tells that it wants the instructions apart from the prompt.
     """
 
     name: str

@@ -10,7 +10,7 @@ never taken.
 
 from collections.abc import Sequence
 
-from clew.kernel import Cursor, Directory, Evidence, Sent, Testimony
+from clew.kernel import Attestation, Cursor, Directory, Evidence, Sent
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.connection import Connection
@@ -21,7 +21,7 @@ from clew.programs.rpc import CallRefused
 
 async def heard(
     connection: Connection, agent: AcpAgent, cursor: Cursor, directory: Directory, sent: Sent, deadlines: Deadlines
-) -> Testimony:
+) -> Attestation:
     """The session is loaded in a process that goes at once, and told nothing."""
     can, id_ = connection.abilities, cursor.native_id
     if not can.load:
@@ -37,7 +37,7 @@ async def heard(
         words = connection.redactor.text(f"{refusal.words} [{refusal.code}]")
         if refusal.code in agent.missing:
             return _not_held(agent, f"The agent has no session {id_} ({words})")
-        return Testimony(Evidence.UNKNOWN, f"The agent did not load session {id_}: {words}")
+        return Attestation(Evidence.UNKNOWN, f"The agent did not load session {id_}: {words}")
     if answer.get("sessionId", id_) != id_:
         return _unable(f"Session {id_} was asked for, and the agent opened {answer['sessionId']}.")
     history.answered()
@@ -45,7 +45,7 @@ async def heard(
     return told_by(history.prompts, agent, sent)
 
 
-def told_by(prompts: Sequence[Played], agent: AcpAgent, sent: Sent) -> Testimony:
+def told_by(prompts: Sequence[Played], agent: AcpAgent, sent: Sent) -> Attestation:
     """By position and text. Without a position only the last prompt can be the one: the same words may have been said
     before."""
     if sent.turns is not None and len(prompts) < sent.turns:
@@ -55,19 +55,19 @@ def told_by(prompts: Sequence[Played], agent: AcpAgent, sent: Sent) -> Testimony
     found = next((each for each in new if each.is_of(sent.digest)), None)
     if found is not None and found.followed:
         words = "The agent's history holds the prompt and what it did about it; whether it came to an end is not told."
-        return Testimony(Evidence.CUT_OFF, words)
+        return Attestation(Evidence.CUT_OFF, words)
     if found is not None:
-        return Testimony(Evidence.TAKEN, "The agent's history holds the prompt, and nothing follows it.")
+        return Attestation(Evidence.TAKEN, "The agent's history holds the prompt, and nothing follows it.")
     if new and (sent.turns is not None or any(each.is_of(sent.digest) for each in prompts)):
         return _unable("The agent's history holds another prompt where this one would be.")
     return _not_held(agent, "The agent's history does not hold the prompt")
 
 
-def _not_held(agent: AcpAgent, words: str) -> Testimony:
+def _not_held(agent: AcpAgent, words: str) -> Attestation:
     if agent.keeps_first:
-        return Testimony(Evidence.UNSENT, f"{words}.")
+        return Attestation(Evidence.UNSENT, f"{words}.")
     return _unable(f"{words}, but it is not known that {agent.name} writes a prompt down before it acts on it.")
 
 
-def _unable(words: str) -> Testimony:
-    return Testimony(Evidence.UNKNOWN, words, able=False)
+def _unable(words: str) -> Attestation:
+    return Attestation(Evidence.UNKNOWN, words, able=False)

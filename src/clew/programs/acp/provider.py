@@ -7,6 +7,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -17,7 +18,6 @@ from clew.kernel import (
     ProbeKind,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.fault import Fault
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
@@ -97,7 +97,7 @@ class AcpProvider:
         except Fault as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:
         try:
             self._check(cursor)
             must_be_paths(directory)
@@ -107,7 +107,7 @@ class AcpProvider:
                 async with self._met(Path(directory.path)) as connection:
                     return await heard(connection, self._agent, cursor, directory, sent, self._settings.deadlines)
         except Fault as fault:
-            return Testimony(Evidence.UNKNOWN, str(fault))
+            return Attestation(Evidence.UNKNOWN, str(fault))
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         must_be_paths(spec.directory)

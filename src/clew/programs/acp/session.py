@@ -76,6 +76,10 @@ class AcpSession:
         return Cursor(CURSOR_VERSION, self._opened.id) if self._opened.durable else None
 
     @property
+    def has_ended(self) -> bool:
+        return not self._connection.lives
+
+    @property
     def address(self) -> Cursor | None:
         """The agent names a session when it opens it, durable or not."""
         return Cursor(CURSOR_VERSION, self._opened.id)

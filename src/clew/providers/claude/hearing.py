@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clew.kernel import Evidence, NativeId, PromptId, Testimony
+from clew.kernel import Attestation, Evidence, NativeId, PromptId
 from clew.programs import lines
 from clew.providers.claude import holding
 from clew.providers.claude.home import Home
@@ -26,38 +26,38 @@ _NOT_YET = "Stop hook feedback"
 _MOST = (Evidence.FINISHED, Evidence.CUT_OFF, Evidence.TAKEN, Evidence.UNKNOWN, Evidence.UNSENT)
 
 
-def testimony(home: Home, native_id: NativeId, prompt: PromptId, idle: Collection[int]) -> Testimony:
+def attestation(home: Home, native_id: NativeId, prompt: PromptId, idle: Collection[int]) -> Attestation:
     """What the home says of that prompt. Raises `OSError` where it cannot be read.
 
     `idle` are processes of our own that have no turn going: what they do not have by now, they never will. Of any other
     that runs, only a finished turn is certain.
     """
     if not home.is_there:
-        return Testimony(Evidence.UNKNOWN, f"the home {home.root} is not there")
+        return Attestation(Evidence.UNKNOWN, f"the home {home.root} is not there")
     # Asked first: one that ends meanwhile has written all it ever will before the transcript is read.
     by = holding.driven(home, native_id, idle)
-    absent = Testimony(Evidence.UNSENT, f"there is no transcript of the session in {home.projects}")
+    absent = Attestation(Evidence.UNSENT, f"there is no transcript of the session in {home.projects}")
     copies = [_told_by(path, prompt) for path in home.copies(native_id)]
     told = min(copies, key=lambda each: _MOST.index(each.evidence), default=absent)
     if by is not None and told.evidence is not Evidence.FINISHED:
-        return Testimony(Evidence.UNKNOWN, f"the session is still open in {by}, which may write more")
+        return Attestation(Evidence.UNKNOWN, f"the session is still open in {by}, which may write more")
     return told
 
 
-def _told_by(path: Path, prompt: PromptId) -> Testimony:
+def _told_by(path: Path, prompt: PromptId) -> Attestation:
     before = _state(path)
     data = path.read_bytes()
     if _state(path) != before:
-        return Testimony(Evidence.UNKNOWN, f"{path} is being written")
+        return Attestation(Evidence.UNKNOWN, f"{path} is being written")
     read = _read(data, prompt)
     at = next((at for at, line in enumerate(read.lines) if _is(line, prompt)), None)
     if at is not None:
         evidence, reply = _came_of(read, at)
-        return Testimony(evidence, _DETAILS[evidence].format(path=path), reply)
+        return Attestation(evidence, _DETAILS[evidence].format(path=path), reply)
     if read.damaged or any(line.get("parentUuid") == prompt for line in read.lines):
         # On a full disk the program asks its model all the same, so the part that is missing may be this prompt.
-        return Testimony(Evidence.UNKNOWN, f"{path} is damaged: a line was not written to its end")
-    return Testimony(Evidence.UNSENT, f"the prompt is not in {path}, which is whole")
+        return Attestation(Evidence.UNKNOWN, f"{path} is damaged: a line was not written to its end")
+    return Attestation(Evidence.UNSENT, f"the prompt is not in {path}, which is whole")
 
 
 _DETAILS = {

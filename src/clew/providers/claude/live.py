@@ -65,6 +65,10 @@ class Live:
         return self._opened.cursor if self._opened.is_stored else None
 
     @property
+    def has_ended(self) -> bool:
+        return self._ended is not None
+
+    @property
     def address(self) -> Cursor:
         """Known from the start: the program is told which id a new session gets."""
         return Cursor(CURSOR_VERSION, self._opened.native_id)

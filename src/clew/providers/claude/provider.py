@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -15,7 +16,6 @@ from clew.kernel import (
     ProbeKind,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, OpenSpec, Settings
 from clew.programs.faults import CannotStart, ProgramFault, Refused
@@ -114,16 +114,16 @@ class Claude:
             return Probe(ProbeKind.FOUND_HERE, directory=directory, detail=f"its transcript is {stored.path}")
         return Probe(ProbeKind.FOUND_ELSEWHERE, directory=stored.directory, detail=f"it is in {stored.directory}")
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002
         """By the transcript, wherever in the home it lies; and by the prompt's id, whatever its text."""
         try:
             native_id = readable(cursor)
             idle = [live.process for live in self._open if live.is_idle]
-            told = await apart(lambda: hearing.testimony(self._home, native_id, sent.id, idle))
+            told = await apart(lambda: hearing.attestation(self._home, native_id, sent.id, idle))
         except MalformedId as fault:
-            return Testimony(Evidence.UNKNOWN, fault.words, able=False)
+            return Attestation(Evidence.UNKNOWN, fault.words, able=False)
         except ProgramFault as fault:
-            return Testimony(Evidence.UNKNOWN, fault.words)
+            return Attestation(Evidence.UNKNOWN, fault.words)
         return replace(told, reply=Redactor(self._environment).text(told.reply))
 
     async def open(self, spec: OpenSpec) -> Live:

@@ -4,7 +4,7 @@ A line has an ordinal, one more than the line before. A torn line, left by a pro
 followed by a whole one with the same ordinal; so a line that cannot be read harms nobody while no ordinal is missing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,19 @@ class Head:
     version: str
     side: bool
     ordinal: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One that can be read. `event` is what it tells of, where it tells of an event."""
+
+    type: str
+    payload: dict[str, Any]
+    ordinal: int | None
+
+    @property
+    def event(self) -> str | None:
+        return self.payload.get("type") if self.type == "event_msg" else None
 
 
 class Broken(Exception):
@@ -76,19 +89,23 @@ def check(data: bytes, thread: str) -> Head:
     if not data.endswith(b"\n"):
         raise Broken("its last line is cut" if data else "it is empty")
     head = head_of(data[: data.index(b"\n")])
+    check_lines(lines_of(data), head, thread)
+    return head
+
+
+def check_lines(lines: Sequence[Line | None], head: Head, thread: str) -> None:
     if head.thread != thread:
         raise Broken(f"it is the history of {head.thread}, not of {thread}")
     if head.ordinal is None:
-        if any(line is None for line in _lines(data)):
+        if any(line is None for line in lines):
             raise Broken("a line cannot be read")
-        return head
+        return
     begins = head.base.ordinal if head.base is not None else 0
     if head.ordinal != begins:
         raise Broken(f"it begins with line {head.ordinal}, not with {begins}")
-    for expected, line in enumerate((line for line in _lines(data) if line is not None), head.ordinal):
-        if _ordinal(line) != expected:
+    for expected, line in enumerate((line for line in lines if line is not None), head.ordinal):
+        if line.ordinal != expected:
             raise Broken(f"line {expected} is missing")
-    return head
 
 
 def lost_prompt(data: bytes) -> bool:
@@ -118,6 +135,18 @@ def written(path: Path, start: int, turn: str) -> bool:
     except OSError:
         return False
     return added.endswith(b"\n") and turn.encode() in added
+
+
+def lines_of(data: bytes) -> list[Line | None]:
+    """None for one that cannot be read. A last one that is whole but for its end counts, as it does for Codex."""
+    return [_known(_line(line)) for line in data.split(b"\n") if line]
+
+
+def _known(line: dict[str, Any] | None) -> Line | None:
+    if line is None:
+        return None
+    payload = line.get("payload")
+    return Line(str(line.get("type")), payload if isinstance(payload, dict) else {}, _ordinal(line))
 
 
 def whole_lines(data: bytes) -> bytes:
@@ -164,12 +193,6 @@ def _text(payload: dict[str, Any]) -> str:
 def _around(data: bytes, at: int) -> bytes:
     end = data.find(b"\n", at)
     return data[data.rfind(b"\n", 0, at) + 1 : end if end >= 0 else len(data)]
-
-
-def _lines(data: bytes) -> Iterator[dict[str, Any] | None]:
-    for line in data.split(b"\n"):
-        if line:
-            yield _line(line)
 
 
 def _line(line: bytes) -> dict[str, Any] | None:

@@ -37,19 +37,15 @@ class Home:
 
     @property
     def account(self) -> AccountId | None:
-        """Who pays, as far as the home tells. A key is known by its digest."""
-        config = self._config
-        provider = _table(_table(config, "model_providers"), str(config.get("model_provider", "openai")))
-        named = provider.get("env_key")
-        if isinstance(named, str):
-            return self._key_in_environment((named,))
-        kept = self._login
-        tokens = _table(kept, "tokens")
-        if tokens.get("account_id"):
-            return AccountId(str(tokens["account_id"]))
-        if kept.get("OPENAI_API_KEY"):
-            return _by_digest(str(kept["OPENAI_API_KEY"]))
-        return self._key_in_environment(_KEYS)
+        """The login that this home names, where that is what its model is asked with. A key names nobody."""
+        named = _table(self._login, "tokens").get("account_id")
+        return AccountId(str(named)) if named and self._asks_with_login and not self._kept_key else None
+
+    @property
+    def credential(self) -> str | None:
+        """The key that its model is asked with, as a short digest; None where it is a login, or where there is none."""
+        key = self._key
+        return None if key is None else "api-key:" + hashlib.sha256(key.encode(errors="replace")).hexdigest()[:8]
 
     @property
     def lists_models(self) -> bool:
@@ -100,13 +96,35 @@ class Home:
             return {}
         return kept if isinstance(kept, dict) else {}
 
-    def _key_in_environment(self, names: tuple[str, ...]) -> AccountId | None:
-        found = next((self.environment[name] for name in names if self.environment.get(name)), None)
-        return None if found is None else _by_digest(found)
+    @property
+    def _model_provider(self) -> Mapping[str, Any]:
+        config = self._config
+        return _table(_table(config, "model_providers"), str(config.get("model_provider", "openai")))
 
+    @property
+    def _asks_with_login(self) -> bool:
+        """Whether the model is asked with what `codex login` keeps; a provider of the home's own has its own key."""
+        provider = self._model_provider
+        if provider.get("env_key") or provider.get("experimental_bearer_token"):
+            return False
+        return self.lists_models or bool(provider.get("requires_openai_auth"))
 
-def _by_digest(key: str) -> AccountId:
-    return AccountId("api-key:" + hashlib.sha256(key.encode()).hexdigest()[:8])
+    @property
+    def _kept_key(self) -> str | None:
+        """It goes before a login that is kept beside it, unless the home says otherwise."""
+        kept = self._login.get("OPENAI_API_KEY")
+        return str(kept) if kept and self._login.get("auth_mode", "apikey") == "apikey" else None
+
+    @property
+    def _key(self) -> str | None:
+        provider = self._model_provider
+        if named := provider.get("env_key"):
+            return self.environment.get(str(named)) or None
+        if token := provider.get("experimental_bearer_token"):
+            return str(token)
+        if not self._asks_with_login or self.account is not None:
+            return None
+        return self._kept_key or next((key for name in _KEYS if (key := self.environment.get(name))), None)
 
 
 def _table(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ _PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """`instructions` is what the first turn must carry; None where nothing must be said about them."""
+    """`instructions` is what the first turn must carry; None where nothing must be said about them. `forked` is whether
+    it was made by this opening, as a file that is there already."""
 
     id: str
     path: Path | None
@@ -34,6 +35,7 @@ class Opened:
     model: str
     landing: Landing
     instructions: Json | None
+    forked: bool
 
 
 def may_be_kept(home: Home, mode: PermissionMode, directory: str) -> None:
@@ -113,15 +115,37 @@ async def bind(server: AppServer, home: Home, threads: Sequence[str], place: str
 
 
 async def _forked(server: AppServer, spec: OpenSpec, asked: Json) -> Opened:
-    """A fork is on disk at once, so one that is not wanted any more is deleted again."""
+    """A fork is on disk at once, so one that is called off meanwhile is deleted again."""
     call = asyncio.ensure_future(_call(server, "thread/fork", asked))
     try:
         return await _landed(server, spec, await asyncio.shield(call), forked=True)
     except BaseException:
-        with contextlib.suppress(CallRefused, ProgramFault):
-            made = _thread(await call)
-            await server.call("thread/delete", {"threadId": made["id"]})
+
+        async def made() -> None:
+            with contextlib.suppress(CallRefused, ProgramFault):
+                await _delete(server, str(_thread(await call)["id"]))
+
+        await to_its_end(made())
         raise
+
+
+async def take_back(server: AppServer, opened: Opened) -> None:
+    """Leave nothing behind of an opening that nobody wants any more. The server must still run."""
+    if opened.forked:
+        await to_its_end(_delete(server, opened.id))
+
+
+async def _delete(server: AppServer, id_: str) -> None:
+    with contextlib.suppress(CallRefused, ProgramFault):
+        await server.call("thread/delete", {"threadId": id_})
+
+
+async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Even when it is called off again meanwhile. For what is short, and done because of a cancellation."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
 
 
 async def _landed(server: AppServer, spec: OpenSpec, answer: Json, new: bool = False, forked: bool = False) -> Opened:
@@ -146,6 +170,7 @@ async def _landed(server: AppServer, spec: OpenSpec, answer: Json, new: bool = F
         model=model,
         landing=landing,
         instructions=_instructions(spec, answer, forked),
+        forked=forked,
     )
 
 

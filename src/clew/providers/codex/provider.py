@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -15,9 +16,9 @@ from clew.kernel import (
     PermissionMode,
     Probe,
     ProbeKind,
+    PromptId,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.environment import environment_for
@@ -28,11 +29,13 @@ from clew.programs.ledger import Ledger
 from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_homes, must_be_paths
 from clew.programs.rpc import CallRefused
+from clew.programs.secrets import Redactor
 from clew.providers.codex import archiving, discovering, locating, locks, placing, probing
 from clew.providers.codex.apart import apart, make_ready
+from clew.providers.codex.hearing import hear
 from clew.providers.codex.home import HOMES, Home
 from clew.providers.codex.names import CURSOR_VERSION, ID_SHAPE, cursor_of, id_of
-from clew.providers.codex.opening import bind, opened
+from clew.providers.codex.opening import Opened, bind, opened, take_back
 from clew.providers.codex.server import AppServer, Launch, started
 from clew.providers.codex.session import CodexSession
 from clew.providers.codex.store import Index
@@ -51,6 +54,7 @@ CAPABILITIES = Capabilities(
     reapply_mode=True,
     change_model=True,
     steers=True,
+    hears=True,
     modes=frozenset(PermissionMode),
     cursor_versions=frozenset({CURSOR_VERSION}),
     archive_formats=frozenset({archiving.FORMAT}),
@@ -72,6 +76,8 @@ class CodexProvider:
         if self._ledger is not None:
             self._ledger.settle()
         self._sessions: set[CodexSession] = set()
+        self._unwritten: set[PromptId] = set()
+        """What Codex said that it took, and could not write down."""
         self._underway = Underway()
         # The first start in a new home makes its databases; a second one at the same time would fail.
         self._first = asyncio.Lock()
@@ -100,7 +106,15 @@ class CodexProvider:
             with contextlib.suppress(ProgramFault, CallRefused):
                 async with self._for_a_moment() as server:
                     models = await discovering.models(server)
-        return Discovery(True, found.home, version, launch.command, self._home.account, models)
+        return Discovery(
+            installed=True,
+            home=found.home,
+            version=version,
+            program=launch.command,
+            account=self._home.account,
+            models=models,
+            credential=self._home.credential,
+        )
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
@@ -120,8 +134,28 @@ class CodexProvider:
         async with self._for_a_moment() as server:
             return await probing.probe(server, self._home, id_, directory)
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
-        return Testimony(Evidence.UNKNOWN, able=False)
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002 - one store
+        try:
+            id_ = id_of(cursor)
+        except Refused as fault:
+            return Attestation(Evidence.UNKNOWN, fault.words, able=False)
+        root = self._home.root
+        own = next((session for session in self._sessions if session.address == cursor), None)
+        if own is not None and own.is_turning:
+            return Attestation(Evidence.UNKNOWN, "A turn of the session is going on.")
+
+        def busy() -> bool:
+            if own is None:
+                return locks.is_loaded(root, id_)
+            return not own.lives and locks.is_locked(root, id_)
+
+        try:
+            said = await apart(lambda: hear(root, id_, sent, Redactor(self._environment), busy))
+        except ProgramFault as fault:
+            return Attestation(Evidence.UNKNOWN, str(fault))
+        if said.evidence is Evidence.UNSENT and sent.id in self._unwritten:
+            return Attestation(Evidence.UNKNOWN, "Codex answered the prompt, and could not write it down.")
+        return said
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         must_be_paths(spec.directory)
@@ -131,7 +165,7 @@ class CodexProvider:
             raise NotAble("Codex names its sessions itself.", "Open it without an id; it says which it took.")
         if spec.fork and spec.cursor is None:
             raise Refused("A fork needs a session that it is made from.", "Name one, or begin afresh.")
-        return await self._underway.do(self._opened(spec), CodexSession.close)
+        return await self._underway.do(self._opened(spec), CodexSession.call_off)
 
     async def _opened(self, spec: OpenSpec) -> CodexSession:
         await apart(lambda: make_ready(self._home.root))
@@ -143,7 +177,7 @@ class CodexProvider:
             try:
                 landed = await opened(server, spec, self._home)
                 if spec.cursor is None or spec.fork:
-                    await self._claimed(landed.id, held)
+                    await self._claimed_as_made(server, landed, held)
             except CallRefused as fault:
                 await server.close()
                 words = server.redactor.text(fault.words)
@@ -152,7 +186,9 @@ class CodexProvider:
                 await asyncio.shield(server.close())
                 raise
             claim = held.pop_all()
-        session = CodexSession(server, landed, self._home, lambda session: self._release(session, claim))
+        session = CodexSession(
+            server, landed, self._home, self._unwritten, lambda session: self._release(session, claim)
+        )
         self._sessions.add(session)
         return session
 
@@ -202,6 +238,13 @@ class CodexProvider:
         else:
             claim = await apart(lambda: locks.claim(self._home.root, thread), Hold.release)
             held.callback(claim.release)
+
+    async def _claimed_as_made(self, server: AppServer, landed: Opened, held: contextlib.ExitStack) -> None:
+        try:
+            await self._claimed(landed.id, held)
+        except BaseException:
+            await take_back(server, landed)
+            raise
 
     def _release(self, session: CodexSession, claim: contextlib.ExitStack) -> None:
         self._sessions.discard(session)

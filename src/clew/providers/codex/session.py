@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, PromptId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
@@ -13,7 +14,7 @@ from clew.providers.codex.asking import Questions
 from clew.providers.codex.commands import Commands
 from clew.providers.codex.home import Home
 from clew.providers.codex.names import cursor_of
-from clew.providers.codex.opening import Opened, may_be_kept
+from clew.providers.codex.opening import Opened, may_be_kept, take_back
 from clew.providers.codex.server import AppServer, Json
 from clew.providers.codex.settling import Settings
 from clew.providers.codex.turn import Gone, Told, Turn
@@ -24,8 +25,17 @@ _OPEN_AGAIN = "Open the session again."
 
 
 class CodexSession:
-    def __init__(self, server: AppServer, opened: Opened, home: Home, closed: Callable[["CodexSession"], None]) -> None:
-        self._server, self._opened, self._home = server, opened, home
+    """`unwritten` gets the prompts that Codex took and could not write down."""
+
+    def __init__(
+        self,
+        server: AppServer,
+        opened: Opened,
+        home: Home,
+        unwritten: set[PromptId],
+        closed: Callable[["CodexSession"], None],
+    ) -> None:
+        self._server, self._opened, self._home, self._unwritten = server, opened, home, unwritten
         self._settings = Settings(server, opened.id, opened.policy, opened.model)
         self._questions = Questions(f"{opened.id}/{id(self):x}")
         self._commands = Commands(server, opened.id)
@@ -46,27 +56,41 @@ class CodexSession:
         path = self._opened.path
         with contextlib.suppress(OSError):
             if path is not None and path.stat().st_size > 0:
-                return cursor_of(self._opened.id)
+                return self.address
         return None
+
+    @property
+    def address(self) -> Cursor:
+        """Codex names a thread before it has a file."""
+        return cursor_of(self._opened.id)
 
     @property
     def works_on(self) -> bool:
         """Whether a command goes on in the background: true until it has ended, however many turns come between."""
         return bool(self._commands)
 
-    # ---------------------------------------------------------------- a turn
+    @property
+    def lives(self) -> bool:
+        """Whether its program runs."""
+        return self._server.lives
 
     @property
-    def address(self) -> Cursor | None:
-        return self.cursor
+    def has_ended(self) -> bool:
+        return not self.lives
 
-    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
+    @property
+    def is_turning(self) -> bool:
+        return self._turn is not None and not self._turn.over.is_set()
+
+    # ---------------------------------------------------------------- a turn
+
+    async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the prompt's own
         self._must_be_open()
-        if self._turn is not None and not self._turn.over.is_set():
+        if self.is_turning:
             raise Refused("A turn of this session is going on.", "Wait for its end, or interrupt it.")
         turn = self._turn = Turn(self._opened.id, self._meter, self._server.redactor)
         try:
-            async for event in self._follow(turn, prompt):
+            async for event in self._follow(turn, prompt, id):
                 yield event
         finally:
             try:
@@ -78,9 +102,9 @@ class CodexSession:
                     self._questions.drop()
                     self._turn = None
 
-    async def _follow(self, turn: Turn, prompt: str) -> AsyncIterator[Event]:
+    async def _follow(self, turn: Turn, prompt: str, id_: PromptId | None) -> AsyncIterator[Event]:
         writing = Writing(self._opened.path)
-        fault = await self._begin(turn, prompt)
+        fault = await self._begin(turn, prompt, id_)
         if fault is not None:
             yield fault
             yield Done(Ending.FAILED)
@@ -109,6 +133,7 @@ class CodexSession:
                     for event in turn.events(heard, self._limits):
                         completed = isinstance(event, Done) and event.ending is Ending.COMPLETED
                         if completed and (missed := await writing.missed(turn.id)) is not None:
+                            self._unwritten |= turn.taken
                             yield missed
                             yield Done(Ending.FAILED, turn.reply)
                             return
@@ -118,11 +143,12 @@ class CodexSession:
                 case _:
                     yield heard
 
-    async def _begin(self, turn: Turn, prompt: str) -> Failed | None:
-        """Hand the prompt over; what went wrong, if it did."""
-        asked = {
+    async def _begin(self, turn: Turn, prompt: str, id_: PromptId | None) -> Failed | None:
+        """Hand the prompt over; what went wrong, if it did. Whether the prompt was taken is not known then: the rollout
+        tells (`hearing`)."""
+        asked: dict[str, Any] = {
             "threadId": self._opened.id,
-            "input": [{"type": "text", "text": prompt}],
+            **_said(prompt, id_),
             "model": self._settings.model,
             **self._settings.policy.for_turn(),
         }
@@ -139,9 +165,10 @@ class CodexSession:
             turn.end()
             return Failed(ErrorCode.BAD_REQUEST, self._hidden(fault.words), retryable=False)
         except (TooSlow, KeyError, TypeError) as fault:
-            # Whether the prompt was taken is not known; without its process it cannot go on unseen.
+            # Without its process it cannot go on unseen.
             await self._server.close()
-            return Failed(ErrorCode.TOO_SLOW, f"Codex did not take the prompt: {fault}", retryable=False)
+            words = f"Codex was handed the prompt, and did not say that the turn began ({fault}). It was ended."
+            return Failed(ErrorCode.TOO_SLOW, self._hidden(words), retryable=isinstance(fault, TooSlow))
         return None
 
     async def _gave_up(self, turn: Turn) -> Failed:
@@ -181,6 +208,11 @@ class CodexSession:
             with contextlib.suppress(CallRefused, ProgramEnded):
                 await self._commands.end(turn.running)
 
+    async def call_off(self) -> None:
+        """Close one that was opened in the moment in which nobody wanted it any more."""
+        await take_back(self._server, self._opened)
+        await self.close()
+
     async def close(self) -> None:
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
@@ -212,7 +244,7 @@ class CodexSession:
         number, reply = found
         return reply is None or await self._server.reply(number, reply)
 
-    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
+    async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002 - the prompt's own
         turn = self._turn
         if turn is None or self._closing is not None:
             return False
@@ -222,12 +254,10 @@ class CodexSession:
                 return False
             # It takes words into a list first, which is dropped when the turn is interrupted: only what it tells back
             # is part of the turn.
-            told_back = turn.expect(prompt)
+            told_back = turn.expect(prompt, id)
             try:
-                asked = [{"type": "text", "text": prompt}]
-                await self._server.call(
-                    "turn/steer", {"threadId": self._opened.id, "expectedTurnId": turn.id, "input": asked}
-                )
+                asked = {"threadId": self._opened.id, "expectedTurnId": turn.id, **_said(prompt, id)}
+                await self._server.call("turn/steer", asked)
             except CallRefused:
                 return False
             except (TooSlow, ProgramEnded):
@@ -283,3 +313,9 @@ class CodexSession:
 
     def _hidden(self, words: str) -> str:
         return self._server.redactor.text(words)
+
+
+def _said(prompt: str, id_: PromptId | None) -> Json:
+    """The id is kept beside the text in the rollout; the model is not shown it."""
+    words = {"input": [{"type": "text", "text": prompt}]}
+    return words if id_ is None else {**words, "clientUserMessageId": id_}

@@ -3,6 +3,7 @@
 Nothing here asks the program, and nothing is changed.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,23 @@ class Part:
 
     rollout: Rollout
     data: bytes
+
+
+def rollouts_of(root: Path, thread: str) -> list[Rollout]:
+    """The files of one thread, the one that it goes on in first. Raises where a directory cannot be read."""
+    found = [
+        rollout
+        for place in _PLACES
+        if (root / place).exists()
+        for where, _, names in os.walk(root / place, onerror=_cannot)
+        for name in names
+        if thread in name and (rollout := rollout_at(Path(where, name))) is not None and rollout.thread == thread
+    ]
+    return sorted(found, key=lambda rollout: (rollout.segment, not rollout.set_away), reverse=True)
+
+
+def _cannot(fault: OSError) -> None:
+    raise fault
 
 
 class Index:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from clew.kernel import PromptId
 from clew.ports.events import Done, Ending, Event, PlanChanged, Text
 from clew.programs.secrets import Redaction, Redactor
 from clew.providers.codex import items
@@ -30,6 +31,15 @@ class Gone:
 Heard = Told | Gone | Event
 
 
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """Words that were sent while the turn goes on."""
+
+    words: str
+    id: PromptId | None
+    future: "asyncio.Future[bool]"
+
+
 class Turn:
     """`begun` is set once it has an id, `over` when the program says that it has ended; both when the program is gone.
     `retrying` tells that the model cannot be reached; `running` are the tools that have begun and not ended."""
@@ -48,8 +58,10 @@ class Turn:
         self._streams: dict[str, Redaction] = {}
         self.steering = asyncio.Lock()
         """Held while something is told within the turn."""
+        self.taken: set[PromptId] = set()
+        """The prompts that it told back."""
         self._prompts = 0
-        self._expected: tuple[str, asyncio.Future[bool]] | None = None
+        self._expected: _Expected | None = None
         meter.next_turn()
         self.moved()
 
@@ -89,15 +101,14 @@ class Turn:
         self.end()
         self._heard.put_nowait(Gone(words))
 
-    def expect(self, words: str) -> "asyncio.Future[bool]":
+    def expect(self, words: str, id_: PromptId | None) -> "asyncio.Future[bool]":
         """Whether these words become part of the turn: known once they are told back, or the turn is over."""
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._expected = words, future
-        return future
+        self._expected = _Expected(words, id_, asyncio.get_running_loop().create_future())
+        return self._expected.future
 
     def _told_back(self, taken: bool) -> None:
-        if self._expected is not None and not self._expected[1].done():
-            self._expected[1].set_result(taken)
+        if self._expected is not None and not self._expected.future.done():
+            self._expected.future.set_result(taken)
 
     async def next(self, silence: float | None) -> Heard | None:
         """What came next; None when nothing has moved for that long."""
@@ -125,10 +136,16 @@ class Turn:
             self.end()
 
     def _hear_prompt(self, item: Json) -> None:
-        """The first is the turn's own, whatever else reads the same."""
+        """Known by its id. Without one, the first is the turn's own, whatever else reads the same."""
         self._prompts += 1
         words = "".join(str(part.get("text", "")) for part in item.get("content") or () if isinstance(part, Mapping))
-        if self._prompts > 1 and self._expected is not None and self._expected[0] == words:
+        id_, expected = item.get("clientId"), self._expected
+        if id_ is not None:
+            self.taken.add(PromptId(str(id_)))
+        if expected is None:
+            return
+        by_id = id_ is not None and expected.id is not None
+        if id_ == expected.id if by_id else self._prompts > 1 and words == expected.words:
             self._told_back(True)
 
     def _is_this(self, arguments: Json) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -18,7 +19,6 @@ from clew.kernel import (
     ProbeKind,
     ProviderName,
     Sent,
-    Testimony,
     choose_mode,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
@@ -85,9 +85,9 @@ class CommandProvider:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
         return await Asker(self._launcher).ask(cursor.native_id, Path(directory.path))
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002
         words = "Clew cannot read what a command keeps of its sessions, so nobody can tell whether it took the prompt."
-        return Testimony(Evidence.UNKNOWN, words, able=False)
+        return Attestation(Evidence.UNKNOWN, words, able=False)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         self._launcher.running.must_be_open()

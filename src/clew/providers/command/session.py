@@ -79,7 +79,7 @@ class CommandSession:
                         self._holding.begin(event.native_id)
                     except (SessionBusy, CannotHold) as fault:
                         await self.interrupt()
-                        for last in _failed(ErrorCode.UNKNOWN, fault.words):
+                        for last in _failed(ErrorCode.UNKNOWN, fault.words, handed=True):
                             yield last
                         return
                     self._rename(event)
@@ -149,7 +149,8 @@ class CommandSession:
             return
         except (CannotStart, Refused) as fault:
             if not (self._called_off or self._closed):
-                yield Failed(ErrorCode.PROGRAM_ENDED, self._launcher.redactor.text(fault.words), retryable=True)
+                words = self._launcher.redactor.text(fault.words)
+                yield Failed(ErrorCode.PROGRAM_ENDED, words, retryable=True, handed=False)
             yield Done(Ending.INTERRUPTED if self._called_off or self._closed else Ending.FAILED)
             return
         turn = self._turn = Turn(program, self._launcher, self._id, self._found)
@@ -173,7 +174,7 @@ class CommandSession:
         return (await Asker(self._launcher).ask(id_, self._directory)).kind is ProbeKind.FOUND_HERE
 
 
-def _failed(code: ErrorCode, words: str) -> Iterator[Event]:
-    """Another try would end the same way."""
-    yield Failed(code, words, retryable=False)
+def _failed(code: ErrorCode, words: str, handed: bool = False) -> Iterator[Event]:
+    """Another try would end the same way. Unless `handed`, the program was not even started."""
+    yield Failed(code, words, retryable=False, handed=handed)
     yield Done(Ending.FAILED)

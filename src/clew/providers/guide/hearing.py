@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from clew.kernel import Evidence, NativeId, Sent, Testimony
+from clew.kernel import Attestation, Evidence, NativeId, Sent
 from clew.providers.guide.memory import BEGUN, FINISHED, Busy, Damaged, Memory, Missing, Turn
 
 
-def testimony(home: Path, native_id: NativeId, sent: Sent) -> Testimony:
+def attestation(home: Path, native_id: NativeId, sent: Sent) -> Attestation:
     """The session is held while it is read, so that no process of the guide writes it meanwhile."""
     memory = Memory(home)
     if not memory.is_there:
-        return Testimony(Evidence.UNKNOWN, f"The guide's memory is not where it was: {home}.")
+        return Attestation(Evidence.UNKNOWN, f"The guide's memory is not where it was: {home}.")
     try:
         if not memory.path(native_id).exists():
             raise Missing(native_id)
@@ -20,26 +20,26 @@ def testimony(home: Path, native_id: NativeId, sent: Sent) -> Testimony:
         finally:
             memory.release(native_id)
     except Missing:
-        return Testimony(Evidence.UNSENT, f"The guide has no session {native_id}.")
+        return Attestation(Evidence.UNSENT, f"The guide has no session {native_id}.")
     except Busy:
-        return Testimony(Evidence.UNKNOWN, f"Session {native_id} is still open in a process of the guide.")
+        return Attestation(Evidence.UNKNOWN, f"Session {native_id} is still open in a process of the guide.")
     except Damaged as fault:
-        return Testimony(Evidence.UNKNOWN, f"Session {native_id} cannot be read: {fault}.")
+        return Attestation(Evidence.UNKNOWN, f"Session {native_id} cannot be read: {fault}.")
     except OSError as fault:
-        return Testimony(Evidence.UNKNOWN, f"The guide's memory cannot be read: {fault}.")
+        return Attestation(Evidence.UNKNOWN, f"The guide's memory cannot be read: {fault}.")
     found = next((turn for turn in turns if sent.id in turn.ids), None)
     if found is None:
-        return Testimony(Evidence.UNSENT, "The guide's memory does not hold the prompt.")
+        return Attestation(Evidence.UNSENT, "The guide's memory does not hold the prompt.")
     return _became_of(found)
 
 
-def _became_of(turn: Turn) -> Testimony:
+def _became_of(turn: Turn) -> Attestation:
     match turn.ending:
         case "":
-            return Testimony(Evidence.TAKEN, "The guide's memory holds the prompt, and nothing was done about it.")
+            return Attestation(Evidence.TAKEN, "The guide's memory holds the prompt, and nothing was done about it.")
         case _ if turn.ending == FINISHED:
-            return Testimony(Evidence.FINISHED, "The guide's memory holds the prompt and its reply.", turn.reply)
+            return Attestation(Evidence.FINISHED, "The guide's memory holds the prompt and its reply.", turn.reply)
         case _ if turn.ending == BEGUN:
-            return Testimony(Evidence.CUT_OFF, "The guide had begun to act on the prompt when it ended.")
+            return Attestation(Evidence.CUT_OFF, "The guide had begun to act on the prompt when it ended.")
         case _:
-            return Testimony(Evidence.CUT_OFF, f"The guide's turn about the prompt ended as {turn.ending}.")
+            return Attestation(Evidence.CUT_OFF, f"The guide's turn about the prompt ended as {turn.ending}.")

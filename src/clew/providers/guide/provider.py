@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -17,7 +18,6 @@ from clew.kernel import (
     Probe,
     ProbeKind,
     Sent,
-    Testimony,
 )
 from clew.ports.fault import Fault
 from clew.ports.provider import ArchiveFile, Settings
@@ -31,7 +31,7 @@ from clew.programs.options import must_be_known
 from clew.programs.paths import must_be_homes, must_be_paths
 from clew.providers.guide.agent.wire import PROMPT_ID, STEER
 from clew.providers.guide.carrying import FORMAT, carry_in, carry_out
-from clew.providers.guide.hearing import testimony
+from clew.providers.guide.hearing import attestation
 from clew.providers.guide.home import HOMES, VARIABLE, home_of
 from clew.providers.guide.memory import SHAPE, Damaged, Memory, Missing
 
@@ -95,7 +95,7 @@ class GuideProvider(AcpProvider):
             pass
         return await super().probe(cursor, directory)
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002 - one store
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002 - one store
         """By the id that the guide wrote down with the prompt, before it did anything about it."""
         try:
             self._check(cursor)
@@ -103,9 +103,9 @@ class GuideProvider(AcpProvider):
                 held.callback(take(self._locks, cursor.native_id).release)
                 # What a crash of Clew has left running is ended first: it may still write.
                 await self._settled()
-                return await asyncio.to_thread(testimony, self._store, cursor.native_id, sent)
+                return await asyncio.to_thread(attestation, self._store, cursor.native_id, sent)
         except Fault as fault:
-            return Testimony(Evidence.UNKNOWN, str(fault))
+            return Attestation(Evidence.UNKNOWN, str(fault))
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
         self._check(cursor)

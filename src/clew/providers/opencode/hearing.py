@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clew.kernel import Evidence, Sent, Testimony, digest_of
+from clew.kernel import Attestation, Evidence, Sent, digest_of
 from clew.programs.secrets import Redactor
 from clew.providers.opencode.following import GOES_ON
 from clew.providers.opencode.http import Json
@@ -13,22 +13,22 @@ _SAID = ("text", "reasoning", "tool", "file")
 """The parts that are something of a turn. The others say that a step was begun, ended or tried again."""
 
 
-def testimony(kept: Kept | None, sent: Sent, redactor: Redactor) -> Testimony:
+def attestation(kept: Kept | None, sent: Sent, redactor: Redactor) -> Attestation:
     """As of a session in which nothing is going on any more."""
     if kept is None:
-        return Testimony(Evidence.UNSENT, "OpenCode has no such session.")
+        return Attestation(Evidence.UNSENT, "OpenCode has no such session.")
     if kept.undone:
-        return Testimony(Evidence.UNKNOWN, "It was in the session, and was taken back there (undo).")
+        return Attestation(Evidence.UNKNOWN, "It was in the session, and was taken back there (undo).")
     if not kept.holds_it:
-        return Testimony(
+        return Attestation(
             Evidence.UNSENT, f"The session does not hold it{', only an empty message' * bool(kept.messages)}."
         )
     turn = _turn(kept.messages, sent.digest)
     if turn.answers and (turn.said[-1] is turn.answers[-1] or turn.answers[0].info.get("parentID") == turn.prompt):
-        return Testimony(Evidence.FINISHED, "The session holds it and its answer.", redactor.text(turn.reply))
+        return Attestation(Evidence.FINISHED, "The session holds it and its answer.", redactor.text(turn.reply))
     if any(part.get("type") in _SAID for message in turn.said for part in message.parts):
-        return Testimony(Evidence.CUT_OFF, f"The session holds it and part of a turn{turn.error}.")
-    return Testimony(Evidence.TAKEN, f"The session holds it, and nothing follows{turn.error}.")
+        return Attestation(Evidence.CUT_OFF, f"The session holds it and part of a turn{turn.error}.")
+    return Attestation(Evidence.TAKEN, f"The session holds it, and nothing follows{turn.error}.")
 
 
 @dataclass

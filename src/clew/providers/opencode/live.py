@@ -9,13 +9,13 @@ from clew.kernel import (
     HELD_BY_AGENT,
     Answer,
     ApprovalId,
+    Attestation,
     Cursor,
     Evidence,
     Landing,
     PermissionMode,
     PromptId,
     Sent,
-    Testimony,
     digest_of,
 )
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
@@ -55,7 +55,7 @@ class OpenCodeSession:
         deadlines: Deadlines,
         redactor: Redactor,
         closed: Callable[["OpenCodeSession"], None],
-        heard: Callable[[Cursor, Sent], Awaitable[Testimony]],
+        heard: Callable[[Cursor, Sent], Awaitable[Attestation]],
     ) -> None:
         self._opened, self._shared, self._belongings, self._closed = opened, shared, belongings, closed
         self._deadlines, self._redactor, self._heard = deadlines, redactor, heard
@@ -75,6 +75,10 @@ class OpenCodeSession:
     @property
     def cursor(self) -> Cursor | None:
         return cursor_of(self._opened.id)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._server is not None and not self._server.alive
 
     @property
     def address(self) -> Cursor | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clew.kernel import (
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
@@ -19,7 +20,6 @@ from clew.kernel import (
     ProbeKind,
     ProviderName,
     Sent,
-    Testimony,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.environment import environment_for
@@ -133,14 +133,14 @@ class OpenCodeProvider:
             return Probe(ProbeKind.FOUND_HERE, directory=there, detail="its server has it")
         return Probe(ProbeKind.FOUND_ELSEWHERE, directory=there, detail=f"it is in {there}")
 
-    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Testimony:  # noqa: ARG002 - one store
+    async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002 - one store
         return await self._heard(cursor, sent)
 
-    async def _heard(self, cursor: Cursor, sent: Sent) -> Testimony:
+    async def _heard(self, cursor: Cursor, sent: Sent) -> Attestation:
         try:
             id_ = id_of(cursor)
         except MalformedId as fault:
-            return Testimony(Evidence.UNKNOWN, fault.words)
+            return Attestation(Evidence.UNKNOWN, fault.words)
         ours = any(session.cursor == cursor for session in self._open)
         return await self._witness.heard(id_, sent, self._shared.latest, ours)
 

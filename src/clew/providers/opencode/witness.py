@@ -5,13 +5,13 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from clew.kernel import Evidence, Sent, Testimony
+from clew.kernel import Attestation, Evidence, Sent
 from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
 from clew.programs.holding import is_held
 from clew.programs.secrets import Redactor
 from clew.providers.opencode import keeping
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.hearing import testimony
+from clew.providers.opencode.hearing import attestation
 from clew.providers.opencode.keeping import Kept
 from clew.providers.opencode.naming import message_id
 from clew.providers.opencode.server import Server
@@ -26,16 +26,16 @@ class Witness:
     locks: Path
     redactor: Redactor
 
-    async def heard(self, session: str, sent: Sent, server: Server | None, ours: bool) -> Testimony:
+    async def heard(self, session: str, sent: Sent, server: Server | None, ours: bool) -> Attestation:
         """`server` is the one that was started last. `ours` is whether we have the session open ourselves."""
         try:
             return await self._told(session, sent, server, ours)
         except ProgramFault as fault:
-            return Testimony(Evidence.UNKNOWN, fault.words)
+            return Attestation(Evidence.UNKNOWN, fault.words)
         except (sqlite3.Error, OSError, ValueError) as fault:
-            return Testimony(Evidence.UNKNOWN, f"OpenCode's database {self.store} cannot be read: {fault}.")
+            return Attestation(Evidence.UNKNOWN, f"OpenCode's database {self.store} cannot be read: {fault}.")
 
-    async def _told(self, session: str, sent: Sent, server: Server | None, ours: bool) -> Testimony:
+    async def _told(self, session: str, sent: Sent, server: Server | None, ours: bool) -> Attestation:
         message = message_id(sent.id)
         kept = await self._read(session, message)
         may_come, busy = False, False
@@ -44,15 +44,15 @@ class Witness:
             going = await _going(server, session, kept.directory)
             may_come, busy = may_come and going is not None, bool(going)
             kept = await self._read(session, message)
-        told = testimony(kept, sent, self.redactor)
+        told = attestation(kept, sent, self.redactor)
         if told.evidence is Evidence.FINISHED:
             return told
         if busy:
-            return Testimony(Evidence.UNKNOWN, "A turn of the session is going on.")
+            return Attestation(Evidence.UNKNOWN, "A turn of the session is going on.")
         if told.evidence is Evidence.UNSENT and may_come:
-            return Testimony(Evidence.UNKNOWN, "OpenCode has let it in, and is writing it.")
+            return Attestation(Evidence.UNKNOWN, "OpenCode has let it in, and is writing it.")
         if not ours and is_held(self.locks, session):
-            return Testimony(Evidence.UNKNOWN, "Another process of Clew has the session open.")
+            return Attestation(Evidence.UNKNOWN, "Another process of Clew has the session open.")
         return told
 
     async def _read(self, session: str, message: str) -> Kept | None:

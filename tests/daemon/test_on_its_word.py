@@ -1,0 +1,37 @@
+"""A landing says whether the agent has shown anything of the session that it goes on with."""
+
+import json
+
+import pytest
+
+from clew.daemon.landing import ON_ITS_WORD, landed_of
+from clew.kernel import Landing, NativeId, Plan, Probe, ProbeKind, decide, settle, verify
+from tests.kernel.kit import can, here, session, situation
+
+UNNAMED = here(capabilities=can(reports=frozenset(), names_itself=False))
+
+
+def resumed() -> Plan:
+    return settle(decide(situation([session(1)], here=UNNAMED)), Probe(ProbeKind.FOUND_HERE))
+
+
+@pytest.mark.case("S16")
+@pytest.mark.parametrize(
+    ("landing", "on_its_word"),
+    [
+        (Landing(), True),
+        (Landing(native_id=NativeId("n-1")), True),
+        (Landing(native_id=NativeId("n-1"), turns=2), False),
+    ],
+)
+def test_what_was_not_shown_is_said_to_be_on_its_word(landing: Landing, on_its_word: bool) -> None:
+    landed = landed_of(verify(resumed(), landing), landing)
+    said = json.loads(landed.landing)
+    assert (landed.claim, said.get("on_its_word")) == ("resumed", ON_ITS_WORD if on_its_word else None)
+    assert said.get("native_id") == landing.native_id, "confirmed is only what the agent said"
+
+
+@pytest.mark.case("S16")
+def test_nothing_of_it_is_said_of_a_new_session() -> None:
+    plan = decide(situation([], here=UNNAMED))
+    assert "on_its_word" not in json.loads(landed_of(verify(plan, Landing()), Landing()).landing)
