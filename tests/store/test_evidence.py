@@ -17,7 +17,7 @@ from clew.kernel import (
     WaitsFor,
     WakeReason,
 )
-from clew.kernel import Testimony as Said
+from clew.kernel import Attestation as Said
 from clew.store.cancel import cancel_run
 from clew.store.clock import read_clock
 from clew.store.expire import expire, settle_orphans
