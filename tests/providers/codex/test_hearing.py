@@ -186,6 +186,11 @@ def packed(home: Path) -> None:
     (home / f"{NAME}.zst").write_bytes(b"packed")
 
 
+def packed_before(home: Path) -> None:
+    packed(home)
+    (home / NAME.replace(".jsonl", f"_{REWOUND}.jsonl")).write_bytes(history(*OTHER))
+
+
 def on_nothing(home: Path) -> None:
     (home / NAME).parent.mkdir(parents=True)
     base = {"thread_id": REWOUND, "end_ordinal_exclusive": 14, "end_byte_offset": 99}
@@ -201,6 +206,7 @@ def on_nothing(home: Path) -> None:
         (locked_up, "is empty"),
         (a_file, "cannot be read"),
         (packed, "is compressed"),
+        (packed_before, "before a rewind"),
         (on_nothing, "rests on"),
     ],
 )

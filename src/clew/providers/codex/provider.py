@@ -76,8 +76,8 @@ class CodexProvider:
         if self._ledger is not None:
             self._ledger.settle()
         self._sessions: set[CodexSession] = set()
-        self._unwritten: set[PromptId] = set()
-        """What Codex said that it took, and could not write down."""
+        self._told_back: set[PromptId] = set()
+        """What Codex said that it took, in turns that did not end well."""
         self._underway = Underway()
         # The first start in a new home makes its databases; a second one at the same time would fail.
         self._first = asyncio.Lock()
@@ -153,8 +153,8 @@ class CodexProvider:
             said = await apart(lambda: hear(root, id_, sent, Redactor(self._environment), busy))
         except ProgramFault as fault:
             return Attestation(Evidence.UNKNOWN, str(fault))
-        if said.evidence is Evidence.UNSENT and sent.id in self._unwritten:
-            return Attestation(Evidence.UNKNOWN, "Codex answered the prompt, and could not write it down.")
+        if said.evidence is Evidence.UNSENT and sent.id in self._told_back:
+            return Attestation(Evidence.UNKNOWN, "Codex said that it took the prompt, and did not write it down.")
         return said
 
     async def open(self, spec: OpenSpec) -> LiveSession:
@@ -187,7 +187,7 @@ class CodexProvider:
                 raise
             claim = held.pop_all()
         session = CodexSession(
-            server, landed, self._home, self._unwritten, lambda session: self._release(session, claim)
+            server, landed, self._home, self._told_back, lambda session: self._release(session, claim)
         )
         self._sessions.add(session)
         return session
