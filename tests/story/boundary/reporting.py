@@ -50,15 +50,7 @@ def _line(text: str) -> str:
 def table(outcomes: Sequence["Outcome"]) -> str:
     """One line for each agent, and one for all of them."""
     agents = list(dict.fromkeys(each.combination.agent for each in outcomes))
-    head = (
-        "agent",
-        "tries",
-        "words",
-        *(str(each) for each in Verdict),
-        "falsely told",
-        "cut at its end",
-        "forgotten by its agent",
-    )
+    head = ("agent", "tries", "words", *map(str, Verdict), "falsely told", "cut at its end", "forgotten by its agent")
     rows = [_row(agent, [each for each in outcomes if each.combination.agent == agent]) for agent in agents]
     rows.append(_row("all", outcomes))
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
