@@ -134,7 +134,7 @@ def cancel_wake(connection: Connection, wake: WakeId, end: WakeEnd = WakeEnd.BY_
     if row is None:
         found = _wake.first(connection, wake=wake) or found
         return Cancelled(False, WakeState(found["state"]), found["words"])
-    _end_idle_run(connection, run, RunOutcome.BY_USER)
+    _end_waiting(connection, run, RunOutcome.BY_USER)
     hint_thread(connection, ThreadId(row["thread_id"]))
     return Cancelled(True, WakeState.CANCELLED, receipt.words)
 
@@ -145,7 +145,7 @@ def end_pending(connection: Connection, lane: LaneId, end: WakeEnd, outcome: Run
     run = _open_run.first(connection, lane=lane)
     ended = _end_wakes.count(connection, lane=lane, code=end.code, words=end.fill())
     if ended:
-        _end_idle_run(connection, run, outcome)
+        _end_waiting(connection, run, outcome)
     return ended
 
 
@@ -158,11 +158,17 @@ def reassign(connection: Connection, thread: ThreadId, old: AgentId, new: AgentI
     return ended
 
 
-def _end_idle_run(connection: Connection, run: Row | None, why: RunOutcome) -> None:
-    """The run that waited for the wakes that ended, if it is left with none."""
+def _end_waiting(connection: Connection, run: Row | None, why: RunOutcome) -> None:
     if run is None:
         raise LostRace("the run of the wake ended meanwhile, and another came")
+    end_idle(connection, run, why, why.fill())
+
+
+def end_idle(connection: Connection, run: Row, why: RunOutcome, words: str) -> bool:
+    """End the run that waited for wakes that have ended, if it is left with none. Whether it was. `run` is held."""
     left = _waiting.first(connection, lane=run["lane_id"])
-    if RunState(run["state"]) is RunState.QUEUED and (left is None or not left["pending"]):
-        advance(connection, run["id"], run["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=why.fill())
-        hint_run(connection, RunId(run["id"]))
+    if RunState(run["state"]) is not RunState.QUEUED or (left is not None and left["pending"]):
+        return False
+    advance(connection, run["id"], run["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=words)
+    hint_run(connection, RunId(run["id"]))
+    return True

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import RunState, WaitsFor, WakeState
+from clew.kernel import Evidence, RunState, WaitsFor, WakeState
 from clew.store.clock import now
 from clew.store.dialect import listed, looked_up
 from clew.store.programs import is_program, started
@@ -189,7 +189,11 @@ def _queued(dialect: str) -> ClauseElement:
             func.coalesce(logged, 0).label("logged"),
             select(sessions.c.id).where(sessions.c.lane_id == q.c.lane_id).exists().label("has_sessions"),
             select(earlier.c.id)
-            .where(earlier.c.lane_id == q.c.lane_id, earlier.c.prompt_sent == literal_column("1"))
+            .where(
+                earlier.c.lane_id == q.c.lane_id,
+                earlier.c.prompt_sent == literal_column("1"),
+                earlier.c.evidence != literal_column(f"'{Evidence.UNSENT}'"),
+            )
             .exists()
             .label("told_before"),
             select(unheard.c.id).where(unheard.c.lane_id == q.c.lane_id, text(_UNHEARD)).exists().label("unheard"),

@@ -21,6 +21,7 @@ from clew.kernel import (
     PinReason,
     RetryPolicy,
     RunId,
+    RunOutcome,
     RuntimeId,
     Served,
     ThreadId,
@@ -31,7 +32,7 @@ from clew.kernel import (
     weighed,
 )
 from clew.store.advancing import RUN_COLUMNS
-from clew.store.cancel import cancel_wake
+from clew.store.cancel import end_idle, open_run
 from clew.store.clock import now
 from clew.store.faults import SessionHeld
 from clew.store.hints import hint_run, hint_thread
@@ -104,6 +105,7 @@ def _ended(dialect: str, state: str, code: str) -> ClauseElement:
 
 _serve_read_back = Statement(lambda dialect: _ended(dialect, "served", Served.READ_BACK.code))
 _give_up = Statement(lambda dialect: _ended(dialect, "cancelled", WakeEnd.GAVE_UP.code))
+_drop = Statement(lambda dialect: _ended(dialect, "cancelled", WakeEnd.BY_USER.code))
 _begin = Statement(lambda dialect: _of_prompt(dialect).values(began=literal_column("1")))
 
 
@@ -130,12 +132,14 @@ def by_person(connection: Connection, lane: LaneId, taken: bool) -> int:
     said = Attestation(
         Evidence.CUT_OFF if taken else Evidence.UNSENT, f"a person said that it was {'' if taken else 'not '}taken"
     )
-    rows = _unheard.rows(connection, lane=lane)
+    waiting, rows = open_run(connection, lane), _unheard.rows(connection, lane=lane)
     for row in rows:
         became = _hear(connection, row, StoreAnswer(RunId(row["id"]), said, said), "")
         if taken and not became.row["pinned"]:
-            for wake in became.wakes:
-                cancel_wake(connection, wake)
+            words = WakeEnd.BY_USER.fill()
+            _drop.count(connection, wakes=list(became.wakes), asker="", run=row["id"], words=words)
+    if waiting is not None:
+        end_idle(connection, waiting, RunOutcome.BY_USER, RunOutcome.BY_USER.fill())
     return len(rows)
 
 

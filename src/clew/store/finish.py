@@ -36,7 +36,7 @@ from clew.kernel import (
 from clew.kernel import RuleReason as Why
 from clew.store import claim_sql
 from clew.store.advancing import advance
-from clew.store.cancel import open_run
+from clew.store.cancel import end_idle, open_run
 from clew.store.completing import complete
 from clew.store.database import LostRace
 from clew.store.evidence import Followed, hear, open_prompts, pinned_by_evidence
@@ -192,12 +192,10 @@ def _hear_late(connection: Connection, lane: LaneId, said: Finish) -> None:
     if waiting is None or not followed.heard:
         return
     state, run = RunState(waiting["state"]), RunId(waiting["id"])
-    if state is RunState.QUEUED and not pending_in(connection, lane):
-        outcome, _ = _all_done(followed)
-        words = outcome.fill(why=followed.gave_up)
-        advance(connection, run, waiting["attempt"], (RunEvent.CANCEL,), outcome=outcome.code, words=words)
-        hint_run(connection, run)
-    elif state is RunState.QUEUED and not ask_next([each.unheard for each in open_prompts(connection, lane)]):
+    outcome, _ = _all_done(followed)
+    if end_idle(connection, waiting, outcome, outcome.fill(why=followed.gave_up)):
+        return
+    if state is RunState.QUEUED and not ask_next([each.unheard for each in open_prompts(connection, lane)]):
         # Whatever it waited for is known.
         claim_sql.hold.count(connection, run=run, hold="", code=None, words=None, until=None)
         hint_run(connection, run)

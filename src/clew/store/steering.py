@@ -4,6 +4,7 @@ The run carries them before a word goes out. What the agent does not take waits 
 has seen is raised only by what it took.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, literal_column, null, select, text
@@ -27,13 +28,14 @@ from clew.kernel import (
 from clew.store.claim_sql import PENDING, WAKE_KEYS
 from clew.store.clock import now
 from clew.store.database import LostRace
+from clew.store.dialect import greater
 from clew.store.hints import hint_thread
 from clew.store.journal import entries_between
 from clew.store.programs import is_program, started
 from clew.store.rows import read_capabilities, read_wake
 from clew.store.statement import Row, Statement
 from clew.store.tables import LIVE, NOT_ENDED, agents, programs, runs, runtimes, wakes
-from clew.wire.prompted import SteerSent, new_prompt_id, read_steer, write_steer
+from clew.wire.prompted import SteerSent, new_prompt_id, read_prompted, read_steer, write_prompted, write_steer
 from clew.wire.reports import Steer, Steered
 
 _GOING = frozenset({RunState.RUNNING, RunState.WAITING})
@@ -134,17 +136,17 @@ _begin = Statement(
     )
 )
 
-_being_told_as = Statement(lambda _: select(runs.c.steer).where(runs.c.id == bindparam("run")))
+_being_told_as = Statement(lambda _: select(runs.c.steer, runs.c.prompt).where(runs.c.id == bindparam("run")))
 
-_saw = Statement(
-    lambda _: (
+_took = Statement(
+    lambda dialect: (
         runs.update()
-        .where(
-            runs.c.id == bindparam("run"),
-            runs.c.attempt == bindparam("attempt"),
-            runs.c.told < bindparam("told", type_=runs.c.told.type),
+        .where(runs.c.id == bindparam("run"), runs.c.attempt == bindparam("attempt"))
+        .values(
+            steer=null(),
+            told=greater(dialect, runs.c.told, bindparam("told", type_=runs.c.told.type)),
+            prompt=bindparam("prompt"),
         )
-        .values(told=bindparam("told"))
     )
 )
 
@@ -192,16 +194,29 @@ def _named(connection: Connection, row: Row, of: tuple[WakeId, ...], through: En
     return steer.id
 
 
+def _with_wakes(prompt: str | None, steer: SteerSent) -> str | None:
+    """The prompt's record, with the wakes that were told within its turn: a reply that is read back later is theirs."""
+    if prompt is None:
+        return None
+    told = read_prompted(prompt)
+    return write_prompted(replace(told, wakes=(*told.wakes, *steer.wakes)))
+
+
 def settle_steer(connection: Connection, row: Row, said: Steered) -> Row:
-    """What the agent made of it. The run with how far it has told since."""
+    """What the agent made of it. The run with how far it has told since. A report that comes again, because its answer
+    was lost, settles nothing: what was asked for with it is only being told now."""
     run = RunId(row["id"])
+    kept = _being_told_as.first(connection, run=run)
+    if kept is None or kept["steer"] is None or read_steer(kept["steer"]).through != said.through:
+        return row
     took = SteerEvent.END if row["stop_code"] is not None else SteerEvent.TAKE
     event = took if said.taken else SteerEvent.REFUSE
     _, reason = STEER_TABLE[_TELLS, event]
     _settled[event].count(connection, run=run, words=reason.fill(run=run))
     hint_thread(connection, ThreadId(row["thread_id"]))
-    _begin.count(connection, run=run, attempt=row["attempt"], steer=None)
     if not said.taken:
+        _begin.count(connection, run=run, attempt=row["attempt"], steer=None)
         return row
-    _saw.count(connection, run=run, attempt=row["attempt"], told=said.through)
+    prompt = _with_wakes(kept["prompt"], read_steer(kept["steer"]))
+    _took.count(connection, run=run, attempt=row["attempt"], told=said.through, prompt=prompt)
     return {**row, "told": max(row["told"], said.through)}
