@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +42,9 @@ from clew.providers.codex.store import Index
 from clew.providers.codex.underway import Underway
 
 NAME = ProviderName("codex")
+
+_STILL = 0.5
+"""Seconds that a lock of a program that was killed may live on."""
 
 CAPABILITIES = Capabilities(
     resume=True,
@@ -150,6 +153,7 @@ class CodexProvider:
             return not own.lives and locks.is_locked(root, id_)
 
         try:
+            await _until_still(busy)
             said = await apart(lambda: hear(root, id_, sent, Redactor(self._environment), busy))
         except ProgramFault as fault:
             return Attestation(Evidence.UNKNOWN, str(fault))
@@ -272,6 +276,14 @@ class CodexProvider:
             yield server
         finally:
             await asyncio.shield(server.close())
+
+
+async def _until_still(busy: Callable[[], bool]) -> None:
+    """A program that was killed while it started another leaves its lock to that one for a moment. Others keep it."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_STILL):
+            while await apart(busy):
+                await asyncio.sleep(0.02)
 
 
 def _must_be_there(directory: Path) -> None:
