@@ -12,9 +12,11 @@ from clew.control.desk import Desk
 from clew.control.plane import Plane
 from clew.kernel import (
     AccountId,
+    Attestation,
     Capabilities,
     Cursor,
     Directory,
+    Evidence,
     LandingField,
     MachineId,
     NativeId,
@@ -32,7 +34,7 @@ from clew.ports.workspaces import Cleaned, Listed, SourceFound, SourceKind
 from clew.store.check import check
 from clew.store.database import Database
 from clew.wire.asks import NewAgent
-from clew.wire.ends import Completed, End, Finish, Finished
+from clew.wire.ends import Completed, End, Failed, Finish, Finished, Stopped, StoreAnswer, StoreAsked
 from clew.wire.machine import AgentProgram, Looked
 from clew.wire.orders import ClaimRequest, Order
 from clew.wire.reports import Landed, Report, Reported
@@ -155,7 +157,16 @@ class Office:
         return told
 
     async def finish(self, order: Order, end: End | None = None) -> Finished:
+        """As a daemon does: of a turn that did not end well it has asked the agent's store, which has the prompt."""
+        if isinstance(end, Failed | Stopped) and end.heard is None:
+            end = replace(end, heard=Attestation(Evidence.CUT_OFF, "it is in the store"))
         return await self.plane.finish(Finish(order.run, order.attempt, end or Completed("done", 1)))
+
+    async def answer(self, order: Order, evidence: Evidence, reply: str = "") -> Finished:
+        """Say what the agent's store says of the prompts that the order asks for."""
+        said = Attestation(evidence, "it was looked for", reply)
+        answers = tuple(StoreAnswer(each.run, said, said) for each in order.questions)
+        return await self.plane.finish(Finish(order.run, order.attempt, StoreAsked(answers)))
 
     async def serve(self, native: str | None = None, end: End | None = None) -> Order:
         order = await self.claim_one()

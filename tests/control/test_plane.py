@@ -16,7 +16,7 @@ from clew.control.speaking import say
 from clew.control.stopping import cancel_run
 from clew.control.timing import keep_time, look_at_time
 from clew.control.wakes import poke
-from clew.kernel import ApprovalId, Outcome, RunId, RunState
+from clew.kernel import ApprovalId, Evidence, Outcome, RunId, RunState
 from clew.store import claim as claiming
 from clew.store.clock import read_clock
 from clew.store.database import Database
@@ -334,6 +334,10 @@ def test_a_daemon_that_restarts_settles_what_it_had_and_the_retry_resumes(databa
             waits = await show_run(at.desk, order.run)
             assert waits.state == "lost"
             await _put(at, update(runs).where(runs.c.state == "queued").values(not_before=None))
+            # Whether the agent took the prompt is asked before anything is sent.
+            asks = await at.claim_one()
+            assert (asks.plan.outcome, [each.run for each in asks.questions]) == (Outcome.HOLD, [order.run])
+            await at.answer(asks, Evidence.CUT_OFF)
             again = await at.claim_one()
             assert (again.plan.outcome, again.session) == (Outcome.RESUME, order.session)
             assert await at.plane.settle("daemon-1", (LOOM, WHEEL), (Held(again.run, again.attempt),)) == ()

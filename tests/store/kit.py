@@ -180,6 +180,7 @@ def pin_of(plan: Plan, native: str, **changes: Any) -> NewSession:
         mode=plan.mode.value,
         instructions=here.instructions,
         tools=here.tools,
+        credential=here.credential,
     )
     return replace(new, **changes)
 

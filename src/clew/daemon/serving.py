@@ -16,7 +16,7 @@ from clew.daemon.placing import Placed, PlaceHeld, placed
 from clew.daemon.reporting import Reporting
 from clew.daemon.steering import Steering
 from clew.daemon.turning import Turning
-from clew.kernel import Attestation, Evidence, FailureKind, Outcome, Plan, Sent, digest_of, weighed
+from clew.kernel import Attestation, Evidence, FailureKind, NoticeReason, Outcome, Plan, Sent, digest_of, weighed
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, Provider
 from clew.wire.ends import End, Failed, Stopped, StoreAsked, Usage
@@ -189,7 +189,8 @@ class Serving:
     def _prompted_as(self, sent: Sent, session: NewSession | None, plan: Plan) -> Prompted:
         hears = self._provider is not None and self._provider.capabilities.hears
         wakes = tuple(wake.id for wake in self._order.wakes)
-        return Prompted(sent, session, wakes, hears, plan.situation.place.remade)
+        told = any(notice.reason is NoticeReason.WORKSPACE_REMADE for notice in plan.notices)
+        return Prompted(sent, session, wakes, hears, plan.situation.place.remade if told else None)
 
     async def _heard_of(self, opened: Opened, turned: Turned) -> Attestation:
         """What the agent's own store says of the prompt of a turn that was not completed."""

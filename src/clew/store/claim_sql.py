@@ -22,7 +22,7 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import Evidence, RunState, WaitsFor, WakeState
 from clew.store.clock import now
 from clew.store.dialect import listed, looked_up
-from clew.store.programs import started, with_program
+from clew.store.programs import is_program, started
 from clew.store.statement import POSTGRESQL, Statement
 from clew.store.tables import (
     LIVE,
@@ -138,7 +138,8 @@ _UNHEARD = re.sub(r"\b(ended_at|steer|prompt|evidence)\b", r"u.\1", UNHEARD)
 def _queued(dialect: str) -> ClauseElement:
     q, a, l, t = _picked(dialect), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
     rt, m, p, ws = runtimes.alias("rt"), machines.alias("m"), projects.alias("p"), workspaces.alias("ws")
-    whole, places, pg = journal.alias("k"), workspaces.alias("wt"), programs.alias("pg")
+    whole, places = journal.alias("k"), workspaces.alias("wt")
+    pg, pg_is = _each(dialect, programs, "pg", lambda pg: is_program(pg, q.c.runtime_id, a))
     w, w_is = _each(dialect, wakes, "w", lambda w: (w.c.lane_id == q.c.lane_id) & text("w.state = 'pending'"))
     j, j_is = _each(dialect, journal, "j", lambda j: (j.c.thread_id == l.c.thread_id) & (j.c.seq == w.c.entry))
     b, c, earlier, unheard = runs.alias("b"), runs.alias("c"), runs.alias("e"), runs.alias("u")
@@ -201,16 +202,12 @@ def _queued(dialect: str) -> ClauseElement:
             *(j.c[name].label(f"entry_{name}") for name in ENTRY_KEYS),
         )
         .select_from(
-            with_program(
-                q.join(rt, rt.c.id == q.c.runtime_id)
-                .join(m, m.c.id == rt.c.machine_id)
-                .join(a, a.c.id == q.c.agent_id)
-                .join(l, l.c.id == q.c.lane_id)
-                .join(t, t.c.id == l.c.thread_id),
-                pg,
-                q.c.runtime_id,
-                a,
-            )
+            q.join(rt, rt.c.id == q.c.runtime_id)
+            .join(m, m.c.id == rt.c.machine_id)
+            .join(a, a.c.id == q.c.agent_id)
+            .join(l, l.c.id == q.c.lane_id)
+            .join(t, t.c.id == l.c.thread_id)
+            .outerjoin(pg, pg_is)
             .outerjoin(p, p.c.id == t.c.project_id)
             .outerjoin(ws, ws.c.id == l.c.workspace_id)
             .outerjoin(w, w_is)

@@ -3,7 +3,7 @@ own: another agent in the same home, started otherwise, may have others."""
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Join, Select, bindparam, case, select
+from sqlalchemy import ColumnElement, Connection, FromClause, Select, bindparam, case, select
 
 from clew.store.clock import now
 from clew.store.dialect import insert
@@ -18,9 +18,9 @@ def started(program: FromClause, runtime: FromClause, name: str) -> ColumnElemen
     return case((program.c.key.is_not(None), program.c[name]), else_=runtime.c[name])
 
 
-def with_program(joined: Join, program: FromClause, runtime: ColumnElement[Any], agent: FromClause) -> Join:
-    """Joined with the agent's program in that runtime, where it was registered. By the primary key of `programs`."""
-    return joined.outerjoin(program, (program.c.runtime_id == runtime) & (program.c.key == agent.c.program))
+def is_program(program: FromClause, runtime: ColumnElement[Any], agent: FromClause) -> ColumnElement[bool]:
+    """Whether it is the agent's program in that runtime: at most one is, by the primary key of `programs`."""
+    return (program.c.runtime_id == runtime) & (program.c.key == agent.c.program)
 
 
 def account_of_run(
@@ -60,7 +60,9 @@ _as_started = Statement(
             runtimes.c.id,
         )
         .select_from(
-            with_program(agents.join(runtimes, runtimes.c.id == bindparam("runtime")), programs, runtimes.c.id, agents)
+            agents.join(runtimes, runtimes.c.id == bindparam("runtime")).outerjoin(
+                programs, is_program(programs, runtimes.c.id, agents)
+            )
         )
         .where(agents.c.id == bindparam("agent"))
     )
@@ -69,7 +71,7 @@ _as_started = Statement(
 _accounts = Statement(
     lambda _: (
         select(agents.c.runtime_id, programs.c.account)
-        .join(programs, (programs.c.runtime_id == agents.c.runtime_id) & (programs.c.key == agents.c.program))
+        .join(programs, is_program(programs, agents.c.runtime_id, agents))
         .where(programs.c.account.is_not(None))
         .distinct()
         .order_by(agents.c.runtime_id, programs.c.account)

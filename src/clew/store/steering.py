@@ -31,7 +31,7 @@ from clew.store.database import LostRace
 from clew.store.dialect import greater
 from clew.store.hints import hint_thread
 from clew.store.journal import entries_between
-from clew.store.programs import started, with_program
+from clew.store.programs import is_program, started
 from clew.store.rows import read_capabilities, read_wake
 from clew.store.statement import Row, Statement
 from clew.store.tables import LIVE, NOT_ENDED, agents, programs, runs, runtimes, wakes
@@ -53,12 +53,9 @@ _steerable = Statement(
             started(programs, runtimes, "capabilities").label("capabilities"),
         )
         .select_from(
-            with_program(
-                runs.join(runtimes, runtimes.c.id == runs.c.runtime_id).join(agents, agents.c.id == runs.c.agent_id),
-                programs,
-                runs.c.runtime_id,
-                agents,
-            )
+            runs.join(runtimes, runtimes.c.id == runs.c.runtime_id)
+            .join(agents, agents.c.id == runs.c.agent_id)
+            .outerjoin(programs, is_program(programs, runs.c.runtime_id, agents))
         )
         .where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}"), text(f"runs.{LIVE}"))
     )

@@ -15,7 +15,7 @@ from clew.ports.events import Ending
 from clew.ports.provider import LiveSession, Provider, Settings
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.hearing import told_by
-from clew.programs.acp.history import Played
+from clew.programs.acp.history import History, Played
 from clew.programs.faults import Refused
 from clew.providers.acp import make
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
@@ -269,3 +269,25 @@ def test_a_session_is_held_while_it_is_read(tmp_path: Path) -> None:
         assert (await reading).evidence is Evidence.CUT_OFF
 
     run(scene())
+
+
+@pytest.mark.case("P19")
+@pytest.mark.parametrize(
+    ("ids", "prompts"),
+    [
+        ((None, None), [["a"], ["b"]]),
+        (("m1", "m1"), [["a", "b"]]),
+        (("m1", "m2"), [["a"], ["b"]]),
+    ],
+)
+def test_chunks_are_one_prompt_only_where_the_agent_numbers_them(
+    ids: tuple[str | None, ...], prompts: list[list[str]]
+) -> None:
+    history = History(NativeId("one"), QUICK, late=False)
+    for id_, text in zip(ids, ("a", "b"), strict=True):
+        content = {"type": "text", "text": text}
+        update = {"sessionUpdate": "user_message_chunk", "content": content, **({"messageId": id_} if id_ else {})}
+        history.overhear({"sessionId": "one", "update": update})
+        history.overhear({"sessionId": "another", "update": update})
+    assert [each.parts for each in history.prompts] == prompts
+    assert history.prompts[-1].is_of(digest_of("".join(prompts[-1])))

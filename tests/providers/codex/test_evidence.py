@@ -387,20 +387,28 @@ def test_what_was_rewound_is_not_called_unsent(lab: Lab) -> None:
 
 
 @pytest.mark.case("P19")
-def test_what_was_answered_and_not_written_is_not_called_unsent(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("end", ["completed", "interrupted"])
+def test_what_codex_took_and_did_not_write_is_not_called_unsent(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
     """As on a full disk: Codex goes on, and the file knows nothing of it."""
     monkeypatch.setattr(writing, "_PATIENCE", 0.2)
 
     async def scene() -> None:
-        provider = lab.provider()
-        session, one, other = await lab.open(provider), sent(WORDS, 1), sent("other", 1)
+        provider, prompt = lab.provider(), WORDS if end == "completed" else f"{WORDS}\nRUN: sleep 30"
+        session, one, other = await lab.open(provider), sent(prompt, 1), sent("other", 1)
         await turn(session, "before")
         (path,) = lab.rollouts()
         elsewhere = path.with_name("elsewhere")
         path.rename(elsewhere)
         path.write_bytes(elsewhere.read_bytes())
-        turned = await turn(session, WORDS, id_=one.id)
-        assert "could not write the turn" in turned.failed.words
+        events = session.turn(prompt, one.id)
+        if end == "interrupted":
+            await until(events, ToolStarted)
+            await session.interrupt()
+        turned = await follow(events)
+        if end == "completed":
+            assert "could not write the turn" in turned.failed.words
         await session.close()
         assert (await heard(lab, provider, session.address, one)).evidence is UNKNOWN
         assert (await heard(lab, provider, session.address, other)).evidence is UNSENT

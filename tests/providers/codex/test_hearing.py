@@ -1,8 +1,11 @@
 """What a history says of a prompt, in files that are made here: no program is started."""
 
 import asyncio
+import fcntl
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -186,6 +189,11 @@ def packed(home: Path) -> None:
     (home / f"{NAME}.zst").write_bytes(b"packed")
 
 
+def packed_before(home: Path) -> None:
+    packed(home)
+    (home / NAME.replace(".jsonl", f"_{REWOUND}.jsonl")).write_bytes(history(*OTHER))
+
+
 def on_nothing(home: Path) -> None:
     (home / NAME).parent.mkdir(parents=True)
     base = {"thread_id": REWOUND, "end_ordinal_exclusive": 14, "end_byte_offset": 99}
@@ -201,6 +209,7 @@ def on_nothing(home: Path) -> None:
         (locked_up, "is empty"),
         (a_file, "cannot be read"),
         (packed, "is compressed"),
+        (packed_before, "before a rewind"),
         (on_nothing, "rests on"),
     ],
 )
@@ -234,3 +243,22 @@ def test_an_id_that_is_none_of_codex_is_said_to_be(tmp_path: Path) -> None:
     codex = CodexProvider(Settings(program=(sys.executable,), home={"CODEX_HOME": str(tmp_path)}))
     found = asyncio.run(codex.heard(Cursor(1, NativeId("../x")), Directory("/w"), Sent(OURS, digest_of("x"))))
     assert (found.evidence, found.able) == (UNKNOWN, False)
+
+
+@pytest.mark.case("P19")
+@pytest.mark.parametrize(("seconds", "evidence"), [(0.2, TAKEN), (30.0, UNKNOWN)])
+def test_a_lock_that_outlives_its_program_for_a_moment_is_waited_for(
+    tmp_path: Path, seconds: float, evidence: Evidence
+) -> None:
+    lock = tmp_path / "thread-writer-locks" / f"{ID}.lock"
+    lock.parent.mkdir()
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        release = threading.Timer(seconds, fcntl.flock, (file, fcntl.LOCK_UN))
+        release.start()
+        began = time.monotonic()
+        found = said(tmp_path, history(*MINE))
+        release.cancel()
+        release.join()
+    assert time.monotonic() - began < 1.0
+    assert found.evidence is evidence

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import random
 import signal
 import sqlite3
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.kernel import Cursor, Evidence, NativeId
-from clew.ports.events import Done, Ending, ErrorCode, Failed, Text, ToolStarted
+from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, Text, ToolStarted
 from clew.providers.opencode.naming import message_id
 from tests.providers.contract.stage import eventually
 from tests.providers.opencode.evidence import Prompt, answer_within, heard, new_id, seen_by_model, told
@@ -91,57 +90,59 @@ def test_words_within_a_turn_are_told_apart_and_their_replies_are_the_turns(lab:
 
 
 @pytest.mark.case("P19", "L13")
+@pytest.mark.parametrize("seconds", [0.0, 0.03, 0.2])
 @pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])
-def test_a_server_killed_at_the_post_tells_the_truth(lab: Lab, resumed: bool) -> None:
-    """At a moment between the post and the answer; the model's own log and the next turn are the witnesses."""
+def test_a_server_killed_just_after_the_post_tells_the_truth(lab: Lab, resumed: bool, seconds: float) -> None:
+    """Whether it was taken by then differs from try to try. The model's log and the next turn are the witnesses."""
 
     async def scene() -> None:
-        cursor = await lab.begun("first") if resumed else None
-        for number in range(4):
-            session, prompt = await lab.open(cursor), Prompt(f"SLOW: 0.3\nSAY: word {number} {time.time()}")
-            killing = asyncio.create_task(_kill_after(lab, session, random.uniform(0.0, 0.4)))
-            turned = await told(session, prompt)
-            await killing
-            told_of = await heard(lab, session.address, prompt)
-            assert told_of.evidence is not Evidence.UNKNOWN, told_of
-            if turned.done.ending is not Ending.COMPLETED:
-                assert turned.failed.retryable
-            held = told_of.evidence is not Evidence.UNSENT
-            assert held or not seen_by_model(lab, prompt.text), "the model saw what was called unsent"
-            await session.close()
-            await lab.goes_on(_cursor(session.address), f"next {number} {time.time()}")
-            shown = lab.model.work[-1].prompts.count(prompt.text)
-            assert shown == int(held), (told_of, lab.model.work[-1].prompts)
+        session = await lab.open(await lab.begun("first") if resumed else None)
+        prompt = Prompt(f"SLOW: 0.3\nSAY: word {time.time()}")
+        killing = asyncio.create_task(_kill_after(lab, session, seconds))
+        turned = await told(session, prompt)
+        await killing
+        answer = await heard(lab, session.address, prompt)
+        assert answer.evidence is not Evidence.UNKNOWN, answer
+        assert (turned.done.ending, turned.failed.retryable) == (Ending.FAILED, True)
+        held = answer.evidence is not Evidence.UNSENT
+        assert held or not seen_by_model(lab, prompt.text), "the model saw what was called unsent"
+        await session.close()
+        await lab.goes_on(_cursor(session.address), f"next {time.time()}")
+        assert lab.model.work[-1].prompts.count(prompt.text) == int(held), (answer, lab.model.work[-1].prompts)
 
     lab.play(scene())
 
 
 @pytest.mark.case("P19", "L13")
-def test_a_turn_that_is_cut_off_says_how_far_it_came(lab: Lab) -> None:
+def test_a_prompt_that_the_model_was_asked_and_has_not_answered_is_taken(lab: Lab) -> None:
     async def scene() -> None:
-        # Nothing has come of it yet; part of an answer; a tool.
-        session = await lab.open()
-        await turn(session, "first")
+        session, prompt = await lab.open(), Prompt(f"anything {time.time()}")
         lab.model.hang(mute=True)
-        mute = Prompt("anything")
-        events = session.turn(mute.text, mute.id)
-        telling = asyncio.create_task(rest(events))
-        assert await eventually(lambda: seen_by_model(lab, mute.text) == 1)
+        telling = asyncio.create_task(rest(session.turn(prompt.text, prompt.id)))
+        assert await eventually(lambda: seen_by_model(lab, prompt.text) == 1, 30)
         lab.rig.kill("a")
         assert (await telling).failed.code is ErrorCode.PROGRAM_ENDED
         lab.model.ok()
-        assert (await heard(lab, session.address, mute)).evidence is Evidence.TAKEN
-        for text, kind in (("HANG", Text), ("RUN: sleep 30", ToolStarted)):
-            prompt = Prompt(text)
-            events = session.turn(prompt.text, prompt.id)
-            await upto(events, kind)
-            lab.rig.kill("a")
-            assert (await rest(events)).failed.code is ErrorCode.PROGRAM_ENDED
-            answer = await heard(lab, session.address, prompt)
-            assert (answer.evidence, answer.reply) == (Evidence.CUT_OFF, ""), answer
-        # What comes later changes nothing of it.
+        assert (await heard(lab, session.address, prompt)).evidence is Evidence.TAKEN
+        # What comes later is not its answer.
         assert (await told(session, Prompt("SAY: on"))).reply == "on"
-        assert (await heard(lab, session.address, mute)).evidence is Evidence.TAKEN
+        assert (await heard(lab, session.address, prompt)).evidence is Evidence.TAKEN
+
+    lab.play(scene())
+
+
+@pytest.mark.case("P19", "L13")
+@pytest.mark.parametrize(("text", "kind"), [("HANG", Text), ("RUN: sleep 30", ToolStarted)], ids=["text", "tool"])
+def test_a_turn_that_is_cut_off_within_says_so(lab: Lab, text: str, kind: type[Event]) -> None:
+    async def scene() -> None:
+        session, prompt = await lab.open(), Prompt(text)
+        events = session.turn(prompt.text, prompt.id)
+        await upto(events, kind)
+        lab.rig.kill("a")
+        assert (await rest(events)).failed.code is ErrorCode.PROGRAM_ENDED
+        answer = await heard(lab, session.address, prompt)
+        assert (answer.evidence, answer.reply) == (Evidence.CUT_OFF, ""), answer
+        assert (await told(session, Prompt("SAY: on"))).reply == "on"
         assert (await heard(lab, session.address, prompt)).evidence is Evidence.CUT_OFF
 
     lab.play(scene())

@@ -26,7 +26,8 @@ def test_an_id_has_the_shape_of_a_real_one_and_the_place_before_it() -> None:
     ours = message_id(made(now))
     assert SHAPE.fullmatch(ours)
     assert SHAPE.fullmatch(REAL)
-    assert ours[:13] == REAL[:13], "the same time"
+    assert (ours[:13], REAL[13:16]) == (REAL[:13], "001"), "the same time"
+    assert ours[13:16] == "000", "by which the plugin knows it"
     assert message_id(made(now - 1, (1 << 74) - 1)) < ours < REAL < message_id(made(now + 1))
     assert part_id(made(now)) == ours.replace("msg_", "prt_")
 

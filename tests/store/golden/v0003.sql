@@ -79,6 +79,6 @@ INSERT INTO sessions (id, lane_id, generation, provider, runtime_id, native_id, 
 INSERT INTO archives (id, session_id, format, seen, turns, digest, location, at) VALUES
   ('a-1', 's-3', 'loom/1', 2, 2, 'sha256:00', 'archives/a-1', 139);
 
-UPDATE runs SET outcome = 'run:answered' WHERE state = 'succeeded';
+UPDATE runs SET outcome = 'run:answered', evidence = 'finished' WHERE state = 'succeeded';
 
 UPDATE runs SET outcome = 'run:gave-up' WHERE state = 'failed';

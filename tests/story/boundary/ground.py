@@ -1,9 +1,9 @@
 """The ground on which rounds are played: `clew up` in a process of its own, one kind of agent, and lanes of it."""
 
+import http.client
 import math
 import statistics
 import time
-import urllib.error
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +22,7 @@ from tests.story.kit import House, rig_of
 
 DEADLINE = 90.0
 """Seconds that a person waits for a thread to come to rest."""
-_LOST = (OSError, urllib.error.URLError)
+_LOST = (OSError, http.client.HTTPException)
 
 
 @dataclass

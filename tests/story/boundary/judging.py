@@ -54,6 +54,8 @@ class Judged:
     """What the agent was told and was not so, each in a sentence."""
     forgotten: bool = False
     """It reached the model and was answered in full; the agent's own store has lost it."""
+    at_its_end: bool = False
+    """The turn was called cut off, and so it was: after the last of its answer, before its agent had ended it."""
 
     @property
     def good(self) -> bool:
@@ -68,13 +70,24 @@ class History:
     looked_at: set[tuple[str, int]] = field(default_factory=set)
 
 
-def judge(word: Word, asked: Sequence[Asked], shown: Shown, history: History, later: Word | None = None) -> Judged:
-    """`asked` are the requests since the word was said, and `later` was said in the same thread after it. The history
-    is brought up to date."""
+def judge(
+    word: Word,
+    asked: Sequence[Asked],
+    shown: Shown,
+    history: History,
+    later: Word | None = None,
+    *,
+    ended: bool = True,
+) -> Judged:
+    """`asked` are the requests since the word was said, and `later` was said in the same thread after it. `ended`:
+    nothing was killed before the agent had time to end its turn, once it had the last of the model's answer. The
+    history is brought up to date."""
     told = [each for each in asked if each.times(word.token)]
     said = [word] if later is None else [word, later]
     mine = {each.session for each in asked if any(each.times(one.token) for one in said)} | {history.session}
-    falsely = tuple(_falsely(word, [each for each in asked if each.session in mine], history))
+    claims = [*_claims([each for each in asked if each.session in mine], history)]
+    at_its_end = not ended and any(each.cut_off_whole and each.about(word) for each in claims)
+    falsely = tuple(words for each in claims for words in each.falsely(word, ended))
     last = {each.session: each for each in asked}
     times = {session: each.times(word.token) for session, each in last.items() if each.times(word.token)}
     verdict, forgotten = _verdict(times, told, shown, history), False
@@ -82,7 +95,7 @@ def judge(word: Word, asked: Sequence[Asked], shown: Shown, history: History, la
         verdict, forgotten = Verdict.ONCE, True
     if times and history.session is None:
         history.session = next(iter(times))
-    return Judged(verdict, falsely, forgotten)
+    return Judged(verdict, falsely, forgotten, at_its_end)
 
 
 def _verdict(times: dict[str, int], told: Sequence[Asked], shown: Shown, history: History) -> Verdict:
@@ -99,16 +112,41 @@ def _verdict(times: dict[str, int], told: Sequence[Asked], shown: Shown, history
 # ---------------------------------------------------------------- what an agent is told that is not so
 
 
-def _falsely(word: Word, asked: Iterable[Asked], history: History) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """A prompt, and what was said in its conversation before it."""
+
+    prompt: str
+    before: Sequence[Turn]
+
+    @property
+    def cut_off_whole(self) -> bool:
+        """It calls a turn cut off that has its whole answer."""
+        return CUT_OFF.search(self.prompt) is not None and bool(_last(self.before)) and not _was_cut_off(self.before)
+
+    def about(self, word: Word) -> bool:
+        return word.token in _last(self.before)
+
+    def falsely(self, word: Word, ended: bool) -> Iterator[str]:
+        if TOLD.search(self.prompt) and word.token not in self.prompt and not _has(self.before, word.token):
+            yield f"It was told that it had the word, and its conversation does not hold it: {_short(self.prompt)}"
+        excused = not ended and self.about(word)
+        if CUT_OFF.search(self.prompt) and not _was_cut_off(self.before) and not excused:
+            yield f"It was told that its turn was cut off, and none was: {_short(self.prompt)}"
+
+
+def _claims(asked: Iterable[Asked], history: History) -> Iterator[_Claim]:
+    """Every prompt that was not looked at before."""
     for each in asked:
         for number, (before, prompt) in enumerate(_prompts(each.turns)):
-            if (each.session, number) in history.looked_at:
-                continue
-            history.looked_at.add((each.session, number))
-            if TOLD.search(prompt) and word.token not in prompt and not _has(before, word.token):
-                yield f"It was told that it had the word, and its conversation does not hold it: {_short(prompt)}"
-            if CUT_OFF.search(prompt) and not _was_cut_off(before):
-                yield f"It was told that its turn was cut off, and none was: {_short(prompt)}"
+            if (each.session, number) not in history.looked_at:
+                history.looked_at.add((each.session, number))
+                yield _Claim(prompt, before)
+
+
+def _last(turns: Sequence[Turn]) -> str:
+    """The last prompt of them."""
+    return next((turn.text for turn in reversed(turns) if turn.role is Role.USER), "")
 
 
 def _prompts(turns: Sequence[Turn]) -> Iterator[tuple[Sequence[Turn], str]]:

@@ -50,7 +50,7 @@ def _line(text: str) -> str:
 def table(outcomes: Sequence["Outcome"]) -> str:
     """One line for each agent, and one for all of them."""
     agents = list(dict.fromkeys(each.combination.agent for each in outcomes))
-    head = ("agent", "tries", "words", *(str(each) for each in Verdict), "falsely told", "forgotten by its agent")
+    head = ("agent", "tries", "words", *map(str, Verdict), "falsely told", "cut at its end", "forgotten by its agent")
     rows = [_row(agent, [each for each in outcomes if each.combination.agent == agent]) for agent in agents]
     rows.append(_row("all", outcomes))
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
@@ -62,8 +62,9 @@ def table(outcomes: Sequence["Outcome"]) -> str:
 def _row(name: str, outcomes: Sequence["Outcome"]) -> tuple[str, ...]:
     judged = [one for each in outcomes for one in (each.word, each.later)]
     verdicts = Counter(each.verdict for each in judged)
-    falsely, forgotten = sum(bool(each.falsely) for each in judged), sum(each.forgotten for each in judged)
-    numbers = (len(outcomes), len(judged), *(verdicts[each] for each in Verdict), falsely, forgotten)
+    falsely, at_its_end = sum(bool(each.falsely) for each in judged), sum(each.at_its_end for each in judged)
+    forgotten = sum(each.forgotten for each in judged)
+    numbers = (len(outcomes), len(judged), *(verdicts[each] for each in Verdict), falsely, at_its_end, forgotten)
     return name, *map(str, numbers)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from tests.story.boundary.conversations import Asked
 from tests.story.boundary.ground import Delays, Ground, Lane
 from tests.story.boundary.judging import Judged, Verdict, judge
 from tests.story.boundary.matrix import Combination, Round, Trouble, Victim
@@ -19,6 +20,8 @@ LONGEST = 24
 """Words that are said in one chat before another is opened."""
 _SOON = 0.3
 """Seconds that are waited for something to kill."""
+_ENDS = 0.5
+"""Seconds that an agent may take to write down the end of a turn, after the last of its model's answer."""
 _AIMS = 0.02
 """Seconds before a strike at which it is looked whom it is to hit."""
 _LATE = 5.0
@@ -271,10 +274,18 @@ def _ask_again(ground: Ground, tries: Sequence[Try], mark: int, drawn: random.Ra
     return ground.at_rest(again) if again else set()
 
 
+def _had_ended(said: Said, log: Sequence[Asked]) -> bool:
+    """Whether the agent had the time to end its turn after the model's last word, before anything was killed."""
+    if said.struck is None:
+        return True
+    asked = next((each.at for each in log if each.at and each.times(said.word.token)), said.out)
+    return asked is not None and said.struck > asked + said.word.seconds + _ENDS
+
+
 def _judged(ground: Ground, each: Try, later: Said, combination: Combination, mark: int, rested: set[str]) -> Outcome:
     lane, settled, log = each.lane, each.lane.ref in rested, ground.log.since(mark)
     shown = ground.shown(each.said, settled)
-    first = judge(each.said.word, log, shown, lane.history, later.word)
+    first = judge(each.said.word, log, shown, lane.history, later.word, ended=_had_ended(each.said, log))
     second = judge(later.word, log, ground.shown(later, settled), lane.history)
     said = each.said
     after = said.struck - said.out if said.struck is not None and said.out is not None else None

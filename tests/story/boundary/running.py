@@ -87,8 +87,7 @@ def walk_apart(leg: Leg) -> Walked:
         try:
             walk(leg, root, outcomes)
         except Exception:  # noqa: BLE001 - whatever it is, the others go on, and it is shown
-            log = (root / "up.log").read_text(encoding="utf-8")[-2000:] if (root / "up.log").exists() else ""
-            fault = f"{leg}: {traceback.format_exc()}\n{log}"
+            fault = f"{leg}: {traceback.format_exc()}\n{_last_words(root)}"
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(each.ru_utime + each.ru_stime for each in used)
     return Walked(leg, tuple(outcomes), time.monotonic() - began, cpu, fault)
@@ -107,6 +106,12 @@ def run(chosen: Sequence[Leg], jobs: int, tell: Callable[[str], None]) -> tuple[
             if walked.fault:
                 faults.append(walked.fault)
     return outcomes, faults
+
+
+def _last_words(root: Path) -> str:
+    """Of the server: what it printed, and its own log."""
+    files = [root / "up.log", *sorted((root / "data" / "logs").glob("*"))]
+    return "\n".join(file.read_text(encoding="utf-8", errors="replace")[-4000:] for file in files if file.is_file())
 
 
 @contextmanager

@@ -4,6 +4,7 @@ python -m tests.story.boundary.storm --kills 60
 """
 
 import argparse
+import http.client
 import random
 import re
 import sys
@@ -59,8 +60,15 @@ class Caller:
     """By token, the wake."""
     chats: list[str] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
+    fault: BaseException | None = None
 
     def speak(self) -> None:
+        try:
+            self._speak()
+        except BaseException as fault:  # noqa: BLE001 - it is raised where the callers are counted
+            self.fault = fault
+
+    def _speak(self) -> None:
         while not self.stop.is_set():
             if len(self.accepted) % _WORDS == 0:
                 self.chats.append(self._until_answered("/chats", {"agent": self.agent})["ref"])
@@ -74,7 +82,7 @@ class Caller:
         while True:
             try:
                 return self.house.post(path, body)
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 assert time.monotonic() < end, f"{path} was not answered within {_DEADLINE:g} s"
                 time.sleep(0.02)
 
@@ -120,6 +128,9 @@ def storm(root: Path, kills: int, seed: str) -> Sums:
                 caller.stop.set()
             for thread in speaking:
                 thread.join(_DEADLINE)
+        for caller in callers:
+            if caller.fault is not None:
+                raise caller.fault
         _at_rest(house, [chat for caller in callers for chat in caller.chats])
         return _counted(house, kills, callers, home)
     finally:

@@ -24,9 +24,9 @@ def asked(*said: str, session: str = "s1") -> Asked:
     return Asked(session, tuple(turns))
 
 
-def judged(*log: Asked, shown: Shown = QUIET, new: bool = False) -> Judged:
+def judged(*log: Asked, shown: Shown = QUIET, new: bool = False, ended: bool = True) -> Judged:
     history = History() if new else History("s1", {("s1", 0)})
-    return judge(WORD, log, shown, history)
+    return judge(WORD, log, shown, history, ended=ended)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +107,15 @@ def test_what_is_so_may_be_told(log: list[Asked]) -> None:
 def test_what_is_not_so_is_falsely_told(log: list[Asked], count: int) -> None:
     # However often the model is asked with it, it is told once.
     assert len(judged(*log, *log).falsely) == count
+
+
+def test_a_turn_that_was_killed_before_its_agent_could_end_it_may_be_called_cut_off() -> None:
+    log = asked(*BEFORE, WORD.text, f"> {WORD.reply}", GO_ON)
+    found = judged(log, ended=False)
+    assert (found.falsely, found.at_its_end) == ((), True)
+    assert not judged(log).at_its_end
+    # The turn before it had come to its end, whatever was killed since.
+    assert judged(asked(*BEFORE, f"{CUT}\n{WORD.text}"), ended=False).falsely
 
 
 def test_a_new_session_cannot_have_been_cut_off() -> None:

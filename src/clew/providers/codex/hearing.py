@@ -109,7 +109,9 @@ def _must_be_whole(current: Rollout, head: Head, lines: Sequence[Line | None], t
 
 def _unsent(root: Path, files: Sequence[Rollout], sent: Sent, why: str) -> Attestation:
     for file in files[1:]:
-        if not file.packed and sent.id.encode() in file.path.read_bytes():
+        if file.packed:
+            raise _CannotSay(f"{file.path.name} is compressed, and may hold the prompt from before a rewind.")
+        if sent.id.encode() in file.path.read_bytes():
             raise _CannotSay(f"{file.path.name} holds the prompt, and the session was rewound in Codex since.")
     room = os.statvfs(root)
     if room.f_blocks and room.f_bavail * room.f_frsize < _ROOM:

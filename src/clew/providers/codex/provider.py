@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +43,9 @@ from clew.providers.codex.underway import Underway
 
 NAME = ProviderName("codex")
 
+_STILL = 0.5
+"""Seconds that a lock of a program that was killed may live on."""
+
 CAPABILITIES = Capabilities(
     resume=True,
     resume_elsewhere=True,
@@ -76,8 +79,8 @@ class CodexProvider:
         if self._ledger is not None:
             self._ledger.settle()
         self._sessions: set[CodexSession] = set()
-        self._unwritten: set[PromptId] = set()
-        """What Codex said that it took, and could not write down."""
+        self._told_back: set[PromptId] = set()
+        """What Codex said that it took, in turns that did not end well."""
         self._underway = Underway()
         # The first start in a new home makes its databases; a second one at the same time would fail.
         self._first = asyncio.Lock()
@@ -150,11 +153,12 @@ class CodexProvider:
             return not own.lives and locks.is_locked(root, id_)
 
         try:
+            await _until_still(busy)
             said = await apart(lambda: hear(root, id_, sent, Redactor(self._environment), busy))
         except ProgramFault as fault:
             return Attestation(Evidence.UNKNOWN, str(fault))
-        if said.evidence is Evidence.UNSENT and sent.id in self._unwritten:
-            return Attestation(Evidence.UNKNOWN, "Codex answered the prompt, and could not write it down.")
+        if said.evidence is Evidence.UNSENT and sent.id in self._told_back:
+            return Attestation(Evidence.UNKNOWN, "Codex said that it took the prompt, and did not write it down.")
         return said
 
     async def open(self, spec: OpenSpec) -> LiveSession:
@@ -187,7 +191,7 @@ class CodexProvider:
                 raise
             claim = held.pop_all()
         session = CodexSession(
-            server, landed, self._home, self._unwritten, lambda session: self._release(session, claim)
+            server, landed, self._home, self._told_back, lambda session: self._release(session, claim)
         )
         self._sessions.add(session)
         return session
@@ -272,6 +276,14 @@ class CodexProvider:
             yield server
         finally:
             await asyncio.shield(server.close())
+
+
+async def _until_still(busy: Callable[[], bool]) -> None:
+    """A program that was killed while it started another leaves its lock to that one for a moment. Others keep it."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_STILL):
+            while await apart(busy):
+                await asyncio.sleep(0.02)
 
 
 def _must_be_there(directory: Path) -> None:

@@ -25,17 +25,17 @@ _OPEN_AGAIN = "Open the session again."
 
 
 class CodexSession:
-    """`unwritten` gets the prompts that Codex took and could not write down."""
+    """`told_back` gets the prompts that Codex said it took, of turns that did not end well."""
 
     def __init__(
         self,
         server: AppServer,
         opened: Opened,
         home: Home,
-        unwritten: set[PromptId],
+        told_back: set[PromptId],
         closed: Callable[["CodexSession"], None],
     ) -> None:
-        self._server, self._opened, self._home, self._unwritten = server, opened, home, unwritten
+        self._server, self._opened, self._home, self._told_back = server, opened, home, told_back
         self._settings = Settings(server, opened.id, opened.policy, opened.model)
         self._questions = Questions(f"{opened.id}/{id(self):x}")
         self._commands = Commands(server, opened.id)
@@ -98,6 +98,8 @@ class CodexSession:
                     await self._stop(turn)
                 await self._commands.settle()
             finally:
+                if not turn.kept:
+                    self._told_back |= turn.taken
                 if self._turn is turn:
                     self._questions.drop()
                     self._turn = None
@@ -133,10 +135,10 @@ class CodexSession:
                     for event in turn.events(heard, self._limits):
                         completed = isinstance(event, Done) and event.ending is Ending.COMPLETED
                         if completed and (missed := await writing.missed(turn.id)) is not None:
-                            self._unwritten |= turn.taken
                             yield missed
                             yield Done(Ending.FAILED, turn.reply)
                             return
+                        turn.kept = completed
                         yield event
                         if isinstance(event, Done):
                             return

@@ -60,6 +60,8 @@ class Turn:
         """Held while something is told within the turn."""
         self.taken: set[PromptId] = set()
         """The prompts that it told back."""
+        self.kept = False
+        """Whether it completed, and is written down."""
         self._prompts = 0
         self._expected: _Expected | None = None
         meter.next_turn()

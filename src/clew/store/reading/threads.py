@@ -89,7 +89,14 @@ def _newest_runs(dialect: str) -> ClauseElement:
     )
     return (
         select(
-            lanes.c.thread_id, runs.c.id, runs.c.state, runs.c.hold, runs.c.words, runs.c.not_before, runs.c.ended_at
+            lanes.c.thread_id,
+            runs.c.id,
+            runs.c.state,
+            runs.c.hold,
+            runs.c.hold_code,
+            runs.c.words,
+            runs.c.not_before,
+            runs.c.ended_at,
         )
         .select_from(lanes.join(runs, runs.c.id == newest))
         .where(among(dialect, lanes.c.thread_id, "threads"))

@@ -48,9 +48,10 @@ def pump(agent: "subprocess.Popen[bytes]") -> None:
         for line in lines:
             passes = True
             for token in dict.fromkeys(TOKEN.findall(line)):
-                name = token.decode()
+                # The rule is taken before anybody hears of the word, and is good once.
+                held = taken(rules / "hold" / token.decode())
                 ear.sendto(b"out %s %f" % (token, time.monotonic()), where)
-                passes = passes and not held(rules, name)
+                passes = passes and not (held and dropped(rules / "drop" / token.decode()))
             if passes:
                 try:
                     agent.stdin.write(line + b"\n")
@@ -60,16 +61,22 @@ def pump(agent: "subprocess.Popen[bytes]") -> None:
     agent.stdin.close()
 
 
-def held(rules: Path, token: str) -> bool:
-    """Whether the line is dropped, once that is known. The rule is good once."""
+def taken(rule: Path) -> bool:
     try:
-        (rules / "hold" / token).unlink()
+        rule.unlink()
     except OSError:
         return False
+    return True
+
+
+def dropped(rule: Path) -> bool:
+    """Whether the line is dropped, once that is known."""
     end = time.monotonic() + HOLDS
-    while not (dropped := (rules / "drop" / token).exists()) and time.monotonic() < end:
+    while not rule.exists():
+        if time.monotonic() > end:
+            return False
         time.sleep(0.001)
-    return dropped
+    return True
 
 
 if __name__ == "__main__":

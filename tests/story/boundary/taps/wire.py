@@ -104,33 +104,34 @@ class Proxy:
 
     async def _trouble(self, method: str, path: str, body: bytes) -> str:
         if method == "GET" and (session := SESSION.fullmatch(path)):
-            return self._taken(session[1])
+            return self._taken("trouble", session[1])
         found = ""
         for token in dict.fromkeys(TOKEN.findall(body)) if method == "POST" else ():
+            # Rules are taken before anybody hears of the word, and are good once.
+            found = found or self._taken("trouble", token.decode())
+            held = self._taken("hold", token.decode(), "held")
             self._ear.sendto(b"out %s %f" % (token, time.monotonic()), self._where)
-            found = found or self._taken(token.decode())
-            if await self._held(token.decode()):
+            if held and await self._dropped(token.decode()):
                 return "drop"
         return found
 
-    def _taken(self, name: str) -> str:
-        rule = self._rules / "trouble" / name
+    def _taken(self, kind: str, name: str, otherwise: str = "") -> str:
+        """What the rule says, or `otherwise` where it says nothing; nothing where there is none."""
+        rule = self._rules / kind / name
         try:
             told = rule.read_text(encoding="ascii")
             rule.unlink()
         except OSError:
             return ""
-        return told
+        return told or otherwise
 
-    async def _held(self, token: str) -> bool:
-        try:
-            (self._rules / "hold" / token).unlink()
-        except OSError:
-            return False
+    async def _dropped(self, token: str) -> bool:
         end = time.monotonic() + HOLDS
-        while not (dropped := (self._rules / "drop" / token).exists()) and time.monotonic() < end:
+        while not (self._rules / "drop" / token).exists():
+            if time.monotonic() > end:
+                return False
             await asyncio.sleep(0.001)
-        return dropped
+        return True
 
 
 async def answer(writer: asyncio.StreamWriter, status: bytes, kind: bytes, body: bytes) -> None:
