@@ -3,7 +3,7 @@ own: another agent in the same home, started otherwise, may have others."""
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, bindparam, case, select
+from sqlalchemy import ColumnElement, Connection, FromClause, bindparam, case, select
 
 from clew.store.clock import now
 from clew.store.dialect import insert
@@ -30,6 +30,8 @@ def account_of_run(
     is one: the agent may have been changed since the run was claimed.
 
     One table in each select: where SQLite returns rows, SQLAlchemy leaves the tables out, and names must not be shared.
+    All else is correlated, also two selects down, where SQLAlchemy would join it anew: several runs end in one
+    statement, and each has one account.
     """
     who, there, own, known = (
         agents.alias("who"),
@@ -37,18 +39,15 @@ def account_of_run(
         programs.alias("own"),
         sessions.alias("known"),
     )
-    key = select(who.c.program).where(who.c.id == agent).scalar_subquery()
-    is_session = known.c.id == session
-    is_program = (own.c.runtime_id == runtime, own.c.key == key)
+    key = select(who.c.program).where(who.c.id == agent).correlate_except(who).scalar_subquery()
+    in_session = select(known.c.account).where(known.c.id == session).correlate_except(known)
+    as_program = select(own.c.account).where(own.c.runtime_id == runtime, own.c.key == key).correlate_except(own)
+    at_runtime = select(there.c.account).where(there.c.id == runtime).correlate_except(there)
     return case(
-        (select(known.c.id).where(is_session).exists(), _one(select(known.c.account).where(is_session))),
-        (select(own.c.key).where(*is_program).exists(), _one(select(own.c.account).where(*is_program))),
-        else_=_one(select(there.c.account).where(there.c.id == runtime)),
+        (in_session.exists(), in_session.scalar_subquery()),
+        (as_program.exists(), as_program.scalar_subquery()),
+        else_=at_runtime.scalar_subquery(),
     )
-
-
-def _one(found: Select[Any]) -> ColumnElement[Any]:
-    return found.scalar_subquery()
 
 
 _as_started = Statement(
