@@ -20,11 +20,13 @@ from clew.store.statement import POSTGRESQL
 from clew.store.tables import approvals, events, journal, runs, sessions, threads, wakes
 from clew.wire.ends import Completed, End, Finish, Usage
 from clew.wire.orders import Order
+from clew.wire.prompted import read_prompted
 from clew.wire.reports import Asked, Landed, Report, RunEventRecord
-from tests.store.kit import BOB, THREAD, TRANSIENT, Daemon, overlapping, pin_of, request
+from tests.store.kit import BOB, THREAD, TRANSIENT, Daemon, overlapping, pin_of, prompted_of, request
 
 # A run that ends by itself has its clock and its chance; all else is the same however it was done.
 _BY_CHANCE = {"at", "queued_at", "accepted_at", "started_at", "ended_at", "lease_until", "born_at", "proven_at", "rank"}
+_BY_CHANCE |= {"evidence_at", "prompt"}
 _BY_CHANCE |= {"agent_place", "runtime_place", "asked_at", "expires_at"}
 
 on_postgresql = pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
@@ -59,7 +61,14 @@ def ending(order: Order, end: End | None = None, **changes: Any) -> Finish:
 
 def prompting(order: Order, native: str | None = None, **said: Any) -> Report:
     pin = None if native is None else pin_of(order.plan, native)
-    plain = Report(order.run, order.attempt, opens=True, landed=Landed("{}", "started"), told=order.plan.situation.head)
+    plain = Report(
+        order.run,
+        order.attempt,
+        opens=True,
+        landed=Landed("{}", "started"),
+        told=order.plan.situation.head,
+        prompted=prompted_of(order, native),
+    )
     return replace(plain, pin=pin, **said)
 
 
@@ -101,6 +110,23 @@ def left_by(daemon: Daemon, thread: str) -> dict[str, list[dict[str, Any]]]:
 
 
 # ---------------------------------------------------------------- ends
+
+
+@on_postgresql
+@pytest.mark.case("P19")
+def test_prompts_that_are_reported_together_are_each_on_record(daemon: Daemon) -> None:
+    orders = claimed(daemon, "t-1", "t-2", "t-3")
+    said = {name: prompting(order, f"n-{name}") for name, order in orders.items()}
+    pinned = said["t-1"], replace(said["t-2"], pin=None), said["t-3"]
+    assert all(answer is not None and answer.may_prompt for answer in together(daemon, *map(Reporting, pinned)))
+    for each in pinned:
+        assert read_prompted(daemon.run(each.run).prompt) == each.prompted
+    # Ended together, it is known of each that it was taken, and its session has seen it.
+    assert all(together(daemon, *(Finishing(ending(order)) for order in orders.values())))
+    runs_now = [daemon.run(order.run) for order in orders.values()]
+    assert {(run.evidence, run.evidence_words, run.evidence_asked) for run in runs_now} == {("finished", None, 0)}
+    assert all(run.evidence_at == pytest.approx(run.ended_at, abs=1) for run in runs_now)
+    assert {(row.seen, row.inherited, row.cut_off) for row in daemon.rows(sessions)} == {(2, 0, 0)}
 
 
 @on_postgresql
