@@ -188,7 +188,8 @@ def pin_of(plan: Plan, native: str, **changes: Any) -> NewSession:
 def prompted_of(order: Order, native: str | None = None, **changes: Any) -> Prompted:
     """The prompt that is about to go out. The session it goes to has the name that it is pinned by, or would be."""
     plan = order.plan
-    resumed = plan.session.cursor.native_id if plan.outcome is Outcome.RESUME and plan.session is not None else None
+    cursor = plan.session.cursor if plan.outcome is Outcome.RESUME and plan.session is not None else None
+    resumed = cursor.native_id if isinstance(cursor, Cursor) else None
     plain = Prompted(
         Sent(new_prompt_id(), digest_of("what the session has not seen")),
         pin_of(plan, native or resumed or f"n-{order.session}"),

@@ -254,6 +254,7 @@ def test_an_id_that_is_told_only_with_the_end_counts_too(daemon: Daemon, order: 
     assert daemon.sessions() == [(1, "n-1", "healthy"), (2, "n-2", "healthy")]
     one, two = daemon.rows(sessions, "generation")
     assert ((one.turns, one.seen), (two.turns, two.seen)) == ((0, 0), (1, 2))
+    assert daemon.run(order.run).session_id == two.id
     daemon.say("two")
     assert bodies(daemon.claim_one()) == ["two"]
 

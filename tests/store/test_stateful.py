@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import URL, Engine, create_engine
 from sqlalchemy.pool import NullPool
 
-from clew.kernel import Answer, EntrySeq, RunState
+from clew.kernel import Answer, RunState
 from clew.store.database import Database
 from clew.store.opening import open_database
 from clew.store.schema import upgrade
@@ -83,24 +83,33 @@ class Store(RuleBasedStateMachine):
 
     @initialize(chance=CHANCES)
     def one_wake_waits(self, chance: int) -> None:
+        self.trial.model.salt = chance
         self.do(self.draw(chance).accept())
 
     @rule(chance=CHANCES)
     def accept(self, chance: int) -> None:
         self.do(self.draw(chance).accept())
 
-    @rule(chance=CHANCES, goes_on=st.integers(0, 4))
+    @rule(chance=CHANCES, goes_on=st.integers(0, 7))
     def claim(self, chance: int, goes_on: int) -> None:
         """The claim, and at once what often follows it, so that the later states are reached often."""
         draw = self.draw(chance)
         for order in self.do(draw.claim()):
             run = self.trial.model.run(order.run)
             assert run is not None
+            if order.questions:
+                if goes_on > 1:
+                    self.do(draw.ask_store(run))
+                continue
             if goes_on > 1:
                 self.do(ops.Say(Report(order.run, order.attempt, opens=True, pin=draw.pin(run))))
             if goes_on > 2:
-                told = EntrySeq(self.trial.model.entries.get(order.thread.id, 0))
-                self.do(ops.Say(Report(order.run, order.attempt, told=told, pin=draw.pin(run))))
+                pin = draw.pin(run)
+                self.do(ops.Say(Report(order.run, order.attempt, pin=pin, **draw.prompting(run, pin))))
+            if goes_on > 6:
+                # Whoever had it in hand is gone, at the moment that matters.
+                self.trial.let_lapse([run])
+                self.do(ops.Expire())
 
     @rule(chance=CHANCES)
     def report(self, chance: int) -> None:
@@ -125,6 +134,33 @@ class Store(RuleBasedStateMachine):
         draw = self.draw(chance)
         if goes := draw.runs(RunState.RUNNING, RunState.WAITING):
             self.do(draw.complete(draw.chance.choice(goes)))
+
+    @rule(chance=CHANCES)
+    def a_turn_is_lost_and_asked_for(self, chance: int) -> None:
+        """One that goes is lost; where none does, one is begun for it."""
+        draw = self.draw(chance)
+        if not draw.runs(RunState.RUNNING, RunState.WAITING):
+            self.claim(chance, goes_on=3)
+        for lost in draw.runs(RunState.RUNNING, RunState.WAITING)[:1]:
+            self.trial.let_lapse([lost])
+            self.do(ops.Expire())
+            self.trial.let_time_pass()
+            for order in self.do(draw.claim(lost.runtime)):
+                run = self.trial.model.run(order.run)
+                if order.questions and run is not None:
+                    self.do(draw.ask_store(run))
+
+    @rule(chance=CHANCES)
+    def the_store_is_asked(self, chance: int) -> None:
+        draw = self.draw(chance)
+        if asks := [run for run in draw.live if run.asks]:
+            self.do(draw.ask_store(draw.chance.choice(asks)))
+
+    @rule(chance=CHANCES)
+    def a_person_decides(self, chance: int) -> None:
+        decides = self.draw(chance).decide()
+        if decides is not None:
+            self.do(decides)
 
     @rule(chance=CHANCES)
     def cancel(self, chance: int) -> None:
@@ -191,7 +227,7 @@ class Store(RuleBasedStateMachine):
     def the_last_is_told_again(self) -> None:
         """Its answer was lost. Nothing has changed since but a lease."""
         last, before = self.trial.last, self.trial.seen
-        if last is not None and not isinstance(last, (ops.Claim, ops.CancelRun, ops.Restart)):
+        if last is not None and not isinstance(last, (ops.Claim, ops.CancelRun, ops.Restart, ops.Decide)):
             self.do(last)
             untouched(before, self.trial.seen)
 
@@ -227,7 +263,7 @@ class Store(RuleBasedStateMachine):
             self.trial.finish_all()
 
 
-@pytest.mark.case("L01", "L03", "R01", "R03", "R05", "S03", "W04", "W07", "W08")
+@pytest.mark.case("C35", "L01", "L02", "L03", "P19", "P20", "P21", "R01", "R03", "R05", "S03", "W04", "W07", "W08")
 def test_the_store_does_what_the_model_says(servers: list[Database]) -> None:
     run_state_machine_as_test(
         lambda: Store(servers),  # type: ignore[arg-type]  # it is only ever called

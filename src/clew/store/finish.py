@@ -123,7 +123,9 @@ def finish(connection: Connection, said: Finish) -> Finished:
     if row is None:
         return _too_late(connection, said, event)
     if said.pin is not None:
-        row = {**row, "session_id": pin_session(connection, row, said.pin).session, "pinned": 1}
+        # It comes with the end, and not after it.
+        pinned = pin_session(connection, {**row, "ended_at": None}, said.pin)
+        row = {**row, "session_id": pinned.session, "pinned": 1}
     match said.end:
         case Completed():
             return _completed(connection, row, said.end)

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from clew.kernel import (
+    HELD_BY_AGENT,
     HUMAN,
     ApprovalId,
     EntrySeq,
+    Evidence,
     FailureKind,
     Freshness,
     LaneId,
@@ -85,38 +87,66 @@ class Drawing:
         return ops.Claim(by, DAEMONS[by], self.chance.randint(1, 3))
 
     def report(self, run: ARun) -> ops.Operation:
-        head = EntrySeq(self.trial.model.entries.get(self.trial.model.lanes[run.lane][1], 0))
-        plain = Report(RunId(run.id or ""), self.attempt(run), pin=self.pin(run))
-        asked = (Asked(ApprovalId(self.trial.name("ap")), "may I?"),)
+        """What a daemon says while a run goes: nothing that is not so in the agent's own store."""
+        attempt, pin = self.attempt(run), self.pin(run)
+        said = Report(RunId(run.id or ""), attempt, pin=pin)
+        if run.asks:
+            return ops.Say(replace(said, pin=None))
+        prompts = self.prompting(run, pin)
+        asks = {"asks": (Asked(ApprovalId(self.trial.name("ap")), "may I?"),)}
+        works = run.truth(attempt) in (Evidence.CUT_OFF, Evidence.FINISHED)
         likely: dict[RunState, list[dict[str, Any]]] = {
-            RunState.CLAIMED: [{"opens": True}, {"opens": True, "told": head}],
-            RunState.OPENING: [{"told": head}, {"told": head, "tool_ran": True}, {"reopens": True}],
-            RunState.RUNNING: [{"tool_ran": True}, {"asks": asked}, {"reopens": True}, {}],
-            RunState.WAITING: [{"answered": True}, {"tool_ran": True}, {"asks": asked}],
+            RunState.CLAIMED: [{"opens": True}, {"opens": True, **prompts}],
+            RunState.OPENING: [prompts, {**prompts, "tool_ran": works}],
+            RunState.RUNNING: [{"tool_ran": works}, asks if works else {}, {}],
+            RunState.WAITING: [{"answered": True}, {"tool_ran": works}, asks if works else {}],
         }
-        anything: list[dict[str, Any]] = [
-            {"opens": True},
-            {"told": head},
-            {"asks": asked},
-            {"told": head, "asks": asked},
-            {"answered": True},
-            {},
-        ]
-        return ops.Say(replace(plain, **self.chance.choice([*likely.get(run.state, []) * 2, *anything])))
+        anything: list[dict[str, Any]] = [{"opens": True}, prompts, {"answered": True}, {}]
+        if works:
+            anything += [asks, {**prompts, **asks}]
+        if run.truth(attempt) is Evidence.UNSENT:
+            anything += [{"reopens": True}, {"reopens": True, **prompts}]
+        return ops.Say(replace(said, **self.chance.choice([*likely.get(run.state, []) * 2, *anything])))
+
+    def prompting(self, run: ARun, pin: NewSession | None = None) -> dict[str, Any]:
+        """A prompt that is about to go out, with all that the journal holds."""
+        model = self.trial.model
+        head = EntrySeq(model.entries.get(model.lanes[run.lane][1], 0))
+        return {"told": head, "prompted": ops.prompted_by(model, run, self.trial.name("p"), pin)}
 
     def end(self, run: ARun) -> ops.Operation:
+        if run.asks and not self.yes(4):
+            return self.ask_store(run)
+        attempt = self.attempt(run)
+        kinds = list(FailureKind)
         ends: list[End] = [
-            Completed("done" if self.yes() else None, 1),
-            ops.failing(self.chance.choice(list(FailureKind)), poisons=self.yes()),
+            ops.failing(self.chance.choice(kinds), poisons=self.yes(), heard=self.heard(run, attempt)),
             Returned("not now", "hold:later", self.chance.choice(list(WaitsFor))),
-            Stopped("enough"),
+            Stopped("enough", heard=ops.heard_of(self.heard(run, attempt))),
         ]
-        before_prompt = run.state in (RunState.CLAIMED, RunState.OPENING)
-        end = self.chance.choice([*ends, ends[2 if before_prompt else 0]])
-        return ops.End(Finish(RunId(run.id or ""), self.attempt(run), end, self.pin(run)))
+        likely = [ends[1]] if run.state in (RunState.CLAIMED, RunState.OPENING) else []
+        if run.truth(attempt) is Evidence.FINISHED and not run.asks:
+            likely += [Completed("done" if self.yes() else None, 1)] * 2
+        return ops.End(Finish(RunId(run.id or ""), attempt, self.chance.choice([*ends, *likely]), self.pin(run)))
+
+    def heard(self, run: ARun, attempt: int) -> Evidence | None:
+        """What the agent's own store says of the prompt, where it can be asked, and is."""
+        return self.chance.choice([run.truth(attempt)] * 3 + [Evidence.UNKNOWN, None])
 
     def complete(self, run: ARun) -> ops.Operation:
-        return ops.End(Finish(RunId(run.id or ""), run.attempt, Completed("done", 1), self.pin(run)))
+        """As its agent has come to the end of its turn, or not."""
+        return self.trial.ending(run, self.pin(run))
+
+    def ask_store(self, run: ARun) -> ops.Operation:
+        return self.trial.asking(run, tells=not self.yes(4), attempt=self.attempt(run))
+
+    def decide(self) -> ops.Operation | None:
+        """A person looks at what became of a prompt, and says so."""
+        unheard = [run for run in self.trial.model.runs if run.unheard and not self.trial.model.busy(run.lane)]
+        if not unheard:
+            return None
+        run = self.chance.choice(unheard)
+        return ops.Decide(run.lane, run.truth(run.attempt) in HELD_BY_AGENT)
 
     def cancel(self, run: ARun) -> ops.Operation:
         return ops.CancelRun(RunId(run.id or ""), self.chance.choice(CANCELS))

@@ -1,16 +1,23 @@
-"""A server in memory that does only what the kernel says. The store must come to the same, whatever it is told."""
+"""A server in memory that does only what the kernel says. The store must come to the same, whatever it is told.
 
+Beside it stand the agents' own stores: what became of a prompt is true there, whatever was reported of it.
+"""
+
+import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
 
 from clew.kernel import (
+    HELD_BY_AGENT,
     LIVE,
     RUN_ENDS,
     AgentId,
     ApprovalId,
     ApprovalState,
+    AskNext,
     EntrySeq,
+    Evidence,
     Failure,
     FailureKind,
     LaneId,
@@ -27,6 +34,7 @@ from clew.kernel import (
     SessionEvent,
     SessionState,
     ThreadId,
+    Unheard,
     WaitsFor,
     Wake,
     WakeEvent,
@@ -36,13 +44,22 @@ from clew.kernel import (
     advance_session,
     advance_wake,
     apply,
+    ask_next,
     lane_id,
     ready,
     retry,
+    wakes_on,
 )
 from tests.store.stateful.world import AGENTS, RETRIES, RUNTIMES, TIMED
 
 OWN = "own"
+
+TRUTHS = (
+    *[Evidence.FINISHED] * 4,
+    *[Evidence.CUT_OFF] * 2,
+    Evidence.TAKEN,
+    *[Evidence.UNSENT] * 2,
+)
 
 
 class Disallowed(Exception):
@@ -96,9 +113,31 @@ class ARun:
     """What it has pinned, or resumed."""
     scope: str = ""
     asked: int = 0
+    prompt: tuple[WakeId, ...] | None = None
+    """The wakes of the prompt that was to go out."""
+    address: str = ""
+    """The session that it was to go to."""
+    hears: bool = True
+    evidence: str = ""
+    in_vain: int = 0
+    salt: int = 0
+    asks: bool = False
+    """Whether it is only to find out what became of an earlier prompt."""
 
     def __repr__(self) -> str:
         return f"{self.id} {self.state} #{self.attempt} of {self.agent}"
+
+    def truth(self, attempt: int) -> Evidence:
+        """What the agent's own store holds of the prompt of an attempt. Nobody who is not asked tells."""
+        return random.Random(f"{self.salt}/{self.order}/{attempt}").choice(TRUTHS)
+
+    @property
+    def known(self) -> Evidence:
+        return Evidence(self.evidence or Evidence.UNKNOWN) if self.prompt_sent else Evidence.UNSENT
+
+    @property
+    def unheard(self) -> bool:
+        return self.ended and self.prompt is not None and self.evidence in ("", Evidence.UNKNOWN.value)
 
     @property
     def live(self) -> bool:
@@ -130,6 +169,24 @@ class ASession:
     run: ARun | None
     state: SessionState = SessionState.HEALTHY
     superseded: bool = False
+    seen: int = 0
+    cut_off: bool = False
+
+    def is_also(self, other: "ASession") -> bool:
+        return (self.native, self.runtime) == (other.native, other.runtime)
+
+    def took(self, evidence: Evidence, seen: int) -> None:
+        if evidence in HELD_BY_AGENT:
+            self.seen, self.cut_off = max(self.seen, seen), evidence is Evidence.CUT_OFF
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What followed from what stores said."""
+
+    heard: int = 0
+    gave_up: bool = False
+    left: bool = False
 
 
 @dataclass
@@ -152,6 +209,8 @@ class Model:
     paused: set[AgentId] = field(default_factory=set)
     due: bool = False
     """Whether the schedule is due."""
+    salt: int = 0
+    """Another one for each example, so that the agents' stores hold something else in each."""
     numbers: "count[int]" = field(default_factory=count)
 
     # ------------------------------------------------------------ looking
@@ -211,7 +270,8 @@ class Model:
         run = self.open_run(lane)
         if run is None:
             agent = self.lanes[lane][0]
-            self.runs.append(ARun(next(self.numbers), lane, agent, runtime, parked=parked, tries=tries))
+            number = next(self.numbers)
+            self.runs.append(ARun(number, lane, agent, runtime, parked=parked, tries=tries, salt=self.salt))
         elif run.state is RunState.QUEUED:
             run.parked, run.hold = run.parked and parked, ""
             run.runtime, run.tries = self.moved.get(lane, run.runtime), min(run.tries, tries)
@@ -277,7 +337,7 @@ class Model:
         failure = Failure(
             kind,
             "",
-            run.prompt_sent,
+            run.known,
             run.session is not None,
             tool_ran=run.tool_ran,
             reopened=run.reopened,
@@ -306,6 +366,63 @@ class Model:
         elif run.state is RunState.QUEUED and run.attempt > 1:
             run.hold, run.parked = WaitsFor.ANOTHER_TRY.value, True
 
+    # ------------------------------------------------------------ what became of a prompt
+
+    def unheard(self, lane: LaneId) -> list[ARun]:
+        return [run for run in self.runs if run.lane == lane and run.unheard]
+
+    def asks_next(self, lane: LaneId) -> AskNext | None:
+        return ask_next([Unheard(RunId(run.id or ""), run.hears, run.in_vain) for run in self.unheard(lane)])
+
+    def settle_session(self, run: ARun, seen: int) -> None:
+        """The end of a run, for its session. One that took its prompt is there, whoever came to say so."""
+        if run.known in HELD_BY_AGENT and run.session is None and run.address:
+            self.pin(run, run.address)
+        if run.session is not None and run.prompt_sent:
+            run.session.took(run.known, seen)
+
+    def hear(self, run: ARun, evidence: Evidence, reply: bool, asker: ARun | None, by_person: bool = False) -> Followed:
+        """What a store says of a run that has ended, with all that follows."""
+        if not run.unheard:
+            return Followed()
+        if run.tool_ran and evidence in (Evidence.UNSENT, Evidence.TAKEN):
+            evidence = Evidence.CUT_OFF
+        run.evidence = evidence.value
+        if evidence is Evidence.UNKNOWN:
+            run.in_vain += 1
+            return Followed(1, left=True)
+        waiting = [wake for wake in self._told_by(run) if self._is_open(wake, asker)]
+        if evidence is Evidence.FINISHED:
+            entry = self.say(self.lanes[run.lane][1]) if reply else None
+            self.settle_session(run, entry if entry == run.told + 1 and entry is not None else run.told)
+            for wake in waiting:
+                wake.state, wake.run = WakeState.SERVED, run
+            self.happens(run.session, SessionEvent.TURN_COMPLETED)
+            return Followed(1)
+        self.settle_session(run, run.told)
+        for wake in waiting:
+            wake.began = wake.began or (evidence in HELD_BY_AGENT and run.session is not None)
+        tries = 1 if asker is None or by_person else max(1, asker.tries)
+        failure = Failure(FailureKind.INTERRUPTED, "", evidence, run.session is not None)
+        if retry(failure, tries, RETRIES, 0.0, 0.0).redo is not None:
+            return Followed(1, left=True)
+        for wake in waiting:
+            wake.state, wake.run = WakeState.CANCELLED, run
+        return Followed(1, gave_up=bool(waiting))
+
+    def _told_by(self, run: ARun) -> list[AWake]:
+        return [self.wakes[wake] for wake in run.prompt or ()]
+
+    def _is_open(self, wake: AWake, asker: ARun | None) -> bool:
+        carried = asker is not None and wake.state is WakeState.CLAIMED and wake.run is asker
+        return wake.state is WakeState.PENDING or carried
+
+    def end_asker(self, run: ARun, followed: Followed) -> None:
+        """A run that was to ask, and has nothing left to do."""
+        outcome = RunOutcome.GAVE_UP if followed.gave_up else RunOutcome.READ_BACK
+        self.advance(run, run.attempt, [wakes_on(outcome).run], outcome.code)
+        self.let_go(run, WakeEvent.SERVE)
+
     def happens(self, session: ASession | None, event: SessionEvent) -> None:
         if session is not None:
             session.state = advance_session(session.state, event) or session.state
@@ -320,21 +437,28 @@ class Model:
         demand(len(found) < 2, "a session has two holders", found)
         return found[0] if found else None
 
-    def pin(self, run: ARun, native: str) -> PinReason | None:
-        """What a pin makes of the lane's generations; None when another lane has that session."""
+    def pin(self, run: ARun, native: str, late: bool | None = None) -> PinReason | None:
+        """What a pin makes of the lane's generations; None when another lane has that session. A run that has ended
+        stays in the session that it ended in."""
+        late = run.ended if late is None else late
         newest = next(iter(self.generations(run.lane, run.scope)), None)
-        if run.ended and newest is not None and newest.run is not None and newest.run.order > run.order:
+        if late and newest is not None and newest.run is not None and newest.run.order > run.order:
             return PinReason.LATE
         held = self.holder(run.runtime, native)
         if held is not None and (held.lane, held.scope) != (run.lane, run.scope):
             return None
+        stays = late and run.session is not None
         if held is not None and held is newest:
-            run.session = held
+            run.session = run.session if stays else held
             return PinReason.SAME
-        run.session = self.append(run.lane, run.scope, run.runtime, native, run)
+        new = self.append(run.lane, run.scope, run.runtime, native, run)
         if held is not None:
-            held.superseded, run.session.state = True, held.state
-        return PinReason.FIRST if run.session.generation == 1 else PinReason.NEW_GENERATION
+            held.superseded, new.state = True, held.state
+            new.seen, new.cut_off = held.seen, held.cut_off
+        if late:
+            new.took(run.known, run.told)
+        run.session = run.session if stays else new
+        return PinReason.FIRST if new.generation == 1 else PinReason.NEW_GENERATION
 
     def append(self, lane: LaneId, scope: str, runtime: RuntimeId, native: str, run: ARun | None) -> ASession:
         new = ASession(lane, scope, len(self.generations(lane, scope)) + 1, runtime, native, run)

@@ -6,10 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
 
-from clew.kernel import RUN_ENDS, WAKE_ENDS, RunState, WakeState
+from clew.kernel import RUN_ENDS, WAKE_ENDS, Evidence, RunState, WakeState
 from clew.store.clock import now
 from clew.store.tables import approvals, journal, runs, sessions, wakes
 from tests.store.stateful.model import ARun, Disallowed, Model, demand
+
+EVIDENCE = {"evidence", "evidence_words", "evidence_at", "evidence_asked"}
 
 Rows = Mapping[str, Mapping[str, Any]]
 
@@ -72,6 +74,8 @@ def compare(model: Model, seen: Observed) -> None:
                 each.native,
                 each.state.value,
                 each.superseded,
+                each.seen,
+                each.cut_off,
                 None if each.run is None else each.run.id,
             )
             for each in model.sessions
@@ -82,6 +86,8 @@ def compare(model: Model, seen: Observed) -> None:
                 row["native_id"],
                 row["state"],
                 bool(row["superseded"]),
+                row["seen"],
+                bool(row["cut_off"]),
                 row["run_id"],
             )
             for row in seen.sessions.values()
@@ -144,6 +150,9 @@ def _run(run: ARun) -> tuple[object, ...]:
         run.outcome,
         run.tries,
         run.by,
+        run.prompt is not None,
+        run.evidence,
+        run.in_vain,
         (run.hold, run.parked) if queued else None,
         None if queued or run.session is None else run.session.generation,
     )
@@ -163,6 +172,9 @@ def _runs_seen(seen: Observed) -> dict[str, tuple[object, ...]]:
             row["outcome"],
             row["tries"],
             row["claimed_by"],
+            row["prompt"] is not None,
+            row["evidence"],
+            row["evidence_asked"],
             (row["hold"], in_future(seen, row)) if row["state"] == "queued" else None,
             None if row["state"] == "queued" else seen.sessions.get(row["session_id"], {}).get("generation"),
         )
@@ -182,7 +194,10 @@ def still(before: Observed, after: Observed) -> None:
         later = after.runs[name]
         assert later["attempt"] >= row["attempt"], "a fence fell"
         if RunState(row["state"]) in RUN_ENDS:
-            for column in set(row) - {"session_id"}:
+            # What became of its prompt may be found out later, and then stands.
+            open_still = row["prompt"] is not None and row["evidence"] in ("", Evidence.UNKNOWN.value)
+            later_known = EVIDENCE if open_still else set()
+            for column in set(row) - {"session_id"} - later_known:
                 assert later[column] == row[column], f"{column} of a run that had ended was changed"
 
 

@@ -6,15 +6,17 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection, update
 
-from clew.kernel import AdmissionPolicy as Admission
 from clew.kernel import (
+    HELD_BY_AGENT,
     AgentId,
     AgentState,
     Answer,
     ApprovalId,
     ApprovalState,
+    Attestation,
     Cursor,
     Directory,
+    Evidence,
     FailureKind,
     LaneId,
     NativeId,
@@ -22,12 +24,14 @@ from clew.kernel import (
     OriginKind,
     Outcome,
     Patience,
+    PromptId,
     Request,
     RunEvent,
     RunId,
     RunOutcome,
     RunState,
     RuntimeId,
+    Sent,
     SessionEvent,
     ThreadId,
     TickFacts,
@@ -38,6 +42,7 @@ from clew.kernel import (
     WakeReason,
     WakeState,
     admit,
+    digest_of,
     holds,
     lane_id,
     on_admission,
@@ -45,25 +50,28 @@ from clew.kernel import (
     tick,
     wakes_on,
 )
+from clew.kernel import AdmissionPolicy as Admission
 from clew.store.accept import Accepting
 from clew.store.adopt import Adoption, adopt_session
+from clew.store.again import go_now
 from clew.store.approvals import answer_approval
 from clew.store.cancel import cancel_run, cancel_wake, reassign
 from clew.store.claim import claim
+from clew.store.evidence import by_person
 from clew.store.expire import expire, renew, settle_orphans
 from clew.store.finish import Finishing
 from clew.store.moving import move_lane
 from clew.store.report import Reporting
 from clew.store.tables import runs
 from clew.store.ticks import Ticked, tick_due
-from clew.wire.ends import Completed, Failed, Finish, Finished, Returned, Stopped
+from clew.wire.ends import Completed, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked
 from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import NewSession, Report
+from clew.wire.reports import NewSession, Prompted, Report
 from clew.wire.runtimes import Held
 from clew.wire.wakes import Accepted, WakeRequest
-from tests.store.stateful.model import OWN, AnApproval, ARun, AWake, Model, demand
+from tests.store.stateful.model import OWN, AnApproval, ARun, AWake, Followed, Model, demand
 from tests.store.stateful.observed import Observed, in_future
-from tests.store.stateful.world import FAR_OFF, NO_FLOOD, RETRIES, ROUTE, TIMED
+from tests.store.stateful.world import FAR_OFF, HEARS, NO_FLOOD, RETRIES, ROUTE, TIMED
 
 LONG = Patience(lease=1e6)
 HELD_ELSEWHERE = "store:session-held"
@@ -174,7 +182,9 @@ class Claim:
             queue = [run for run in model.runs if model.claimable(run, runtime)]
             queue.sort(key=lambda run: (seen.runs[run.id or ""]["rank"], run.id))
             for run in queue:
-                if len(taken) < self.most and model.has_room(run) and model.ready(run.lane):
+                asks = model.asks_next(run.lane)
+                waits = asks is not None and asks.wait is None
+                if len(taken) < self.most and model.has_room(run) and model.ready(run.lane) and not waits:
                     taken.append(run)
                     run.state = RunState.CLAIMED
         for run in taken:
@@ -199,16 +209,48 @@ class Claim:
             own = model.generations(run.lane, scope)
             run.session = next((each for each in own if each.generation == plan.session.generation), None)
             demand(run.session is not None, "it resumes a session that is not its own", plan.session)
-        demand(plan.outcome is not Outcome.HOLD, "a run that holds was handed out", plan)
+        unheard = model.unheard(run.lane)
+        asks = {question.run for question in order.questions}
+        demand(asks == {each.id for each in unheard}, "it asks for other prompts", asks, unheard)
+        demand((plan.outcome is Outcome.HOLD) == bool(asks), "a run that holds was handed out", plan)
+        demand(not asks or not order.entries, "a run that asks is to tell something", order.entries)
+        self._tells_what_was_not_taken(model, run, order)
+        run.asks, run.prompt, run.address, run.evidence, run.in_vain = bool(asks), None, "", "", 0
         run.state, run.attempt, run.by, run.scope = RunState.CLAIMED, order.attempt, self.by, scope
         run.prompt_sent = run.tool_ran = run.reopened = run.lapsed = False
         run.hold, run.told, run.words = "", 0, None
         for wake in wakes:
             wake.state, wake.run, wake.scope = WakeState.CLAIMED, run, scope
 
+    def _tells_what_was_not_taken(self, model: Model, run: ARun, order: Order) -> None:
+        """By the agent's own store, whatever was reported: nothing that its session took is told again, and nothing
+        that it did not take is called told."""
+        plan = order.plan
+        if plan.outcome is not Outcome.RESUME or run.session is None:
+            return
+        took = [
+            each
+            for each in model.runs
+            if each.ended and each.prompt is not None and each.truth(each.attempt) in HELD_BY_AGENT
+        ]
+        here = [each for each in took if each.session is not None and run.session.is_also(each.session)]
+        taken = max((each.told for each in here), default=0)
+        again = [entry.seq for entry in order.entries if entry.seq <= taken]
+        demand(not again, "what its session has taken is told again", again, taken)
+        # One that is named only after its run has ended has what that run told.
+        made = [each.run for each in model.sessions if run.session.is_also(each)]
+        known = max((each.told for each in took if each in here or each in made), default=0)
+        called = [entry for entry in plan.already_told if entry > known + 1]
+        demand(not called, "what its session did not take is called told", called, known)
+
     def _park(self, model: Model, seen: Observed, taken: set[RunId]) -> None:
-        """A run that was looked at, and whose wakes all wait for later, waits with them."""
+        """A run that was looked at, and whose wakes all wait for later, waits with them; one that only a person can
+        let go on waits for them."""
         for run in model.runs:
+            asks, found = model.asks_next(run.lane), seen.runs.get(run.id or "", {})
+            if asks is not None and asks.wait is None and any(model.claimable(run, each) for each in self.runtimes):
+                for_person = (found.get("hold"), found.get("hold_code")) == (WaitsFor.PERSON.value, asks.reason.code)
+                run.hold = WaitsFor.PERSON.value if for_person else run.hold
             idle = run.state is RunState.QUEUED and run.runtime in self.runtimes and not model.ready(run.lane)
             row = seen.runs.get(run.id or "")
             if idle and run.id not in taken and row is not None and in_future(seen, row):
@@ -259,7 +301,12 @@ class Say:
                 return
             model.advance(run, said.attempt, [RunEvent.RENEW])
         elif said.told is not None:
-            run.told = said.told
+            assert said.prompted is not None
+            assert said.prompted.session is not None
+            run.told, run.prompt, run.hears = said.told, said.prompted.wakes, said.prompted.hears
+            run.address = said.prompted.session.cursor.native_id
+        elif said.reopens:
+            run.prompt = None
         demand(answer.held and answer.state is run.state, "another state", answer, run)
         prompts = said.told is not None and run.prompt_sent and run.stop is None
         demand(answer.may_prompt == prompts, "whether the prompt may go out", answer, run)
@@ -304,6 +351,23 @@ def pin_is_refused(model: Model, run: ARun, native: NativeId) -> bool:
     return held is not None and (held.lane, held.scope) != (run.lane, run.scope)
 
 
+def prompted_by(model: Model, run: ARun, name: str, pin: NewSession | None = None) -> Prompted:
+    """The prompt of a run, in the session that it is in, or would be in."""
+    native = run.session.native if run.session is not None else name
+    session = pin or a_session(NativeId(native), run.agent)
+    wakes = tuple(wake.id for wake in model.carried(run))
+    return Prompted(Sent(PromptId(name), digest_of(name)), session, wakes, HEARS[run.runtime])
+
+
+def said_of(evidence: Evidence) -> Attestation:
+    reply = "read back" if evidence is Evidence.FINISHED else ""
+    return Attestation(evidence, "the store says so", reply)
+
+
+def heard_of(evidence: Evidence | None) -> Attestation | None:
+    return None if evidence is None else said_of(evidence)
+
+
 class _Ending(Finishing):
     def __call__(self, connection: Connection) -> Finished:
         answer = super().__call__(connection)
@@ -338,13 +402,45 @@ class End:
             told_before = self._told_before(run, outcome)
             # A run that was stopped does not remember which end it met.
             demand(answer.taken == told_before or run.stop is not None, "whether it was told before", answer, run)
+            if not answer.taken and run.attempt == said.attempt:
+                self._hear_late(model, run)
             return
-        why = "" if isinstance(end, Completed) else end.why
+        why = "" if isinstance(end, Completed | StoreAsked) else end.why
         model.advance(run, said.attempt, [event], outcome.code, outcome.fill(why=why))
         demand(answer.taken and answer.state is run.state, "another end", answer, run)
+        if run.ended and run.prompt is not None and self.heard is not None:
+            run.evidence = self.heard.value
         if said.pin is not None:
-            model.pin(run, said.pin.cursor.native_id)
+            model.pin(run, said.pin.cursor.native_id, late=False)
         self._follow(model, run, answer, alone)
+
+    @property
+    def heard(self) -> Evidence | None:
+        match self.said.end:
+            case Completed():
+                return Evidence.FINISHED
+            case Failed(heard=heard) | Stopped(heard=heard):
+                return None if heard is None else heard.evidence
+            case _:
+                return None
+
+    def _hear_late(self, model: Model, run: ARun) -> None:
+        """Too late to end the run; what is known of its prompt counts all the same."""
+        heard, end = self.heard, self.said.end
+        if heard is None or heard is Evidence.UNKNOWN:
+            return
+        waiting = model.open_run(run.lane)
+        reply = bool(end.reply) if isinstance(end, Completed) else heard is Evidence.FINISHED
+        followed = model.hear(run, heard, reply, waiting)
+        if not followed.heard or waiting is None:
+            return
+        outcome = RunOutcome.GAVE_UP if followed.gave_up else RunOutcome.READ_BACK
+        if waiting.state is RunState.QUEUED and not model.pending(run.lane):
+            model.advance(waiting, waiting.attempt, [RunEvent.CANCEL], outcome.code)
+        elif waiting.state is RunState.QUEUED and model.asks_next(run.lane) is None:
+            waiting.hold, waiting.parked = "", False
+        elif waiting.state is not RunState.QUEUED and not model.carried(waiting):
+            model.end_asker(waiting, followed)
 
     def _told_before(self, run: ARun, outcome: RunOutcome) -> bool:
         """The same end told twice is taken: the first answer may have been lost."""
@@ -355,17 +451,25 @@ class End:
             return run.state is RunState.QUEUED
         if isinstance(end, Failed):
             return run.state is RunState.FAILED
-        return run.outcome == outcome.code
+        return run.outcome == outcome.code or (
+            # Its reply was read back before its own end came.
+            isinstance(end, Completed) and run.outcome == RunOutcome.READ_BACK.code
+        )
 
     def _follow(self, model: Model, run: ARun, answer: Any, alone: bool) -> None:
         match self.said.end:
             case Completed() as end:
                 model.let_go(run, WakeEvent.SERVE)
+                seen = run.told
                 if end.reply is not None:
                     entry = model.say(model.lanes[run.lane][1])
                     demand(not alone or answer.reply == entry, "the reply has another place", answer, entry)
+                    seen = entry if entry == seen + 1 else seen
+                if run.session is not None and run.prompt_sent:
+                    run.session.took(run.known, seen)
                 model.happens(run.session, SessionEvent.TURN_COMPLETED)
             case Failed() as end:
+                model.settle_session(run, run.told)
                 if end.poisons:
                     model.happens(run.session, SessionEvent.POISONED)
                 choice = model.lose(run, end.kind, end.reset_at, RunOutcome.RETRYING)
@@ -377,7 +481,10 @@ class End:
                 if run.state is RunState.QUEUED:
                     run.hold, run.parked = waits.value, waits is not WaitsFor.PERSON
             case Stopped():
+                model.settle_session(run, run.told)
                 model.let_go(run, WakeEvent.CANCEL)
+            case StoreAsked():
+                raise AssertionError("a store that was asked is an operation of its own")
 
 
 _ENDS: dict[type, tuple[RunEvent, RunOutcome]] = {
@@ -386,6 +493,78 @@ _ENDS: dict[type, tuple[RunEvent, RunOutcome]] = {
     Returned: (RunEvent.RETURN, RunOutcome.RETURNED),
     Stopped: (RunEvent.STOPPED, RunOutcome.STOPPED),
 }
+
+
+@dataclass(frozen=True)
+class AskStore:
+    """A run was to find out what became of an earlier prompt, and says what the store answered."""
+
+    run: RunId
+    attempt: int
+    answers: tuple[StoreAnswer, ...]
+
+    @property
+    def act(self) -> _Ending:
+        return _Ending(Finish(self.run, self.attempt, StoreAsked(self.answers), policy=RETRIES))
+
+    def allow(self, model: Model, told: Told) -> None:
+        answer = told.answer
+        run = model.run(self.run)
+        assert run is not None
+        demand(not isinstance(answer, str), "the answer was not taken", answer)
+        refused = model.advance(run, self.attempt, [RunEvent.RENEW])
+        if refused is not None:
+            ends = (run.stop, RunOutcome.READ_BACK.code, RunOutcome.GAVE_UP.code)
+            before = run.state is RunState.QUEUED or (run.ended and run.outcome in ends)
+            demand(answer.taken == (before and run.attempt == self.attempt), "whether it was told before", answer, run)
+            return
+        followed = Followed()
+        for each in self.answers:
+            about = model.run(each.run)
+            if about is not None and each.prompt is not None:
+                became = model.hear(about, each.prompt.evidence, bool(each.prompt.reply), run)
+                followed = Followed(
+                    followed.heard + became.heard, followed.gave_up or became.gave_up, followed.left or became.left
+                )
+        if not model.carried(run):
+            model.end_asker(run, followed)
+        else:
+            run.tries = 0 if followed.heard and not followed.left else run.tries
+            asks = model.asks_next(run.lane)
+            model.advance(run, self.attempt, [RunEvent.RETURN], RunOutcome.RETURNED.code)
+            model.let_go(run, WakeEvent.RELEASE)
+            if asks is not None and run.state is RunState.QUEUED:
+                run.parked = asks.wait is not None
+                run.hold = (WaitsFor.PERSON if asks.wait is None else WaitsFor.ANOTHER_TRY).value
+        demand(answer.taken and answer.state is run.state, "another end", answer, run)
+
+
+@dataclass(frozen=True)
+class Decide:
+    """A person says what became of the prompts of a lane: the truth, which nobody else can tell."""
+
+    lane: LaneId
+    taken: bool
+
+    def act(self, connection: Connection) -> Any:
+        about = by_person(connection, self.lane, self.taken)
+        if about:
+            go_now(connection, self.lane, ThreadId("any"))
+        return about
+
+    def allow(self, model: Model, told: Told) -> None:
+        unheard, waiting = model.unheard(self.lane), model.open_run(self.lane)
+        demand(told.answer == len(unheard), "how many prompts it was about", told.answer, unheard)
+        for run in unheard:
+            evidence = Evidence.CUT_OFF if self.taken else Evidence.UNSENT
+            model.hear(run, evidence, reply=False, asker=None, by_person=True)
+        if waiting is not None and waiting.state is RunState.QUEUED and not model.pending(self.lane):
+            why = RunOutcome.BY_USER
+            model.advance(waiting, waiting.attempt, [RunEvent.CANCEL], why.code, why.fill())
+        elif waiting is not None and waiting.state is RunState.QUEUED and unheard:
+            waiting.hold, waiting.parked = "", False
+            for wake in model.pending(self.lane):
+                wake.parked = False
 
 
 @dataclass(frozen=True)
@@ -620,6 +799,6 @@ def a_session(native: NativeId, agent: AgentId) -> NewSession:
     return NewSession(Cursor(1, native), Directory(f"/srv/{agent}"), mode="read")
 
 
-def failing(kind: FailureKind, poisons: bool = False) -> Failed:
+def failing(kind: FailureKind, poisons: bool = False, heard: Evidence | None = None) -> Failed:
     reset_at = FAR_OFF / 2 if kind is FailureKind.USAGE_LIMIT else None
-    return Failed(kind, "it broke", reset_at, poisons)
+    return Failed(kind, "it broke", reset_at, poisons, heard=heard_of(heard))

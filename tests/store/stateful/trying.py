@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlalchemy import Connection, update
 
-from clew.kernel import EntrySeq, RunId, RunState, WakeState
+from clew.kernel import HELD_BY_AGENT, EntrySeq, Evidence, FailureKind, RunId, RunState, Served, WakeState
 from clew.store.check import PROMISES, check
 from clew.store.database import Database
 from clew.store.faults import StoreFault
 from clew.store.tables import agents, runs, schedules, wakes
-from clew.wire.ends import Completed, Finish
-from clew.wire.reports import Report
+from clew.wire.ends import Completed, End, Finish, StoreAnswer
+from clew.wire.reports import NewSession, Report
 from tests.store.stateful import operations as ops
 from tests.store.stateful.model import ARun, Disallowed, Model
 from tests.store.stateful.observed import Observed, bind, compare, observe, still
@@ -147,7 +147,11 @@ class Trial:
         for name, row in self.seen.wakes.items():
             if row["state"] == WakeState.SERVED.value:
                 assert self.served.setdefault(name, row["run_id"]) == row["run_id"]
-                assert self.seen.runs[row["run_id"]]["state"] == RunState.SUCCEEDED.value
+                run = self.seen.runs[row["run_id"]]
+                assert run["state"] == RunState.SUCCEEDED.value or row["code"] == Served.READ_BACK.code
+                made = self.model.run(row["run_id"])
+                assert made is not None
+                assert made.truth(made.attempt) is Evidence.FINISHED, "a wake is served that nobody answered"
             else:
                 assert name not in self.served
 
@@ -163,11 +167,12 @@ class Trial:
         """Everything is let run to its end: every wake gets one, and every run is final."""
         for agent in list(self.model.paused):
             self.pause_or_go_on(agent)
-        for _ in range(3 * len(self.model.wakes) + 3):
+        for _ in range(10 * len(self.model.wakes) + 10):
             if all(run.ended for run in self.model.runs):
                 break
             self.let_time_pass()
             self.let_go_of_held()
+            self.let_a_person_decide()
             for by, mine in DAEMONS.items():
                 self.do(ops.Claim(by, mine, 4))
             for run in [run for run in self.model.runs if run.live]:
@@ -180,11 +185,39 @@ class Trial:
 
     def _end(self, run: ARun) -> None:
         name = RunId(run.id or "")
+        if run.asks:
+            self.do(self.asking(run))
+            return
         if run.state is RunState.CLAIMED:
             self.do(ops.Say(Report(name, run.attempt, opens=True)))
         if run.state is RunState.OPENING:
-            self.do(ops.Say(Report(name, run.attempt, told=EntrySeq(0))))
-        self.do(ops.End(Finish(name, run.attempt, Completed())))
+            head = EntrySeq(self.model.entries.get(self.model.lanes[run.lane][1], 0))
+            prompted = ops.prompted_by(self.model, run, self.name("p"))
+            self.do(ops.Say(Report(name, run.attempt, told=head, prompted=prompted)))
+        self.do(self.ending(run))
+
+    def ending(self, run: ARun, pin: NewSession | None = None) -> ops.End:
+        """How the run ends in truth, and its daemon has asked."""
+        truth = run.truth(run.attempt)
+        end: End = Completed("done", 1)
+        if truth is not Evidence.FINISHED:
+            end = ops.failing(FailureKind.CRASHED, heard=truth)
+        return ops.End(Finish(RunId(run.id or ""), run.attempt, end, pin))
+
+    def asking(self, run: ARun, tells: bool = True, attempt: int | None = None) -> ops.AskStore:
+        """What the store says of all that the run asks for; or that it cannot tell."""
+        answers = tuple(
+            StoreAnswer(RunId(each.id or ""), ops.said_of(each.truth(each.attempt) if tells else Evidence.UNKNOWN))
+            for each in self.model.unheard(run.lane)
+        )
+        return ops.AskStore(RunId(run.id or ""), run.attempt if attempt is None else attempt, answers)
+
+    def let_a_person_decide(self) -> None:
+        for lane in sorted(self.model.lanes):
+            asks, run = self.model.asks_next(lane), self.model.open_run(lane)
+            if asks is not None and asks.wait is None and run is not None and run.state is RunState.QUEUED:
+                (about,) = self.model.unheard(lane)
+                self.do(ops.Decide(lane, about.truth(about.attempt) in HELD_BY_AGENT))
 
 
 def _broken(connection: Connection) -> dict[str, list[str]]:
