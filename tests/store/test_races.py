@@ -14,10 +14,12 @@ import pytest
 from sqlalchemy import URL
 
 from clew.kernel import (
+    HELD_BY_AGENT,
     HUMAN,
     Answer,
     ApprovalId,
     EntrySeq,
+    Evidence,
     FailureKind,
     NativeId,
     RunId,
@@ -27,7 +29,7 @@ from clew.kernel import (
 )
 from clew.store.faults import StoreFault
 from clew.store.postgres import PostgresDatabase
-from clew.wire.ends import Completed, Finish, Returned, Stopped
+from clew.wire.ends import Completed, Failed, Finish, Returned, Stopped
 from clew.wire.reports import Asked, Report
 from clew.wire.runtimes import Held
 from clew.wire.wakes import Said, WakeRequest
@@ -72,8 +74,11 @@ def claimed_while_more_comes(trial: Trial) -> None:
 def running(trial: Trial) -> None:
     claimed(trial)
     run = the_run(trial)
+    run.certain = Evidence.FINISHED
     pin = ops.a_session(NativeId("n-1"), LANE_AGENT)
-    trial.do(ops.Say(Report(RunId(run.id or ""), run.attempt, opens=True, told=EntrySeq(1), pin=pin)))
+    prompts = ops.prompted_by(trial.model, run, "p-1", pin)
+    said = Report(RunId(run.id or ""), run.attempt, opens=True, told=EntrySeq(1), prompted=prompts, pin=pin)
+    trial.do(ops.Say(said))
 
 
 def running_while_more_comes(trial: Trial) -> None:
@@ -92,6 +97,30 @@ def stopping_while_more_comes(trial: Trial) -> None:
     trial.do(ops.CancelRun(RunId(the_run(trial).id or ""), RunOutcome.INTERRUPTED))
 
 
+def lost(trial: Trial) -> None:
+    """Nobody knows whether the agent took the prompt; a run waits that will ask."""
+    running(trial)
+    trial.do(ops.Restart("d3", DAEMONS["d3"]))
+
+
+def asking(trial: Trial) -> None:
+    lost(trial)
+    trial.do(ops.Claim("d3", DAEMONS["d3"], 1))
+    assert the_run(trial).asks
+
+
+def asking_while_more_comes(trial: Trial) -> None:
+    asking(trial)
+    trial.do(a_wake(trial))
+
+
+def asking_for_what_was_not_taken(trial: Trial) -> None:
+    running(trial)
+    the_run(trial).certain = Evidence.UNSENT
+    trial.do(ops.Restart("d3", DAEMONS["d3"]))
+    trial.do(ops.Claim("d3", DAEMONS["d3"], 1))
+
+
 SCENES = (
     queued,
     claimed,
@@ -100,6 +129,10 @@ SCENES = (
     running_while_more_comes,
     waiting_for_an_answer,
     stopping_while_more_comes,
+    lost,
+    asking,
+    asking_while_more_comes,
+    asking_for_what_was_not_taken,
 )
 
 
@@ -131,10 +164,20 @@ def operations(trial: Trial) -> dict[str, ops.Operation]:
     }
     for wake in sorted(trial.model.wakes)[-2:]:
         could[f"cancel {wake}"] = ops.CancelWake(wake)
-    if run.attempt:
+    for earlier in trial.model.unheard(run.lane):
+        could |= about_lost(earlier)
+    if run.asks:
+        could |= {
+            "give back": ops.End(Finish(name, run.attempt, Returned("not now", "hold:later"))),
+            "answer the question": trial.asking(run),
+            "cannot answer": trial.asking(run, tells=False),
+        }
+    elif run.attempt:
+        run.certain = run.certain or Evidence.FINISHED
+        prompts = ops.prompted_by(trial.model, run, "p-2", pin)
         could |= {
             "report": ops.Say(Report(name, run.attempt, opens=True)),
-            "prompt": ops.Say(Report(name, run.attempt, told=EntrySeq(1), pin=pin)),
+            "prompt": ops.Say(Report(name, run.attempt, told=EntrySeq(1), prompted=prompts, pin=pin)),
             "ask": ops.Say(Report(name, run.attempt, asks=(Asked(ApprovalId("ap-2"), "and this?"),))),
             "complete": ops.End(Finish(name, run.attempt, Completed("done", 1), pin)),
             "fail": ops.End(Finish(name, run.attempt, ops.failing(FailureKind.TRANSIENT))),
@@ -144,6 +187,19 @@ def operations(trial: Trial) -> dict[str, ops.Operation]:
     if trial.model.approvals:
         could["answer"] = ops.AnswerIt(ASKED, Answer.APPROVE)
     return could
+
+
+def about_lost(run: ARun) -> dict[str, ops.Operation]:
+    """What may still be heard of a run that was given up: the truth, late."""
+    name, truth = RunId(run.id or ""), run.truth(run.attempt)
+    end: Completed | Failed = Completed("done", 1)
+    if truth is not Evidence.FINISHED:
+        end = ops.failing(FailureKind.CRASHED, heard=truth)
+    return {
+        "late end": ops.End(Finish(name, run.attempt, end)),
+        "late pin": ops.Say(Report(name, run.attempt, pin=ops.a_session(NativeId("n-1"), LANE_AGENT))),
+        "decide": ops.Decide(run.lane, truth in HELD_BY_AGENT),
+    }
 
 
 # ---------------------------------------------------------------- racing
@@ -183,7 +239,7 @@ def set_up(servers: list[PostgresDatabase], scene: Callable[[Trial], None], name
     return trial
 
 
-@pytest.mark.case("L03", "R01", "W07")
+@pytest.mark.case("C35", "L03", "P19", "R01", "W07")
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: str(scene.__name__))
 def test_any_two_that_meet_have_an_order(
     servers: list[PostgresDatabase], deadlocks: list[str], scene: Callable[[Trial], None]

@@ -8,7 +8,7 @@ from tests.store.soak.soak import SOAKS
 KILLS = {"sqlite": 10, "postgresql": 8}
 
 
-@pytest.mark.case("L01", "L02", "W07")
+@pytest.mark.case("C35", "L01", "L02", "P19", "P20", "W07")
 @pytest.mark.parametrize("database", DATABASES)
 def test_servers_are_killed_and_every_wake_is_accounted_for(database: str) -> None:
     verdict = SOAKS[database](KILLS[database], 20.0, seed=20)

@@ -30,7 +30,7 @@ PATIENCE = Patience(lease=0.4, offline_after=0.2, grace=0.2)
 
 RETRIES = RetryPolicy(max_tries=4, base=0.05, cap=0.2, return_within=0.1)
 
-ABLE = Capabilities(resume=True, reapply_mode=True, modes=frozenset(PermissionMode))
+ABLE = Capabilities(resume=True, reapply_mode=True, hears=True, modes=frozenset(PermissionMode))
 
 
 def prepare(connection: Connection) -> None:

@@ -3,25 +3,26 @@
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlalchemy import Connection, func, select, update
 
-from clew.kernel import RUN_ENDS, WAKE_ENDS, EntrySeq, Patience
+from clew.kernel import RUN_ENDS, WAKE_ENDS, Patience, Served
 from clew.store.check import check
 from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.expire import expire
 from clew.store.snapshot import snapshot
 from clew.store.tables import runs, schedules, wakes
-from clew.wire.ends import Completed
+from clew.wire.ends import Completed, StoreAsked
 from clew.wire.orders import ClaimRequest
-from clew.wire.reports import Report
+from tests.store.soak.agents import Agents
 from tests.store.soak.killer import Killed
 from tests.store.soak.notes import Notes, read_notes
 from tests.store.soak.scene import RETRIES, RUNTIMES
-from tests.store.soak.workers import Server, end_it, tell
+from tests.store.soak.workers import Server, answers_to, decide, delivery, end_it, prompting, tell
 
 AT_ONCE = Patience(lease=0.0, offline_after=0.0, grace=0.0)
 
@@ -35,6 +36,8 @@ class Verdict:
     wakes: Counter[str] = field(default_factory=Counter)
     runs: Counter[str] = field(default_factory=Counter)
     lives: int = 0
+    prompts: int = 0
+    read_back: int = 0
     drained_in: float = 0.0
     wrong: list[str] = field(default_factory=list)
 
@@ -51,6 +54,8 @@ class Verdict:
             "  skipped": str(self.wakes["skipped"]),
             "  cancelled": str(self.wakes["cancelled"]),
             "served, by the daemons": f"{self.ledger}, none of them twice" if self.holds else str(self.ledger),
+            "  by a reply that was read back": str(self.read_back),
+            "prompts, by the agents": f"{self.prompts}, nothing twice" if self.holds else str(self.prompts),
             "runs": f"{sum(self.runs.values())} ({ends})",
             "seconds": f"{self.killed.seconds:.0f}, and {self.drained_in:.0f} to drain",
             "check": "clean" if self.holds else "NOT CLEAN",
@@ -72,8 +77,16 @@ def drain(database: Database, noted: Path, patience: float = 60.0) -> None:
     while database.read(_open) and time.monotonic() < deadline:
         server.write(_make_due)
         server.write(expire, 0.0, AT_ONCE, RETRIES)
+        server.write(decide, server.agents)
         for order in server.write(claim, ClaimRequest("drain", RUNTIMES, 50, AT_ONCE)):
-            tell(server, Report(order.run, order.attempt, opens=True, told=EntrySeq(order.plan.situation.head)))
+            if order.questions:
+                end_it(server, ledger, order, StoreAsked(answers_to(server, order)))
+                continue
+            prompt = replace(prompting(order), opens=True)
+            assert prompt.prompted is not None
+            if tell(server, prompt).may_prompt:
+                server.agents.take(prompt.prompted.sent.id, delivery(order, prompt.prompted))
+                server.agents.finish(prompt.prompted.sent.id)
             end_it(server, ledger, order, Completed("done", 2))
 
 
@@ -92,6 +105,24 @@ def _make_due(connection: Connection) -> None:
     connection.execute(update(wakes).where(wakes.c.state == "pending").values(not_before=None))
 
 
+def _by_agents(verdict: Verdict, agents: Agents, found: Mapping[str, tuple[str, str | None]]) -> list[str]:
+    """What the agents themselves say: nothing was told twice in a conversation, nothing was called told that was not,
+    and what is served was answered."""
+    wrong: list[str] = []
+    told: dict[tuple[str, str], set[int]] = {}
+    answered: set[tuple[str, str]] = set()
+    for prompt, (each, finished) in agents.deliveries().items():
+        verdict.prompts += 1
+        before = told.setdefault((each.native, each.thread), set())
+        twice, never = before.intersection(each.entries), set(each.already_told) - before
+        wrong += [f"prompt {prompt} of {each.run} tells {sorted(twice)} again in {each.native}"] if twice else []
+        wrong += [f"prompt {prompt} of {each.run} calls {sorted(never)} told in {each.native}"] if never else []
+        before.update(each.entries)
+        answered |= {(wake, each.run) for wake in each.wakes if finished}
+    served = {(wake, run or "") for wake, (state, run) in found.items() if state == "served"}
+    return [*wrong, *(f"{wake} is served by {run}, which answered nothing" for wake, run in sorted(served - answered))]
+
+
 def judge(database: Database, address: str, noted: Path, name: str, killed: Killed) -> Verdict:
     verdict = Verdict(name, killed)
     began = time.monotonic()
@@ -102,6 +133,8 @@ def judge(database: Database, address: str, noted: Path, name: str, killed: Kill
             row.id: (row.state, row.run_id)
             for row in connection.execute(select(wakes.c.id, wakes.c.state, wakes.c.run_id))
         }
+        read_back = select(func.count()).where(wakes.c.code == Served.READ_BACK.code)
+        verdict.read_back = connection.execute(read_back).scalar_one()
         verdict.wakes = Counter(state for state, _ in found.values())
         verdict.runs = Counter(connection.execute(select(runs.c.state)).scalars())
         verdict.wrong += [f"{each.promise}: {each.words} {each.rows}" for each in check(connection)]
@@ -119,6 +152,7 @@ def judge(database: Database, address: str, noted: Path, name: str, killed: Kill
             verdict.wrong.append(f"{wake} was served by {min(by)}, and the database says {found.get(wake)}")
     verdict.wrong += [f"{n} wakes are still {s}" for s, n in verdict.wakes.items() if s not in WAKE_ENDS]
     verdict.wrong += [f"{n} runs are still {s}" for s, n in verdict.runs.items() if s not in RUN_ENDS]
+    verdict.wrong += _by_agents(verdict, Agents(noted), found)
     verdict.wrong += [" ".join(line).replace("\\n", "\n") for line in read_notes(noted, "fault")]
     if not answered or not served:
         verdict.wrong.append("nothing was done, so nothing is proven")

@@ -7,22 +7,24 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, select, text, update
 
 from clew.kernel import (
     HUMAN,
     ApprovalId,
-    Cursor,
+    Attestation,
     EntrySeq,
+    Evidence,
     FailureKind,
     Freshness,
-    NativeId,
     Origin,
     OriginKind,
     Outcome,
+    PromptId,
     RunId,
     RunOutcome,
     RunState,
@@ -30,23 +32,27 @@ from clew.kernel import (
     WakeReason,
 )
 from clew.store.accept import Accepting
+from clew.store.again import go_now
 from clew.store.cancel import cancel_run, cancel_wake, reassign
 from clew.store.claim import claim
 from clew.store.clock import read_clock
 from clew.store.database import Database
+from clew.store.evidence import by_person
 from clew.store.expire import expire, renew, settle_orphans
 from clew.store.faults import KeyConflict
 from clew.store.finish import Finishing
 from clew.store.naming import new_id
 from clew.store.report import Reporting
-from clew.store.tables import runs, wakes
+from clew.store.tables import UNHEARD, lanes, runs, wakes
 from clew.store.ticks import tick_due
-from clew.wire.ends import Completed, End, Failed, Finish, Returned, Stopped
+from clew.wire.ends import Completed, End, Failed, Finish, Returned, Stopped, StoreAnswer, StoreAsked
 from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import Asked, NewSession, Report, RunEventRecord
+from clew.wire.prompted import read_prompted
+from clew.wire.reports import Asked, NewSession, Prompted, Report, RunEventRecord
 from clew.wire.runtimes import Held
 from clew.wire.wakes import Said, WakeRequest
-from tests.store.kit import PERSON
+from tests.store.kit import PERSON, pin_of, prompted_of
+from tests.store.soak.agents import Agents, Delivery
 from tests.store.soak.notes import Notes
 from tests.store.soak.scene import AGENTS, PATIENCE, RETRIES, RUNTIMES, THREADS
 
@@ -69,6 +75,10 @@ class Server:
     place: str
     seed: int
     closing: threading.Event
+
+    @cached_property
+    def agents(self) -> Agents:
+        return Agents(self.noted)
 
     def chance(self, worker: str) -> random.Random:
         return random.Random(f"{self.seed}/{self.name}/{worker}")
@@ -172,43 +182,112 @@ def serve(server: Server, name: str) -> None:
 
 def _see_through(server: Server, chance: random.Random, ledger: Notes, order: Order) -> None:
     """One run. A daemon may fall silent at any point, and tell anything twice."""
+    if chance.random() < 0.02:
+        return
+    if order.questions:
+        end_it(server, ledger, order, StoreAsked(answers_to(server, order, chance)))
+        return
+    pin = new_session(order) if chance.random() < 0.5 else None
+    if not tell(server, Report(order.run, order.attempt, opens=True, pin=pin)).goes_on:
+        return
+    if chance.random() < 0.03:
+        end_it(server, ledger, order, Returned("not now", "hold:later"))
+        return
+    prompt = _prompted(server, chance, ledger, order)
+    if prompt is None or not _at_work(server, chance, order):
+        return
+    end = _some_end(chance, server.agents, prompt)
+    if end is None or chance.random() < 0.03:
+        return
+    end_it(server, ledger, order, end)
+    if chance.random() < 0.1:
+        end_it(server, ledger, replace(order, attempt=order.attempt - 1), Completed("too late"))
+
+
+def _prompted(server: Server, chance: random.Random, ledger: Notes, order: Order) -> PromptId | None:
+    """The prompt, once the agent has it and the daemon is still there."""
+    prompt = prompting(order, hears=chance.random() < 0.95)
+    assert prompt.prompted is not None
+    name = prompt.prompted.sent.id
+    if not tell(server, prompt).may_prompt or chance.random() < 0.05:
+        return None
+    if chance.random() < 0.05:
+        # The agent was away when it was to be told.
+        end_it(server, ledger, order, Failed(FailureKind.TRANSIENT, "it is away", heard=server.agents.heard(name)))
+        return None
+    has_it = server.agents.take(name, delivery(order, prompt.prompted))
+    return name if has_it and chance.random() > 0.05 else None
+
+
+def _at_work(server: Server, chance: random.Random, order: Order) -> bool:
+    """Whether the daemon is still there, and need not stop it."""
     steps = [
-        Report(order.run, order.attempt, opens=True, pin=new_session(order) if chance.random() < 0.5 else None),
-        Report(order.run, order.attempt, told=EntrySeq(order.plan.situation.head), events=(_line(1),)),
         Report(order.run, order.attempt, tool_ran=True, pin=new_session(order), events=(_line(1), _line(2))),
         Report(order.run, order.attempt, asks=(Asked(ApprovalId(f"{order.run}-{order.attempt}"), "may I?"),)),
         Report(order.run, order.attempt, answered=True),
     ]
-    for said in steps[: chance.choice((2, 2, 3, 3, 5))]:
-        if chance.random() < 0.02:
-            return
-        if not tell(server, said):
-            return
+    for said in steps[: chance.choice((0, 0, 1, 1, 3))]:
+        if chance.random() < 0.02 or not tell(server, said).goes_on:
+            return False
         if chance.random() < 0.1:
             tell(server, said)
         if chance.random() < 0.1:
             held = (Held(order.run, order.attempt),)
             server.write(renew, RUNTIMES, held, PATIENCE)
-        if chance.random() < 0.03:
-            end_it(server, ledger, order, Returned("not now", "hold:later"))
-            return
-    end_it(server, ledger, order, _some_end(chance))
-    if chance.random() < 0.1:
-        end_it(server, ledger, replace(order, attempt=order.attempt - 1), Completed("too late"))
+    return True
 
 
-def tell(server: Server, said: Report) -> bool:
-    """Whether the daemon still holds the run, and need not stop it."""
+@dataclass(frozen=True)
+class Heard:
+    """Whether the daemon still holds the run and need not stop it, and whether its prompt may go out."""
+
+    goes_on: bool
+    may_prompt: bool
+
+
+def tell(server: Server, said: Report) -> Heard:
     answer = server.write(Reporting(replace(said, patience=PATIENCE)))
-    return answer.held and answer.stop is None
+    goes_on = answer.held and answer.stop is None
+    return Heard(goes_on, goes_on and answer.may_prompt)
+
+
+def prompting(order: Order, hears: bool = True) -> Report:
+    return Report(
+        order.run,
+        order.attempt,
+        told=EntrySeq(order.plan.situation.head),
+        prompted=prompted_of(order, f"n-{order.session}", hears=hears),
+        events=(_line(1),),
+    )
+
+
+def delivery(order: Order, prompted: Prompted) -> Delivery:
+    assert prompted.session is not None
+    native, plan = prompted.session.cursor.native_id, order.plan
+    entries = tuple(entry.seq for entry in order.entries)
+    return Delivery(order.run, prompted.wakes, native, order.thread.id, entries, plan.already_told)
+
+
+def answers_to(server: Server, order: Order, chance: random.Random | None = None) -> tuple[StoreAnswer, ...]:
+    """What the agents' own store says; now and then it cannot tell."""
+    return tuple(
+        StoreAnswer(
+            question.run,
+            Attestation(Evidence.UNKNOWN, "it is locked")
+            if chance is not None and chance.random() < 0.1
+            else server.agents.heard(question.prompt.id),
+        )
+        for question in order.questions
+        if question.prompt is not None
+    )
 
 
 def end_it(server: Server, ledger: Notes, order: Order, end: End, twice: bool = True) -> None:
     said = Finish(order.run, order.attempt, end, new_session(order), RETRIES)
-    if isinstance(end, Returned):
+    if isinstance(end, Returned | StoreAsked):
         said = replace(said, pin=None)
     ended = server.write(Finishing(said))
-    if ended.taken and ended.state is RunState.SUCCEEDED:
+    if ended.taken and ended.state is RunState.SUCCEEDED and isinstance(end, Completed):
         for wake in order.wakes:
             ledger.write(wake.id, order.run)
     if twice and ended.taken and ended.state is RunState.SUCCEEDED:
@@ -219,29 +298,32 @@ def end_it(server: Server, ledger: Notes, order: Order, end: End, twice: bool = 
 
 def new_session(order: Order) -> NewSession | None:
     """The session a new run is in, the same one however often it is told; one that is resumed is known already."""
-    if order.plan.outcome is Outcome.RESUME:
+    if order.plan.outcome in (Outcome.RESUME, Outcome.HOLD):
         return None
-    workspace = order.plan.workspace
-    assert workspace is not None
-    cursor = Cursor(1, NativeId(f"n-{order.session}"))
-    return NewSession(cursor, workspace.directory, mode=None if order.plan.mode is None else order.plan.mode.value)
+    return pin_of(order.plan, f"n-{order.session}")
 
 
 def _line(seq: int) -> RunEventRecord:
     return RunEventRecord(seq, "text", "…")
 
 
-def _some_end(chance: random.Random) -> End:
-    ends: tuple[tuple[float, End], ...] = (
-        (0.80, Completed("done" if chance.random() < 0.7 else None, 2)),
-        (0.88, Failed(FailureKind.TRANSIENT, "the provider is away")),
-        (0.91, Failed(FailureKind.USAGE_LIMIT, "enough for now", reset_at=time.time() + 0.2)),
-        (0.93, Failed(FailureKind.CRASHED, "it died", poisons=True)),
-        (0.95, Failed(FailureKind.PERMANENT, "no such model")),
-        (0.98, Stopped("a person stopped it")),
-    )
+def _some_end(chance: random.Random, agents: Agents, prompt: PromptId) -> End | None:
+    """As the agent ended, and mostly its store was asked; None where it came to another end meanwhile."""
     drawn = chance.random()
-    return next((end for limit, end in ends if drawn < limit), Failed(FailureKind.RESUME_REJECTED, "it was refused"))
+    if drawn < 0.80:
+        return Completed("done" if chance.random() < 0.7 else None, 2) if agents.finish(prompt) else None
+    heard = None if chance.random() < 0.3 else agents.heard(prompt)
+    if heard is not None and heard.evidence is Evidence.FINISHED:
+        return Completed("read back", 2, read_back=True)
+    ends: tuple[tuple[float, End], ...] = (
+        (0.88, Failed(FailureKind.TRANSIENT, "the provider is away", heard=heard)),
+        (0.91, Failed(FailureKind.USAGE_LIMIT, "enough for now", reset_at=time.time() + 0.2, heard=heard)),
+        (0.93, Failed(FailureKind.CRASHED, "it died", poisons=True, heard=heard)),
+        (0.95, Failed(FailureKind.PERMANENT, "no such model", heard=heard)),
+        (0.98, Stopped("a person stopped it", heard=heard)),
+    )
+    refused = Failed(FailureKind.RESUME_REJECTED, "it was refused", heard=heard)
+    return next((end for limit, end in ends if drawn < limit), refused)
 
 
 # ---------------------------------------------------------------- the server itself, and a person
@@ -265,10 +347,21 @@ def time_passes(connection: Connection) -> None:
         )
 
 
+def decide(connection: Connection, agents: Agents) -> None:
+    """A person looks at what only a person can tell of, and says what is so."""
+    for row in connection.execute(select(runs.c.lane_id, runs.c.prompt).where(text(UNHEARD))).all():
+        prompted = read_prompted(row.prompt)
+        if not prompted.hears:
+            by_person(connection, row.lane_id, agents.heard(prompted.sent.id).evidence is not Evidence.UNSENT)
+            (thread,) = connection.execute(select(lanes.c.thread_id).where(lanes.c.id == row.lane_id)).scalars()
+            go_now(connection, row.lane_id, thread)
+
+
 def meddle(server: Server, name: str) -> None:
-    """A person who cancels and reassigns."""
+    """A person who cancels and reassigns, and decides what is left to them."""
     chance = server.chance(name)
     while not server.closing.wait(chance.uniform(0.1, 0.6)):
+        server.write(decide, server.agents)
         run, wake = server.database.read(_open_run_and_wake)
         drawn = chance.random()
         if drawn < 0.5 and run is not None:

@@ -112,7 +112,7 @@ class Drawing:
         """A prompt that is about to go out, with all that the journal holds."""
         model = self.trial.model
         head = EntrySeq(model.entries.get(model.lanes[run.lane][1], 0))
-        return {"told": head, "prompted": ops.prompted_by(model, run, self.trial.name("p"), pin)}
+        return {"told": head, "prompted": ops.prompted_by(model, run, self.trial.name("p"), pin, not self.yes(5))}
 
     def end(self, run: ARun) -> ops.Operation:
         if run.asks and not self.yes(4):

@@ -121,6 +121,8 @@ class ARun:
     evidence: str = ""
     in_vain: int = 0
     salt: int = 0
+    certain: Evidence | None = None
+    """The truth, where it is not left to chance."""
     asks: bool = False
     """Whether it is only to find out what became of an earlier prompt."""
 
@@ -129,7 +131,7 @@ class ARun:
 
     def truth(self, attempt: int) -> Evidence:
         """What the agent's own store holds of the prompt of an attempt. Nobody who is not asked tells."""
-        return random.Random(f"{self.salt}/{self.order}/{attempt}").choice(TRUTHS)
+        return self.certain or random.Random(f"{self.salt}/{self.order}/{attempt}").choice(TRUTHS)
 
     @property
     def known(self) -> Evidence:

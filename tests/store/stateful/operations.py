@@ -1,6 +1,6 @@
 """The operations of the store, each with what the model allows it to answer and to do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -71,7 +71,7 @@ from clew.wire.runtimes import Held
 from clew.wire.wakes import Accepted, WakeRequest
 from tests.store.stateful.model import OWN, AnApproval, ARun, AWake, Followed, Model, demand
 from tests.store.stateful.observed import Observed, in_future
-from tests.store.stateful.world import FAR_OFF, HEARS, NO_FLOOD, RETRIES, ROUTE, TIMED
+from tests.store.stateful.world import FAR_OFF, NO_FLOOD, RETRIES, ROUTE, TIMED
 
 LONG = Patience(lease=1e6)
 HELD_ELSEWHERE = "store:session-held"
@@ -247,7 +247,7 @@ class Claim:
         """A run that was looked at, and whose wakes all wait for later, waits with them; one that only a person can
         let go on waits for them."""
         for run in model.runs:
-            asks, found = model.asks_next(run.lane), seen.runs.get(run.id or "", {})
+            asks, found = model.asks_next(run.lane), _open_row(seen, run.lane)
             if asks is not None and asks.wait is None and any(model.claimable(run, each) for each in self.runtimes):
                 for_person = (found.get("hold"), found.get("hold_code")) == (WaitsFor.PERSON.value, asks.reason.code)
                 run.hold = WaitsFor.PERSON.value if for_person else run.hold
@@ -255,6 +255,11 @@ class Claim:
             row = seen.runs.get(run.id or "")
             if idle and run.id not in taken and row is not None and in_future(seen, row):
                 run.parked = True
+
+
+def _open_row(seen: Observed, lane: LaneId) -> Mapping[str, Any]:
+    """The lane's run that has not ended, whether or not the model knows its name yet."""
+    return next((row for row in seen.runs.values() if row["lane_id"] == lane and row["ended_at"] is None), {})
 
 
 @dataclass(frozen=True)
@@ -351,12 +356,13 @@ def pin_is_refused(model: Model, run: ARun, native: NativeId) -> bool:
     return held is not None and (held.lane, held.scope) != (run.lane, run.scope)
 
 
-def prompted_by(model: Model, run: ARun, name: str, pin: NewSession | None = None) -> Prompted:
-    """The prompt of a run, in the session that it is in, or would be in."""
+def prompted_by(model: Model, run: ARun, name: str, pin: NewSession | None = None, hears: bool = True) -> Prompted:
+    """The prompt of a run, in the session that it is in, or would be in. Where its agent's store cannot be asked what
+    became of it, a person is."""
     native = run.session.native if run.session is not None else name
     session = pin or a_session(NativeId(native), run.agent)
     wakes = tuple(wake.id for wake in model.carried(run))
-    return Prompted(Sent(PromptId(name), digest_of(name)), session, wakes, HEARS[run.runtime])
+    return Prompted(Sent(PromptId(name), digest_of(name)), session, wakes, hears)
 
 
 def said_of(evidence: Evidence) -> Attestation:

@@ -1,7 +1,6 @@
 """The world of the state machine: three agents, two runtimes, three daemons, and a few threads."""
 
 import json
-from dataclasses import replace
 
 from sqlalchemy import Connection, insert
 
@@ -49,16 +48,14 @@ FAR_OFF = 1e11
 ABLE = Capabilities(
     resume=True, reapply_mode=True, hears=True, modes=frozenset(PermissionMode), missing_signals=frozenset({"gone"})
 )
-HEARS: dict[RuntimeId, bool] = {NEAR: True, FAR: False}
-"""Where an agent's own store can be asked what became of a prompt; elsewhere a person is."""
 
 
 def furnish(connection: Connection) -> None:
     """Everything of the last example goes, and the world stands as it was in the beginning."""
     empty(connection)
     connection.execute(insert(machines).values(id="laptop", name="laptop"))
+    able = json.dumps(capabilities_to_record(ABLE))
     for (runtime, most), home in zip(RUNTIMES.items(), ("/srv/near", "/srv/far"), strict=True):
-        able = json.dumps(capabilities_to_record(replace(ABLE, hears=HEARS[runtime])))
         connection.execute(
             insert(runtimes).values(
                 id=runtime, machine_id="laptop", provider="loom", home=home, max_live=most, capabilities=able
