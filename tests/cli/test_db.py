@@ -76,7 +76,7 @@ def test_an_upgrade_makes_the_database_and_can_be_repeated(address: str, capfd: 
 def test_an_upgrade_can_leave_the_database_open_to_older_servers(address: str) -> None:
     said = ok(clew("db", "upgrade", "--only-pre", CLEW_DATABASE=address))
     assert said.startswith(f"{shown(address)} has schema {PROGRAM}")
-    assert "shared with programs of 1" in said
+    assert f"shared with programs of {PROGRAM - 1}" in said
     assert ok(clew("db", "upgrade", CLEW_DATABASE=address)) == f"{shown(address)} has schema {PROGRAM}.\n"
 
 

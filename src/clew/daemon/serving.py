@@ -20,7 +20,7 @@ from clew.kernel import Attestation, Evidence, FailureKind, NoticeReason, Outcom
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, Provider
 from clew.wire.ends import End, Failed, Stopped, StoreAsked, Usage
-from clew.wire.orders import Order
+from clew.wire.orders import Order, StoreQuestion
 from clew.wire.prompted import new_prompt_id
 from clew.wire.reports import NewSession, Prompted, Reported
 from clew.wire.runtimes import Held
@@ -204,6 +204,10 @@ class Serving:
         if not provider.capabilities.hears:
             return observed(turned)
         said = await ask_store(provider, address, place.directory, sent, self._means.limits)
+        if said.evidence is Evidence.UNKNOWN and said.able and self._opened is not None:
+            # Some stores tell nothing of a session that is open.
+            await self._close(opened)
+            said = await ask_store(provider, address, place.directory, sent, self._means.limits)
         heard = weighed(said, turned.said or turned.tool_ran)
         self._reporting.step("evidence", in_words(heard))
         return heard
@@ -231,12 +235,22 @@ class Serving:
         """The run is to find out what became of earlier prompts of its lane; it is decided again by the answers."""
         answers = []
         for question in self._order.questions:
+            await self._let_go(question)
             answer = await answer_to(question, self._order, self._means.machine, self._means.limits)
             for said in (answer.prompt, answer.steered):
                 if said is not None:
                     self._reporting.step("evidence", f"Run {question.run}: {in_words(said)}")
             answers.append(answer)
         return StoreAsked(tuple(answers))
+
+    async def _let_go(self, question: StoreQuestion) -> None:
+        """A session that is kept open here is closed first: some stores tell nothing of one that is."""
+        if question.cursor is None:
+            return
+        kept = self._means.warm.take(question.runtime, question.cursor.native_id)
+        if kept is not None:
+            await self._means.warm.end(kept)
+        await self._means.warm.ended(question.runtime, question.cursor.native_id)
 
     # ---------------------------------------------------------------- ends
 
