@@ -58,7 +58,7 @@ def told(database: Database, tmp_path: Path, story: Story, hears: bool = True) -
     asyncio.run(tell())
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P20")
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_person_decides_what_nobody_else_can_tell(database: Database, tmp_path: Path, taken: bool) -> None:
     async def story(at: Office, order: Order) -> None:
@@ -79,7 +79,7 @@ def test_a_person_decides_what_nobody_else_can_tell(database: Database, tmp_path
     told(database, tmp_path, story, hears=False)
 
 
-@pytest.mark.case("P19", "P21")
+@pytest.mark.case("P19", "P20")
 def test_a_retry_and_a_rerun_ask_before_they_send(database: Database, tmp_path: Path) -> None:
     async def story() -> None:
         async with office(database, tmp_path) as at:
@@ -103,7 +103,7 @@ def test_a_retry_and_a_rerun_ask_before_they_send(database: Database, tmp_path: 
     asyncio.run(story())
 
 
-@pytest.mark.case("P19", "C35")
+@pytest.mark.case("C35", "P19")
 @pytest.mark.parametrize(
     ("evidence", "words"),
     [

@@ -335,7 +335,7 @@ POLICIES = tuple(
 )
 
 
-@pytest.mark.case("C09", "C19", "C23", "C29", "C31", "T01", "W19")
+@pytest.mark.case("C09", "C19", "C23", "C29", "C31", "P21", "T01", "W19")
 @pytest.mark.parametrize("name", DEMANDS)
 def test_two_candidates(name: str) -> None:
     number = 0
@@ -420,7 +420,7 @@ ALONE = tuple(
 UNHEARD = (*((each,) for each in ALONE), *product(ALONE[::9], ALONE[::7]))
 
 
-@pytest.mark.case("P19", "P21", "C39")
+@pytest.mark.case("P19")
 @pytest.mark.parametrize("name", DEMANDS)
 def test_nothing_is_planned_while_it_is_not_known_what_was_taken(name: str) -> None:
     """Every kind of session, beside every prompt of which nobody knows, and beside two of them."""

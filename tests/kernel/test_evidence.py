@@ -91,19 +91,19 @@ def test_an_agent_that_told_of_its_work_has_taken_the_prompt(evidence: Evidence)
 # ---------------------------------------------------------------- when it is asked
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P19")
 def test_where_everything_is_known_nothing_is_asked() -> None:
     assert ask_next([]) is None
 
 
-@pytest.mark.case("P19", "P21")
+@pytest.mark.case("P19")
 @pytest.mark.parametrize(("asked", "wait"), list(enumerate(WAITS)))
 def test_a_store_that_was_asked_in_vain_is_asked_again_after_a_growing_wait(asked: int, wait: float) -> None:
     words = "Run run-7 ended after its prompt was to go out; the agent's own store is asked first whether it was taken."
     assert ask_next([Unheard(LOST, asked=asked)]) == AskNext(EvidenceReason.UNHEARD, words, wait)
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P19")
 @pytest.mark.parametrize(
     ("unheard", "why"),
     [
@@ -117,7 +117,7 @@ def test_at_last_a_person_decides_and_is_told_what_each_choice_risks(unheard: Un
     assert ask_next([unheard]) == AskNext(EvidenceReason.UNKNOWN, BY_PERSON.format(why=why), None)
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P19")
 def test_of_several_the_one_that_takes_longest_sets_the_pace_and_one_for_a_person_stops_them_all() -> None:
     fast, slow, dumb = Unheard(LOST), Unheard(RunId("run-8"), asked=4), Unheard(RunId("run-6"), hears=False)
     both = ask_next([fast, slow])
@@ -200,7 +200,7 @@ def _everything_else(unheard: tuple[Unheard, ...]) -> list[Situation]:
     return found
 
 
-@pytest.mark.case("P19", "P21", "C27", "C39")
+@pytest.mark.case("C27", "P19")
 @pytest.mark.parametrize("unheard", UNHEARD, ids=str)
 def test_nothing_but_to_hold_while_it_is_not_known_what_was_taken(unheard: tuple[Unheard, ...]) -> None:
     """Whatever else the situation has: sessions that fit, a demand for a fresh start, no place, no way to read."""
@@ -214,14 +214,14 @@ def test_nothing_but_to_hold_while_it_is_not_known_what_was_taken(unheard: tuple
         assert settle(plan, Probe(ProbeKind.MISSING, signal=GONE)) is plan
 
 
-@pytest.mark.case("P19", "C33")
+@pytest.mark.case("C33", "P19")
 def test_once_it_is_known_the_same_situation_is_decided_as_ever() -> None:
     held = decide(situation([session()], unheard=(Unheard(LOST),)))
     assert held.outcome is Outcome.HOLD
     assert decide(replace(held.situation, unheard=())) == decide(situation([session()]))
 
 
-@pytest.mark.case("P21", "C26", "C33")
+@pytest.mark.case("C26", "C33", "P19")
 def test_the_record_says_what_it_waits_for_and_is_decided_again_the_same_way() -> None:
     plan = decide(situation([session()], unheard=(Unheard(LOST, hears=False, asked=2, why="it keeps nothing"),)))
     again = replay(decision_to_record(plan))
@@ -233,7 +233,7 @@ def test_the_record_says_what_it_waits_for_and_is_decided_again_the_same_way() -
 # ---------------------------------------------------------------- only what was cut off is called so
 
 
-@pytest.mark.case("P12", "L11", "C39")
+@pytest.mark.case("C39", "L11", "P12", "P21")
 @pytest.mark.parametrize("cut_off", [True, False])
 @pytest.mark.parametrize(
     ("odd", "policy"),
@@ -248,7 +248,7 @@ def test_a_session_is_told_of_a_turn_that_was_cut_off_and_of_no_other(
     assert told == ([(Audience.AGENT, NoticeReason.CUT_OFF)] if cut_off else [])
 
 
-@pytest.mark.case("L11", "C39")
+@pytest.mark.case("L11", "P21")
 @pytest.mark.parametrize(
     "known",
     [

@@ -84,7 +84,7 @@ def test_what_may_be_done_again_by_itself() -> None:
     assert _grid() == REDO_TABLE
 
 
-@pytest.mark.case("P09", "P19", "P21", "C35")
+@pytest.mark.case("C35", "P09", "P19")
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_every_failure_with_every_evidence(kind: FailureKind) -> None:
     """All of it: what is known of the prompt, whether its session can be found, and how far the run had come."""
@@ -219,7 +219,7 @@ def test_a_prompt_that_was_taken_and_cannot_go_on_needs_a_person(failure: Failur
     assert choice.words == "The agent took the prompt, so it is not sent again: it broke."
 
 
-@pytest.mark.case("P19", "P21")
+@pytest.mark.case("P19")
 @pytest.mark.parametrize("tries", [1, 5, 6])
 @pytest.mark.parametrize("continues", [True, False])
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_prompt_whose_fate_nobody_knows_is_asked_for_first(kind: FailureKind, 
     assert choice.words == "The agent's own store is asked whether it took the prompt: it broke."
 
 
-@pytest.mark.case("P12", "L01")
+@pytest.mark.case("C39", "L01", "P12")
 @pytest.mark.parametrize("evidence", [TAKEN, CUT_OFF])
 def test_an_agent_killed_after_it_took_the_prompt_is_resumed_and_not_prompted_again(evidence: Evidence) -> None:
     failure = _failure(FailureKind.CRASHED, evidence)
@@ -249,7 +249,7 @@ def test_an_agent_killed_after_it_took_the_prompt_is_resumed_and_not_prompted_ag
     assert (choice.at, choice.redo) == (1005.0, Redo.CONTINUE)
 
 
-@pytest.mark.case("R05", "L01")
+@pytest.mark.case("L01", "R05")
 @pytest.mark.parametrize(("evidence", "redo"), [(UNSENT, Redo.RESEND), (TAKEN, Redo.CONTINUE)])
 def test_what_a_restart_interrupted_goes_on_at_once(evidence: Evidence, redo: Redo) -> None:
     failure = _failure(FailureKind.INTERRUPTED, evidence)

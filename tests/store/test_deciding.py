@@ -71,7 +71,7 @@ def held_for_a_person(daemon: Daemon) -> bool:
 # ---------------------------------------------------------------- a person decides
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P20")
 @pytest.mark.parametrize("session", ["pinned", "named", "unnamed"])
 def test_a_prompt_that_a_person_says_was_not_taken_goes_out_again_in_full(daemon: Daemon, session: str) -> None:
     order = lost(daemon, session)
@@ -89,7 +89,7 @@ def test_a_prompt_that_a_person_says_was_not_taken_goes_out_again_in_full(daemon
     assert [row.state for row in daemon.rows(wakes)] == ["served"]
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P20")
 @pytest.mark.parametrize("session", ["pinned", "named"])
 def test_a_prompt_that_a_person_says_was_taken_is_gone_on_with(daemon: Daemon, session: str) -> None:
     order = lost(daemon, session)
@@ -103,7 +103,7 @@ def test_a_prompt_that_a_person_says_was_taken_is_gone_on_with(daemon: Daemon, s
     assert [notice.reason.code for notice in after.plan.notices] == ["notice:cut-off"]
 
 
-@pytest.mark.case("P21", "W07")
+@pytest.mark.case("P20", "W07")
 @pytest.mark.parametrize("more", [False, True])
 def test_a_prompt_that_was_taken_by_a_session_without_a_name_is_asked_for_no_more(daemon: Daemon, more: bool) -> None:
     order = lost(daemon, "unnamed")
@@ -119,7 +119,7 @@ def test_a_prompt_that_was_taken_by_a_session_without_a_name_is_asked_for_no_mor
     assert ([each.id for each in after.wakes], after.plan.act_on) == ([later.wake], (2,))
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P20")
 @pytest.mark.parametrize("taken", [True, False])
 def test_where_everything_is_known_there_is_nothing_to_decide(daemon: Daemon, taken: bool) -> None:
     order = lost(daemon)
@@ -129,7 +129,7 @@ def test_where_everything_is_known_there_is_nothing_to_decide(daemon: Daemon, ta
     assert daemon.run(order.run) == kept
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P20")
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_person_may_decide_before_the_store_was_asked_to_the_last(daemon: Daemon, taken: bool) -> None:
     daemon.say("one")
@@ -145,7 +145,7 @@ def test_a_person_may_decide_before_the_store_was_asked_to_the_last(daemon: Daem
     assert (after.questions, bodies(after)) == ((), [] if taken else ["one"])
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P20")
 def test_a_plain_retry_asks_the_store_as_if_for_the_first_time(daemon: Daemon) -> None:
     daemon.say("one")
     order = daemon.claim_one()
@@ -160,7 +160,7 @@ def test_a_plain_retry_asks_the_store_as_if_for_the_first_time(daemon: Daemon) -
     assert [question.run for question in asks.questions] == [order.run]
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P20")
 def test_a_plain_retry_does_not_send_what_only_a_person_can_tell_of(daemon: Daemon) -> None:
     lost(daemon)
     assert daemon.claim() == ()
@@ -172,7 +172,7 @@ def test_a_plain_retry_does_not_send_what_only_a_person_can_tell_of(daemon: Daem
 # ---------------------------------------------------------------- the daemon comes back after all
 
 
-@pytest.mark.case("P21", "C35", "R07")
+@pytest.mark.case("C35", "P20", "R07")
 def test_a_late_end_of_an_agent_whose_store_tells_nothing_is_enough(daemon: Daemon) -> None:
     order = lost(daemon, "unnamed")
     assert daemon.claim() == ()
@@ -182,7 +182,7 @@ def test_a_late_end_of_an_agent_whose_store_tells_nothing_is_enough(daemon: Daem
     assert (daemon.claim(), daemon.rows(runs, state="queued")) == ((), [])
 
 
-@pytest.mark.case("P19", "P21", "R07")
+@pytest.mark.case("P19", "P20", "R07")
 @pytest.mark.parametrize("end", [TRANSIENT, STOPPED])
 def test_what_a_daemon_says_late_of_its_prompt_lets_the_lane_go_on(daemon: Daemon, end: Failed) -> None:
     order = lost(daemon)
@@ -194,7 +194,7 @@ def test_what_a_daemon_says_late_of_its_prompt_lets_the_lane_go_on(daemon: Daemo
     assert (after.questions, after.plan.already_told, bodies(after)) == ((), (1,), [])
 
 
-@pytest.mark.case("P21", "R07")
+@pytest.mark.case("P20", "R07")
 def test_a_late_end_that_knows_nothing_changes_nothing(daemon: Daemon) -> None:
     order = lost(daemon)
     assert daemon.claim() == ()
@@ -216,7 +216,7 @@ def gave_up(daemon: Daemon, **demand: object) -> Order:
     return order
 
 
-@pytest.mark.case("P09", "P19", "P21")
+@pytest.mark.case("P09", "P19", "P20")
 @pytest.mark.parametrize("demand", [{}, {"freshness": Freshness.FRESH}, {"reason": WakeReason.ASSIGNMENT}], ids=str)
 @pytest.mark.parametrize("evidence", [UNSENT, TAKEN, CUT_OFF])
 def test_a_retry_of_what_nobody_knows_of_asks_first_and_sends_nothing_twice(

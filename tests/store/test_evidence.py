@@ -117,7 +117,7 @@ def now(daemon: Daemon) -> float:
 # ---------------------------------------------------------------- asked
 
 
-@pytest.mark.case("P19", "C35")
+@pytest.mark.case("C35", "P19")
 @pinned_or_not
 @ended_somehow
 def test_the_next_run_of_the_lane_asks_the_store_that_the_prompt_went_to(
@@ -182,7 +182,7 @@ def test_what_is_said_of_a_prompt_that_never_was_to_go_out_counts_for_nothing(
 # ---------------------------------------------------------------- answered
 
 
-@pytest.mark.case("P19", "L13")
+@pytest.mark.case("L13", "P19")
 @pytest.mark.parametrize("evidence", [UNSENT, TAKEN, CUT_OFF, FINISHED])
 @pinned_or_not
 @ended_somehow
@@ -207,7 +207,7 @@ def test_what_was_answered_is_kept_with_the_run_that_sent_it(
         assert daemon.rows(sessions) == []
 
 
-@pytest.mark.case("P19", "P20", "P09")
+@pytest.mark.case("P09", "P19", "P20", "P21")
 @pinned_or_not
 @ended_somehow
 def test_what_was_not_taken_goes_out_in_full(daemon: Daemon, how: str, pinned: bool) -> None:
@@ -226,7 +226,7 @@ def test_what_was_not_taken_goes_out_in_full(daemon: Daemon, how: str, pinned: b
     assert [(row.state, row.run_id) for row in daemon.rows(wakes)] == [("served", again.run)]
 
 
-@pytest.mark.case("P19", "P12", "L11")
+@pytest.mark.case("C39", "L11", "P12", "P19", "P21")
 @pytest.mark.parametrize("evidence", [TAKEN, CUT_OFF])
 @pinned_or_not
 @ended_somehow
@@ -281,7 +281,7 @@ def test_a_turn_that_was_finished_without_a_word_leaves_no_entry(daemon: Daemon)
     assert [row.state for row in daemon.rows(wakes)] == ["served"]
 
 
-@pytest.mark.case("C35", "W07", "L02")
+@pytest.mark.case("C35", "L02", "W07")
 @pytest.mark.parametrize("evidence", [UNSENT, TAKEN, CUT_OFF, FINISHED, UNKNOWN])
 def test_an_answer_that_is_told_twice_counts_once(daemon: Daemon, evidence: Evidence) -> None:
     order = lost(daemon)
@@ -362,7 +362,7 @@ def test_what_came_meanwhile_waits_for_the_answer_and_comes_after(
     assert daemon.claim() == ()
 
 
-@pytest.mark.case("P19", "H04")
+@pytest.mark.case("H04", "P19")
 def test_a_prompt_in_a_context_of_its_own_is_asked_for_like_any_other(daemon: Daemon) -> None:
     daemon.say("tick", reason=WakeReason.TIMER, isolated=True)
     order = daemon.claim_one()
@@ -425,7 +425,7 @@ def test_a_fresh_start_whose_prompt_was_not_taken_still_tells_all_of_it(daemon: 
 WAITS = [0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0]
 
 
-@pytest.mark.case("P19", "P21")
+@pytest.mark.case("P19", "P20")
 def test_a_store_that_cannot_tell_is_asked_again_after_growing_waits_and_then_a_person_is(daemon: Daemon) -> None:
     order = lost(daemon)
     accepted = order.wakes[0].id
@@ -472,7 +472,7 @@ def test_a_store_that_answers_at_last_is_believed(daemon: Daemon) -> None:
     assert [row.state for row in daemon.rows(wakes)] == ["served"]
 
 
-@pytest.mark.case("P21")
+@pytest.mark.case("P20")
 @pytest.mark.parametrize("unable", ["declared", "unnamed"])
 def test_where_nobody_could_be_asked_a_person_is_at_once(daemon: Daemon, unable: str) -> None:
     daemon.put_capability("hears", unable != "declared")
@@ -521,7 +521,7 @@ def test_a_run_that_is_lost_again_and_again_is_given_up_whatever_its_store_says(
     assert daemon.claim() == ()
 
 
-@pytest.mark.case("L06", "C35")
+@pytest.mark.case("C35", "L06")
 def test_the_last_try_is_read_back_all_the_same(daemon: Daemon) -> None:
     accepted = daemon.say("one")
     for number in range(5):
@@ -623,7 +623,7 @@ def test_a_late_pin_is_known_by_the_time_the_store_answers(daemon: Daemon) -> No
     assert daemon.claim_one().plan.native_id == NATIVE
 
 
-@pytest.mark.case("S03", "P19", "P09")
+@pytest.mark.case("P09", "P19", "S03")
 @pytest.mark.parametrize("evidence", [TAKEN, CUT_OFF])
 def test_a_session_that_another_lane_has_by_now_stays_there_and_nothing_is_sent_twice(
     daemon: Daemon, evidence: Evidence

@@ -223,7 +223,7 @@ def test_a_prompt_that_was_taken_by_a_session_nobody_can_find_again_is_not_sent_
     assert (order.plan.act_on, bodies(order)) == ((2,), ["one", "again, please"])
 
 
-@pytest.mark.case("P09", "P19", "P21")
+@pytest.mark.case("P09", "P19", "P20")
 @pytest.mark.parametrize("kind", [FailureKind.TRANSIENT, FailureKind.CRASHED, FailureKind.UNKNOWN])
 @pytest.mark.parametrize("heard", [None, said(Evidence.UNKNOWN)])
 def test_a_prompt_of_which_nobody_knows_is_not_sent_before_the_store_was_asked(
