@@ -150,10 +150,10 @@ class Lifecycle(RuleBasedStateMachine):
             self.tries[run.lane] = 0
 
     def _hear(self, run: RunId, answers: bool) -> Evidence:
-        """What is known of a prompt from now on. The session has seen it if, and only if, its store holds it."""
+        """What is known of a prompt from now on. What the lane's own session holds of it counts as seen there."""
         truth = self.prompts[run].truth if answers else Evidence.UNKNOWN
         self.evidence[run] = truth
-        if truth in HELD_BY_AGENT:
+        if truth in HELD_BY_AGENT and run not in self.forgotten:
             self.seen[self.prompts[run].lane] |= self.prompts[run].told
         return truth
 

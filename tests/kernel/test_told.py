@@ -107,6 +107,15 @@ def test_a_session_that_took_the_prompt_before_it_died_is_not_sent_it_again() ->
     assert (lost.outcome, lost.already_told) == (Outcome.RESEED, ())
 
 
+@pytest.mark.case("P19", "X01")
+def test_a_session_that_never_took_its_first_prompt_is_told_what_it_was_to_begin_with() -> None:
+    blank = session(1, begins=EntrySeq(4), also=(EntrySeq(2), EntrySeq(4)), seen=EntrySeq(0))
+    plan = decide(situation([blank]))
+    assert (plan.outcome, plan.catch_up.after, plan.kept, plan.already_told) == (Outcome.RESUME, 4, (2, 4), ())
+    took = decide(situation([replace(blank, seen=EntrySeq(4))]))
+    assert (took.outcome, took.catch_up.after, took.kept) == (Outcome.RESUME, 4, ())
+
+
 @pytest.mark.case("L11")
 def test_a_resumed_agent_is_told_what_did_not_survive() -> None:
     plan = decide(situation([session()], machinery_gone=("the dev server", "a timer")))

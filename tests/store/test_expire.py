@@ -279,8 +279,7 @@ def test_killed_at_any_point_no_wake_is_lost_and_none_is_served_twice(
     # Told once, whichever attempt it was: what its agent has taken already is not told it again.
     has_it = step == "ended" or (step in PROMPTED and weighed(said(truth), step == "at work").evidence in HELD_BY_AGENT)
     assert told.count("two") == 1
-    if step != "stopping":
-        assert told.count("one") == (0 if has_it else 1)
+    assert told.count("one") == (0 if has_it else 1)
     read_back = [row for row in daemon.rows(wakes) if row.code == "served:read-back"]
     assert [row.run_id for row in read_back] == (
         [order.run] if truth is Evidence.FINISHED and first == "pending" else []

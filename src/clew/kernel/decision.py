@@ -183,7 +183,9 @@ def _beginning(
         seen = session.seen if copy is None else copy.seen
         # Who asks for an earlier run by name goes on from where that one was, fresh start or not.
         lowest = situation.floor.entry if situation.demand.resume_run is None else seen
-        return min(max(seen, session.begins, lowest), head), ()
+        # What it was to begin with is told after all, where it never took its first prompt.
+        untold = tuple(entry for entry in session.also if seen < entry <= head)
+        return min(max(seen, session.begins, lowest), head), untold
     return head, ()
 
 
