@@ -10,9 +10,9 @@ from bench.store.floor import floor
 from bench.store.scene import Place, accept_all, complete, furnish, new_threads, tell
 from bench.table import Table, ratio
 from bench.timing import Work, rate, ratios, rounds, spread
+from clew.protocol.orders import ClaimRequest, Order
 from clew.store.claim import claim
 from clew.store.database import Database
-from clew.wire.orders import ClaimRequest, Order
 
 PART = "cycles"
 SECONDS = 25.0

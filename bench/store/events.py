@@ -8,10 +8,10 @@ from bench.store.scene import accept_all, claim_one, furnish, give_up, new_threa
 from bench.table import Table
 from bench.timing import milliseconds, percentile, rate, rounds, spread
 from clew.kernel import RunId
+from clew.protocol.orders import Order
+from clew.protocol.reports import Report, RunEventRecord
 from clew.store.database import Database
 from clew.store.report import Reporting
-from clew.wire.orders import Order
-from clew.wire.reports import Report, RunEventRecord
 
 PART = "events"
 SECONDS = 15.0

@@ -12,11 +12,11 @@ from bench.store.scene import ADA, ASKS, accept_one, complete, tell
 from bench.table import Table, ratio
 from bench.timing import milliseconds, percentile, ratios, rounds, spread
 from clew.kernel import CANDIDATES, Outcome, lane_id
+from clew.protocol.orders import Order
 from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.journal import entries_page
 from clew.store.sessions import lane_sessions
-from clew.wire.orders import Order
 
 PART = "history"
 SECONDS = 20.0

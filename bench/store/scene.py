@@ -28,6 +28,10 @@ from clew.kernel import (
     capabilities_to_record,
     runtime_id,
 )
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.reports import Completed, Failed, Finish, Landed, NewSession, Report
+from clew.protocol.runtimes import Registration
+from clew.protocol.wakes import Said, WakeRequest
 from clew.store.accept import Accepting, accept_wake
 from clew.store.claim import claim
 from clew.store.database import Database
@@ -36,11 +40,6 @@ from clew.store.naming import new_id
 from clew.store.register import register_runtime
 from clew.store.report import Reporting
 from clew.store.tables import agents, threads
-from clew.wire.ends import Completed, Failed, Finish
-from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import Landed, NewSession, Report
-from clew.wire.runtimes import Registration
-from clew.wire.wakes import Said, WakeRequest
 
 ADA = AgentId("ada")
 HOME = f"/srv/{ADA}"

@@ -9,9 +9,9 @@ from bench.store.databases import Ground, Kind
 from bench.store.scene import accept_one, claim_one, complete, furnish, new_threads, tell
 from bench.table import Table
 from clew.kernel import Outcome, Policy, SessionLimits, ThreadId, policy_to_record
+from clew.protocol.orders import Order
 from clew.store.database import Database
 from clew.store.tables import agents
-from clew.wire.orders import Order
 
 PART = "statements"
 MOST = 15

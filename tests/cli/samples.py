@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from clew.wire.views import (
+from clew.protocol.views import (
     AgentView,
     ApprovalView,
     ConsideredView,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from clew.wire import asks
-from clew.wire.views import (
+from clew.protocol import requests as asks
+from clew.protocol.views import (
     Cancelled,
     Changed,
     CheckView,

@@ -101,7 +101,7 @@ def test_every_command_of_the_database_is_in_its_docs(name: str) -> None:
     assert f"clew db {name}" in (DOCS / "database.md").read_text(encoding="utf-8")
 
 
-HEAVY = {"sqlalchemy", "alembic", "psycopg", "fastapi", "httpx2", "pydantic", "clew.wiring", "clew.store"}
+HEAVY = {"sqlalchemy", "alembic", "psycopg", "fastapi", "httpx2", "pydantic", "clew.app", "clew.store"}
 
 
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("db", "--help"), ("db", "backup", "--help")])

@@ -3,7 +3,7 @@
 import pytest
 
 from clew.kernel import read_subject
-from clew.wire.views import Spoken
+from clew.protocol.views import Spoken
 from tests.cli import samples
 from tests.cli.kit import here
 from tests.cli.stub import Stub

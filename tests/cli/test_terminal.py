@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from clew.wire.views import EventView
+from clew.protocol.views import EventView
 from tests.cli import samples
 from tests.cli.stub import Asked, Stub
 from tests.cli.terminal import terminal

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clew.cli.streaming import Absence
-from clew.wire.views import EventView, LogView, Spoken
+from clew.protocol.views import EventView, LogView, Spoken
 from tests.cli import samples
 from tests.cli.kit import here
 from tests.cli.samples import log

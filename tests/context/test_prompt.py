@@ -30,8 +30,8 @@ from clew.kernel import (
     coalesce,
     decide,
 )
-from clew.wire.orders import Entry, Order, OrderedAgent, OrderedThread
-from clew.wire.prompts import Prompt
+from clew.protocol.orders import Entry, Order, OrderedAgent, OrderedThread
+from clew.protocol.prompts import Prompt
 from tests.kernel.kit import ACCOUNT, AGENT, HERE, LANE, PROVIDER, RUN, THREAD, session, situation, wake
 
 PERSON = Author(AuthorKind.HUMAN, "Eva")

@@ -31,15 +31,26 @@ from clew.kernel import (
 from clew.ports.fault import Fault
 from clew.ports.provider import FoundSession
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, SourceKind
+from clew.protocol.machine import AgentProgram, Looked
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.reports import (
+    Completed,
+    End,
+    Failed,
+    Finish,
+    Finished,
+    Landed,
+    Report,
+    Reported,
+    Stopped,
+    StoreAnswer,
+    StoreAsked,
+)
+from clew.protocol.requests import NewAgent
+from clew.protocol.runtimes import Registration
+from clew.protocol.views import AgentView
 from clew.store.check import check
 from clew.store.database import Database
-from clew.wire.asks import NewAgent
-from clew.wire.ends import Completed, End, Failed, Finish, Finished, Stopped, StoreAnswer, StoreAsked
-from clew.wire.machine import AgentProgram, Looked
-from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import Landed, Report, Reported
-from clew.wire.runtimes import Registration
-from clew.wire.views import AgentView
 from tests.store.kit import pin_of, prompted_of
 
 LAPTOP = MachineId("laptop")

@@ -11,9 +11,9 @@ from clew.control.faults import BadRequest, NoSuchSession, NotNow
 from clew.control.sessions import found_sessions
 from clew.control.speaking import say
 from clew.kernel import Outcome
+from clew.protocol.requests import Adopt, NewChat, Words
 from clew.store.database import Database
 from clew.store.faults import SessionHeld
-from clew.wire.asks import Adopt, NewChat, Words
 from tests.control.kit import LOOM, WHEEL, office, session_of
 
 

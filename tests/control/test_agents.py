@@ -13,11 +13,11 @@ from clew.control.issues import open_issue
 from clew.control.starting import offer_agents
 from clew.control.threads import look_at_thread
 from clew.kernel import Outcome, PermissionMode
+from clew.protocol.requests import AgentChange, NewAgent, NewIssue
+from clew.protocol.views import Rhythm
 from clew.store.database import Database
 from clew.store.faults import NameTaken, NoSuchAgent
 from clew.store.tables import agents
-from clew.wire.asks import AgentChange, NewAgent, NewIssue
-from clew.wire.views import Rhythm
 from tests.control.kit import LOOM, WHEEL, office
 
 

@@ -14,13 +14,12 @@ from clew.control.stopping import cancel_run
 from clew.control.threads import show_thread
 from clew.control.timing import look_at_time
 from clew.kernel import ApprovalId
+from clew.protocol.orders import Order
+from clew.protocol.reports import Asked, Stopped
+from clew.protocol.requests import AnswerTo, NewChat, Words
 from clew.store.clock import read_clock
 from clew.store.database import Database
 from clew.store.faults import Ambiguous, NoSuchApproval
-from clew.wire.asks import AnswerTo, NewChat, Words
-from clew.wire.ends import Stopped
-from clew.wire.orders import Order
-from clew.wire.reports import Asked
 from tests.control.kit import Office, office
 
 QUESTION = {"kind": "approval", "words": "May I run it?", "tool": "shell", "command": "rm -r build"}

@@ -9,8 +9,8 @@ import pytest
 
 from clew.control.agents import change_agent
 from clew.control.doctor import examine
+from clew.protocol.requests import AgentChange
 from clew.store.database import Database
-from clew.wire.asks import AgentChange
 from tests.control.kit import office
 
 

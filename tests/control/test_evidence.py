@@ -15,12 +15,11 @@ from clew.control.speaking import say
 from clew.control.wakes import show_wake
 from clew.control.why import explain
 from clew.kernel import Evidence, FailureKind, Outcome
+from clew.protocol.orders import Order
+from clew.protocol.reports import Failed, Finish, Landed
+from clew.protocol.requests import NewChat, Retry, Words
 from clew.store.database import Database
 from clew.store.expire import settle_orphans
-from clew.wire.asks import NewChat, Retry, Words
-from clew.wire.ends import Failed, Finish
-from clew.wire.orders import Order
-from clew.wire.reports import Landed
 from tests.control.kit import LOOM, Office, office
 from tests.store.kit import bodies, prompted_of
 

@@ -19,10 +19,10 @@ from clew.control.stopping import cancel_run
 from clew.control.threads import show_thread
 from clew.control.why import explain
 from clew.kernel import Freshness, Outcome, PlanReason
+from clew.protocol.orders import Order
+from clew.protocol.reports import Completed, Stopped
+from clew.protocol.requests import AgentChange, Assign, NewIssue, Replay, Words
 from clew.store.database import Database
-from clew.wire.asks import AgentChange, Assign, NewIssue, Replay, Words
-from clew.wire.ends import Completed, Stopped
-from clew.wire.orders import Order
 from tests.control.kit import Office, office
 from tests.store.kit import bodies
 

@@ -20,13 +20,13 @@ from clew.control.threads import look_at_thread, show_thread
 from clew.control.timing import look_at_time
 from clew.control.why import explain
 from clew.kernel import LaneScope, Outcome, RouteKey, RouteKind, RunScope
+from clew.protocol.orders import Order
+from clew.protocol.requests import AgentChange, NewIssue, NewProject, RhythmChange
+from clew.protocol.views import Rhythm
 from clew.store.clock import read_clock
 from clew.store.database import Database
 from clew.store.faults import NoSuchThread, ThreadClosed
 from clew.store.tables import schedules, wakes
-from clew.wire.asks import AgentChange, NewIssue, NewProject, RhythmChange
-from clew.wire.orders import Order
-from clew.wire.views import Rhythm
 from tests.control.kit import Office, office
 from tests.store.kit import bodies
 

@@ -16,13 +16,13 @@ from clew.control.projects import add_project
 from clew.control.speaking import say
 from clew.control.threads import list_threads
 from clew.control.wakes import poke
+from clew.protocol.orders import Order
+from clew.protocol.requests import NewChat, NewIssue, NewProject, Poke, Words
 from clew.store.faults import NameTaken
 from clew.store.postgres import PostgresDatabase
 from clew.store.statement import POSTGRESQL
 from clew.store.tables import agents, journal, runs, threads, wakes
 from clew.store.wire import Wire
-from clew.wire.asks import NewChat, NewIssue, NewProject, Poke, Words
-from clew.wire.orders import Order
 from tests.control.kit import Office, office
 from tests.store.kit import Daemon
 

@@ -17,16 +17,16 @@ from clew.control.stopping import cancel_run
 from clew.control.timing import keep_time, look_at_time
 from clew.control.wakes import poke
 from clew.kernel import ApprovalId, Evidence, Outcome, RunId, RunState
+from clew.protocol.control import Claimed
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.reports import Asked
+from clew.protocol.requests import AnswerTo, NewChat, Poke, Words
+from clew.protocol.runtimes import Held
 from clew.store import claim as claiming
 from clew.store.clock import read_clock
 from clew.store.database import Database
 from clew.store.postgres import PostgresDatabase
 from clew.store.tables import runs, runtimes
-from clew.wire.asks import AnswerTo, NewChat, Poke, Words
-from clew.wire.control import Claimed
-from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import Asked
-from clew.wire.runtimes import Held
 from tests.control.kit import LOOM, WHEEL, Office, held, office
 from tests.store.kit import bodies
 

@@ -15,11 +15,11 @@ from clew.control.workspaces import clean_workspaces, list_workspaces
 from clew.kernel import Directory, WaitsFor, WorkspaceKind
 from clew.ports.fault import Fault
 from clew.ports.workspaces import Listed, ListedState
+from clew.protocol.reports import Returned
+from clew.protocol.requests import NewChat, NewIssue, NewProject, ProjectChange, Words
 from clew.store.database import Database
 from clew.store.faults import NameTaken, NoSuchProject
 from clew.store.tables import machines
-from clew.wire.asks import NewChat, NewIssue, NewProject, ProjectChange, Words
-from clew.wire.ends import Returned
 from tests.control.kit import LAPTOP, office
 
 

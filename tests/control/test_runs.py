@@ -18,12 +18,11 @@ from clew.control.threads import look_at_thread
 from clew.control.wakes import poke, show_wake
 from clew.control.why import explain
 from clew.kernel import FailureKind, Outcome, WaitsFor
+from clew.protocol.reports import Completed, Failed, Returned, RunEventRecord, Stopped
+from clew.protocol.requests import AgentChange, NewChat, NewIssue, Poke, Words
 from clew.store.clock import read_clock
 from clew.store.database import Database
 from clew.store.faults import Ambiguous, NoSuchRun
-from clew.wire.asks import AgentChange, NewChat, NewIssue, Poke, Words
-from clew.wire.ends import Completed, Failed, Returned, Stopped
-from clew.wire.reports import RunEventRecord
 from tests.control.kit import office
 from tests.store.kit import bodies
 

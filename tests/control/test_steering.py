@@ -16,13 +16,13 @@ from clew.control.threads import show_thread
 from clew.control.wakes import show_wake
 from clew.control.why import explain
 from clew.kernel import capabilities_to_record
+from clew.protocol.machine import AgentProgram
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.reports import RunEventRecord, Steered
+from clew.protocol.requests import NewChat, Words
+from clew.protocol.views import WakeView
 from clew.store.database import Database
 from clew.store.register import register_runtime
-from clew.wire.asks import NewChat, Words
-from clew.wire.machine import AgentProgram
-from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import RunEventRecord, Steered
-from clew.wire.views import WakeView
 from tests.control.kit import ABLE, LOOM, Office, office
 
 STEER = "steer"

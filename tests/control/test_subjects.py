@@ -13,9 +13,9 @@ from clew.control.speaking import say
 from clew.control.threads import list_threads, show_thread
 from clew.control.wakes import poke
 from clew.kernel import Outcome, read_subject
+from clew.protocol.requests import NewProject, Poke, Words
 from clew.store.database import Database
 from clew.store.faults import NoSuchProject, NoSuchThread, ThreadClosed
-from clew.wire.asks import NewProject, Poke, Words
 from tests.control.kit import office
 
 PULL = "github:acme/app#12"

@@ -18,13 +18,13 @@ from clew.control.threads import list_threads, look_at_thread, show_thread
 from clew.control.wakes import cancel_wake, poke, show_wake
 from clew.control.why import explain
 from clew.kernel import FailureKind, Origin, OriginKind, Outcome, ThreadId, WakeId, WakeReason
+from clew.protocol.orders import ClaimRequest
+from clew.protocol.reports import Failed, Stopped
+from clew.protocol.requests import AgentChange, NewChat, NewIssue, Poke, Words
+from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.accept import accept_wake
 from clew.store.database import Database
 from clew.store.faults import KeyConflict, NoSuchWake
-from clew.wire.asks import AgentChange, NewChat, NewIssue, Poke, Words
-from clew.wire.ends import Failed, Stopped
-from clew.wire.orders import ClaimRequest
-from clew.wire.wakes import Accepted, WakeRequest
 from tests.control.kit import LOOM, Office, held, office
 from tests.store.kit import bodies
 

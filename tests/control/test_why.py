@@ -18,13 +18,12 @@ from clew.control.speaking import say
 from clew.control.wakes import poke
 from clew.control.why import explain
 from clew.kernel import Outcome, Probe, ProbeKind, Session, WaitsFor, settle
+from clew.protocol.reports import Landed, Returned
+from clew.protocol.requests import NewChat, NewIssue, Poke, Replay, Words
 from clew.store import situations
 from clew.store.database import Database
 from clew.store.faults import NoSuchRun
 from clew.store.tables import decisions, runs
-from clew.wire.asks import NewChat, NewIssue, Poke, Replay, Words
-from clew.wire.ends import Returned
-from clew.wire.reports import Landed
 from tests.control.kit import office
 
 

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from clew.wire.machine import AgentProgram
+from clew.protocol.machine import AgentProgram
 from tests.daemon.kit import QUICK, World
 
 

@@ -32,6 +32,9 @@ from clew.kernel import (
 )
 from clew.ports.finding import Make, Providers
 from clew.ports.provider import Deadlines
+from clew.protocol.control import ControlPlane
+from clew.protocol.machine import AgentProgram
+from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.providers import command, guide
 from clew.store.accept import accept_wake
 from clew.store.database import Database
@@ -39,9 +42,6 @@ from clew.store.naming import new_id
 from clew.store.opening import open_database
 from clew.store.schema import upgrade
 from clew.store.tables import agents, decisions, events, journal, projects, runs, sessions, threads, wakes
-from clew.wire.control import ControlPlane
-from clew.wire.machine import AgentProgram
-from clew.wire.wakes import Accepted, Said, WakeRequest
 from clew.workspaces import GitWorkspaces
 from tests.daemon.scripted import Loom
 

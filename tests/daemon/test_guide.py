@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import update
 
 from clew.kernel import Answer
+from clew.protocol.machine import AgentProgram
 from clew.store.approvals import answer_approval, expire_approvals
 from clew.store.tables import approvals
-from clew.wire.machine import AgentProgram
 from tests.daemon.kit import World, run, until, world
 
 

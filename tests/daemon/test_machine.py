@@ -8,7 +8,7 @@ import pytest
 from clew.kernel import RuntimeId, capabilities_from_record
 from clew.ports.fault import Fault
 from clew.programs.faults import BadOptions
-from clew.wire.machine import AgentProgram
+from clew.protocol.machine import AgentProgram
 from tests.daemon.kit import TRUE, run, world
 from tests.daemon.scripted import ABLE
 

@@ -30,12 +30,27 @@ from clew.kernel import (
 )
 from clew.ports.events import Done, Ending, Event, SessionNamed
 from clew.ports.fault import Fault
+from clew.protocol.control import Claimed, ControlPlane
+from clew.protocol.orders import ClaimRequest
+from clew.protocol.reports import (
+    Asked,
+    Completed,
+    Failed,
+    Finish,
+    Finished,
+    NewSession,
+    Prompted,
+    Report,
+    Reported,
+    Returned,
+    RunEventRecord,
+    Stopped,
+    StoreAnswer,
+    StoreAsked,
+    Usage,
+)
+from clew.protocol.runtimes import Expired, Held, Registration, Renewed
 from clew.store.tables import runs, wakes
-from clew.wire.control import Claimed, ControlPlane
-from clew.wire.ends import Completed, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked, Usage
-from clew.wire.orders import ClaimRequest
-from clew.wire.reports import Asked, NewSession, Prompted, Report, Reported, RunEventRecord
-from clew.wire.runtimes import Expired, Held, Registration, Renewed
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import Session, Turn
 

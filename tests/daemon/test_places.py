@@ -12,10 +12,10 @@ import pytest
 from clew.daemon.reporting import Reporting
 from clew.kernel import LaneId, WakeReason
 from clew.programs.faults import Refused
+from clew.protocol.machine import AgentProgram
+from clew.protocol.reports import Reported
 from clew.store.places import keep_remade
 from clew.store.tables import agents, decisions, projects
-from clew.wire.machine import AgentProgram
-from clew.wire.reports import Reported
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.workspaces.kit import git, repository
 

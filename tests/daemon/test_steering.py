@@ -12,13 +12,13 @@ import pytest
 from clew.control.waking import apply_overlap
 from clew.kernel import HUMAN, AdmissionPolicy, AgentId, Answer, ApprovalId, Overlap, ThreadId, WakeId, WakeReason
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolStarted
+from clew.protocol.reports import Report, Reported
+from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store.accept import accept_wake
 from clew.store.approvals import answer_approval
 from clew.store.cancel import cancel_run
 from clew.store.naming import new_id
 from clew.store.tables import approvals, sessions
-from clew.wire.reports import Report, Reported
-from clew.wire.wakes import Accepted, Said, WakeRequest
 from tests.daemon.kit import PERSON, QUICK, World, run, until, world
 from tests.daemon.scripted import ABLE, Session
 

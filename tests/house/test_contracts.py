@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LINT_IMPORTS = Path(sysconfig.get_path("scripts")) / "lint-imports"
 
 LAYERS = "Imports go downwards only"
-PARTS = "Parts meet only in wiring"
+PARTS = "Parts meet only in app"
 CONTROL = "Control knows the store and no other part"
 PAGES = "Server and pages reach storage and agents through control"
 PROVIDERS = "Providers never import one another"
@@ -61,17 +61,17 @@ def test_the_source_keeps_every_contract(copy: Path) -> None:
 
 def test_the_layers_of_the_design_keep_every_contract(copy: Path) -> None:
     plant(copy, "clew.ports.store", "import clew.kernel")
-    plant(copy, "clew.wire.claim", "import clew.ports.store")
+    plant(copy, "clew.protocol.claim", "import clew.ports.store")
     plant(copy, "clew.store.tables", "import sqlite3\nimport clew.ports.store")
     plant(copy, "clew.providers.codex.cursor", "import clew.ports.store")
     plant(copy, "clew.providers.codex.open", "import clew.providers.codex.cursor")
     plant(copy, "clew.providers.claude", "import clew.ports.store")
     plant(copy, "clew.control.claim", "import clew.ports.store, clew.store.tables")
-    plant(copy, "clew.daemon.turn", "import clew.wire.claim")
+    plant(copy, "clew.daemon.turn", "import clew.protocol.claim")
     plant(copy, "clew.server.api", "import clew.control.claim")
-    plant(copy, "clew.wiring", "import clew.server.api, clew.daemon.turn, clew.store.tables")
-    plant(copy, "clew.testing", "import clew.wiring, clew.store.tables")
-    plant(copy, "clew.cli.up", "import clew.wiring")
+    plant(copy, "clew.app", "import clew.server.api, clew.daemon.turn, clew.store.tables")
+    plant(copy, "clew.testing", "import clew.app, clew.store.tables")
+    plant(copy, "clew.cli.up", "import clew.app")
     code, output = lint(copy)
     assert code == 0, output
 

@@ -11,12 +11,12 @@ import httpx2
 from fastapi import FastAPI
 
 from clew.control.desk import Desk
+from clew.protocol.machine import Machine
 from clew.server.app import guarded, make_api
 from clew.server.guard import Bound
 from clew.server.keys import Keys
 from clew.server.live import Live
 from clew.testing import temporary_store
-from clew.wire.machine import Machine
 
 T = TypeVar("T")
 

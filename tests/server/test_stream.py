@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.protocol.views import LogView
 from clew.server.stream import Mark, event, read_mark
-from clew.wire.views import LogView
 
 
 def parts(said: bytes) -> dict[str, str]:

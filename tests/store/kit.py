@@ -43,6 +43,24 @@ from clew.kernel import (
     lane_id,
     runtime_id,
 )
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.prompted import new_prompt_id
+from clew.protocol.reports import (
+    Completed,
+    End,
+    Failed,
+    Finish,
+    Finished,
+    Landed,
+    NewSession,
+    Prompted,
+    Report,
+    Reported,
+    Stopped,
+    StoreAnswer,
+    StoreAsked,
+)
+from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store.accept import Accepting
 from clew.store.claim import claim
 from clew.store.database import Database
@@ -67,11 +85,6 @@ from clew.store.tables import (
     wakes,
 )
 from clew.store.wire import Answer
-from clew.wire.ends import Completed, End, Failed, Finish, Finished, Stopped, StoreAnswer, StoreAsked
-from clew.wire.orders import ClaimRequest, Order
-from clew.wire.prompted import new_prompt_id
-from clew.wire.reports import Landed, NewSession, Prompted, Report, Reported
-from clew.wire.wakes import Accepted, Said, WakeRequest
 
 Result = TypeVar("Result")
 

@@ -24,6 +24,7 @@ from clew.kernel import (
     WakeState,
     lane_id,
 )
+from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store import statement
 from clew.store.accept import Accepting, accept_wake
 from clew.store.admitting import admit_all
@@ -31,7 +32,6 @@ from clew.store.faults import BadText, KeyConflict, NoSuchThread
 from clew.store.moving import move_lane
 from clew.store.tables import agents, journal, lanes, runs, threads, wakes
 from clew.store.threads import close_thread, give_thread, hold_thread
-from clew.wire.wakes import Accepted, Said, WakeRequest
 from tests.store.kit import ADA, BOB, ELSEWHERE, PERSON, RUNTIME, THREAD, Daemon, overlapping, request
 from tests.store.test_together import left_by, on_postgresql, together
 

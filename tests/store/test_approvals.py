@@ -5,14 +5,13 @@ from typing import Any
 import pytest
 
 from clew.kernel import Answer, Answered, ApprovalId, ApprovalState, RunState
+from clew.protocol.orders import Order
+from clew.protocol.reports import Asked, Completed
 from clew.store.approvals import answer_approval
 from clew.store.clock import read_clock
 from clew.store.expire import settle_orphans
 from clew.store.faults import NoSuchApproval
 from clew.store.tables import approvals
-from clew.wire.ends import Completed
-from clew.wire.orders import Order
-from clew.wire.reports import Asked
 from tests.store.kit import RUNTIME, Daemon
 
 ONE, TWO = ApprovalId("ap-1"), ApprovalId("ap-2")

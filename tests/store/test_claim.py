@@ -14,6 +14,8 @@ from clew.kernel import (
     ThreadId,
     WakeReason,
 )
+from clew.protocol.orders import Order
+from clew.protocol.reports import Completed
 from clew.store.check import check
 from clew.store.database import Database
 from clew.store.opening import open_database
@@ -26,8 +28,6 @@ from clew.store.tables import (
     threads,
     wakes,
 )
-from clew.wire.ends import Completed
-from clew.wire.orders import Order
 from tests.store.kit import (
     ADA,
     BOB,

@@ -23,6 +23,8 @@ from clew.kernel import (
     replay,
     settle,
 )
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.reports import Completed, Usage
 from clew.store.claim import claim
 from clew.store.decisions import decisions_of
 from clew.store.tables import (
@@ -34,8 +36,6 @@ from clew.store.tables import (
     wakes,
     workspaces,
 )
-from clew.wire.ends import Completed, Usage
-from clew.wire.orders import ClaimRequest, Order
 from tests.store.kit import (
     ADA,
     ELSEWHERE,

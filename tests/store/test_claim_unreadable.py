@@ -8,6 +8,7 @@ from sqlalchemy import Table
 from clew.kernel import (
     Outcome,
 )
+from clew.protocol.orders import ClaimRequest
 from clew.store.claim import claim
 from clew.store.tables import (
     agents,
@@ -19,7 +20,6 @@ from clew.store.tables import (
     threads,
     wakes,
 )
-from clew.wire.orders import ClaimRequest
 from tests.store.kit import (
     ADA,
     BOB,

@@ -3,15 +3,15 @@
 import pytest
 
 from clew.kernel import Evidence, FailureKind, Freshness, Outcome, WaitsFor, WakeReason
+from clew.protocol.orders import Order
+from clew.protocol.reports import Completed, Failed
+from clew.protocol.wakes import Said
 from clew.store.again import ask_again, go_now
 from clew.store.evidence import by_person
 from clew.store.expire import settle_orphans
 from clew.store.journal import append
 from clew.store.reading.runs import read_run
 from clew.store.tables import runs, wakes
-from clew.wire.ends import Completed, Failed
-from clew.wire.orders import Order
-from clew.wire.wakes import Said
 from tests.store.kit import (
     LANE,
     PERSON,

@@ -18,12 +18,12 @@ from clew.kernel import (
     WakeReason,
 )
 from clew.kernel import Attestation as Said
+from clew.protocol.orders import Order
+from clew.protocol.reports import Completed, Failed, Finished, Returned, Stopped, StoreAnswer, StoreAsked
 from clew.store.cancel import cancel_run
 from clew.store.clock import read_clock
 from clew.store.expire import expire, settle_orphans
 from clew.store.tables import events, journal, runs, runtimes, sessions, wakes
-from clew.wire.ends import Completed, Failed, Finished, Returned, Stopped, StoreAnswer, StoreAsked
-from clew.wire.orders import Order
 from tests.store.kit import (
     AT_ONCE,
     OTHER_THREAD,

@@ -17,9 +17,9 @@ from clew.kernel import (
     WaitsFor,
     WakeReason,
 )
+from clew.protocol.reports import Completed, Failed, Returned, Stopped, Usage
 from clew.store.clock import read_clock
 from clew.store.tables import agents, journal, runs, sessions, wakes
-from clew.wire.ends import Completed, Failed, Returned, Stopped, Usage
 from tests.store.kit import (
     ADA,
     BOB,

@@ -9,6 +9,8 @@ import psycopg
 import pytest
 
 from clew.kernel import ThreadId, WakeId, WakeState
+from clew.protocol.orders import ClaimRequest
+from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store import claim as claiming
 from clew.store.accept import Accepting, accept_wake
 from clew.store.agents import change_agent
@@ -18,8 +20,6 @@ from clew.store.standing import Orders, Standby, Waiting
 from clew.store.statement import POSTGRESQL
 from clew.store.tables import agents, runs, threads
 from clew.store.wire import Wire
-from clew.wire.orders import ClaimRequest
-from clew.wire.wakes import Accepted, WakeRequest
 from tests.store.kit import ADA, BOB, ELSEWHERE, LANE, RUNTIME, THREAD, Daemon, bodies
 from tests.store.kit import request as a_wake
 from tests.store.test_together import left_by

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import URL, Connection, select
 
 from clew.kernel import Cursor, Directory, LaneId, NativeId, RuntimeId
+from clew.protocol.reports import Completed, Finish, NewSession
 from clew.store.accept import Accepting, accept_wake
 from clew.store.adopt import Adoption, adopt_session
 from clew.store.agents import change_agent
@@ -17,8 +18,6 @@ from clew.store.moving import move_lane
 from clew.store.postgres import PostgresDatabase
 from clew.store.reading.agents import read_agent
 from clew.store.tables import lanes, runs
-from clew.wire.ends import Completed, Finish
-from clew.wire.reports import NewSession
 from tests.store.halting import Act, one_by_one, overtaken, two_servers
 from tests.store.kit import ADA, ELSEWHERE, LANE, RUNTIME, THREAD, Daemon, empty, furnish, request
 

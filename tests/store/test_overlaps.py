@@ -25,6 +25,9 @@ from clew.kernel import (
     ThreadId,
     WakeId,
 )
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.reports import Asked, Completed, End, Finish, NewSession, Report, Steered
+from clew.protocol.wakes import WakeRequest
 from clew.store import postgres
 from clew.store.accept import accept_wake
 from clew.store.adopt import Adoption, adopt_session
@@ -39,10 +42,6 @@ from clew.store.finish import finish
 from clew.store.moving import move_lane
 from clew.store.report import report
 from clew.store.tables import agents, runs, runtimes, threads, wakes
-from clew.wire.ends import Completed, End, Finish
-from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import Asked, NewSession, Report, Steered
-from clew.wire.wakes import WakeRequest
 from tests.store.kit import ADA, BOB, ELSEWHERE, RUNTIME, TRANSIENT, Daemon, overlapping, pin_of, request
 
 HOLD = 0.05

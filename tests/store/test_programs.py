@@ -18,12 +18,12 @@ from clew.kernel import (
     capabilities_to_record,
     lane_id,
 )
+from clew.protocol.orders import Order
+from clew.protocol.runtimes import Registration
 from clew.store.programs import accounts_there, as_started
 from clew.store.register import register_runtime
 from clew.store.steering import steerable_run
 from clew.store.tables import agents, journal, programs, runtimes, sessions, threads
-from clew.wire.orders import Order
-from clew.wire.runtimes import Registration
 from tests.store.kit import ABLE, ADA, BOB, LANE, LOOM, RUNTIME, THREAD, Daemon, pin_of
 
 

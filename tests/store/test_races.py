@@ -27,12 +27,11 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
+from clew.protocol.reports import Asked, Completed, Failed, Finish, Report, Returned, Stopped
+from clew.protocol.runtimes import Held
+from clew.protocol.wakes import Said, WakeRequest
 from clew.store.faults import StoreFault
 from clew.store.postgres import PostgresDatabase
-from clew.wire.ends import Completed, Failed, Finish, Returned, Stopped
-from clew.wire.reports import Asked, Report
-from clew.wire.runtimes import Held
-from clew.wire.wakes import Said, WakeRequest
 from tests.store.halting import one_by_one, overtaken, two_servers
 from tests.store.kit import PERSON
 from tests.store.stateful import operations as ops

@@ -21,16 +21,15 @@ from clew.kernel import (
     WakeReason,
     settle,
 )
+from clew.protocol.orders import Order
+from clew.protocol.prompted import read_prompted
+from clew.protocol.reports import Asked, Completed, Landed, Report, RunEventRecord, Stopped, Usage
 from clew.store.cancel import cancel_run
 from clew.store.decisions import decisions_of
 from clew.store.expire import expire
 from clew.store.faults import NoSuchRun, SessionHeld
 from clew.store.report import report
 from clew.store.tables import approvals, events, landings, runs, sessions, wakes
-from clew.wire.ends import Completed, Stopped, Usage
-from clew.wire.orders import Order
-from clew.wire.prompted import read_prompted
-from clew.wire.reports import Asked, Landed, Report, RunEventRecord
 from tests.store.kit import (
     AT_ONCE,
     OTHER_THREAD,

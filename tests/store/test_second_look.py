@@ -7,6 +7,8 @@ import pytest
 from sqlalchemy import update
 
 from clew.kernel import MachineId, ProviderName, RouteKey, RouteKind, WakeReason
+from clew.protocol.reports import Completed, Usage
+from clew.protocol.runtimes import Registration
 from clew.store.accept import accept_wake
 from clew.store.address import read_address
 from clew.store.database import Database
@@ -16,8 +18,6 @@ from clew.store.opening import open_current, open_database
 from clew.store.register import register_runtime
 from clew.store.schema import upgrade
 from clew.store.tables import agents, meta, runs, sessions
-from clew.wire.ends import Completed, Usage
-from clew.wire.runtimes import Registration
 from tests.store.kit import ADA, BOB, ELSEWHERE, RUNTIME, THREAD, Daemon, furnish, request, said_in
 
 

@@ -19,10 +19,10 @@ from sqlalchemy import URL, Engine, create_engine
 from sqlalchemy.pool import NullPool
 
 from clew.kernel import Answer, RunState
+from clew.protocol.reports import Report
 from clew.store.database import Database
 from clew.store.opening import open_database
 from clew.store.schema import upgrade
-from clew.wire.reports import Report
 from tests.store.conftest import DATABASES
 from tests.store.stateful import operations as ops
 from tests.store.stateful.drawing import Drawing

@@ -1,13 +1,12 @@
 """How many statements one wake takes, from its arrival to its end."""
 
 from clew.kernel import WakeReason
+from clew.protocol.orders import ClaimRequest
+from clew.protocol.reports import Completed, Finish, Landed, Report
 from clew.store.accept import accept_wake
 from clew.store.claim import claim
 from clew.store.finish import finish
 from clew.store.report import report
-from clew.wire.ends import Completed, Finish
-from clew.wire.orders import ClaimRequest
-from clew.wire.reports import Landed, Report
 from tests.store.kit import RUNTIME, Daemon, pin_of, prompted_of, request, sent
 
 MOST = 15

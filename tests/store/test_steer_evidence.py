@@ -5,15 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from clew.kernel import AdmissionPolicy, Evidence, Outcome, Overlap, RunState
+from clew.protocol.orders import Order
+from clew.protocol.prompted import read_prompted, read_steer
+from clew.protocol.reports import Completed, Steer, Steered
+from clew.protocol.wakes import Accepted, Said
 from clew.store.accept import accept_wake
 from clew.store.evidence import by_person
 from clew.store.expire import settle_orphans
 from clew.store.tables import runs, sessions, wakes
-from clew.wire.ends import Completed
-from clew.wire.orders import Order
-from clew.wire.prompted import read_prompted, read_steer
-from clew.wire.reports import Steer, Steered
-from clew.wire.wakes import Accepted, Said
 from tests.store.kit import LANE, PERSON, RUNTIME, STOPPED, TRANSIENT, Daemon, bodies, request, said_in
 
 UNSENT, TAKEN, CUT_OFF = Evidence.UNSENT, Evidence.TAKEN, Evidence.CUT_OFF

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 
 from clew.kernel import AdmissionPolicy, Evidence, Freshness, Outcome, Overlap, RunOutcome
+from clew.protocol.orders import Order
+from clew.protocol.reports import Asked, Completed, Finish, Report, Steer, Steered, Stopped
+from clew.protocol.wakes import Accepted, Said
 from clew.store.accept import accept_wake
 from clew.store.cancel import cancel_run, cancel_wake
 from clew.store.expire import expire, settle_orphans
@@ -14,10 +17,6 @@ from clew.store.journal import append
 from clew.store.report import report
 from clew.store.steering import steerable_run
 from clew.store.tables import runs, runtimes, sessions, wakes
-from clew.wire.ends import Completed, Finish, Stopped
-from clew.wire.orders import Order
-from clew.wire.reports import Asked, Report, Steer, Steered
-from clew.wire.wakes import Accepted, Said
 from tests.store.kit import (
     AT_ONCE,
     LANE,

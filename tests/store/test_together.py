@@ -10,6 +10,9 @@ import pytest
 from sqlalchemy import Connection, text
 
 from clew.kernel import PinReason, RunOutcome, RunState, ThreadId
+from clew.protocol.orders import Order
+from clew.protocol.prompted import read_prompted
+from clew.protocol.reports import Asked, Completed, End, Finish, Landed, Report, RunEventRecord, Usage
 from clew.store.accept import accept_wake
 from clew.store.cancel import cancel_run
 from clew.store.faults import SessionHeld
@@ -18,10 +21,6 @@ from clew.store.joining import Joint
 from clew.store.report import Reporting, report
 from clew.store.statement import POSTGRESQL
 from clew.store.tables import approvals, events, journal, runs, sessions, threads, wakes
-from clew.wire.ends import Completed, End, Finish, Usage
-from clew.wire.orders import Order
-from clew.wire.prompted import read_prompted
-from clew.wire.reports import Asked, Landed, Report, RunEventRecord
 from tests.store.kit import BOB, THREAD, TRANSIENT, Daemon, overlapping, pin_of, prompted_of, request
 
 # A run that ends by itself has its clock and its chance; all else is the same however it was done.

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from clew.app.placing import Moved, keep_place
 from clew.server.datadir import CannotUse, DataDirectory
-from clew.wiring.placing import Moved, keep_place
 from tests.up.kit import refused, up
 
 

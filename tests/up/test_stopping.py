@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clew.wiring.parting import finishing, interrupting
+from clew.app.parting import finishing, interrupting
 from tests.up.kit import LONG, Up, until, up
 
 

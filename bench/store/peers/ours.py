@@ -15,11 +15,11 @@ from bench.store.peers.workload import ARRIVALS, JOBS, WARM_UP, WORKERS, Marks, 
 from bench.store.scene import ASKS, RUNTIME, accept_one, complete, furnish, new_threads, tell
 from clew.daemon.limits import Limits
 from clew.kernel import ThreadId
+from clew.protocol.orders import ClaimRequest, Order
 from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.hints import Subscription
 from clew.store.schema import upgrade
-from clew.wire.orders import ClaimRequest, Order
 
 LOOK_UP = 1.0
 """Seconds after which the daemon looks by itself: a hint may be lost."""

@@ -1,4 +1,4 @@
-"""The command line: thin commands over what wiring puts together."""
+"""The command line: thin commands over what app puts together."""
 
 from clew.cli.program import main
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 
 from clew.cli.harmless import Flow, harmless, one_line
-from clew.wire.views import ApprovalView, EventView, RunView
+from clew.protocol.views import ApprovalView, EventView, RunView
 
 _LINE = 200
 

@@ -12,7 +12,7 @@ from clew.cli.table import table
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import BadText, checked, given, pairs, piped
 from clew.cli.times import every as spelled
-from clew.wire.views import AgentView, Mode
+from clew.protocol.views import AgentView, Mode
 
 app = App(name="agent", help="Add, list, change and pause agents.", help_format="markdown")
 

@@ -7,7 +7,7 @@ from clew.cli.table import facts
 from clew.cli.texts import BadText, pairs
 from clew.cli.times import every as spelled
 from clew.cli.times import moment, seconds_of
-from clew.wire.views import AgentView, Rhythm
+from clew.protocol.views import AgentView, Rhythm
 
 
 def environment(words: tuple[str, ...]) -> dict[str, str]:

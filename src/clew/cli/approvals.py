@@ -12,7 +12,7 @@ from clew.cli.table import table
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import checked, given
 from clew.cli.times import moment
-from clew.wire.views import ApprovalView
+from clew.protocol.views import ApprovalView
 
 app = App(name="approvals", help_format="markdown")
 

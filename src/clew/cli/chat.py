@@ -14,7 +14,7 @@ from clew.cli.reading import read, read_all
 from clew.cli.texts import BadText, given, messages
 from clew.cli.threads import named
 from clew.ports.fault import Fault
-from clew.wire.views import AgentView, ThreadPage, ThreadView
+from clew.protocol.views import AgentView, ThreadPage, ThreadView
 
 
 class WhichAgent(Fault):

@@ -13,7 +13,7 @@ from clew.cli.telling import aside, tell, tell_as_is
 from clew.cli.texts import BadText, checked
 from clew.cli.turn import Answerer, Turn
 from clew.ports.fault import Fault
-from clew.wire.views import ApprovalView, Spoken, ThreadView
+from clew.protocol.views import ApprovalView, Spoken, ThreadView
 
 
 class Leave(Exception):

@@ -55,7 +55,7 @@ def upgrade(*, only_pre: bool = False, which: Which = _WHICH) -> None:
     only_pre
         Only add what the new schema needs, so that older servers can share the database.
     """
-    from clew.wiring import show_address, upgrade_database  # noqa: PLC0415
+    from clew.app import show_address, upgrade_database  # noqa: PLC0415
 
     version = upgrade_database(which.address, only_pre)
     shown = show_address(which.address)
@@ -85,7 +85,7 @@ def backup(file: Path, /, *, force: bool = False, which: Which = _WHICH) -> None
     force
         Replace the file if it is there.
     """
-    from clew.wiring import backup as take  # noqa: PLC0415
+    from clew.app import backup as take  # noqa: PLC0415
 
     with progress("Backing up") as watch:
         kept = take(which.address, file, force, watch)
@@ -121,8 +121,8 @@ def restore(file: Path, /, *, force: bool = False, unchecked: bool = False, whic
     unchecked
         Take a backup in which promises are broken; see `clew db check`.
     """
-    from clew.wiring import restore as put_back  # noqa: PLC0415
-    from clew.wiring import show_address  # noqa: PLC0415
+    from clew.app import restore as put_back  # noqa: PLC0415
+    from clew.app import show_address  # noqa: PLC0415
 
     with progress("Restoring") as watch:
         restored = put_back(which.address, file, force, unchecked, watch)
@@ -146,7 +146,7 @@ def check(*, which: Which = _WHICH) -> Ending:
         clew db check --database monday.db
 
     """
-    from clew.wiring import check_database  # noqa: PLC0415
+    from clew.app import check_database  # noqa: PLC0415
 
     checked = check_database(which.address)
     if which.json:

@@ -10,7 +10,7 @@ from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read_all
 from clew.cli.table import table
 from clew.cli.telling import tell_as_is
-from clew.wire.views import CheckView
+from clew.protocol.views import CheckView
 
 _DEADLINE = 120.0
 """Every installed agent is started once to see that it answers."""
@@ -39,6 +39,6 @@ def _checks(options: Options) -> Sequence[CheckView]:
         return read_all(CheckView, Server(options.data).get("/doctor", deadline=_DEADLINE))
     except NotRunning as fault:
         # Wiring loads every part there is, so it is asked only when nobody else can be.
-        from clew.wiring.examining import look_around  # noqa: PLC0415
+        from clew.app.examining import look_around  # noqa: PLC0415
 
         return [CheckView("clew", "missing", fault.words, fault.remedy), *look_around()]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from clew.cli.client import Server, part
 from clew.cli.reading import read, read_all
 from clew.cli.streaming import Absence, Sent, live, look
-from clew.wire.views import ApprovalView, EventView, LogView, RunView, ThreadPage, WakeView
+from clew.protocol.views import ApprovalView, EventView, LogView, RunView, ThreadPage, WakeView
 
 ENDED = frozenset({"succeeded", "failed", "cancelled", "lost"})
 OVER = frozenset({"served", "skipped", "cancelled"})

@@ -13,7 +13,7 @@ from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import BadText, checked, given, piped
 from clew.cli.threads import list_threads, named, show_page
 from clew.cli.watching import watch_thread
-from clew.wire.views import ThreadPage, ThreadView
+from clew.protocol.views import ThreadPage, ThreadView
 
 app = App(name="issue", help="Open, assign, discuss and close issues.", help_format="markdown")
 

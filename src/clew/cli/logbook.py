@@ -5,7 +5,7 @@ from clew.cli.activity import text_of
 from clew.cli.harmless import harmless, one_line
 from clew.cli.telling import counted, tell
 from clew.cli.times import clock
-from clew.wire.views import ApprovalView, EventView
+from clew.protocol.views import ApprovalView, EventView
 
 LINES = 20
 CHARACTERS = 2_000

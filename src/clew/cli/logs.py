@@ -15,7 +15,7 @@ from clew.cli.logbook import Logbook
 from clew.cli.options import OPTIONS, Options
 from clew.cli.reading import read, read_all
 from clew.cli.telling import tell, tell_as_is
-from clew.wire.views import ApprovalView, EventView, RunView
+from clew.protocol.views import ApprovalView, EventView, RunView
 
 
 def logs(

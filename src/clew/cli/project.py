@@ -10,7 +10,7 @@ from clew.cli.reading import read, read_all
 from clew.cli.table import facts, table
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import given, source
-from clew.wire.views import Mode, ProjectView
+from clew.protocol.views import Mode, ProjectView
 
 app = App(name="project", help="Add, list and change projects.", help_format="markdown")
 

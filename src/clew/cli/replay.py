@@ -12,7 +12,7 @@ from clew.cli.telling import counted, tell, tell_as_is
 from clew.cli.times import moment, seconds_of
 from clew.cli.why import place_of
 from clew.ports.fault import Fault
-from clew.wire.views import ReplayView
+from clew.protocol.views import ReplayView
 
 _DEADLINE = 600.0
 """Every kept decision of that time is made again."""

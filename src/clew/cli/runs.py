@@ -9,7 +9,7 @@ from clew.cli.reading import read, read_all
 from clew.cli.table import facts, table
 from clew.cli.telling import tell_as_is
 from clew.cli.times import lasted, moment
-from clew.wire.views import RunView
+from clew.protocol.views import RunView
 
 app = App(name="runs", help_format="markdown")
 

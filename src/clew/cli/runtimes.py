@@ -6,7 +6,7 @@ from clew.cli.reading import read_all
 from clew.cli.table import table
 from clew.cli.telling import tell_as_is
 from clew.cli.times import moment
-from clew.wire.views import RuntimeView
+from clew.protocol.views import RuntimeView
 
 
 def runtimes(*, options: Options = OPTIONS) -> None:

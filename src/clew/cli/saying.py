@@ -12,7 +12,7 @@ from clew.cli.reading import read
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import given
 from clew.cli.turn import Turn
-from clew.wire.views import Spoken, ThreadPage, WakeView
+from clew.protocol.views import Spoken, ThreadPage, WakeView
 
 
 def new_key() -> str:

@@ -11,7 +11,7 @@ from clew.cli.table import table
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import BadText, given
 from clew.cli.times import moment
-from clew.wire.views import FoundSessionView, SessionView, ThreadPage
+from clew.protocol.views import FoundSessionView, SessionView, ThreadPage
 
 _DEADLINE = 120.0
 """Every installed agent is asked for what it has."""

@@ -13,7 +13,7 @@ from clew.cli.reading import read, read_all
 from clew.cli.saying import receipt, refused
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.turn import Turn
-from clew.wire.views import Cancelled, WakeView
+from clew.protocol.views import Cancelled, WakeView
 
 Run = Annotated[str, Parameter(metavar="RUN", help="Its id, or a beginning of it that no other run has.")]
 

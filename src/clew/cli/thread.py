@@ -10,7 +10,7 @@ from clew.cli.reading import read
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.threads import show_page
 from clew.ports.fault import Fault
-from clew.wire.views import LaneView, ThreadPage
+from clew.protocol.views import LaneView, ThreadPage
 
 
 class WhichAgent(Fault):

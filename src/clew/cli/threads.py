@@ -12,7 +12,7 @@ from clew.cli.table import facts, table
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import BadText
 from clew.cli.times import moment
-from clew.wire.views import EntryView, ThreadPage, ThreadView
+from clew.protocol.views import EntryView, ThreadPage, ThreadView
 
 _STATES = ("open", "closed", "all")
 

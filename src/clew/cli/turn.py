@@ -17,7 +17,7 @@ from clew.cli.problem import tell_problem
 from clew.cli.reading import parsed
 from clew.cli.streaming import Absence
 from clew.cli.telling import aside, tell_as_is
-from clew.wire.views import ApprovalView, EventView, RunView, WakeView
+from clew.protocol.views import ApprovalView, EventView, RunView, WakeView
 
 Answerer = Callable[[ApprovalView], None]
 

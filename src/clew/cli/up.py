@@ -14,7 +14,7 @@ from clew.cli.place import DataDirectory, usual_data
 from clew.cli.telling import counted, tell
 
 if TYPE_CHECKING:
-    from clew.wiring.notices import Notice
+    from clew.app.notices import Notice
 
 _USUAL = usual_data()
 PORT = 4747
@@ -71,8 +71,8 @@ def up(
         return
     # What is imported stays: looking through it for garbage takes a tenth of the start, and a while now and then later.
     gc.disable()
-    from clew.wiring.running import Wanted, run  # noqa: PLC0415
-    from clew.wiring.stopping import OnStop  # noqa: PLC0415
+    from clew.app.running import Wanted, run  # noqa: PLC0415
+    from clew.app.stopping import OnStop  # noqa: PLC0415
 
     gc.freeze()
     gc.enable()
@@ -87,7 +87,7 @@ def _new_link(data: Path) -> str:
 
 
 def _say(notice: "Notice") -> None:
-    from clew.wiring.notices import FoundAgents, Ready, Stopping  # noqa: PLC0415
+    from clew.app.notices import FoundAgents, Ready, Stopping  # noqa: PLC0415
 
     match notice:
         case Ready():

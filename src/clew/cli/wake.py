@@ -10,7 +10,7 @@ from clew.cli.saying import new_key, receipt, refused
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.texts import given
 from clew.cli.turn import Turn
-from clew.wire.views import WakeView
+from clew.protocol.views import WakeView
 
 
 def wake(

@@ -5,7 +5,7 @@ from clew.cli.ending import Ending
 from clew.cli.reading import read, read_all
 from clew.cli.telling import tell
 from clew.cli.turn import Turn
-from clew.wire.views import RunView, ThreadPage, WhyView
+from clew.protocol.views import RunView, ThreadPage, WhyView
 
 
 def watch_thread(server: Server, ref: str, *, as_json: bool) -> Ending:

@@ -7,7 +7,7 @@ from clew.cli.reading import read
 from clew.cli.runs import state_of
 from clew.cli.telling import tell, tell_as_is
 from clew.cli.times import moment
-from clew.wire.views import Changed, ConsideredView, DecisionView, StepView, WakeView, WhyView
+from clew.protocol.views import Changed, ConsideredView, DecisionView, StepView, WakeView, WhyView
 
 FIT = "fit"
 

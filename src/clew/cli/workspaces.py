@@ -10,7 +10,7 @@ from clew.cli.table import table
 from clew.cli.telling import counted, tell, tell_as_is
 from clew.cli.texts import place
 from clew.cli.times import moment
-from clew.wire.views import CleanedView, WorkspaceView
+from clew.protocol.views import CleanedView, WorkspaceView
 
 app = App(name="workspaces", help_format="markdown")
 

@@ -6,7 +6,7 @@ from typing import Protocol
 from clew.context.measure import tokens_of
 from clew.kernel import AgentId, EnginePolicy, on_engine_failure, voice
 from clew.ports.fault import Fault
-from clew.wire.orders import Entry
+from clew.protocol.orders import Entry
 
 _LONGEST = 200
 """Characters of an entry that a listing shows."""

@@ -11,8 +11,8 @@ from clew.kernel import (
     RunScope,
     WakeReason,
 )
-from clew.wire.handover import former_of
-from clew.wire.orders import Order
+from clew.protocol.handover import former_of
+from clew.protocol.orders import Order
 
 _WOKEN: Mapping[WakeReason, str] = {
     WakeReason.ASSIGNMENT: "This was given to you.",

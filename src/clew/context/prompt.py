@@ -10,8 +10,8 @@ from clew.context.measure import size_in_prompt
 from clew.context.opening import is_handed_over, opening_lines
 from clew.kernel import AuthorKind, Budget, BudgetReason, EntrySeq, Plan, select, voice
 from clew.ports.fault import Fault
-from clew.wire.orders import Entry, Order
-from clew.wire.prompts import Prompt, PromptMaker
+from clew.protocol.orders import Entry, Order
+from clew.protocol.prompts import Prompt, PromptMaker
 
 BUDGET = Budget(total=48_000, brief=4_000, entry_cap=16_000)
 

@@ -17,6 +17,9 @@ from clew.kernel import (
     WorkspaceKind,
 )
 from clew.ports.provider import FoundSession
+from clew.protocol.reports import NewSession
+from clew.protocol.requests import Adopt
+from clew.protocol.views import SessionView
 from clew.store.adopt import Adoption
 from clew.store.adopt import adopt_session as adopt
 from clew.store.naming import derived_id
@@ -28,9 +31,6 @@ from clew.store.reading.sessions import read_session_row
 from clew.store.reading.threads import lanes_of
 from clew.store.statement import Row
 from clew.store.threads import must_be_open
-from clew.wire.asks import Adopt
-from clew.wire.reports import NewSession
-from clew.wire.views import SessionView
 
 
 async def adopt_session(desk: Desk, ref: str, asked: Adopt) -> SessionView:

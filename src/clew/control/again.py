@@ -8,6 +8,9 @@ from clew.control.desk import Desk
 from clew.control.faults import NotNow
 from clew.control.showing.wakes import show_wake
 from clew.kernel import LaneId, RunId, RunState, ThreadId
+from clew.protocol.requests import Retry
+from clew.protocol.views import WakeView
+from clew.protocol.wakes import Accepted
 from clew.store.again import ask_again, go_now
 from clew.store.evidence import by_person
 from clew.store.naming import new_id
@@ -18,9 +21,6 @@ from clew.store.reading.wakes import pending_wakes, read_wake
 from clew.store.sessions import run_session
 from clew.store.statement import Row
 from clew.store.threads import must_be_open
-from clew.wire.asks import Retry
-from clew.wire.views import WakeView
-from clew.wire.wakes import Accepted
 
 
 async def retry_run(desk: Desk, run: str, asked: Retry | None = None) -> tuple[WakeView, ...]:

@@ -14,6 +14,10 @@ from clew.control.naming import check_name
 from clew.control.programs import changed, check_program, find_program, read_settings, write_settings
 from clew.control.rhythms import changed_rhythm, check_rhythm, set_rhythm, show_rhythm
 from clew.kernel import AgentId, RuntimeId
+from clew.protocol.machine import AgentProgram
+from clew.protocol.requests import AgentChange, NewAgent
+from clew.protocol.runtimes import Registration
+from clew.protocol.views import AgentView, Mode
 from clew.store import agents as store
 from clew.store.programs import as_started
 from clew.store.reading.agents import count_going, read_agent
@@ -24,10 +28,6 @@ from clew.store.rows import across_accounts, read_capabilities, with_policy
 from clew.store.schedules import remove_heartbeat
 from clew.store.statement import Row
 from clew.store.texts import keepable
-from clew.wire.asks import AgentChange, NewAgent
-from clew.wire.machine import AgentProgram
-from clew.wire.runtimes import Registration
-from clew.wire.views import AgentView, Mode
 
 MOST_AT_ONCE = 100
 

@@ -10,11 +10,11 @@ from clew.control.faults import AnswerRefused, BadRequest
 from clew.control.showing.approvals import show_approval
 from clew.control.waking import PERSON
 from clew.kernel import Answer, Answered, ApprovalId, ApprovalReason, ApprovalState
+from clew.protocol.requests import AnswerTo
+from clew.protocol.views import ApprovalView
 from clew.store import approvals as store
 from clew.store.reading import approvals as reading
 from clew.store.reading.names import approval_called, run_called
-from clew.wire.asks import AnswerTo
-from clew.wire.views import ApprovalView
 
 ALL = "all"
 _GIVEN = {Answer.APPROVE: ApprovalState.APPROVED, Answer.DENY: ApprovalState.DENIED}

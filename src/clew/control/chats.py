@@ -7,10 +7,10 @@ from clew.control.faults import NotNow
 from clew.control.issues import check_title
 from clew.control.showing.threads import show_thread
 from clew.kernel import AgentId, AgentState, ProjectId
+from clew.protocol.requests import NewChat
+from clew.protocol.views import ThreadView
 from clew.store.reading.names import agent_named, project_named
 from clew.store.threads import new_thread, open_thread
-from clew.wire.asks import NewChat
-from clew.wire.views import ThreadView
 
 
 async def open_chat(desk: Desk, asked: NewChat) -> ThreadView:

@@ -6,9 +6,9 @@ from clew.control.desk import Desk
 from clew.control.faults import BadRequest
 from clew.control.showing.threads import show_thread
 from clew.kernel import ThreadId
+from clew.protocol.views import ThreadView
 from clew.store import threads as store
 from clew.store.reading.names import thread_called
-from clew.wire.views import ThreadView
 
 
 async def close_thread(desk: Desk, ref: str) -> ThreadView:

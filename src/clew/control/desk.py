@@ -11,10 +11,10 @@ from sqlalchemy import Connection
 
 from clew.control.faults import NoMachine
 from clew.control.hearing import Hints
+from clew.protocol.machine import Machine
+from clew.protocol.orders import ClaimRequest
 from clew.store.database import Database
 from clew.store.standing import Orders
-from clew.wire.machine import Machine
-from clew.wire.orders import ClaimRequest
 
 Result = TypeVar("Result")
 

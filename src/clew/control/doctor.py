@@ -12,12 +12,12 @@ from pathlib import Path
 from clew.control.desk import Desk
 from clew.control.programs import read_settings, with_own_program
 from clew.ports.fault import Fault
+from clew.protocol.machine import AgentProgram, Machine
+from clew.protocol.views import CheckView
 from clew.store.clock import read_clock
 from clew.store.reading.agents import list_agents
 from clew.store.schema import read_version
 from clew.store.statement import Row
-from clew.wire.machine import AgentProgram, Machine
-from clew.wire.views import CheckView
 
 _WAIT = 60.0
 _BLOCK, _BLOCKS = 4096, 16

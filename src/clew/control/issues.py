@@ -25,6 +25,11 @@ from clew.kernel import (
     WakeState,
     lane_id,
 )
+from clew.protocol.handover import handover_words
+from clew.protocol.orders import Entry
+from clew.protocol.requests import Assign, NewIssue
+from clew.protocol.views import ThreadPage, ThreadView
+from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.cancel import end_pending, reassign
 from clew.store.journal import append, entries_between
 from clew.store.overlapping import live_run
@@ -34,11 +39,6 @@ from clew.store.reading.wakes import pending_wakes
 from clew.store.rows import read_wake
 from clew.store.statement import Row
 from clew.store.threads import give_thread, hold_thread, must_be_open, new_thread, open_thread
-from clew.wire.asks import Assign, NewIssue
-from clew.wire.handover import handover_words
-from clew.wire.orders import Entry
-from clew.wire.views import ThreadPage, ThreadView
-from clew.wire.wakes import Accepted, WakeRequest
 
 _LONGEST_TITLE = 300
 MOST_TOLD = 100

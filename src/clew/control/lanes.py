@@ -6,11 +6,11 @@ from clew.control.desk import Desk
 from clew.control.faults import BadRequest
 from clew.control.showing.threads import show_lane
 from clew.kernel import AgentId, Overlap, ThreadId
+from clew.protocol.views import LaneView
 from clew.store.reading.names import agent_named, thread_called
 from clew.store.reading.threads import lanes_of
 from clew.store.threads import make_lane
 from clew.store.threads import set_overlap as put_overlap
-from clew.wire.views import LaneView
 
 
 def overlap_called(name: str) -> Overlap:

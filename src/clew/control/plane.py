@@ -9,6 +9,10 @@ from functools import partial
 from clew.control.desk import Desk
 from clew.control.hearing import Watch
 from clew.kernel import RunId, RuntimeId
+from clew.protocol.control import Claimed
+from clew.protocol.orders import ClaimRequest
+from clew.protocol.reports import Finish, Finished, Report, Reported
+from clew.protocol.runtimes import Expired, Held, Registration, Renewed
 from clew.store.claim import claim
 from clew.store.expire import hear, renew, settle_orphans
 from clew.store.finish import Finishing
@@ -16,11 +20,6 @@ from clew.store.hints import ANYTHING, Topics
 from clew.store.register import register_runtime
 from clew.store.report import Reporting
 from clew.store.standing import Orders
-from clew.wire.control import Claimed
-from clew.wire.ends import Finish, Finished
-from clew.wire.orders import ClaimRequest
-from clew.wire.reports import Report, Reported
-from clew.wire.runtimes import Expired, Held, Registration, Renewed
 
 LOOK = 3.0
 """Seconds after which a claim looks by itself: a hint may be lost, and what was put off comes due without one."""
@@ -46,7 +45,7 @@ class _Poll:
 
 
 class Plane:
-    """Implements `clew.wire.control.ControlPlane`."""
+    """Implements `clew.protocol.control.ControlPlane`."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from clew.control.desk import Desk
 from clew.control.faults import BadRequest, NotInstalled
-from clew.wire.machine import AgentProgram, Machine
-from clew.wire.runtimes import Registration
+from clew.protocol.machine import AgentProgram, Machine
+from clew.protocol.runtimes import Registration
 
 _MOST = 100
 GUIDE = "guide"

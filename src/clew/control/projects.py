@@ -11,13 +11,13 @@ from clew.control.faults import BadRequest
 from clew.control.modes import check_mode
 from clew.control.naming import check_name
 from clew.ports.workspaces import SourceFound, SourceKind
+from clew.protocol.requests import NewProject, ProjectChange
+from clew.protocol.views import Mode, ProjectView
 from clew.store import projects as store
 from clew.store.reading.agents import list_projects as read_projects
 from clew.store.reading.names import project_named
 from clew.store.statement import Row
 from clew.store.texts import keepable
-from clew.wire.asks import NewProject, ProjectChange
-from clew.wire.views import Mode, ProjectView
 
 _MOST_COMMANDS = 100
 _LONGEST = 10_000

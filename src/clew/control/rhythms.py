@@ -9,13 +9,13 @@ from sqlalchemy import Connection
 
 from clew.control.faults import BadRhythm
 from clew.kernel import AgentId, RouteKey, RouteKind, ThreadId, own_thread
+from clew.protocol.requests import RhythmChange
+from clew.protocol.views import Rhythm
 from clew.store.reading.agents import read_schedule
 from clew.store.reading.names import thread_called
 from clew.store.reading.threads import read_thread_of_lane, thread_ref
 from clew.store.schedules import Heartbeat, put_heartbeat, schedule_of
 from clew.store.threads import make_lane, must_be_open
-from clew.wire.asks import RhythmChange
-from clew.wire.views import Rhythm
 
 SHORTEST = 15.0
 """A heart that beats faster would use up the runs that an agent may start in a minute."""

@@ -7,9 +7,9 @@ from clew.control.desk import Desk
 from clew.control.faults import BadRequest
 from clew.control.showing import runs as showing
 from clew.kernel import RunState
+from clew.protocol.views import EventView, RunView
 from clew.store.reading import runs as reading
 from clew.store.reading.names import agent_named, run_called, thread_called
-from clew.wire.views import EventView, RunView
 
 
 async def list_runs(

@@ -12,6 +12,9 @@ from clew.control.lanes import overlap_called
 from clew.control.showing.wakes import show_wake
 from clew.control.waking import new_wake, requested, say_it, wake
 from clew.kernel import Overlap, ThreadId, WakeId, WakeReason, thread_for
+from clew.protocol.requests import Words
+from clew.protocol.views import Spoken
+from clew.protocol.wakes import Said, WakeRequest
 from clew.store.accept import is_plain
 from clew.store.admitting import admit_all
 from clew.store.hints import hint_anything, hint_thread
@@ -22,9 +25,6 @@ from clew.store.reading.names import agent_named, thread_called
 from clew.store.reading.wakes import read_wake, read_wakes
 from clew.store.statement import Row
 from clew.store.threads import must_be_open
-from clew.wire.asks import Words
-from clew.wire.views import Spoken
-from clew.wire.wakes import Said, WakeRequest
 
 _REASONS = {"issue": WakeReason.COMMENT}
 

@@ -9,14 +9,14 @@ from clew.control.desk import Desk
 from clew.control.programs import read_settings
 from clew.kernel import RuntimeId
 from clew.ports.fault import Fault
+from clew.protocol.runtimes import Registration
+from clew.protocol.views import CheckView
 from clew.store.agents import change_agent
 from clew.store.faults import Busy
 from clew.store.reading.agents import list_agents as read_agents
 from clew.store.reading.agents import read_agent
 from clew.store.register import register_runtime
 from clew.store.statement import Row
-from clew.wire.runtimes import Registration
-from clew.wire.views import CheckView
 
 
 async def offer_agents(desk: Desk) -> tuple[CheckView, ...]:

@@ -4,10 +4,10 @@ from sqlalchemy import Connection
 
 from clew.control.desk import Desk
 from clew.kernel import RunId, RunOutcome, RunState
+from clew.protocol.views import Cancelled
 from clew.store import cancel
 from clew.store.reading.names import run_called
 from clew.store.reading.runs import is_live, read_run
-from clew.wire.views import Cancelled
 
 
 async def cancel_run(desk: Desk, run: str) -> Cancelled:

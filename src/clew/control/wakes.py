@@ -10,13 +10,13 @@ from clew.control.showing import wakes as showing
 from clew.control.subjects import its_thread, subject_named
 from clew.control.waking import new_wake, requested, say_it, wake
 from clew.kernel import HUMAN, Author, AuthorKind, Origin, OriginKind, ThreadId, WakeId, WakeReason
+from clew.protocol.requests import Poke
+from clew.protocol.views import Cancelled, WakeView
 from clew.store import cancel
 from clew.store.accept import MOST_PRIORITY
 from clew.store.reading.names import agent_named, thread_called, wake_called
 from clew.store.reading.wakes import read_wake
 from clew.store.threads import must_be_open
-from clew.wire.asks import Poke
-from clew.wire.views import Cancelled, WakeView
 
 OUTSIDE = Origin(OriginKind.OUTSIDE)
 

@@ -26,6 +26,7 @@ from clew.kernel import (
     lane_id,
     thread_for,
 )
+from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store.accept import accept_wake
 from clew.store.cancel import cancel_run
 from clew.store.hints import hint_news
@@ -37,7 +38,6 @@ from clew.store.reading.threads import thread_ref
 from clew.store.statement import Row
 from clew.store.steering import steerable_run
 from clew.store.texts import keepable
-from clew.wire.wakes import Accepted, Said, WakeRequest
 
 PERSON = Author(AuthorKind.HUMAN, "user")
 _LONGEST_KEY = 200

@@ -12,6 +12,7 @@ from clew.control.showing.runs import show_run
 from clew.control.showing.steering import show_steer
 from clew.control.showing.wakes import show_wake
 from clew.kernel import Carried, Evidence, RunId, RunState, WakeState
+from clew.protocol.views import DecisionView, EvidenceView, RunView, WakeView, WhyView
 from clew.store.decisions import decisions_of
 from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.reading.names import run_called, wake_called
@@ -20,7 +21,6 @@ from clew.store.reading.steering import steers_of
 from clew.store.reading.threads import thread_ref
 from clew.store.reading.wakes import pending_wakes, read_wake, wakes_of_run
 from clew.store.statement import Row
-from clew.wire.views import DecisionView, EvidenceView, RunView, WakeView, WhyView
 
 
 async def explain(desk: Desk, what: str) -> WhyView:

@@ -8,8 +8,8 @@ from clew.daemon.telling import question_of
 from clew.kernel import Answer, ApprovalId, ApprovalState
 from clew.ports.events import ApprovalAsked, QuestionAsked
 from clew.ports.provider import LiveSession
-from clew.wire.orders import Order
-from clew.wire.reports import AnswerGiven, Asked
+from clew.protocol.orders import Order
+from clew.protocol.reports import AnswerGiven, Asked
 
 _log = logging.getLogger("clew.daemon")
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from clew.daemon.delivering import Backlog, until_answered
 from clew.daemon.limits import Limits
 from clew.kernel import RunId, RuntimeId
-from clew.wire.control import Claimed, ControlPlane
-from clew.wire.orders import ClaimRequest, Order
-from clew.wire.runtimes import Held
+from clew.protocol.control import Claimed, ControlPlane
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.runtimes import Held
 
 _log = logging.getLogger("clew.daemon")
 

@@ -17,11 +17,11 @@ from clew.daemon.outbox import Outbox
 from clew.daemon.serving import Serving
 from clew.daemon.warm import Warm
 from clew.kernel import RunId
-from clew.wire.control import ControlPlane
-from clew.wire.machine import AgentProgram, Looked
-from clew.wire.orders import Order
-from clew.wire.prompts import PromptMaker
-from clew.wire.runtimes import Held
+from clew.protocol.control import ControlPlane
+from clew.protocol.machine import AgentProgram, Looked
+from clew.protocol.orders import Order
+from clew.protocol.prompts import PromptMaker
+from clew.protocol.runtimes import Held
 
 _log = logging.getLogger("clew.daemon")
 

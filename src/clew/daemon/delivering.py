@@ -12,10 +12,9 @@ from clew.daemon.limits import Limits
 from clew.daemon.outbox import Letter, Outbox
 from clew.kernel import RunId
 from clew.ports.fault import Fault
-from clew.wire.control import ControlPlane
-from clew.wire.ends import Finish, Finished
-from clew.wire.reports import Report, Reported
-from clew.wire.runtimes import Held
+from clew.protocol.control import ControlPlane
+from clew.protocol.reports import Finish, Finished, Report, Reported
+from clew.protocol.runtimes import Held
 
 SESSION_HELD = "store:session-held"
 """By this the server says that a session is another lane's. What was said with it comes again without it."""

@@ -11,7 +11,7 @@ from clew.kernel import Attestation, Evidence, FailureKind, Plan, WaitsFor
 from clew.ports.events import Done, Ending, ErrorCode
 from clew.ports.events import Failed as AgentFailed
 from clew.ports.fault import Fault
-from clew.wire.ends import Completed, End, Failed, Returned, Stopped, Usage
+from clew.protocol.reports import Completed, End, Failed, Returned, Stopped, Usage
 
 _KINDS: Mapping[ErrorCode, tuple[FailureKind, FailureKind]] = {
     ErrorCode.MODEL_UNREACHABLE: (FailureKind.TRANSIENT, FailureKind.PERMANENT),

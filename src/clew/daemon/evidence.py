@@ -12,8 +12,8 @@ from clew.daemon.orders import program_of
 from clew.kernel import Attestation, Cursor, Directory, Evidence, Sent
 from clew.ports.fault import Fault
 from clew.ports.provider import Provider
-from clew.wire.ends import StoreAnswer
-from clew.wire.orders import Order, StoreQuestion
+from clew.protocol.orders import Order, StoreQuestion
+from clew.protocol.reports import StoreAnswer
 
 _PAUSE = 0.1
 """Seconds between questions while the store is still being written."""

@@ -17,7 +17,7 @@ from clew.kernel import (
     Weight,
 )
 from clew.ports.fault import Fault
-from clew.wire.reports import Landed, NewSession
+from clew.protocol.reports import Landed, NewSession
 
 
 class LandingRefused(Fault):

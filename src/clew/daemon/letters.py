@@ -20,8 +20,22 @@ from clew.kernel import (
     RunId,
     WaitsFor,
 )
-from clew.wire.ends import Completed, End, Failed, Finish, Returned, Stopped, StoreAnswer, StoreAsked, Usage
-from clew.wire.reports import Asked, NewSession, Report, RunEventRecord, Steered
+from clew.protocol.reports import (
+    Asked,
+    Completed,
+    End,
+    Failed,
+    Finish,
+    NewSession,
+    Report,
+    Returned,
+    RunEventRecord,
+    Steered,
+    Stopped,
+    StoreAnswer,
+    StoreAsked,
+    Usage,
+)
 
 REPORT, FINISH = "report", "finish"
 

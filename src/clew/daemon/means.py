@@ -7,8 +7,8 @@ from clew.daemon.limits import Limits
 from clew.daemon.machine import LocalMachine
 from clew.daemon.outbox import Outbox
 from clew.daemon.warm import Warm
-from clew.wire.control import ControlPlane
-from clew.wire.prompts import PromptMaker
+from clew.protocol.control import ControlPlane
+from clew.protocol.prompts import PromptMaker
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from clew.kernel import (
 )
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, OpenSpec, Provider
-from clew.wire.orders import Order
-from clew.wire.reports import Landed
+from clew.protocol.orders import Order
+from clew.protocol.reports import Landed
 
 _log = logging.getLogger("clew.daemon")
 

@@ -9,8 +9,8 @@ from clew.kernel import Plan
 from clew.ports.fault import Fault
 from clew.ports.workspaces import PlaceWanted, ProjectSource, Setup, SourceKind
 from clew.programs.environment import environment_for
-from clew.wire.machine import AgentProgram
-from clew.wire.orders import Order
+from clew.protocol.machine import AgentProgram
+from clew.protocol.orders import Order
 
 
 class SettingsUnreadable(Fault):

@@ -9,7 +9,7 @@ from clew.daemon.reporting import Reporting
 from clew.kernel import Directory, FoundReason, Plan, Workspace, decide
 from clew.ports.fault import Fault
 from clew.ports.workspaces import Held, PlaceWanted, Workspaces
-from clew.wire.orders import Order
+from clew.protocol.orders import Order
 
 
 class NoPlace(Fault):

@@ -13,10 +13,21 @@ from clew.daemon.telling import STEP, TEXT, THOUGHT, line_of, line_of_steer, wri
 from clew.kernel import ApprovalId
 from clew.ports.events import Event
 from clew.ports.fault import Fault
-from clew.wire.control import ControlPlane
-from clew.wire.ends import End, Finish, Finished, Returned
-from clew.wire.orders import Order
-from clew.wire.reports import Asked, NewSession, Report, Reported, RunEventRecord, Steer, Steered
+from clew.protocol.control import ControlPlane
+from clew.protocol.orders import Order
+from clew.protocol.reports import (
+    Asked,
+    End,
+    Finish,
+    Finished,
+    NewSession,
+    Report,
+    Reported,
+    Returned,
+    RunEventRecord,
+    Steer,
+    Steered,
+)
 
 _PARTS = frozenset({TEXT, THOUGHT})
 _TRIES = 5

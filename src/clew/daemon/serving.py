@@ -19,11 +19,10 @@ from clew.daemon.turning import Turning
 from clew.kernel import Attestation, Evidence, FailureKind, NoticeReason, Outcome, Plan, Sent, digest_of, weighed
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, Provider
-from clew.wire.ends import End, Failed, Stopped, StoreAsked, Usage
-from clew.wire.orders import Order, StoreQuestion
-from clew.wire.prompted import new_prompt_id
-from clew.wire.reports import NewSession, Prompted, Reported
-from clew.wire.runtimes import Held
+from clew.protocol.orders import Order, StoreQuestion
+from clew.protocol.prompted import new_prompt_id
+from clew.protocol.reports import End, Failed, NewSession, Prompted, Reported, Stopped, StoreAsked, Usage
+from clew.protocol.runtimes import Held
 
 _log = logging.getLogger("clew.daemon")
 

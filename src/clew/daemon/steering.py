@@ -12,9 +12,9 @@ from clew.daemon.limits import Limits
 from clew.daemon.reporting import Reporting
 from clew.kernel import HELD_BY_AGENT, Attestation, Evidence, Plan, Sent, WakeId, digest_of, on_the_way
 from clew.ports.provider import LiveSession
-from clew.wire.orders import Order
-from clew.wire.prompts import PromptMaker
-from clew.wire.reports import Steer, Steered
+from clew.protocol.orders import Order
+from clew.protocol.prompts import PromptMaker
+from clew.protocol.reports import Steer, Steered
 
 _log = logging.getLogger("clew.daemon")
 

@@ -19,7 +19,7 @@ from clew.ports.events import (
     ToolStarted,
     Used,
 )
-from clew.wire.reports import Steer
+from clew.protocol.reports import Steer
 
 LONGEST = 64 * 1024
 """Characters of one text in the log; the whole of it is in the agent's own store."""

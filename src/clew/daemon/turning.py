@@ -27,7 +27,7 @@ from clew.ports.events import (
     Used,
 )
 from clew.ports.provider import LiveSession
-from clew.wire.ends import Usage
+from clew.protocol.reports import Usage
 
 _log = logging.getLogger("clew.daemon")
 

@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import ConfigDict, with_config
 
-from clew.wire import asks, views
+from clew.protocol import requests as asks
+from clew.protocol import views
 
 _LONGEST = 200
 

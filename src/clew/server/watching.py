@@ -8,8 +8,8 @@ from clew.control.approvals import approvals_of, list_approvals
 from clew.control.desk import Desk
 from clew.control.runs import list_events, list_runs, show_run
 from clew.control.threads import list_threads, show_thread
+from clew.protocol.views import ApprovalView, LogView, RunView, ThreadView
 from clew.server.stream import Mark, event
-from clew.wire.views import ApprovalView, LogView, RunView, ThreadView
 
 ANYTHING = "*"
 """The hint that hints were missed."""

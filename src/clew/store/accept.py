@@ -35,6 +35,7 @@ from clew.kernel import (
     on_admission,
     thread_for,
 )
+from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.admitting import admit_all, counts_starts, is_let_in, somewhere
 from clew.store.clock import now
 from clew.store.dialect import insert_in, looked_up
@@ -48,7 +49,6 @@ from clew.store.rows import reading
 from clew.store.statement import POSTGRESQL, Row, Statement
 from clew.store.tables import LIVE, NOT_ENDED, agents, journal, lanes, runs, threads, wakes
 from clew.store.texts import keepable
-from clew.wire.wakes import Accepted, WakeRequest
 
 MOST_PRIORITY = 1000
 """Steps of priority, up or down; each weighs as much as five minutes of waiting."""

@@ -33,6 +33,7 @@ from clew.kernel import (
     lane_id,
     rank,
 )
+from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.claim import claim_beside
 from clew.store.clock import now
 from clew.store.dialect import looked_up
@@ -44,7 +45,6 @@ from clew.store.naming import new_id
 from clew.store.standing import handing_of
 from clew.store.statement import Given, Row, whole
 from clew.store.tables import NOT_ENDED, agents, journal, lanes, runs, runtimes, threads, wakes
-from clew.wire.wakes import Accepted, WakeRequest
 
 _WAKE = (*ASKED, "code", "words")
 _GIVEN = {

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, select
 
 from clew.kernel import AgentId, LaneId, RuntimeId, SessionId, ThreadId, lane_id
+from clew.protocol.reports import NewSession
 from clew.store.clock import read_clock
 from clew.store.dialect import insert
 from clew.store.faults import NoSuchAgent, NoSuchRuntime, NoSuchThread
@@ -13,7 +14,6 @@ from clew.store.naming import new_id
 from clew.store.pinning import append_session, held_by_another, holder_of, session_facts
 from clew.store.statement import Statement
 from clew.store.tables import UNKNOWN_RUNTIME, agents, lanes, runtimes, threads
-from clew.wire.reports import NewSession
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
+from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.accept import accept_wake
 from clew.store.evidence import ask_anew
 from clew.store.hints import hint_queue, hint_thread
@@ -26,7 +27,6 @@ from clew.store.rows import read_wake
 from clew.store.settling import evidence_of
 from clew.store.statement import Row, Statement
 from clew.store.tables import runs, wakes
-from clew.wire.wakes import Accepted, WakeRequest
 
 _go_now = Statement(
     lambda _: (

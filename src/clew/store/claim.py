@@ -25,6 +25,7 @@ from clew.kernel import (
     leased,
     ready,
 )
+from clew.protocol.orders import ClaimRequest, Entry, Order, OrderedAgent, OrderedProject, OrderedThread
 from clew.store import claim_sql as sql
 from clew.store.decisions import HELD, decision_record, keep_decisions, kept
 from clew.store.evidence import open_prompts
@@ -39,7 +40,6 @@ from clew.store.situations import situation_of
 from clew.store.statement import POSTGRESQL, Row, Statement, together, wait_briefly
 from clew.store.taking import take
 from clew.store.texts import keepable
-from clew.wire.orders import ClaimRequest, Entry, Order, OrderedAgent, OrderedProject, OrderedThread
 
 LOOKS = 20
 """How often one claim goes on past runs that have to wait before it leaves the rest to the next."""

@@ -37,6 +37,8 @@ from clew.kernel import (
     ThreadId,
     WakeEvent,
 )
+from clew.protocol.prompted import TELLS_REMADE
+from clew.protocol.reports import Completed, Finish, Finished
 from clew.store.advancing import changed
 from clew.store.clock import now
 from clew.store.grouping import Grouped
@@ -46,8 +48,6 @@ from clew.store.settling import Untold, ends, session_after, used
 from clew.store.statement import Given, Row, Statement, whole
 from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
 from clew.store.texts import keepable
-from clew.wire.ends import Completed, Finish, Finished
-from clew.wire.prompted import TELLS_REMADE
 
 _GIVEN = {
     "run": runs.c.id,

@@ -6,9 +6,9 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
+from clew.protocol.orders import ClaimRequest
 from clew.store.hints import Subscription
 from clew.store.standing import Orders, Standby
-from clew.wire.orders import ClaimRequest
 
 Result = TypeVar("Result")
 Operation = Callable[[Connection], Result]

@@ -31,6 +31,9 @@ from clew.kernel import (
     retry,
     weighed,
 )
+from clew.protocol.orders import StoreQuestion
+from clew.protocol.prompted import SteerSent, read_prompted, read_steer
+from clew.protocol.reports import Prompted, StoreAnswer, Usage
 from clew.store.advancing import RUN_COLUMNS
 from clew.store.cancel import end_idle, open_run
 from clew.store.clock import now
@@ -43,10 +46,6 @@ from clew.store.settling import told_at_last
 from clew.store.statement import Row, Statement, among
 from clew.store.tables import UNHEARD, runs, wakes
 from clew.store.texts import keepable
-from clew.wire.ends import StoreAnswer, Usage
-from clew.wire.orders import StoreQuestion
-from clew.wire.prompted import SteerSent, read_prompted, read_steer
-from clew.wire.reports import Prompted
 
 
 def _of_lane(*more: object) -> ClauseElement:

@@ -23,6 +23,8 @@ from clew.kernel import (
     retry,
     standing,
 )
+from clew.protocol.reports import Usage
+from clew.protocol.runtimes import Expired, Held, Renewed
 from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.clock import now
@@ -31,8 +33,6 @@ from clew.store.register import take_strays
 from clew.store.settling import Fate, settle, told
 from clew.store.statement import POSTGRESQL, Row, Statement, among
 from clew.store.tables import LIVE, runs, runtimes
-from clew.wire.ends import Usage
-from clew.wire.runtimes import Expired, Held, Renewed
 
 MOST_AT_ONCE = 100
 MOST_LOOKED_AT = 10_000

@@ -34,6 +34,7 @@ from clew.kernel import (
     wakes_on,
 )
 from clew.kernel import RuleReason as Why
+from clew.protocol.reports import Completed, End, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked
 from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.cancel import end_idle, open_run
@@ -60,7 +61,6 @@ from clew.store.settling import (
 from clew.store.statement import Row, Statement
 from clew.store.tables import runs
 from clew.store.texts import keepable
-from clew.wire.ends import Completed, End, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked
 
 _EVENTS: Mapping[type, RunEvent] = {
     Completed: RunEvent.SUCCEED,

@@ -14,6 +14,8 @@ from clew.kernel import (
     RunId,
     ThreadId,
 )
+from clew.protocol.orders import Entry
+from clew.protocol.wakes import Said
 from clew.store.clock import now
 from clew.store.database import LostRace
 from clew.store.dialect import insert_in
@@ -21,8 +23,6 @@ from clew.store.rows import reading
 from clew.store.statement import Done, Row, Statement, may_guess, together
 from clew.store.tables import journal
 from clew.store.texts import keepable
-from clew.wire.orders import Entry
-from clew.wire.wakes import Said
 
 MOST_RACES = 1000
 """How often the next place is tried for; somebody gets one each time."""

@@ -6,10 +6,10 @@ from typing import Any
 from sqlalchemy import Connection, bindparam
 
 from clew.kernel import Instant, LaneId, ThreadId, WakeState
+from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.dialect import insert_in
 from clew.store.statement import Statement
 from clew.store.tables import wakes
-from clew.wire.wakes import Accepted, WakeRequest
 
 ASKED = (
     "id",

@@ -20,13 +20,13 @@ from clew.kernel import (
     pin,
     write_cursor,
 )
+from clew.protocol.reports import NewSession
 from clew.store.clock import now
 from clew.store.dialect import greater, insert_in
 from clew.store.faults import SessionHeld
 from clew.store.naming import new_id
 from clew.store.statement import Row, Statement, may_guess
 from clew.store.tables import UNKNOWN_RUNTIME, lanes, runs, sessions
-from clew.wire.reports import NewSession
 
 
 @dataclass(frozen=True, slots=True)

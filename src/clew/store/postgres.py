@@ -16,6 +16,7 @@ from sqlalchemy.event import listen
 from sqlalchemy.exc import DBAPIError, InvalidRequestError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
+from clew.protocol.orders import ClaimRequest
 from clew.store.address import show_url
 from clew.store.database import LostRace, Operation
 from clew.store.faults import Busy, Closed, Unreachable
@@ -24,7 +25,6 @@ from clew.store.joining import Joiner, Joint
 from clew.store.listening import ALIVE, Listener, Teller
 from clew.store.standing import Handing, Orders, Standby, Waiting, begin_handing
 from clew.store.statement import wire_of
-from clew.wire.orders import ClaimRequest
 
 Result = TypeVar("Result")
 

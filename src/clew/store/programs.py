@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, bindparam, case, select
 
+from clew.protocol.runtimes import Registration
 from clew.store.clock import now
 from clew.store.dialect import insert
 from clew.store.statement import Row, Statement
 from clew.store.tables import agents, programs, runtimes, sessions
-from clew.wire.runtimes import Registration
 
 
 def started(program: FromClause, runtime: FromClause, name: str) -> ColumnElement[Any]:

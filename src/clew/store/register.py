@@ -7,13 +7,13 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import RuntimeId, runtime_id
+from clew.protocol.runtimes import Registration
 from clew.store.clock import now
 from clew.store.dialect import insert
 from clew.store.hints import hint_queue
 from clew.store.programs import register_program
 from clew.store.statement import Statement, among
 from clew.store.tables import agents, machines, runs, runtimes
-from clew.wire.runtimes import Registration
 
 
 def _take(dialect: str) -> ClauseElement:

@@ -19,6 +19,9 @@ from clew.kernel import (
     ThreadId,
     holds,
 )
+from clew.protocol.orders import Entry
+from clew.protocol.prompted import write_prompted
+from clew.protocol.reports import AnswerGiven, Asked, NewSession, Report, Reported, Usage
 from clew.store.advancing import advance
 from clew.store.claim import to_tell
 from clew.store.clock import now
@@ -38,10 +41,6 @@ from clew.store.steering import settle_steer, take_steer
 from clew.store.tables import approvals, events, landings
 from clew.store.telling import is_plain, tell
 from clew.store.texts import keepable
-from clew.wire.ends import Usage
-from clew.wire.orders import Entry
-from clew.wire.prompted import write_prompted
-from clew.wire.reports import AnswerGiven, Asked, NewSession, Report, Reported
 
 _log = Statement(
     lambda dialect: (

@@ -28,6 +28,8 @@ from clew.kernel import (
     WakeEvent,
     WakeState,
 )
+from clew.protocol.prompted import TELLS_REMADE
+from clew.protocol.reports import Usage
 from clew.store.clock import now
 from clew.store.dialect import greater
 from clew.store.hints import hint_queue, hint_run, hint_thread
@@ -36,8 +38,6 @@ from clew.store.queueing import queue_run
 from clew.store.statement import POSTGRESQL, Done, Given, Row, Statement, may_guess, named, together
 from clew.store.tables import agents, approvals, lanes, runs, sessions, wakes
 from clew.store.texts import keepable
-from clew.wire.ends import Usage
-from clew.wire.prompted import TELLS_REMADE
 
 _ENDS = {WakeEvent.SERVE: "served", WakeEvent.CANCEL: "cancelled"}
 

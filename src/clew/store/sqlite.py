@@ -12,6 +12,7 @@ from sqlalchemy.exc import DatabaseError
 from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.pool import QueuePool
 
+from clew.protocol.orders import ClaimRequest
 from clew.store.checkpointing import BACKSTOP, Checkpointer
 from clew.store.database import Operation
 from clew.store.faults import Busy, DiskFull, NotADatabase, StoreFault, Unreachable
@@ -19,7 +20,6 @@ from clew.store.hints import Board, Pacer, Subscription, Topics, work
 from clew.store.holder import Holder
 from clew.store.standing import Orders, Standby, Waiting
 from clew.store.writer import Writer
-from clew.wire.orders import ClaimRequest
 
 Result = TypeVar("Result")
 

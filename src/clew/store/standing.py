@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from clew.kernel import AgentId, RuntimeId
-from clew.wire.orders import ClaimRequest, Order
+from clew.protocol.orders import ClaimRequest, Order
 
 MOST_KNOWN = 10_000
 """Agents of which it is remembered where their work was queued last."""

@@ -25,6 +25,8 @@ from clew.kernel import (
     WakeState,
     to_steer,
 )
+from clew.protocol.prompted import SteerSent, new_prompt_id, read_prompted, read_steer, write_prompted, write_steer
+from clew.protocol.reports import Steer, Steered
 from clew.store.claim_sql import PENDING, WAKE_KEYS
 from clew.store.clock import now
 from clew.store.database import LostRace
@@ -35,8 +37,6 @@ from clew.store.programs import is_program, started
 from clew.store.rows import read_capabilities, read_wake
 from clew.store.statement import Row, Statement
 from clew.store.tables import LIVE, NOT_ENDED, agents, programs, runs, runtimes, wakes
-from clew.wire.prompted import SteerSent, new_prompt_id, read_prompted, read_steer, write_prompted, write_steer
-from clew.wire.reports import Steer, Steered
 
 _GOING = frozenset({RunState.RUNNING, RunState.WAITING})
 """A turn is going. One that waits for a person hears of it as soon as it was answered."""

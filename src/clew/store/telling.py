@@ -13,6 +13,8 @@ from sqlalchemy import CTE, ColumnElement, Connection, func, literal_column, nul
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import PinReason, RunState
+from clew.protocol.prompted import write_prompted
+from clew.protocol.reports import Report, Reported
 from clew.store.advancing import Events, changed
 from clew.store.clock import now
 from clew.store.dialect import insert_in
@@ -22,8 +24,6 @@ from clew.store.pinning import session_facts
 from clew.store.statement import Given, Row, whole
 from clew.store.tables import events, runs, runtimes, sessions
 from clew.store.texts import keepable
-from clew.wire.prompted import write_prompted
-from clew.wire.reports import Report, Reported
 
 _GIVEN = {
     "run": runs.c.id,

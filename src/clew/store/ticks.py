@@ -22,6 +22,7 @@ from clew.kernel import (
     due,
     tick,
 )
+from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.accept import accept_wake
 from clew.store.clock import now
 from clew.store.faults import Unreadable
@@ -31,7 +32,6 @@ from clew.store.rhythms import Rhythm, read_rhythm
 from clew.store.rows import reading
 from clew.store.statement import POSTGRESQL, Row, Statement
 from clew.store.tables import LIVE, NOT_ENDED, lanes, runs, schedules, wakes
-from clew.wire.wakes import Accepted, WakeRequest
 
 MOST_AT_ONCE = 100
 LOOK_AGAIN = 300.0

@@ -10,14 +10,14 @@ from pathlib import Path
 from sqlalchemy import Connection, func, select, update
 
 from clew.kernel import RUN_ENDS, WAKE_ENDS, Patience, Served
+from clew.protocol.orders import ClaimRequest
+from clew.protocol.reports import Completed, StoreAsked
 from clew.store.check import check
 from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.expire import expire
 from clew.store.snapshot import snapshot
 from clew.store.tables import runs, schedules, wakes
-from clew.wire.ends import Completed, StoreAsked
-from clew.wire.orders import ClaimRequest
 from tests.store.soak.agents import Agents
 from tests.store.soak.killer import Killed
 from tests.store.soak.notes import Notes, read_notes

@@ -31,6 +31,25 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.prompted import read_prompted
+from clew.protocol.reports import (
+    Asked,
+    Completed,
+    End,
+    Failed,
+    Finish,
+    NewSession,
+    Prompted,
+    Report,
+    Returned,
+    RunEventRecord,
+    Stopped,
+    StoreAnswer,
+    StoreAsked,
+)
+from clew.protocol.runtimes import Held
+from clew.protocol.wakes import Said, WakeRequest
 from clew.store.accept import Accepting
 from clew.store.again import go_now
 from clew.store.cancel import cancel_run, cancel_wake, reassign
@@ -45,12 +64,6 @@ from clew.store.naming import new_id
 from clew.store.report import Reporting
 from clew.store.tables import UNHEARD, lanes, runs, wakes
 from clew.store.ticks import tick_due
-from clew.wire.ends import Completed, End, Failed, Finish, Returned, Stopped, StoreAnswer, StoreAsked
-from clew.wire.orders import ClaimRequest, Order
-from clew.wire.prompted import read_prompted
-from clew.wire.reports import Asked, NewSession, Prompted, Report, RunEventRecord
-from clew.wire.runtimes import Held
-from clew.wire.wakes import Said, WakeRequest
 from tests.store.kit import PERSON, pin_of, prompted_of
 from tests.store.soak.agents import Agents, Delivery
 from tests.store.soak.notes import Notes

@@ -25,10 +25,9 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
-from clew.wire.ends import Completed, End, Finish, Returned, Stopped
-from clew.wire.reports import Asked, NewSession, Report
-from clew.wire.runtimes import Held
-from clew.wire.wakes import Said, WakeRequest
+from clew.protocol.reports import Asked, Completed, End, Finish, NewSession, Report, Returned, Stopped
+from clew.protocol.runtimes import Held
+from clew.protocol.wakes import Said, WakeRequest
 from tests.store.kit import PERSON
 from tests.store.stateful import operations as ops
 from tests.store.stateful.model import ARun

@@ -51,6 +51,22 @@ from clew.kernel import (
     wakes_on,
 )
 from clew.kernel import AdmissionPolicy as Admission
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.reports import (
+    Completed,
+    Failed,
+    Finish,
+    Finished,
+    NewSession,
+    Prompted,
+    Report,
+    Returned,
+    Stopped,
+    StoreAnswer,
+    StoreAsked,
+)
+from clew.protocol.runtimes import Held
+from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.accept import Accepting
 from clew.store.adopt import Adoption, adopt_session
 from clew.store.again import go_now
@@ -64,11 +80,6 @@ from clew.store.moving import move_lane
 from clew.store.report import Reporting
 from clew.store.tables import runs
 from clew.store.ticks import Ticked, tick_due
-from clew.wire.ends import Completed, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked
-from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import NewSession, Prompted, Report
-from clew.wire.runtimes import Held
-from clew.wire.wakes import Accepted, WakeRequest
 from tests.store.stateful.model import OWN, AnApproval, ARun, AWake, Followed, Model, demand
 from tests.store.stateful.observed import Observed, in_future
 from tests.store.stateful.world import FAR_OFF, NO_FLOOD, RETRIES, ROUTE, TIMED

@@ -10,12 +10,11 @@ from typing import Any
 from sqlalchemy import Connection, update
 
 from clew.kernel import HELD_BY_AGENT, EntrySeq, Evidence, FailureKind, RunId, RunState, Served, WakeState
+from clew.protocol.reports import Completed, End, Finish, NewSession, Report, StoreAnswer
 from clew.store.check import PROMISES, check
 from clew.store.database import Database
 from clew.store.faults import StoreFault
 from clew.store.tables import agents, runs, schedules, wakes
-from clew.wire.ends import Completed, End, Finish, StoreAnswer
-from clew.wire.reports import NewSession, Report
 from tests.store.stateful import operations as ops
 from tests.store.stateful.model import ARun, Disallowed, Model
 from tests.store.stateful.observed import Observed, bind, compare, observe, still

@@ -2,9 +2,9 @@
 
 import orjson
 
+from clew.protocol.views import ApprovalView
 from clew.store.reading.threads import thread_ref
 from clew.store.statement import Row
-from clew.wire.views import ApprovalView
 
 
 def show_approval(row: Row) -> ApprovalView:

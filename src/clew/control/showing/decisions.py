@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 
 from clew.kernel import Plan, RecordError, Route, Session, Step, decide, situation_from_record
+from clew.protocol.views import ConsideredView, DecisionView, StepView
 from clew.store.statement import Row
-from clew.wire.views import ConsideredView, DecisionView, StepView
 
 _PROBE, _SOURCE, _FIT = "probe", "source", "fit"
 

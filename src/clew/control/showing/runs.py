@@ -6,10 +6,10 @@ import orjson
 from sqlalchemy import Connection
 
 from clew.kernel import EvidenceReason, RunState, WaitsFor
+from clew.protocol.views import EventView, RunView
 from clew.store.reading.runs import newest_decisions
 from clew.store.reading.threads import thread_ref
 from clew.store.statement import Row
-from clew.wire.views import EventView, RunView
 
 
 def show_runs(connection: Connection, rows: Sequence[Row]) -> tuple[RunView, ...]:

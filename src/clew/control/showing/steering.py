@@ -2,8 +2,8 @@
 
 import orjson
 
+from clew.protocol.views import SteerView
 from clew.store.statement import Row
-from clew.wire.views import SteerView
 
 
 def show_steer(row: Row) -> SteerView:

@@ -2,10 +2,10 @@
 
 from clew.control.agents import add_agent, change_agent, list_agents, show_agent
 from clew.control.desk import Desk
+from clew.protocol.requests import AgentChange, NewAgent
+from clew.protocol.views import AgentView
 from clew.server.asked import Name
 from clew.server.calls import Calls
-from clew.wire.asks import AgentChange, NewAgent
-from clew.wire.views import AgentView
 
 
 def agents(calls: Calls, desk: Desk) -> None:

@@ -2,10 +2,10 @@
 
 from clew.control.approvals import answer_approval, list_approvals
 from clew.control.desk import Desk
+from clew.protocol.requests import AnswerTo
+from clew.protocol.views import ApprovalView
 from clew.server.asked import Filter, Limit, Name
 from clew.server.calls import Calls
-from clew.wire.asks import AnswerTo
-from clew.wire.views import ApprovalView
 
 
 def approvals(calls: Calls, desk: Desk) -> None:

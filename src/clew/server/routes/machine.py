@@ -10,9 +10,9 @@ from clew.control.doctor import examine
 from clew.control.runtimes import list_runtimes
 from clew.control.sessions import found_sessions, list_sessions
 from clew.control.workspaces import clean_workspaces, list_workspaces
+from clew.protocol.views import CheckView, CleanedView, FoundSessionView, RuntimeView, SessionView, WorkspaceView
 from clew.server.asked import Filter, Limit
 from clew.server.calls import Calls
-from clew.wire.views import CheckView, CleanedView, FoundSessionView, RuntimeView, SessionView, WorkspaceView
 
 
 @dataclass(frozen=True, slots=True)

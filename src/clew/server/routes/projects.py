@@ -2,10 +2,10 @@
 
 from clew.control.desk import Desk
 from clew.control.projects import add_project, change_project, list_projects, show_project
+from clew.protocol.requests import NewProject, ProjectChange
+from clew.protocol.views import ProjectView
 from clew.server.asked import Name
 from clew.server.calls import Calls
-from clew.wire.asks import NewProject, ProjectChange
-from clew.wire.views import ProjectView
 
 
 def projects(calls: Calls, desk: Desk) -> None:

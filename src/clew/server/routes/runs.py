@@ -6,10 +6,10 @@ from clew.control.replaying import replay_decisions
 from clew.control.runs import list_events, list_runs, show_run
 from clew.control.stopping import cancel_run, interrupt_run
 from clew.control.why import explain
+from clew.protocol.requests import Replay, Retry
+from clew.protocol.views import Cancelled, EventView, ReplayView, RunView, WakeView, WhyView
 from clew.server.asked import Before, Filter, Limit, Name, Seq
 from clew.server.calls import Calls
-from clew.wire.asks import Replay, Retry
-from clew.wire.views import Cancelled, EventView, ReplayView, RunView, WakeView, WhyView
 
 
 def runs(calls: Calls, desk: Desk) -> None:

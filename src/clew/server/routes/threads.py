@@ -13,10 +13,10 @@ from clew.control.issues import assign_thread, open_issue
 from clew.control.lanes import set_overlap
 from clew.control.speaking import say
 from clew.control.threads import list_threads, show_thread
+from clew.protocol.requests import Adopt, Assign, NewChat, NewIssue, Overlapping, Words
+from clew.protocol.views import LaneView, SessionView, Spoken, ThreadPage, ThreadView
 from clew.server.asked import Before, Filter, Limit, Name
 from clew.server.calls import Calls
-from clew.wire.asks import Adopt, Assign, NewChat, NewIssue, Overlapping, Words
-from clew.wire.views import LaneView, SessionView, Spoken, ThreadPage, ThreadView
 
 EntryBefore = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 

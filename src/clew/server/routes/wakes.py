@@ -2,10 +2,10 @@
 
 from clew.control.desk import Desk
 from clew.control.wakes import cancel_wake, poke, show_wake
+from clew.protocol.requests import Poke
+from clew.protocol.views import Cancelled, WakeView
 from clew.server.asked import Name
 from clew.server.calls import Calls
-from clew.wire.asks import Poke
-from clew.wire.views import Cancelled, WakeView
 
 
 def wakes(calls: Calls, desk: Desk) -> None:

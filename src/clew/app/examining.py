@@ -10,8 +10,8 @@ from clew.control.programs import with_own_program
 from clew.daemon import LocalMachine
 from clew.kernel import MachineId
 from clew.ports.finding import find_providers
-from clew.wire.machine import AgentProgram, Looked
-from clew.wire.views import CheckView
+from clew.protocol.machine import AgentProgram, Looked
+from clew.protocol.views import CheckView
 from clew.workspaces import GitWorkspaces
 
 

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from clew.app.notices import Notice, Stopping
+from clew.app.stopping import OnStop, Stop
 from clew.daemon import Daemon
-from clew.wiring.notices import Notice, Stopping
-from clew.wiring.stopping import OnStop, Stop
 
 log = logging.getLogger("clew.up")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from clew.kernel import EntrySeq, Plan
-from clew.wire.orders import Order
+from clew.protocol.orders import Order
 
 
 @dataclass(frozen=True, slots=True)

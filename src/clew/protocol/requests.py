@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from clew.wire.views import Mode, Rhythm
+from clew.protocol.views import Mode, Rhythm
 
 Overlapping = Literal["queue", "steer", "interrupt", "reject"]
 

@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass
 
 from clew.kernel import EntrySeq, PromptId, Sent, WakeId, value_from_record, value_to_record
-from clew.wire.reports import Prompted
+from clew.protocol.reports import Prompted
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from clew.kernel import RunId, RuntimeId
-from clew.wire.ends import Finish, Finished
-from clew.wire.orders import ClaimRequest, Order
-from clew.wire.reports import Report, Reported
-from clew.wire.runtimes import Expired, Held, Registration, Renewed
+from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.reports import Finish, Finished, Report, Reported
+from clew.protocol.runtimes import Expired, Held, Registration, Renewed
 
 
 @dataclass(frozen=True, slots=True)

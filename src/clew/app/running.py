@@ -10,6 +10,17 @@ from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from clew.app.beside import beside
+from clew.app.binding import bind
+from clew.app.discovering import discover
+from clew.app.holding import announced, held, machine_id, prepare
+from clew.app.listening import served
+from clew.app.logs import keep_log
+from clew.app.notices import Notice, Ready
+from clew.app.opening import open_for_work
+from clew.app.parting import part
+from clew.app.placing import keep_place
+from clew.app.stopping import OnStop, Stop
 from clew.context import prompts_of
 from clew.control.desk import Desk
 from clew.control.plane import Plane
@@ -27,17 +38,6 @@ from clew.server.live import Live
 from clew.server.token import make_token
 from clew.store.address import show_address
 from clew.store.database import Database
-from clew.wiring.beside import beside
-from clew.wiring.binding import bind
-from clew.wiring.discovering import discover
-from clew.wiring.holding import announced, held, machine_id, prepare
-from clew.wiring.listening import served
-from clew.wiring.logs import keep_log
-from clew.wiring.notices import Notice, Ready
-from clew.wiring.opening import open_for_work
-from clew.wiring.parting import part
-from clew.wiring.placing import keep_place
-from clew.wiring.stopping import OnStop, Stop
 from clew.workspaces import GitWorkspaces
 
 log = logging.getLogger("clew.up")

@@ -3,8 +3,8 @@
 import json
 import os
 
+from clew.app.holding import write_whole
 from clew.server.datadir import CannotUse, DataDirectory, DataFault
-from clew.wiring.holding import write_whole
 
 
 class Moved(DataFault):

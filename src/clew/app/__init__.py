@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clew.wiring.databases import (
+    from clew.app.databases import (
         Checked,
         Kept,
         Restored,
@@ -31,6 +31,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from clew.wiring import databases  # noqa: PLC0415 - a server has no use for it
+    from clew.app import databases  # noqa: PLC0415 - a server has no use for it
 
     return getattr(databases, name)

@@ -5,16 +5,16 @@ import contextlib
 import logging
 from collections.abc import Callable
 
+from clew.app.notices import FoundAgents, Notice
 from clew.control.agents import add_agent, list_agents
 from clew.control.desk import Desk
 from clew.control.programs import GUIDE, with_own_program
 from clew.control.starting import offer_agents
 from clew.daemon import Daemon
 from clew.ports.fault import Fault
+from clew.protocol.machine import AgentProgram, Looked
+from clew.protocol.requests import NewAgent
 from clew.store.faults import NameTaken
-from clew.wire.asks import NewAgent
-from clew.wire.machine import AgentProgram, Looked
-from clew.wiring.notices import FoundAgents, Notice
 
 log = logging.getLogger("clew.up")
 
