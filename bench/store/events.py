@@ -11,7 +11,7 @@ from clew.kernel import RunId
 from clew.protocol.orders import Order
 from clew.protocol.reports import Report, RunEventRecord
 from clew.store.database import Database
-from clew.store.report import Reporting
+from clew.store.report import report
 
 PART = "events"
 SECONDS = 15.0
@@ -68,7 +68,7 @@ class Writer:
         lines = tuple(RunEventRecord(self._seq + at, "message", _BODY) for at in range(BATCH))
         self._seq += BATCH
         said = Report(self.run, self.attempt, events=lines)
-        assert self._database.do(Reporting(said)).held
+        assert self._database.do(lambda connection: report(connection, said)).held
 
 
 def _live(database: Database) -> list[Order]:

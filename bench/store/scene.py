@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 
@@ -32,13 +33,13 @@ from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Completed, Failed, Finish, Landed, NewSession, Report
 from clew.protocol.runtimes import Registration
 from clew.protocol.wakes import Said, WakeRequest
-from clew.store.accept import Accepting, accept_wake
+from clew.store.accept import accept_wake
 from clew.store.claim import claim
 from clew.store.database import Database
-from clew.store.finish import Finishing, finish
+from clew.store.finish import finish
 from clew.store.naming import new_id
 from clew.store.register import register_runtime
-from clew.store.report import Reporting
+from clew.store.report import report
 from clew.store.tables import agents, threads
 
 ADA = AgentId("ada")
@@ -102,7 +103,7 @@ def accept_all(database: Database, places: Iterable[ThreadId], agent: AgentId = 
 
 def accept_one(database: Database, thread: ThreadId) -> None:
     request = request_in(thread)
-    database.do(Accepting(request))
+    database.do(partial(accept_wake, request=request))
 
 
 def claim_one(database: Database) -> Order:
@@ -125,11 +126,11 @@ def prompts(order: Order) -> Report:
 
 
 def tell(database: Database, order: Order) -> None:
-    assert database.do(Reporting(prompts(order))).may_prompt
+    assert database.do(partial(report, said=prompts(order))).may_prompt
 
 
 def complete(database: Database, order: Order) -> None:
-    assert database.do(Finishing(Finish(order.run, order.attempt, Completed("done", 1)))).taken
+    assert database.do(partial(finish, said=Finish(order.run, order.attempt, Completed("done", 1)))).taken
 
 
 def give_up(database: Database, run: RunId, attempt: int) -> None:

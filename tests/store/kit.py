@@ -61,13 +61,13 @@ from clew.protocol.reports import (
     StoreAsked,
 )
 from clew.protocol.wakes import Accepted, Said, WakeRequest
-from clew.store.accept import Accepting
+from clew.store.accept import accept_wake
 from clew.store.claim import claim
 from clew.store.database import Database
-from clew.store.finish import Finishing
+from clew.store.finish import finish
 from clew.store.naming import new_id
 from clew.store.numbering import Call
-from clew.store.report import Reporting
+from clew.store.report import report
 from clew.store.statement import POSTGRESQL, wire_of
 from clew.store.tables import (
     UNKNOWN_RUNTIME,
@@ -226,7 +226,7 @@ class Daemon:
 
     def accept(self, **changes: Any) -> Accepted:
         asked = request(**changes)
-        return self.write(Accepting(asked))
+        return self.write(lambda connection: accept_wake(connection, asked))
 
     def say(self, text: str, **changes: Any) -> Accepted:
         return self.accept(said=Said(PERSON, text, len(text)), **changes)
@@ -241,7 +241,7 @@ class Daemon:
 
     def report(self, order: Order, **said: Any) -> Reported:
         told = Report(order.run, order.attempt, patience=self.patience, **said)
-        return self.write(Reporting(told))
+        return self.write(lambda connection: report(connection, told))
 
     def prompt(self, order: Order, native: str | None = None, **said: Any) -> Reported:
         """Opened as planned, and the prompt about to go out; with `native` its session is pinned along with it."""
@@ -253,7 +253,7 @@ class Daemon:
 
     def finish(self, order: Order, end: End | None = None, **said: Any) -> Finished:
         ended = Finish(order.run, order.attempt, end or Completed("done"), **said)
-        return self.write(Finishing(ended))
+        return self.write(lambda connection: finish(connection, ended))
 
     def answer(
         self, order: Order, evidence: Evidence | None, reply: str = "", steered: Evidence | None = None

@@ -9,11 +9,11 @@ from sqlalchemy import URL, Connection, select
 
 from clew.kernel import Cursor, Directory, LaneId, NativeId, RuntimeId
 from clew.protocol.reports import Completed, Finish, NewSession
-from clew.store.accept import Accepting, accept_wake
+from clew.store.accept import accept_wake
 from clew.store.adopt import Adoption, adopt_session
 from clew.store.agents import change_agent
 from clew.store.check import check
-from clew.store.finish import Finishing
+from clew.store.finish import finish
 from clew.store.moving import move_lane
 from clew.store.postgres import PostgresDatabase
 from clew.store.reading.agents import read_agent
@@ -33,7 +33,7 @@ def a_wake(_: Daemon) -> Act:
 
 
 def a_wake_among_others(_: Daemon) -> Act:
-    return Accepting(request())
+    return lambda connection: accept_wake(connection, request())
 
 
 def an_end_with_more_to_do(daemon: Daemon) -> Act:
@@ -41,7 +41,7 @@ def an_end_with_more_to_do(daemon: Daemon) -> Act:
     order = daemon.claim_one()
     daemon.prompt(order, "n-1")
     daemon.say("two")
-    return Finishing(Finish(order.run, order.attempt, Completed("done", 1)))
+    return lambda connection: finish(connection, Finish(order.run, order.attempt, Completed("done", 1)))
 
 
 def its_lane_moves(connection: Connection) -> Any:

@@ -1,3 +1,4 @@
+# ruff: noqa: SLF001 - a statement is its module's own, and none should be public only to be looked at
 """Query plans: what is asked with every wake is found by an index, however many rows there are.
 
 The databases hold some thousand rows, so that their planners have a choice, and PostgreSQL has counted them.
@@ -14,9 +15,24 @@ import pytest
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, insert
 from sqlalchemy.pool import NullPool
 
-from clew.kernel import WakeState
-from clew.store import claim_sql, expire, register, sessions, ticks
+from clew.kernel import RunEvent, WakeEvent, WakeState
+from clew.store import (
+    accept,
+    advancing,
+    claim_sql,
+    decisions,
+    expire,
+    overlapping,
+    pinning,
+    queueing,
+    register,
+    sessions,
+    settling,
+    ticks,
+)
+from clew.store.journal import _append as journal_append
 from clew.store.journal import _between as journal_page
+from clew.store.numbering import numbered
 from clew.store.schema import upgrade
 from clew.store.settling import _pending as pending_wakes
 from clew.store.statement import POSTGRESQL, SQLITE, Statement
@@ -54,6 +70,28 @@ ASKED = {
         journal_page, "journal", ("thread_id", "seq"), {"thread": "thread-7", "after": 2, "through": 9, "most": 50}
     ),
     "pending": Asked(pending_wakes, "wakes", ("lane_id", "accepted_at"), {"lane": "lane-7"}),
+}
+
+
+WITH_EVERY_WAKE = {
+    "facts": accept._facts,
+    "facts-by-key": accept._facts_by_key,
+    "queue": queueing._queue,
+    "append": journal_append,
+    "queued": claim_sql.queued,
+    "carry": claim_sql.carry,
+    "take": claim_sql.take,
+    "hold": claim_sql.hold,
+    "decision": decisions.keep_decision,
+    "candidates": sessions.candidates,
+    "pin": pinning.append_session,
+    "prompt": advancing._statement((RunEvent.OPEN, RunEvent.PROMPT)),
+    "succeed": advancing._statement((RunEvent.SUCCEED,)),
+    "serve": settling._LETS_GO[WakeEvent.SERVE, settling.Untold.WAITS_AGAIN],
+    "pending": settling._pending,
+    "call": overlapping._call,
+    "live": overlapping._live,
+    "due": ticks.due_schedules,
 }
 
 
@@ -307,6 +345,25 @@ def _take_away(connection: Connection, table: str, index: str) -> None:
         connection.exec_driver_sql(f"CREATE TABLE kept AS SELECT * FROM {table}")
         connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql(f"ALTER TABLE kept RENAME TO {table}")
+
+
+@pytest.mark.case("R11")
+@pytest.mark.parametrize("name", WITH_EVERY_WAKE)
+def test_nothing_that_grows_is_read_from_end_to_end(connection: Connection, name: str) -> None:
+    """The plan that a connection keeps for a prepared statement, whatever values it is asked with."""
+    statement = WITH_EVERY_WAKE[name]
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name == POSTGRESQL:
+        sql = numbered(statement.sql(POSTGRESQL)).sql.decode()
+        ((plan,),) = driver.execute(f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {sql}").fetchall()
+        scanned, _ = _of_postgresql((plan if isinstance(plan, list) else json.loads(plan))[0]["Plan"])
+    elif name == "queue":
+        pytest.skip("SQLite explains what it would ask if a run's id changed, which it does not")
+    else:
+        text = statement.text(SQLITE)
+        given = {each: text.fixed.get(each) for each in re.findall(r"(?<!:):(\w+)", text.sql)}
+        scanned, _ = _of_sqlite([row[3] for row in driver.execute(f"EXPLAIN QUERY PLAN {text.sql}", given)], text.sql)
+    assert not scanned & GROWING
 
 
 def test_a_scan_is_seen_as_one() -> None:

@@ -15,7 +15,7 @@ from bench.store.peers.workload import ARRIVALS, JOBS, WARM_UP, WORKERS, Marks, 
 from bench.store.scene import ASKS, RUNTIME, accept_one, complete, furnish, new_threads, tell
 from clew.daemon.limits import Limits
 from clew.kernel import ThreadId
-from clew.protocol.orders import ClaimRequest, Order
+from clew.protocol.orders import Order
 from clew.store.claim import claim
 from clew.store.database import Database
 from clew.store.hints import Subscription
@@ -68,18 +68,17 @@ class Daemon:
     def _serve(self) -> None:
         hints = self._database.subscribe()
         orders: Sequence[Order] = ()
-        handed: Sequence[Order] = ()
         while not self._closing:
             with self._room:
                 self._room.wait_for(lambda: self._free or self._closing)
-                if orders and not handed:
+                if orders:
                     # As a daemon does while work waits.
                     self._room.wait_for(lambda: self._free == WORKERS or self._closing, Limits().gather)
                 asks = replace(ASKS, most=self._free)
             orders = self._database.do(lambda connection: claim(connection, asks))  # noqa: B023 - awaited
             self._start(orders)
-            handed = self._wait(hints, replace(asks, most=self._free)) if len(orders) < asks.most else ()
-            self._start(handed)
+            if len(orders) < asks.most:
+                self._wait(hints)
         self._database.unsubscribe(hints)
 
     def _start(self, orders: Sequence[Order]) -> None:
@@ -89,15 +88,11 @@ class Daemon:
                 self._free -= 1
             self._workers.submit(self._work, order)
 
-    def _wait(self, hints: Subscription, asks: ClaimRequest) -> Sequence[Order]:
-        """What was handed over meanwhile."""
-        standby = self._database.stand_by(asks)
-        standby.orders.add_done_callback(lambda handed: hints.put(MINE) if handed.result() else None)
+    def _wait(self, hints: Subscription) -> None:
         until = time.monotonic() + LOOK_UP
         while not self._closing and (left := until - time.monotonic()) > 0:
             if hints.wait(left) & MINE:
                 break
-        return self._database.withdraw(standby).result()
 
     def _work(self, order: Order) -> None:
         tell(self._database, order)

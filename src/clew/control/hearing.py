@@ -34,10 +34,6 @@ class Watch:
         if self._wanted is not None:
             self._wanted |= topics
 
-    def ring(self) -> None:
-        """There is something to look at, beside what was hinted at."""
-        self._bell.set()
-
     async def wait(self, seconds: float) -> Topics:
         """What was hinted at, as soon as there is something; nothing when the time is over: look all the same."""
         with contextlib.suppress(TimeoutError):

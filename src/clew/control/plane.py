@@ -10,16 +10,15 @@ from clew.control.desk import Desk
 from clew.control.hearing import Watch
 from clew.kernel import RunId, RuntimeId
 from clew.protocol.control import Claimed
-from clew.protocol.orders import ClaimRequest
+from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
 from clew.protocol.runtimes import Expired, Held, Registration, Renewed
 from clew.store.claim import claim
 from clew.store.expire import hear, renew, settle_orphans
-from clew.store.finish import Finishing
+from clew.store.finish import finish
 from clew.store.hints import ANYTHING, Topics
 from clew.store.register import register_runtime
-from clew.store.report import Reporting
-from clew.store.standing import Orders
+from clew.store.report import report
 
 LOOK = 3.0
 """Seconds after which a claim looks by itself: a hint may be lost, and what was put off comes due without one."""
@@ -65,9 +64,8 @@ class Plane:
         queues = frozenset(f"queue:{runtime}" for runtime in asked.runtimes)
         with self._desk.hints.watch(queues) as watch, self._polling(asked.by, watch, holding) as poll:
             heard: Topics = frozenset()
-            orders: Orders = ()
             while True:
-                orders = orders or await self._orders(asked)
+                orders = await self._orders(asked)
                 for other in self._polls[asked.by]:
                     other.hold(order.run for order in orders)
                 held = frozenset(poll.held)
@@ -76,14 +74,14 @@ class Plane:
                 if orders or news or left <= 0:
                     return Claimed(orders, news)
                 await self._hear(asked, held)
-                heard, orders = await self._wait(watch, asked, min(left, LOOK))
+                heard = await watch.wait(min(left, LOOK))
 
     async def report(self, said: Report) -> Reported:
         # Before it is answered: what comes after is news again.
         news = said.run in self._news
         self._news.pop(said.run, None)
         try:
-            reported = await self._desk.write(Reporting(said))
+            reported = await self._desk.write(partial(report, said=said))
         except BaseException:
             # Nobody was told of it.
             self._news |= dict.fromkeys((said.run,) if news else ())
@@ -92,7 +90,7 @@ class Plane:
         return replace(reported, news=True) if news and not said.steers else reported
 
     async def finish(self, said: Finish) -> Finished:
-        finished = await self._desk.write(Finishing(said))
+        finished = await self._desk.write(partial(finish, said=said))
         self._news.pop(said.run, None)
         return finished
 
@@ -130,15 +128,7 @@ class Plane:
             del self._news[run]
         return mine
 
-    async def _wait(self, watch: Watch, asked: ClaimRequest, seconds: float) -> tuple[Topics, Orders]:
-        """What was hinted at, and what was handed over meanwhile."""
-        if asked.most < 1:
-            return await watch.wait(seconds), ()
-        with self._desk.standing_by(asked, watch.ring) as handed:
-            heard = await watch.wait(seconds)
-        return heard, await handed()
-
-    async def _orders(self, asked: ClaimRequest) -> Orders:
+    async def _orders(self, asked: ClaimRequest) -> tuple[Order, ...]:
         if asked.most < 1 or not asked.runtimes:
             return ()
         return await self._desk.write(partial(claim, asked=asked))

@@ -1,8 +1,5 @@
 """Accepting a wake: what was said goes into the journal, the request becomes durable, and a run waits for it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -23,11 +20,13 @@ from clew.kernel import (
     EntrySeq,
     Instant,
     LaneId,
+    OriginKind,
     Overlap,
     Request,
     Sameness,
     ThreadId,
     WakeId,
+    WakeReason,
     WakeState,
     admit,
     dedupe,
@@ -36,46 +35,55 @@ from clew.kernel import (
     thread_for,
 )
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.admitting import admit_all, counts_starts, is_let_in, somewhere
 from clew.store.clock import now
-from clew.store.dialect import insert_in, looked_up
+from clew.store.dialect import insert_in
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.hints import hint_queue, hint_thread
-from clew.store.joining import Joint
-from clew.store.journal import append_after
+from clew.store.journal import append
 from clew.store.keeping import keep_wake
 from clew.store.queueing import queue_run
 from clew.store.rows import reading
 from clew.store.statement import POSTGRESQL, Row, Statement
-from clew.store.tables import LIVE, NOT_ENDED, agents, journal, lanes, runs, threads, wakes
+from clew.store.tables import LIVE, NOT_ENDED, agents, lanes, runs, runtimes, threads, wakes
 from clew.store.texts import keepable
 
 MOST_PRIORITY = 1000
 """Steps of priority, up or down; each weighs as much as five minutes of waiting."""
 
 
+def _last_seen_runtime(provider: ColumnElement[str]) -> ColumnElement[str]:
+    """An agent without a runtime of its own works where its provider reported last."""
+    return (
+        select(runtimes.c.id)
+        .where(runtimes.c.provider == provider)
+        .order_by(runtimes.c.seen_at.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
 def _facts_of(dialect: str, keyed: bool) -> ClauseElement:
-    # Whoever moves an agent or a lane does so before, and it is queued there; or after, and it goes along.
+    # FOR KEY SHARE on agent and lane: a concurrent move commits first (queue at the new runtime), or waits and takes
+    # this run along. The lane stands in a lateral subquery: PostgreSQL locks no optional side of an outer join.
     its_lane: FromClause = lanes
     on: ColumnElement[bool] = lanes.c.id == bindparam("lane")
     if dialect == POSTGRESQL:
-        its_lane, on = looked_up(lanes, "its_lane", on, put=True), true()
+        its_lane, on = select(lanes).where(on).with_for_update(read=True, key_share=True).lateral("its_lane"), true()
+    runtime = its_lane.c.runtime_id
     wake = bindparam("wake", type_=wakes.c.id.type)
     other = wakes.alias("other")
     by_key = select(other.c.id).where(other.c.dedupe_key == bindparam("key")).scalar_subquery()
     # One id, looked up in turn: an "or" of two columns would be answered by reading every wake there is.
     same = wakes.c.id == (func.coalesce(by_key, wake) if keyed else wake)
-    head = select(func.max(journal.c.seq)).where(journal.c.thread_id == bindparam("thread")).scalar_subquery()
     live = exists().where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED} AND runs.{LIVE}"))
     facts = (
         select(
             agents.c.state.label("agent_state"),
-            func.coalesce(its_lane.c.runtime_id, agents.c.runtime_id, somewhere(agents.c.provider)).label("runtime"),
+            func.coalesce(runtime, agents.c.runtime_id, _last_seen_runtime(agents.c.provider)).label("runtime"),
             its_lane.c.id.label("lane"),
             its_lane.c.overlap,
             threads.c.id.label("thread"),
             live.label("busy"),
-            func.coalesce(head, 0).label("head"),
             now().label("now"),
             *(wakes.c[name].label(f"wake_{name}") for name in _EARLIER),
         )
@@ -117,34 +125,6 @@ _make = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Accepting(Joint[Accepted]):
-    """A wake, which others may be accepted with."""
-
-    request: WakeRequest
-    policy: AdmissionPolicy | None = None
-
-    def __call__(self, connection: Connection) -> Accepted:
-        return accept_wake(connection, self.request, self.policy)
-
-    @property
-    def about(self) -> str:
-        return thread_for(self.request.agent, self.request.thread)
-
-    def joins(self) -> bool:
-        return is_plain(self.request, self.policy)
-
-    @classmethod
-    def together(cls, connection: Connection, group: Sequence["Accepting"]) -> Sequence[Accepted | None]:
-        return admit_all(connection, [(each.request, False) for each in group])
-
-
-def is_plain(request: WakeRequest, policy: AdmissionPolicy | None = None) -> bool:
-    """Whether there is hope that it can be accepted together with others."""
-    fits = _odd_name(request) is None and abs(request.priority) <= MOST_PRIORITY
-    return fits and is_let_in(request, policy or AdmissionPolicy())
-
-
 def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionPolicy | None = None) -> Accepted:
     """One transaction: the entry, the wake, and a queued run if the lane has none. Safe to repeat."""
     _refuse_odd_text(request)
@@ -167,8 +147,7 @@ def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionP
     if receipt.state is WakeState.PENDING:
         # The lane's run before its journal, in the order in which the end of a run takes them too.
         queue_run(connection, lane, request.agent, facts["runtime"], facts["now"], request.priority, admission.until)
-    head = EntrySeq(facts["head"])
-    entry = None if request.said is None else append_after(connection, thread, head, request.said)
+    entry = None if request.said is None else append(connection, thread, request.said)
     accepted = Accepted(
         request.id, receipt.state, receipt.reason.code, receipt.words, entry, admission.until, admission.overlap
     )
@@ -243,7 +222,8 @@ def _at_the_door(connection: Connection, request: WakeRequest, facts: Row, since
 
 
 def _recent_starts(connection: Connection, request: WakeRequest, since: Instant) -> tuple[Instant, ...]:
-    if not counts_starts(request):
+    # A person is never deferred, so nobody counts for one.
+    if request.origin.kind is OriginKind.HUMAN or request.reason is WakeReason.MANUAL:
         return ()
     rows = _starts.rows(connection, agent=request.agent, since=since)
     return tuple(row["started_at"] for row in rows)

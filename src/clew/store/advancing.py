@@ -15,7 +15,6 @@ from sqlalchemy import (
     null,
     or_,
     select,
-    text,
 )
 from sqlalchemy.sql import ClauseElement
 
@@ -23,8 +22,8 @@ from clew.kernel import LIVE, RUN_ENDS, RUN_TABLE, RunEvent, RunState
 from clew.store.clock import now
 from clew.store.dialect import greater, lesser
 from clew.store.programs import account_of_run
-from clew.store.statement import POSTGRESQL, Given, Row, Statement, named
-from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions, wakes
+from clew.store.statement import Given, Row, Statement, named
+from clew.store.tables import agents, journal, lanes, runs, runtimes, sessions
 
 _NOT_NEEDED = frozenset(
     {
@@ -71,36 +70,6 @@ _WHO_ANSWERS: tuple[ColumnElement[Any], ...] = (
 )
 RUN_COLUMNS = (*_ITS_OWN, *_WHO_ANSWERS)
 """A run with what else its operations need of it: its thread, who answers there, and whether its session is pinned."""
-
-# What comes next can be guessed by these. They are as they were when the statement began; others may have changed them
-# before it had the run.
-_NEWEST_GENERATION = (
-    select(func.coalesce(func.max(sessions.c.generation), 0))
-    .where(sessions.c.lane_id == _own("lane_id"), sessions.c.scope_run == _own("scope_run"))
-    .scalar_subquery()
-    .label("generations")
-)
-_LAST_ENTRY = (
-    select(func.coalesce(func.max(journal.c.seq), 0))
-    .where(journal.c.thread_id == _THREAD)
-    .scalar_subquery()
-    .label("head")
-)
-_WAITING = (
-    select(func.count())
-    .where(wakes.c.lane_id == _own("lane_id"), text("wakes.state = 'pending'"))
-    .scalar_subquery()
-    .label("waiting")
-)
-
-
-def _brought(dialect: str, may_end: bool) -> tuple[ColumnElement[Any], ...]:
-    """What comes back with the run. Each look-up takes its time, so a run that goes on brings none of an end's."""
-    guessing = dialect == POSTGRESQL
-    if may_end:
-        return (*RUN_COLUMNS, *((_LAST_ENTRY, _WAITING) if guessing else ()))
-    return (*_ITS_OWN, *((_NEWEST_GENERATION,) if guessing else ()))
-
 
 Events = tuple[RunEvent, ...]
 
@@ -173,8 +142,9 @@ def _statement(events: Events) -> Statement:
 
 
 def _update(dialect: str, events: Events) -> ClauseElement:
+    # Each look-up takes its time, so a run that goes on brings none of an end's.
     may_end = any(end in RUN_ENDS for end in targets(events).values())
-    return changed(dialect, events, _SAID).returning(*_brought(dialect, may_end))
+    return changed(dialect, events, _SAID).returning(*(RUN_COLUMNS if may_end else _ITS_OWN))
 
 
 def changed(dialect: str, events: Events, given: Given) -> Update:

@@ -27,7 +27,8 @@ from clew.kernel import (
 )
 from clew.protocol.orders import ClaimRequest, Entry, Order, OrderedAgent, OrderedProject, OrderedThread
 from clew.store import claim_sql as sql
-from clew.store.decisions import HELD, decision_record, keep_decisions, kept
+from clew.store.database import LostRace
+from clew.store.decisions import HELD, decision_record, keep_decision, keep_decisions, kept
 from clew.store.evidence import open_prompts
 from clew.store.faults import Unreadable
 from clew.store.hints import hint_run, hint_thread
@@ -37,8 +38,7 @@ from clew.store.places import remember_place
 from clew.store.rows import read_wake
 from clew.store.sessions import apply_marks
 from clew.store.situations import situation_of
-from clew.store.statement import POSTGRESQL, Row, Statement, together, wait_briefly
-from clew.store.taking import take
+from clew.store.statement import POSTGRESQL, Row
 from clew.store.texts import keepable
 
 LOOKS = 20
@@ -84,16 +84,6 @@ def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
             if looked_at < wanted:
                 break
     return tuple(orders)
-
-
-def claim_beside(
-    connection: Connection, asked: ClaimRequest, runtime: RuntimeId, first: tuple[Statement, Row]
-) -> tuple[list[Row], tuple[Order, ...]]:
-    """What the first statement says, and the run that stands at the head of the queue after it, claimed. Both go in one
-    trip, so PostgreSQL alone has something of it. A single one: whoever takes several has to take them alone."""
-    wait_briefly(connection)
-    said, found = together(connection, first, (sql.queued, {"runtime": runtime, "most": 1}))
-    return said.rows, tuple(_claim_found(connection, asked, _by_run(found.rows)))
 
 
 def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, wanted: int) -> tuple[list[Order], int]:
@@ -276,7 +266,10 @@ def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken])
     decided = [
         kept(each.order.plan, each.record, each.order.run, each.order.attempt, 0, each.row["now"]) for each in taken
     ]
-    take(connection, carried, takes, decided)
+    if sql.carry.many(connection, carried) < len(carried):
+        raise LostRace("a wake that was to be carried has ended meanwhile")
+    sql.take.leave_all(connection, takes)
+    keep_decision.leave_all(connection, decided)
     for each in taken:
         hint_thread(connection, each.order.thread.id)
         hint_run(connection, each.order.run)

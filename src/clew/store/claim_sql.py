@@ -1,27 +1,24 @@
 """The statements of a claim. The first one reads all that a decision needs of a run but its sessions."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sqlalchemy import (
     ARRAY,
     CTE,
-    ColumnElement,
-    FromClause,
-    Table,
     Text,
     bindparam,
     func,
     literal_column,
+    null,
     select,
     text,
-    true,
 )
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import Evidence, RunState, WaitsFor, WakeState
+from clew.kernel import Carried, Evidence, RunState, WaitsFor, WakeState
 from clew.store.clock import now
-from clew.store.dialect import listed, looked_up
+from clew.store.dialect import listed
 from clew.store.programs import is_program, started
 from clew.store.statement import POSTGRESQL, Statement
 from clew.store.tables import (
@@ -121,16 +118,6 @@ def _picked(dialect: str) -> CTE:
     return picked.cte("q")
 
 
-def _each(
-    dialect: str, table: Table, name: str, fits: Callable[[FromClause], ColumnElement[bool]]
-) -> tuple[FromClause, ColumnElement[bool]]:
-    """The rows of a table that fit, to be joined, and what to join them on."""
-    rows = table.alias(name)
-    if dialect != POSTGRESQL:
-        return rows, fits(rows)
-    return looked_up(rows, name, fits(rows)), true()
-
-
 # The condition of the index, with the name under which the table stands here.
 _UNHEARD = re.sub(r"\b(ended_at|steer|prompt|evidence)\b", r"u.\1", UNHEARD)
 
@@ -139,9 +126,7 @@ def _queued(dialect: str) -> ClauseElement:
     q, a, l, t = _picked(dialect), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
     rt, m, p, ws = runtimes.alias("rt"), machines.alias("m"), projects.alias("p"), workspaces.alias("ws")
     whole, places = journal.alias("k"), workspaces.alias("wt")
-    pg, pg_is = _each(dialect, programs, "pg", lambda pg: is_program(pg, q.c.runtime_id, a))
-    w, w_is = _each(dialect, wakes, "w", lambda w: (w.c.lane_id == q.c.lane_id) & text("w.state = 'pending'"))
-    j, j_is = _each(dialect, journal, "j", lambda j: (j.c.thread_id == l.c.thread_id) & (j.c.seq == w.c.entry))
+    pg, w, j = programs.alias("pg"), wakes.alias("w"), journal.alias("j")
     b, c, earlier, unheard = runs.alias("b"), runs.alias("c"), runs.alias("e"), runs.alias("u")
     of_agent = (b.c.agent_id == q.c.agent_id, text(f"b.{LIVE}"))
     of_runtime = (c.c.runtime_id == bindparam("runtime"), text(f"c.{LIVE}"))
@@ -207,11 +192,11 @@ def _queued(dialect: str) -> ClauseElement:
             .join(a, a.c.id == q.c.agent_id)
             .join(l, l.c.id == q.c.lane_id)
             .join(t, t.c.id == l.c.thread_id)
-            .outerjoin(pg, pg_is)
+            .outerjoin(pg, is_program(pg, q.c.runtime_id, a))
             .outerjoin(p, p.c.id == t.c.project_id)
             .outerjoin(ws, ws.c.id == l.c.workspace_id)
-            .outerjoin(w, w_is)
-            .outerjoin(j, j_is)
+            .outerjoin(w, (w.c.lane_id == q.c.lane_id) & text("w.state = 'pending'"))
+            .outerjoin(j, (j.c.thread_id == l.c.thread_id) & (j.c.seq == w.c.entry))
         )
         .order_by(q.c.rank, q.c.run_id, w.c.accepted_at, w.c.id)
     )
@@ -228,6 +213,54 @@ def _one_at_a_time(_: str) -> ClauseElement:
 one_at_a_time = Statement(_one_at_a_time)
 """PostgreSQL only: whoever takes several runs of a runtime takes them alone. Two who did so at the same moment would
 each hold places that the other wants."""
+
+
+carry = Statement(
+    lambda _: (
+        wakes.update()
+        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
+        .values(
+            state=literal_column("'claimed'"),
+            run_id=bindparam("run"),
+            scope=bindparam("scope"),
+            code=literal_column(f"'{Carried.BY_RUN.code}'"),
+            words=bindparam("words"),
+        )
+    )
+)
+
+take = Statement(
+    lambda _: (
+        runs.update()
+        .where(runs.c.id == bindparam("run"), runs.c.state == QUEUED)
+        .values(
+            state=literal_column("'claimed'"),
+            attempt=runs.c.attempt + 1,
+            lease_until=bindparam("lease"),
+            claimed_by=bindparam("by"),
+            agent_place=bindparam("agent_at"),
+            runtime_place=bindparam("runtime_at"),
+            session_id=bindparam("session"),
+            scope_run=bindparam("scope"),
+            started_at=func.coalesce(runs.c.started_at, bindparam("now", type_=runs.c.started_at.type)),
+            prompt_sent=literal_column("0"),
+            tool_ran=literal_column("0"),
+            reopened=literal_column("0"),
+            told=literal_column("0"),
+            prompt=null(),
+            evidence=literal_column("''"),
+            evidence_words=null(),
+            evidence_at=null(),
+            evidence_asked=literal_column("0"),
+            steer=null(),
+            landing=null(),
+            claim=null(),
+            hold=literal_column("''"),
+            hold_code=null(),
+            words=null(),
+        )
+    )
+)
 
 
 hold = Statement(

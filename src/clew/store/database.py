@@ -6,9 +6,7 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection
 
-from clew.protocol.orders import ClaimRequest
 from clew.store.hints import Subscription
-from clew.store.standing import Orders, Standby
 
 Result = TypeVar("Result")
 Operation = Callable[[Connection], Result]
@@ -36,14 +34,5 @@ class Database(Protocol):
         ...
 
     def unsubscribe(self, reader: Subscription) -> None: ...
-
-    def stand_by(self, asked: ClaimRequest) -> Standby:
-        """Wait for work that is handed over. There may never be any: look for some when you are told of it, and by
-        yourself as well."""
-        ...
-
-    def withdraw(self, standby: Standby) -> Future[Orders]:
-        """Wait no more. The answer may bring orders all the same, and must be looked at."""
-        ...
 
     def close(self) -> None: ...

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, bindparam, select, true
+from sqlalchemy import Connection, bindparam, select
+from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import RECORD_VERSION, Instant, Plan, RunId, plan_to_record
-from clew.store.dialect import Insert, insert_in
-from clew.store.grouping import Many
-from clew.store.statement import Given, Row, Statement
+from clew.store.dialect import insert_in
+from clew.store.statement import Row, Statement
 from clew.store.tables import decisions
 
 HELD = -1
@@ -18,18 +18,18 @@ HELD = -1
 Decided = tuple[Plan, RunId, int, int, Instant]
 """A plan with its run, the attempt, the step within it (0 is the claim's own) and when."""
 
-KEPT = {name: decisions.c[name] for name in ("run_id", "attempt", "step", "outcome", "code", "record", "at")}
+_KEPT = ("run_id", "attempt", "step", "outcome", "code", "record", "at")
 
 
-def keeping(dialect: str, given: Given) -> Insert:
-    kept = insert_in(dialect, decisions).from_select([*KEPT], select(*given.values()).where(true()))
+def _keeping(dialect: str) -> ClauseElement:
+    kept = insert_in(dialect, decisions).values({name: bindparam(name) for name in _KEPT})
     return kept.on_conflict_do_update(
         index_elements=[decisions.c.run_id, decisions.c.attempt, decisions.c.step],
         set_={name: kept.excluded[name] for name in ("outcome", "code", "record", "at")},
     )
 
 
-keep_decision = Many(KEPT, keeping)
+keep_decision = Statement(_keeping)
 
 _of_run = Statement(
     lambda _: (

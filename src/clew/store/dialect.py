@@ -5,12 +5,9 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    FromClause,
     Table,
     cast,
     func,
-    literal_column,
-    select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -47,15 +44,3 @@ def listed(dialect: str, column: ColumnElement[Any]) -> ColumnElement[str]:
         return result
     joined: ColumnElement[str] = func.group_concat(column, ",")
     return joined
-
-
-def looked_up(
-    rows: FromClause, name: str, *fits: ColumnElement[bool], held: bool = False, put: bool = False
-) -> FromClause:
-    """PostgreSQL only: the rows that fit, asked for by themselves for each row they are joined to. A join that was
-    planned while the table was empty would read all of it each time. `held` ones stay as they are until the end; `put`
-    ones are not moved (moving.py), and may change otherwise."""
-    found = select(rows).where(*fits).offset(literal_column("0"))
-    if held or put:
-        found = found.with_for_update(read=True, key_share=put)
-    return found.lateral(name)

@@ -1,8 +1,7 @@
 """Finishing: a run's end, its session, the journal, its wakes and the lane's next run, in one transaction."""
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from sqlalchemy import Connection, bindparam, literal_column
 
@@ -38,12 +37,10 @@ from clew.protocol.reports import Completed, End, Failed, Finish, Finished, Retu
 from clew.store import claim_sql
 from clew.store.advancing import advance
 from clew.store.cancel import end_idle, open_run
-from clew.store.completing import complete
 from clew.store.database import LostRace
 from clew.store.evidence import Followed, hear, open_prompts, pinned_by_evidence
 from clew.store.hints import hint_run
-from clew.store.joining import Joint
-from clew.store.journal import append_after, appending, place_of, reply_of
+from clew.store.journal import appending, place_of, reply_of
 from clew.store.pinning import pin_session
 from clew.store.refusing import why_refused
 from clew.store.sessions import apply_marks
@@ -51,9 +48,7 @@ from clew.store.settling import (
     Fate,
     carried_by,
     evidence_of,
-    is_alone,
     pending_in,
-    serve_alone,
     settle,
     told,
     told_at_last,
@@ -82,27 +77,6 @@ _set_outcome = Statement(
 
 
 _count_anew = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(tries=literal_column("0")))
-
-
-@dataclass(frozen=True, slots=True)
-class Finishing(Joint[Finished]):
-    """The end of a run, which others may be told with."""
-
-    said: Finish
-
-    def __call__(self, connection: Connection) -> Finished:
-        return finish(connection, self.said)
-
-    @property
-    def about(self) -> str:
-        return self.said.run
-
-    def joins(self) -> bool:
-        return isinstance(self.said.end, Completed) and not self.said.end.read_back and self.said.pin is None
-
-    @classmethod
-    def together(cls, connection: Connection, group: Sequence["Finishing"]) -> Sequence[Finished | None]:
-        return complete(connection, [each.said for each in group])
 
 
 def finish(connection: Connection, said: Finish) -> Finished:
@@ -240,12 +214,8 @@ def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
     run = RunId(row["id"])
     thread, said = ThreadId(row["thread_id"]), None if end.reply is None else reply_of(row, end.reply, end.size)
     fate = Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run))
-    if is_alone(connection, row):
-        reply = None if said is None else append_after(connection, thread, EntrySeq(row["head"]), said)
-        serve_alone(connection, row, fate)
-    else:
-        appended = settle(connection, row, fate, beside=() if said is None else (appending(thread, said),))
-        reply = None if said is None else place_of(connection, thread, said, appended[0])
+    appended = settle(connection, row, fate, beside=() if said is None else (appending(thread, said),))
+    reply = None if said is None else place_of(connection, thread, said, appended[0])
     seen = EntrySeq(row["told"])
     # Its own reply is seen too, unless somebody spoke in between: then it is told both, in order.
     told_at_last(connection, row, reply if reply is not None and reply == seen + 1 else seen, end.usage)

@@ -20,7 +20,7 @@ from clew.store.clock import now
 from clew.store.database import LostRace
 from clew.store.dialect import insert_in
 from clew.store.rows import reading
-from clew.store.statement import Done, Row, Statement, may_guess, together
+from clew.store.statement import Done, Row, Statement, together
 from clew.store.tables import journal
 from clew.store.texts import keepable
 
@@ -50,10 +50,6 @@ _append = Statement(
         .on_conflict_do_nothing(index_elements=[journal.c.thread_id, journal.c.seq])
         .returning(journal.c.seq)
     )
-)
-
-_append_at = Statement(
-    lambda _: journal.insert().values({name: bindparam(name) for name in ("thread_id", "seq", *SAID)} | {"at": now()})
 )
 
 _between = Statement(
@@ -87,15 +83,6 @@ def append_once(connection: Connection, thread: ThreadId, said: Said, tried: Tri
     (row,) = _between.rows(connection, thread=thread, after=seq - 1, through=seq, most=1)
     tried[seq] = row["at"]
     return seq
-
-
-def append_after(connection: Connection, thread: ThreadId, head: EntrySeq, said: Said) -> EntrySeq:
-    """The entry after the one that was the last when somebody looked. Where others may have written since, its place is
-    guessed rather than waited for: whoever is wrong fails by the key, and is run again."""
-    if not may_guess(connection):
-        return append(connection, thread, said)
-    _append_at.leave(connection, thread_id=thread, seq=head + 1, **said_columns(said))
-    return EntrySeq(head + 1)
 
 
 def appending(thread: ThreadId, said: Said) -> tuple[Statement, Row]:

@@ -25,7 +25,7 @@ from clew.store.clock import now
 from clew.store.dialect import greater, insert_in
 from clew.store.faults import SessionHeld
 from clew.store.naming import new_id
-from clew.store.statement import Row, Statement, may_guess
+from clew.store.statement import Row, Statement
 from clew.store.tables import UNKNOWN_RUNTIME, lanes, runs, sessions
 
 
@@ -80,12 +80,6 @@ def _append(dialect: str) -> ClauseElement:
 
 
 append_session = Statement(_append)
-
-_append_at = Statement(
-    lambda _: sessions.insert().values(
-        {name: bindparam(name) for name in (*_COLUMNS, "generation")} | {"born_at": now()}
-    )
-)
 
 holder_of = Statement(
     lambda _: (
@@ -185,25 +179,15 @@ def pin_session(connection: Connection, row: Row, new: NewSession) -> PinnedSess
             return PinnedSession(planned, PinReason.SAME)
     # An agent that changes its session within a run leaves one generation behind and starts another.
     session = SessionId(new_id("ss")) if row["pinned"] else planned
-    generation = _append_session(connection, row, _values(row, new, session))
-    if generation is None:
+    appended = append_session.first(connection, **_values(row, new, session))
+    if appended is None:
+        # Another record stands for that session.
         return _known(connection, row, new)
     if session != planned:
         point(connection, row, session)
     if new.floor is not None:
         _keep_floor(connection, row, new.floor, session)
-    return PinnedSession(session, PinReason.FIRST if generation == 1 else PinReason.NEW_GENERATION)
-
-
-def _append_session(connection: Connection, row: Row, values: Row) -> int | None:
-    """The generation it became; None when another record stands for that session. Which one comes next is guessed
-    rather than waited for where that may be: whoever is wrong fails by a key, and is run again."""
-    if not may_guess(connection) or "generations" not in row:
-        appended = append_session.first(connection, **values)
-        return None if appended is None else appended["generation"]
-    generation: int = row["generations"] + 1
-    _append_at.leave(connection, **values, generation=generation)
-    return generation
+    return PinnedSession(session, PinReason.FIRST if appended["generation"] == 1 else PinReason.NEW_GENERATION)
 
 
 def point(connection: Connection, row: Row, session: SessionId) -> None:

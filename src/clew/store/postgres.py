@@ -1,14 +1,12 @@
 """PostgreSQL: many servers on one database. A restart of it is waited out, a lost race is run again."""
 
-import logging
 import math
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from queue import LifoQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from sqlalchemy import URL, Connection, create_engine
@@ -16,19 +14,14 @@ from sqlalchemy.event import listen
 from sqlalchemy.exc import DBAPIError, InvalidRequestError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
-from clew.protocol.orders import ClaimRequest
 from clew.store.address import show_url
 from clew.store.database import LostRace, Operation
 from clew.store.faults import Busy, Closed, Unreachable
 from clew.store.hints import LINGER, Board, Pacer, Subscription, Topics, take_hints, work
-from clew.store.joining import Joiner, Joint
 from clew.store.listening import ALIVE, Listener, Teller
-from clew.store.standing import Handing, Orders, Standby, Waiting, begin_handing
 from clew.store.statement import wire_of
 
 Result = TypeVar("Result")
-
-_log = logging.getLogger("clew.store")
 
 WRITERS = 12
 """How many operations of one server write at once, each on a connection that is kept for them."""
@@ -40,12 +33,10 @@ PATIENCE = 30.0
 """How long an operation is run again while the database is away. Each is safe to repeat."""
 
 # A race that was lost for a lock or a key: the same operation, run again, sees what the winner wrote.
-# 22012 is a claim's own word for it (taking.py), and 55P03 that of whoever waits briefly (statement.py).
-_RACES = {"40001", "40P01", "23505", "22012", "55P03"}
+# 55P03 (lock_not_available) comes from `wait_briefly` (statement.py).
+_RACES = {"40001", "40P01", "23505", "55P03"}
 _UNPREPARED = {"26000", "42P05"}
 _TRIES = 50
-# A statement is planned once for each connection, because planning took longer than the work; and by its index even
-# before the database has counted its rows.
 # What somebody has set for the database otherwise is set back: a look again sees what came meanwhile, and every trip
 # has a deadline of its own.
 _OPTIONS = " ".join(
@@ -54,11 +45,6 @@ _OPTIONS = " ".join(
         "default_transaction_isolation=read\\ committed",
         "statement_timeout=0",
         "lock_timeout=0",
-        "plan_cache_mode=force_generic_plan",
-        "enable_bitmapscan=off",
-        "enable_seqscan=off",
-        "enable_hashjoin=off",
-        "enable_mergejoin=off",
     )
 )
 _CONNECT_ARGS: Mapping[str, Any] = {
@@ -69,16 +55,6 @@ _CONNECT_ARGS: Mapping[str, Any] = {
     **ALIVE,
 }
 _PAUSE = 0.1
-
-
-class _Try(NamedTuple):
-    """Which time an operation is tried: the first, or after its answer was lost with the connection."""
-
-    first: bool
-    lost: bool
-
-
-_FIRST = _Try(first=True, lost=False)
 
 
 class PostgresDatabase:
@@ -97,13 +73,11 @@ class PostgresDatabase:
         for ends in ("commit", "rollback"):
             listen(self._engine, ends, _must_not_end_it)
         self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="clew-postgres")
-        self._joiners: dict[type[Joint[Any]], Joiner] = {}
         self._closed = False
         # The one that was used last is the next: what the server keeps for it is warm. None is not connected yet.
         self._kept: LifoQueue[Connection | None] = LifoQueue()
         for _ in range(WRITERS):
             self._kept.put(None)
-        self._waiting = Waiting()
         self._board = Board()
         # A connection of its own: nobody is told late because others read.
         self._teller = Teller(url)
@@ -117,8 +91,7 @@ class PostgresDatabase:
             raise _closed() from fault
 
     def do(self, operation: Operation[Result]) -> Result:
-        joined: Result | None = self._joined(operation) if isinstance(operation, Joint) else None
-        return self._until_done(self._on_kept, operation) if joined is None else joined
+        return self._until_done(self._on_kept, operation)
 
     def read(self, operation: Operation[Result]) -> Result:
         return self._until_done(self._on_any, operation)
@@ -128,12 +101,6 @@ class PostgresDatabase:
 
     def unsubscribe(self, reader: Subscription) -> None:
         self._board.unsubscribe(reader)
-
-    def stand_by(self, asked: ClaimRequest) -> Standby:
-        return self._waiting.stand_by(asked)
-
-    def withdraw(self, standby: Standby) -> Future[Orders]:
-        return self._waiting.withdraw(standby)
 
     def close(self) -> None:
         if self._closed:
@@ -151,33 +118,12 @@ class PostgresDatabase:
         self._teller.close()
         self._engine.dispose()
 
-    def _joined(self, operation: Joint[Result]) -> Result | None:
-        """What came of it together with others; None where it has to be done alone."""
-        if not operation.joins():
-            return None
-        ready = self.read(operation.found) if operation.reads else operation
-        return None if ready is None else self._joiner(type(ready)).do(ready)
-
-    def _joiner(self, kind: type[Joint[Any]]) -> Joiner:
-        # Whoever makes one at the same moment as another throws one away.
-        return self._joiners.get(kind) or self._joiners.setdefault(kind, Joiner(partial(self._together, kind)))
-
-    def _together(self, kind: type[Joint[Any]], group: Sequence[Joint[Any]]) -> Sequence[Any]:
-        """What fails together is done again by each of them alone, who hears what is wrong with their own."""
-        try:
-            return self._on_kept(lambda connection: kind.together(connection, group), _FIRST)
-        except (DBAPIError, psycopg.Error, LostRace, Closed):
-            pass
-        except Exception:  # noqa: BLE001 - nobody hears of what is wrong with another's
-            _log.exception("%d of %s could not be done together; each is done alone", len(group), kind.__name__)
-        return [None] * len(group)
-
-    def _until_done(self, once: Callable[[Operation[Result], _Try], Result], operation: Operation[Result]) -> Result:
+    def _until_done(self, once: Callable[[Operation[Result], bool], Result], operation: Operation[Result]) -> Result:
         deadline, tries = math.inf, 0
         while True:
             tries += 1
             try:
-                return once(operation, _Try(first=tries == 1, lost=deadline < math.inf))
+                return once(operation, deadline < math.inf)
             except (DBAPIError, psycopg.Error, LostRace) as fault:
                 if _lost_race(fault):
                     if tries == _TRIES:
@@ -194,45 +140,38 @@ class PostgresDatabase:
                     deadline = min(deadline, time.monotonic() + self._patience)
                     time.sleep(_PAUSE)
 
-    def _on_kept(self, operation: Operation[Result], which: _Try) -> Result:
+    def _on_kept(self, operation: Operation[Result], lost: bool) -> Result:
         """On a connection that is kept: one from the pool would be looked over before and after each time."""
         connection = self._kept.get()
         try:
             if self._closed:
                 raise _closed()
             connection = connection or self._engine.connect()
-            return self._once(connection, operation, which)
+            return self._once(connection, operation, lost)
         finally:
             self._kept.put(connection)
 
-    def _on_any(self, operation: Operation[Result], which: _Try) -> Result:
+    def _on_any(self, operation: Operation[Result], lost: bool) -> Result:
         try:
             connection = self._engine.connect()
         except NoneFree as fault:
             raise Busy("Every connection for reading is in use.", "Try again.") from fault
         with connection:
-            return self._once(connection, operation, which)
+            return self._once(connection, operation, lost)
 
-    def _once(self, connection: Connection, operation: Operation[Result], which: _Try) -> Result:
-        handing = Handing(self._waiting)
+    def _once(self, connection: Connection, operation: Operation[Result], lost: bool) -> Result:
         try:
-            begin_handing(connection, handing)
             # The wire begins and ends the transaction; SQLAlchemy knows of one where an operation used it.
             wire = wire_of(connection)
-            wire.waits, wire.hopes, wire.lost = True, which.first, which.lost
+            wire.waits, wire.lost = True, lost
             result = operation(connection)
             wire.waits = False
             wire.commit()
             if connection.in_transaction():
                 connection.commit()
         except BaseException as fault:
-            try:
-                _undo(connection, fault)
-            finally:
-                # Whatever happened, whoever stands by is answered.
-                handing.end(committed=False)
+            _undo(connection, fault)
             raise
-        handing.end(committed=True)
         self._publish(connection)
         return result
 

@@ -1,8 +1,5 @@
 """Reporting: what a daemon says of a run while it goes. Each report is one transaction, fenced by its attempt."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from sqlalchemy import Connection, bindparam, select, text
 
 from clew.kernel import (
@@ -29,7 +26,6 @@ from clew.store.database import LostRace
 from clew.store.decisions import keep_decisions
 from clew.store.dialect import insert_in
 from clew.store.hints import hint_run
-from clew.store.joining import Joint
 from clew.store.naming import derived_id
 from clew.store.pinning import pin_session, point
 from clew.store.places import keep_remade
@@ -39,7 +35,6 @@ from clew.store.settling import told_at_last
 from clew.store.statement import Row, Statement
 from clew.store.steering import settle_steer, take_steer
 from clew.store.tables import approvals, events, landings
-from clew.store.telling import is_plain, tell
 from clew.store.texts import keepable
 
 _log = Statement(
@@ -87,27 +82,6 @@ _answers = Statement(
         text("approvals.state <> 'pending'"),
     )
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Reporting(Joint[Reported]):
-    """A report, which others may be taken with."""
-
-    said: Report
-
-    def __call__(self, connection: Connection) -> Reported:
-        return report(connection, self.said)
-
-    @property
-    def about(self) -> str:
-        return self.said.run
-
-    def joins(self) -> bool:
-        return is_plain(self.said)
-
-    @classmethod
-    def together(cls, connection: Connection, group: Sequence["Reporting"]) -> Sequence[Reported | None]:
-        return tell(connection, [(_events(each.said), each.said) for each in group])
 
 
 def report(connection: Connection, said: Report) -> Reported:

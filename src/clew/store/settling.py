@@ -35,7 +35,7 @@ from clew.store.dialect import greater
 from clew.store.hints import hint_queue, hint_run, hint_thread
 from clew.store.places import clear_remade
 from clew.store.queueing import queue_run
-from clew.store.statement import POSTGRESQL, Done, Given, Row, Statement, may_guess, named, together
+from clew.store.statement import POSTGRESQL, Done, Given, Row, Statement, named, together
 from clew.store.tables import agents, approvals, lanes, runs, sessions, wakes
 from clew.store.texts import keepable
 
@@ -125,23 +125,6 @@ _LETS_GO = {
     for untold in Untold
 }
 
-
-def _serve_alone(_: str) -> ClauseElement:
-    """It fails where another wake waits in the lane, and with it all that was done for the end of the run."""
-    gone = (
-        wakes.update()
-        .where(wakes.c.run_id == bindparam("run"), wakes.c.state == literal_column("'claimed'"))
-        .values(ends(WakeEvent.SERVE, Untold.WAITS_AGAIN, _RECEIPT))
-        .returning(wakes.c.id, wakes.c.state)
-        .cte("gone")
-    )
-    others = select(wakes.c.id).where(wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'")).exists()
-    again = select(gone.c.id).where(gone.c.state == literal_column("'pending'")).exists()
-    alone = literal_column("1") / case((others | again, literal_column("0")), else_=literal_column("1"))
-    return select(alone, select(func.count()).select_from(gone).scalar_subquery())
-
-
-_serve_all = Statement(_serve_alone)
 
 _carried = Statement(
     lambda _: select(func.count().label("carried")).where(
@@ -285,18 +268,6 @@ def settle(
         queue_pending(connection, row, tries)
     _tell(connection, row)
     return done
-
-
-def is_alone(connection: Connection, row: Row) -> bool:
-    """Whether no other wake waited in the lane when the run ended: then its own may be served without another look.
-    Whoever is wrong about it is run again, and looks."""
-    return may_guess(connection) and not row["waiting"] and not row["asked"]
-
-
-def serve_alone(connection: Connection, row: Row, fate: Fate) -> None:
-    """What `settle` does where nothing else waits."""
-    _serve_all.leave(connection, run=row["id"], lane=row["lane_id"], code=fate.code, words=fate.words)
-    _tell(connection, row)
 
 
 def _tell(connection: Connection, row: Row) -> None:

@@ -12,13 +12,11 @@ from sqlalchemy.exc import DatabaseError
 from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.pool import QueuePool
 
-from clew.protocol.orders import ClaimRequest
 from clew.store.checkpointing import BACKSTOP, Checkpointer
 from clew.store.database import Operation
 from clew.store.faults import Busy, DiskFull, NotADatabase, StoreFault, Unreachable
 from clew.store.hints import Board, Pacer, Subscription, Topics, work
 from clew.store.holder import Holder
-from clew.store.standing import Orders, Standby, Waiting
 from clew.store.writer import Writer
 
 Result = TypeVar("Result")
@@ -60,7 +58,6 @@ class SqliteDatabase:
             self._engine.dispose()
             self._holder.release()
             raise fault_of(fault.orig or fault, path) from fault
-        self._waiting = Waiting()
         self._board = Board()
         self._pacer = Pacer(self._board.put)
         self._checkpointer = Checkpointer(path)
@@ -88,13 +85,6 @@ class SqliteDatabase:
 
     def unsubscribe(self, reader: Subscription) -> None:
         self._board.unsubscribe(reader)
-
-    def stand_by(self, asked: ClaimRequest) -> Standby:
-        """Nobody takes it: who claims here waits for no trip, and shares the commit with whoever writes."""
-        return self._waiting.stand_by(asked)
-
-    def withdraw(self, standby: Standby) -> Future[Orders]:
-        return self._waiting.withdraw(standby)
 
     def close(self) -> None:
         self._writer.close()

@@ -140,14 +140,6 @@ def wait_briefly(connection: Connection) -> None:
         _impatient.leave(connection)
 
 
-def whole(connection: Connection, *asked: tuple[Statement, Mapping[str, Any]]) -> list[Done]:
-    """The same for a group, where they are the whole transaction: PostgreSQL alone, which ends it with them. It fails
-    rather than wait long for what another holds: the others of the group want nothing of that."""
-    wire = wire_of(connection)
-    answers = wire.whole([statement.call(values) for statement, values in ((_impatient, {}), *asked)])[1:]
-    return [_read(wire, each[0].text(POSTGRESQL), answer) for each, answer in zip(asked, answers, strict=True)]
-
-
 def wire_of(connection: Connection) -> "Wire":
     """The wire of a connection to PostgreSQL, which lives as long as the connection itself."""
     pooled: Any = connection.connection
@@ -160,11 +152,6 @@ def _wire(pooled: Any) -> "Wire":
 
     made: Wire = pooled.info.setdefault("wire", wire.Wire(pooled.driver_connection))
     return made
-
-
-def may_guess(connection: Connection) -> bool:
-    """Whether an operation that fails for a wrong guess is run again, and then asks."""
-    return connection.dialect.name == POSTGRESQL and wire_of(connection).hopes
 
 
 def may_be_done(connection: Connection) -> bool:

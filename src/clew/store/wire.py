@@ -44,8 +44,6 @@ class Wire:
         self._left: list[Written] = []
         self.waits = False
         """Whether somebody sends with the commit what was left for it; else it is sent at once."""
-        self.hopes = False
-        """Whether an operation may guess what it would have to ask for: whoever guessed wrong is run again, without."""
         self.lost = False
         """Whether the operation was tried before and its answer lost: it may be done already."""
         self._reader = Transformer(driver)
@@ -57,13 +55,6 @@ class Wire:
         written = [_write(call) for call in calls]
         left, self._left = self._left, []
         return self._trip([*left, *written])[len(left) :] if left or written else []
-
-    def whole(self, calls: Sequence[Call]) -> list[Answer]:
-        """The same where they are all of the transaction: it ends with them, and none of its trips is only for that."""
-        if self._left or not self.waits or self._libpq.transaction_status != pq.TransactionStatus.IDLE:
-            return self.ask(calls)
-        # What comes before one sync is one transaction for the server, if nobody begins another.
-        return self._trip([_write(call) for call in calls], begins=False)
 
     def leave(self, call: Call) -> None:
         """To be sent with the commit, or with what is asked before it: nobody waits for its answer."""
@@ -89,9 +80,8 @@ class Wire:
         self._reader.set_pgresult(answer)
         return self._reader.load_rows(0, answer.ntuples, make)
 
-    def _trip(self, written: Sequence[Written], begins: bool | None = None) -> list[Answer]:
-        if begins is None:
-            begins = not self._driver.autocommit and self._libpq.transaction_status == pq.TransactionStatus.IDLE
+    def _trip(self, written: Sequence[Written]) -> list[Answer]:
+        begins = not self._driver.autocommit and self._libpq.transaction_status == pq.TransactionStatus.IDLE
         try:
             self._libpq.enter_pipeline_mode()
             new = self._send(written, begins)

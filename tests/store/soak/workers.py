@@ -50,7 +50,7 @@ from clew.protocol.reports import (
 )
 from clew.protocol.runtimes import Held
 from clew.protocol.wakes import Said, WakeRequest
-from clew.store.accept import Accepting
+from clew.store.accept import accept_wake
 from clew.store.again import go_now
 from clew.store.cancel import cancel_run, cancel_wake, reassign
 from clew.store.claim import claim
@@ -59,9 +59,9 @@ from clew.store.database import Database
 from clew.store.evidence import by_person
 from clew.store.expire import expire, renew, settle_orphans
 from clew.store.faults import KeyConflict
-from clew.store.finish import Finishing
+from clew.store.finish import finish
 from clew.store.naming import new_id
-from clew.store.report import Reporting
+from clew.store.report import report
 from clew.store.tables import UNHEARD, lanes, runs, wakes
 from clew.store.ticks import tick_due
 from tests.store.kit import PERSON, pin_of, prompted_of
@@ -144,7 +144,7 @@ def produce(server: Server, name: str) -> None:
         again = bool(asked) and chance.random() < 0.1
         request = chance.choice(asked) if again else _some_request(chance)
         try:
-            accepted = server.write(Accepting(request))
+            accepted = server.write(accept_wake, request)
         except KeyConflict:
             continue
         if again and accepted.wake != request.id and request.dedupe_key is None:
@@ -186,9 +186,7 @@ def serve(server: Server, name: str) -> None:
         asked = ClaimRequest(by, RUNTIMES, chance.randint(1, 3), PATIENCE)
         orders = server.write(claim, asked)
         if not orders:
-            standby = server.database.stand_by(asked)
             server.closing.wait(chance.uniform(0.0, 0.03))
-            orders = server.database.withdraw(standby).result(120)
         for order in orders:
             _see_through(server, chance, ledger, order)
 
@@ -259,7 +257,7 @@ class Heard:
 
 
 def tell(server: Server, said: Report) -> Heard:
-    answer = server.write(Reporting(replace(said, patience=PATIENCE)))
+    answer = server.write(report, replace(said, patience=PATIENCE))
     goes_on = answer.held and answer.stop is None
     return Heard(goes_on, goes_on and answer.may_prompt)
 
@@ -299,12 +297,12 @@ def end_it(server: Server, ledger: Notes, order: Order, end: End, twice: bool = 
     said = Finish(order.run, order.attempt, end, new_session(order), RETRIES)
     if isinstance(end, Returned | StoreAsked):
         said = replace(said, pin=None)
-    ended = server.write(Finishing(said))
+    ended = server.write(finish, said)
     if ended.taken and ended.state is RunState.SUCCEEDED and isinstance(end, Completed):
         for wake in order.wakes:
             ledger.write(wake.id, order.run)
     if twice and ended.taken and ended.state is RunState.SUCCEEDED:
-        again = server.write(Finishing(said))
+        again = server.write(finish, said)
         if not again.taken or again.state is not ended.state:
             raise AssertionError(f"told twice, the end of {order.run} was {ended} and then {again}")
 

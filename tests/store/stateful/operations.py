@@ -1,6 +1,6 @@
 """The operations of the store, each with what the model allows it to answer and to do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -67,7 +67,7 @@ from clew.protocol.reports import (
 )
 from clew.protocol.runtimes import Held
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.accept import Accepting
+from clew.store.accept import accept_wake
 from clew.store.adopt import Adoption, adopt_session
 from clew.store.again import go_now
 from clew.store.approvals import answer_approval
@@ -75,9 +75,9 @@ from clew.store.cancel import cancel_run, cancel_wake, reassign
 from clew.store.claim import claim
 from clew.store.evidence import by_person
 from clew.store.expire import expire, renew, settle_orphans
-from clew.store.finish import Finishing
+from clew.store.finish import finish
 from clew.store.moving import move_lane
-from clew.store.report import Reporting
+from clew.store.report import report
 from clew.store.tables import runs
 from clew.store.ticks import Ticked, tick_due
 from tests.store.stateful.model import OWN, AnApproval, ARun, AWake, Followed, Model, demand
@@ -98,11 +98,10 @@ class Told:
 
 
 class Operation(Protocol):
-    """`act` is one transaction, or done in one with others; what a fault says is its answer too. `allow` brings the
+    """`act` is one transaction; what a fault says is its answer too. `allow` brings the
     model to where the store must be now, or says why this answer cannot be."""
 
-    @property
-    def act(self) -> Callable[[Connection], Any]: ...
+    def act(self, connection: Connection) -> Any: ...
 
     def allow(self, model: Model, told: Told) -> None: ...
 
@@ -111,9 +110,8 @@ class Operation(Protocol):
 class Accept:
     request: WakeRequest
 
-    @property
-    def act(self) -> Accepting:
-        return Accepting(self.request, NO_FLOOD)
+    def act(self, connection: Connection) -> Accepted:
+        return accept_wake(connection, self.request, NO_FLOOD)
 
     def allow(self, model: Model, told: Told) -> None:
         answer, alone = told.answer, told.alone
@@ -277,9 +275,8 @@ def _open_row(seen: Observed, lane: LaneId) -> Mapping[str, Any]:
 class Say:
     said: Report
 
-    @property
-    def act(self) -> Reporting:
-        return Reporting(replace(self.said, patience=LONG))
+    def act(self, connection: Connection) -> Reported:
+        return report(connection, replace(self.said, patience=LONG))
 
     @property
     def events(self) -> list[RunEvent]:
@@ -385,22 +382,20 @@ def heard_of(evidence: Evidence | None) -> Attestation | None:
     return None if evidence is None else said_of(evidence)
 
 
-class _Ending(Finishing):
-    def __call__(self, connection: Connection) -> Finished:
-        answer = super().__call__(connection)
-        # Half a minute may pass while a test runs; the machine has a clock of its own.
-        put_off = update(runs).where(runs.c.id == self.said.run, runs.c.state == "queued", runs.c.not_before > 2.0)
-        connection.execute(put_off.values(not_before=FAR_OFF))
-        return answer
+def _end(connection: Connection, said: Finish) -> Finished:
+    answer = finish(connection, said)
+    # Half a minute may pass while a test runs; the machine has a clock of its own.
+    put_off = update(runs).where(runs.c.id == said.run, runs.c.state == "queued", runs.c.not_before > 2.0)
+    connection.execute(put_off.values(not_before=FAR_OFF))
+    return answer
 
 
 @dataclass(frozen=True)
 class End:
     said: Finish
 
-    @property
-    def act(self) -> _Ending:
-        return _Ending(replace(self.said, policy=RETRIES))
+    def act(self, connection: Connection) -> Finished:
+        return _end(connection, replace(self.said, policy=RETRIES))
 
     def allow(self, model: Model, told: Told) -> None:
         answer, alone = told.answer, told.alone
@@ -520,9 +515,8 @@ class AskStore:
     attempt: int
     answers: tuple[StoreAnswer, ...]
 
-    @property
-    def act(self) -> _Ending:
-        return _Ending(Finish(self.run, self.attempt, StoreAsked(self.answers), policy=RETRIES))
+    def act(self, connection: Connection) -> Finished:
+        return _end(connection, Finish(self.run, self.attempt, StoreAsked(self.answers), policy=RETRIES))
 
     def allow(self, model: Model, told: Told) -> None:
         answer = told.answer
