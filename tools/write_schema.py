@@ -11,9 +11,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from clew.store import migrations
-from clew.store.schema import PROGRAM
-from clew.store.tables import UNKNOWN_RUNTIME, metadata
+from clew.store.schema import migrations
+from clew.store.schema.tables import UNKNOWN_RUNTIME, metadata
+from clew.store.schema.version import PROGRAM
 
 STEPS = (
     (

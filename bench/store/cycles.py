@@ -11,8 +11,8 @@ from bench.store.scene import Place, accept_all, complete, furnish, new_threads,
 from bench.table import Table, ratio
 from bench.timing import Work, rate, ratios, rounds, spread
 from clew.protocol.orders import ClaimRequest, Order
-from clew.store.claim import claim
-from clew.store.database import Database
+from clew.store.engine.database import Database
+from clew.store.operations.claim import claim
 
 PART = "cycles"
 SECONDS = 25.0

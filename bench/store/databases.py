@@ -17,9 +17,9 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import URL, make_url
 
-from clew.store.database import Database
-from clew.store.opening import open_database
-from clew.store.schema import upgrade
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_database
+from clew.store.schema.version import upgrade
 
 
 class Kind(StrEnum):

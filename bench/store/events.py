@@ -10,8 +10,8 @@ from bench.timing import milliseconds, percentile, rate, rounds, spread
 from clew.kernel import RunId
 from clew.protocol.orders import Order
 from clew.protocol.reports import Report, RunEventRecord
-from clew.store.database import Database
-from clew.store.report import report
+from clew.store.engine.database import Database
+from clew.store.operations.report import report
 
 PART = "events"
 SECONDS = 15.0

@@ -27,7 +27,7 @@ from clew.kernel import (
     lane_id,
     write_cursor,
 )
-from clew.store.schema import upgrade
+from clew.store.schema.version import upgrade
 
 LONG = ThreadId("long")
 """The thread whose page is read."""

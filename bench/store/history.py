@@ -13,10 +13,10 @@ from bench.table import Table, ratio
 from bench.timing import milliseconds, percentile, ratios, rounds, spread
 from clew.kernel import CANDIDATES, Outcome, lane_id
 from clew.protocol.orders import Order
-from clew.store.claim import claim
-from clew.store.database import Database
-from clew.store.journal import entries_page
-from clew.store.sessions import lane_sessions
+from clew.store.engine.database import Database
+from clew.store.operations.claim import claim
+from clew.store.operations.journal import entries_page
+from clew.store.operations.sessions import lane_sessions
 
 PART = "history"
 SECONDS = 20.0

@@ -33,14 +33,14 @@ from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Completed, Failed, Finish, Landed, NewSession, Report
 from clew.protocol.runtimes import Registration
 from clew.protocol.wakes import Said, WakeRequest
-from clew.store.accept import accept_wake
-from clew.store.claim import claim
-from clew.store.database import Database
-from clew.store.finish import finish
-from clew.store.naming import new_id
-from clew.store.register import register_runtime
-from clew.store.report import report
-from clew.store.tables import agents, threads
+from clew.store.engine.database import Database
+from clew.store.operations.claim import claim
+from clew.store.operations.finish import finish
+from clew.store.operations.ids import new_id
+from clew.store.operations.report import report
+from clew.store.operations.runtimes import register_runtime
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.tables import agents, threads
 
 ADA = AgentId("ada")
 HOME = f"/srv/{ADA}"

@@ -10,8 +10,8 @@ from bench.store.scene import accept_one, claim_one, complete, furnish, new_thre
 from bench.table import Table
 from clew.kernel import Outcome, Policy, SessionLimits, ThreadId, policy_to_record
 from clew.protocol.orders import Order
-from clew.store.database import Database
-from clew.store.tables import agents
+from clew.store.engine.database import Database
+from clew.store.schema.tables import agents
 
 PART = "statements"
 MOST = 15

@@ -15,9 +15,9 @@ import pytest
 from sqlalchemy import Connection, create_engine, make_url, update
 from sqlalchemy.pool import NullPool
 
-from clew.store.opening import open_database
-from clew.store.schema import PROGRAM, upgrade
-from clew.store.tables import runs
+from clew.store.engine.open import open_database
+from clew.store.schema.tables import runs
+from clew.store.schema.version import PROGRAM, upgrade
 from tests.cli.kit import PROGRAM as COMMAND
 from tests.cli.kit import Said, clew, environment, here, names_in, ok
 from tests.store.specimen import fill, put_wake

@@ -49,8 +49,8 @@ from clew.protocol.reports import (
 from clew.protocol.requests import NewAgent
 from clew.protocol.runtimes import Registration
 from clew.protocol.views import AgentView
-from clew.store.check import check
-from clew.store.database import Database
+from clew.store.engine.database import Database
+from clew.store.schema.check import check
 from tests.store.kit import pin_of, prompted_of
 
 LAPTOP = MachineId("laptop")

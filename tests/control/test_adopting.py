@@ -12,7 +12,7 @@ from clew.control.sessions import found_sessions
 from clew.control.speaking import say
 from clew.kernel import Outcome
 from clew.protocol.requests import Adopt, NewChat, Words
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from clew.store.faults import SessionHeld
 from tests.control.kit import LOOM, WHEEL, office, session_of
 

@@ -15,9 +15,9 @@ from clew.control.threads import look_at_thread
 from clew.kernel import Outcome, PermissionMode
 from clew.protocol.requests import AgentChange, NewAgent, NewIssue
 from clew.protocol.views import Rhythm
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from clew.store.faults import NameTaken, NoSuchAgent
-from clew.store.tables import agents
+from clew.store.schema.tables import agents
 from tests.control.kit import LOOM, WHEEL, office
 
 

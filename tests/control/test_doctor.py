@@ -10,7 +10,7 @@ import pytest
 from clew.control.agents import change_agent
 from clew.control.doctor import examine
 from clew.protocol.requests import AgentChange
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from tests.control.kit import office
 
 

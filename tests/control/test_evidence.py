@@ -18,8 +18,8 @@ from clew.kernel import Evidence, FailureKind, Outcome
 from clew.protocol.orders import Order
 from clew.protocol.reports import Failed, Finish, Landed
 from clew.protocol.requests import NewChat, Retry, Words
-from clew.store.database import Database
-from clew.store.expire import settle_orphans
+from clew.store.engine.database import Database
+from clew.store.operations.leases import settle_orphans
 from tests.control.kit import LOOM, Office, office
 from tests.store.kit import bodies, prompted_of
 

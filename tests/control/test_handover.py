@@ -22,7 +22,7 @@ from clew.kernel import Freshness, Outcome, PlanReason
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Stopped
 from clew.protocol.requests import AgentChange, Assign, NewIssue, Replay, Words
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from tests.control.kit import Office, office
 from tests.store.kit import bodies
 

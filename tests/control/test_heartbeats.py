@@ -23,10 +23,10 @@ from clew.kernel import LaneScope, Outcome, RouteKey, RouteKind, RunScope
 from clew.protocol.orders import Order
 from clew.protocol.requests import AgentChange, NewIssue, NewProject, RhythmChange
 from clew.protocol.views import Rhythm
-from clew.store.clock import read_clock
-from clew.store.database import Database
+from clew.store.engine.clock import read_clock
+from clew.store.engine.database import Database
 from clew.store.faults import NoSuchThread, ThreadClosed
-from clew.store.tables import schedules, wakes
+from clew.store.schema.tables import schedules, wakes
 from tests.control.kit import Office, office
 from tests.store.kit import bodies
 

@@ -15,7 +15,7 @@ from clew.control.threads import list_threads, look_at_thread, show_thread
 from clew.control.wakes import poke, show_wake
 from clew.kernel import Outcome
 from clew.protocol.requests import AgentChange, Assign, NewChat, NewIssue, Poke, Words
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from clew.store.faults import NoSuchAgent, NoSuchProject, NoSuchThread, ThreadClosed
 from tests.control.kit import office
 from tests.store.kit import bodies

@@ -18,11 +18,11 @@ from clew.control.threads import list_threads
 from clew.control.wakes import poke
 from clew.protocol.orders import Order
 from clew.protocol.requests import NewChat, NewIssue, NewProject, Poke, Words
+from clew.store.engine.pipeline import Pipeline
+from clew.store.engine.postgres import PostgresDatabase
+from clew.store.engine.statement import POSTGRESQL
 from clew.store.faults import NameTaken
-from clew.store.postgres import PostgresDatabase
-from clew.store.statement import POSTGRESQL
-from clew.store.tables import agents, journal, runs, threads, wakes
-from clew.store.wire import Wire
+from clew.store.schema.tables import agents, journal, runs, threads, wakes
 from tests.control.kit import Office, office
 from tests.store.kit import Daemon
 
@@ -155,9 +155,9 @@ def test_the_same_words_said_before_are_not_taken_for_those_that_were_lost(
     database: PostgresDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost: list[Any] = []
-    commit = Wire.commit
+    commit = Pipeline.commit
 
-    def is_lost(wire: Wire) -> None:
+    def is_lost(wire: Pipeline) -> None:
         # Before it reaches the server; nothing but these words is written now.
         if not lost:
             lost.append(wire)
@@ -169,7 +169,7 @@ def test_the_same_words_said_before_are_not_taken_for_those_that_were_lost(
             await at.agent()
             await open_issue(at.desk, NewIssue("Mend it", assignee="ada"))
             assert (await say(at.desk, "issue-1", Words("yes", wakes=False))).entry == 2
-            monkeypatch.setattr(Wire, "commit", is_lost)
+            monkeypatch.setattr(Pipeline, "commit", is_lost)
             assert (await say(at.desk, "issue-1", Words("yes", wakes=False))).entry == 3
             assert lost
 

@@ -22,11 +22,11 @@ from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Asked
 from clew.protocol.requests import AnswerTo, NewChat, Poke, Words
 from clew.protocol.runtimes import Held
-from clew.store import claim as claiming
-from clew.store.clock import read_clock
-from clew.store.database import Database
-from clew.store.postgres import PostgresDatabase
-from clew.store.tables import runs, runtimes
+from clew.store.engine.clock import read_clock
+from clew.store.engine.database import Database
+from clew.store.engine.postgres import PostgresDatabase
+from clew.store.operations import claim as claiming
+from clew.store.schema.tables import runs, runtimes
 from tests.control.kit import LOOM, WHEEL, Office, held, office
 from tests.store.kit import bodies
 

@@ -22,9 +22,9 @@ from clew.control.wakes import poke
 from clew.kernel import AccountId, Capabilities, Outcome, PermissionMode, RuntimeId, capabilities_to_record
 from clew.protocol.machine import AgentProgram, Looked
 from clew.protocol.requests import Adopt, AgentChange, NewAgent, NewChat, Poke
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from clew.store.faults import Unreadable
-from clew.store.tables import agents, lanes, sessions
+from clew.store.schema.tables import agents, lanes, sessions
 from tests.control.kit import ABLE, LOOM, Laptop, Office, office, session_of
 
 

@@ -17,9 +17,9 @@ from clew.ports.fault import Fault
 from clew.ports.workspaces import Listed, ListedState
 from clew.protocol.reports import Returned
 from clew.protocol.requests import NewChat, NewIssue, NewProject, ProjectChange, Words
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from clew.store.faults import NameTaken, NoSuchProject
-from clew.store.tables import machines
+from clew.store.schema.tables import machines
 from tests.control.kit import LAPTOP, office
 
 

@@ -21,8 +21,8 @@ from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import RunEventRecord, Steered
 from clew.protocol.requests import NewChat, Words
 from clew.protocol.views import WakeView
-from clew.store.database import Database
-from clew.store.register import register_runtime
+from clew.store.engine.database import Database
+from clew.store.operations.runtimes import register_runtime
 from tests.control.kit import ABLE, LOOM, Office, office
 
 STEER = "steer"

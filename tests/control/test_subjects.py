@@ -14,7 +14,7 @@ from clew.control.threads import list_threads, show_thread
 from clew.control.wakes import poke
 from clew.kernel import Outcome, read_subject
 from clew.protocol.requests import NewProject, Poke, Words
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from clew.store.faults import NoSuchProject, NoSuchThread, ThreadClosed
 from tests.control.kit import office
 

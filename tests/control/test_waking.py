@@ -22,9 +22,9 @@ from clew.protocol.orders import ClaimRequest
 from clew.protocol.reports import Failed, Stopped
 from clew.protocol.requests import AgentChange, NewChat, NewIssue, Poke, Words
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.accept import accept_wake
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from clew.store.faults import KeyConflict, NoSuchWake
+from clew.store.operations.wakes import accept_wake
 from tests.control.kit import LOOM, Office, held, office
 from tests.store.kit import bodies
 

@@ -20,10 +20,10 @@ from clew.control.why import explain
 from clew.kernel import Outcome, Probe, ProbeKind, Session, WaitsFor, settle
 from clew.protocol.reports import Landed, Returned
 from clew.protocol.requests import NewChat, NewIssue, Poke, Replay, Words
-from clew.store import situations
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from clew.store.faults import NoSuchRun
-from clew.store.tables import decisions, runs
+from clew.store.operations import situation
+from clew.store.schema.tables import decisions, runs
 from tests.control.kit import office
 
 
@@ -112,7 +112,7 @@ def test_sessions_that_cannot_be_looked_up_send_the_claim_back(
                 raise OSError("the disk is away")
 
             with monkeypatch.context() as patched:
-                patched.setattr(situations, "lane_sessions", broken)
+                patched.setattr(situation, "lane_sessions", broken)
                 with pytest.raises(OSError, match="away"):
                     await at.claim()
             order = await at.claim_one()

@@ -36,12 +36,12 @@ from clew.protocol.control import ControlPlane
 from clew.protocol.machine import AgentProgram
 from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.providers import command, guide
-from clew.store.accept import accept_wake
-from clew.store.database import Database
-from clew.store.naming import new_id
-from clew.store.opening import open_database
-from clew.store.schema import upgrade
-from clew.store.tables import agents, decisions, events, journal, projects, runs, sessions, threads, wakes
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_database
+from clew.store.operations.ids import new_id
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.tables import agents, decisions, events, journal, projects, runs, sessions, threads, wakes
+from clew.store.schema.version import upgrade
 from clew.workspaces import GitWorkspaces
 from tests.daemon.scripted import Loom
 

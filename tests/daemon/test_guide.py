@@ -12,8 +12,8 @@ from sqlalchemy import update
 
 from clew.kernel import Answer
 from clew.protocol.machine import AgentProgram
-from clew.store.approvals import answer_approval, expire_approvals
-from clew.store.tables import approvals
+from clew.store.operations.approvals import answer_approval, expire_approvals
+from clew.store.schema.tables import approvals
 from tests.daemon.kit import World, run, until, world
 
 

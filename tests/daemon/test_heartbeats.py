@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clew.kernel import Origin, OriginKind, RouteKey, RouteKind, WakeReason
-from clew.store.tables import runs, wakes
+from clew.store.schema.tables import runs, wakes
 from tests.daemon.kit import QUICK, run, world
 
 ROUTE = RouteKey(RouteKind.CHANNEL, "#maze")

@@ -13,7 +13,7 @@ import pytest
 from clew.kernel import AccountId, Cursor, Directory, NativeId, Probe, ProbeKind
 from clew.ports.provider import Discovery
 from clew.protocol.machine import AgentProgram
-from clew.store.tables import agents, decisions, journal
+from clew.store.schema.tables import agents, decisions, journal
 from tests.daemon.kit import QUICK, World, run, world
 from tests.daemon.scripted import ABLE, Session, Weaver
 

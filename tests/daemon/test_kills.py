@@ -16,7 +16,7 @@ from clew.control.again import retry_run
 from clew.programs.marking import VARIABLE
 from clew.protocol.requests import Retry
 from clew.store.faults import HeldByAnother
-from clew.store.tables import lanes, runs, wakes
+from clew.store.schema.tables import lanes, runs, wakes
 from tests.daemon.killed import scribe
 from tests.daemon.kit import World, run, until
 

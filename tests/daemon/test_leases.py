@@ -10,7 +10,7 @@ import pytest
 from clew.kernel import Patience
 from clew.ports.events import Done, Ending, Event, SessionNamed, Text
 from clew.ports.provider import OpenSpec
-from clew.store.tables import runs
+from clew.store.schema.tables import runs
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import Session
 

@@ -11,8 +11,8 @@ from clew.kernel import Cursor, Directory, Landing, PermissionMode, Probe, Probe
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolFinished, ToolStarted
 from clew.ports.provider import OpenSpec
 from clew.programs.faults import CannotStart, Refused, TooSlow
-from clew.store.cancel import cancel_run
-from clew.store.tables import agents, landings, runs, sessions
+from clew.store.operations.cancel import cancel_run
+from clew.store.schema.tables import agents, landings, runs, sessions
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import REFUSED, Session, plain
 

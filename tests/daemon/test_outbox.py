@@ -50,7 +50,7 @@ from clew.protocol.reports import (
     Usage,
 )
 from clew.protocol.runtimes import Expired, Held, Registration, Renewed
-from clew.store.tables import runs, wakes
+from clew.store.schema.tables import runs, wakes
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import Session, Turn
 

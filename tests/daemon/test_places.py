@@ -14,8 +14,8 @@ from clew.kernel import LaneId, WakeReason
 from clew.programs.faults import Refused
 from clew.protocol.machine import AgentProgram
 from clew.protocol.reports import Reported
-from clew.store.places import keep_remade
-from clew.store.tables import agents, decisions, projects
+from clew.store.operations.workspaces import keep_remade
+from clew.store.schema.tables import agents, decisions, projects
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.workspaces.kit import git, repository
 

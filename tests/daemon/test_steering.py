@@ -14,11 +14,11 @@ from clew.kernel import HUMAN, AdmissionPolicy, AgentId, Answer, ApprovalId, Ove
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolStarted
 from clew.protocol.reports import Report, Reported
 from clew.protocol.wakes import Accepted, Said, WakeRequest
-from clew.store.accept import accept_wake
-from clew.store.approvals import answer_approval
-from clew.store.cancel import cancel_run
-from clew.store.naming import new_id
-from clew.store.tables import approvals, sessions
+from clew.store.operations.approvals import answer_approval
+from clew.store.operations.cancel import cancel_run
+from clew.store.operations.ids import new_id
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.tables import approvals, sessions
 from tests.daemon.kit import PERSON, QUICK, World, run, until, world
 from tests.daemon.scripted import ABLE, Session
 

@@ -22,9 +22,9 @@ from clew.ports.events import (
     ToolStarted,
     Used,
 )
-from clew.store.approvals import answer_approval
-from clew.store.cancel import cancel_run
-from clew.store.tables import agents, approvals
+from clew.store.operations.approvals import answer_approval
+from clew.store.operations.cancel import cancel_run
+from clew.store.schema.tables import agents, approvals
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import Session, Turn
 

@@ -14,7 +14,7 @@ from clew.kernel import Directory, Fate, Moment, NativeId, PermissionMode, Runti
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolStarted
 from clew.ports.provider import LiveSession, OpenSpec, Settings
 from clew.programs.faults import Refused
-from clew.store.tables import agents
+from clew.store.schema.tables import agents
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import Loom, Session, Weaver
 

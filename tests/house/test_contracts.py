@@ -62,15 +62,15 @@ def test_the_source_keeps_every_contract(copy: Path) -> None:
 def test_the_layers_of_the_design_keep_every_contract(copy: Path) -> None:
     plant(copy, "clew.ports.store", "import clew.kernel")
     plant(copy, "clew.protocol.claim", "import clew.ports.store")
-    plant(copy, "clew.store.tables", "import sqlite3\nimport clew.ports.store")
+    plant(copy, "clew.store.schema.tables", "import sqlite3\nimport clew.ports.store")
     plant(copy, "clew.providers.codex.cursor", "import clew.ports.store")
     plant(copy, "clew.providers.codex.open", "import clew.providers.codex.cursor")
     plant(copy, "clew.providers.claude", "import clew.ports.store")
-    plant(copy, "clew.control.claim", "import clew.ports.store, clew.store.tables")
+    plant(copy, "clew.control.claim", "import clew.ports.store, clew.store.schema.tables")
     plant(copy, "clew.daemon.turn", "import clew.protocol.claim")
     plant(copy, "clew.server.api", "import clew.control.claim")
-    plant(copy, "clew.app", "import clew.server.api, clew.daemon.turn, clew.store.tables")
-    plant(copy, "clew.testing", "import clew.app, clew.store.tables")
+    plant(copy, "clew.app", "import clew.server.api, clew.daemon.turn, clew.store.schema.tables")
+    plant(copy, "clew.testing", "import clew.app, clew.store.schema.tables")
     plant(copy, "clew.cli.up", "import clew.app")
     code, output = lint(copy)
     assert code == 0, output
@@ -98,21 +98,21 @@ def test_the_layers_of_the_design_keep_every_contract(copy: Path) -> None:
             id="provider-imports-provider",
         ),
         pytest.param(
-            {"clew.kernel.planted": "import clew.store", "clew.store.tables": ""},
+            {"clew.kernel.planted": "import clew.store", "clew.store.schema.tables": ""},
             LAYERS,
             "clew.kernel.planted -> clew.store",
             id="kernel-imports-store",
         ),
         pytest.param(
-            {"clew.store.tables": "from clew.server import api", "clew.server.api": ""},
+            {"clew.store.schema.tables": "from clew.server import api", "clew.server.api": ""},
             LAYERS,
-            "clew.store.tables -> clew.server.api",
+            "clew.store.schema.tables -> clew.server.api",
             id="store-imports-server",
         ),
         pytest.param(
-            {"clew.daemon.turn": "from clew.store import tables", "clew.store.tables": ""},
+            {"clew.daemon.turn": "from clew.store import tables", "clew.store.schema.tables": ""},
             PARTS,
-            "clew.daemon.turn -> clew.store.tables",
+            "clew.daemon.turn -> clew.store.schema.tables",
             id="daemon-imports-store",
         ),
         pytest.param(
@@ -122,9 +122,9 @@ def test_the_layers_of_the_design_keep_every_contract(copy: Path) -> None:
             id="control-imports-workspaces",
         ),
         pytest.param(
-            {"clew.web.issue": "from clew.store import tables", "clew.store.tables": ""},
+            {"clew.web.issue": "from clew.store import tables", "clew.store.schema.tables": ""},
             PAGES,
-            "clew.web.issue -> clew.store.tables",
+            "clew.web.issue -> clew.store.schema.tables",
             id="page-knows-a-table",
         ),
         pytest.param({"clew.misc": ""}, LAYERS, "clew.misc", id="module-in-no-layer"),

@@ -11,9 +11,8 @@ import pytest
 
 from clew.control.desk import Desk
 from clew.server.bodies import LARGEST
-from clew.store import sqlite
-from clew.store.opening import open_current
-from clew.store.upgrading import upgrade_database
+from clew.store.engine import sqlite
+from clew.store.engine.open import open_current, upgrade_database
 from tests.server.kit import House, inside, serving
 
 JSON = {"Content-Type": "application/json"}

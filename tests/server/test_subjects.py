@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert
 
 from clew.kernel import read_subject
-from clew.store.tables import agents
+from clew.store.schema.tables import agents
 from tests.server.kit import House, inside
 
 PULL = "github:acme/app#12"

@@ -16,11 +16,10 @@ from sqlalchemy import create_engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import NullPool
 
-from clew.store.check import check
-from clew.store.database import Database
-from clew.store.opening import open_database
-from clew.store.schema import upgrade
-from clew.store.upgrading import upgrade_database
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_database, upgrade_database
+from clew.store.schema.check import check
+from clew.store.schema.version import upgrade
 from tests.store.kit import Daemon, furnish
 from tests.store.shelf import Shelf
 

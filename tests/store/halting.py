@@ -12,15 +12,15 @@ import pytest
 from sqlalchemy import URL, Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from clew.store import postgres as store
-from clew.store import wire as wiring
-from clew.store.database import Database
-from clew.store.numbering import Call
-from clew.store.postgres import PostgresDatabase
-from clew.store.schema import upgrade
+from clew.store.engine import pipeline as pipelines
+from clew.store.engine import postgres as store
+from clew.store.engine.database import Database
+from clew.store.engine.postgres import PostgresDatabase
+from clew.store.engine.statement import Call
+from clew.store.schema.version import upgrade
 
 Act = Callable[[Connection], Any]
-Asks = Callable[[wiring.Wire, Sequence[Call]], list[wiring.Answer]]
+Asks = Callable[[pipelines.Pipeline, Sequence[Call]], list[pipelines.Answer]]
 
 _here = threading.local()
 
@@ -64,8 +64,8 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return lost_race(fault)
 
     monkeypatch.setattr(store, "_lost_race", seen)
-    monkeypatch.setattr(wiring.Wire, "ask", _each(wiring.Wire.ask))
-    monkeypatch.setattr(wiring.Wire, "leave", lambda wire, call: wire.ask([call]))
+    monkeypatch.setattr(pipelines.Pipeline, "ask", _each(pipelines.Pipeline.ask))
+    monkeypatch.setattr(pipelines.Pipeline, "defer", lambda pipeline, call: pipeline.ask([call]))
     return found
 
 
@@ -88,13 +88,13 @@ def two_servers(postgres: URL) -> Iterator[list[PostgresDatabase]]:
 def _each(ask: Asks) -> Asks:
     """What is sent together goes one after the other, with a halt before every statement of whoever has one."""
 
-    def asks(wire: wiring.Wire, calls: Sequence[Call]) -> list[wiring.Answer]:
-        answers: list[wiring.Answer] = []
+    def asks(pipeline: pipelines.Pipeline, calls: Sequence[Call]) -> list[pipelines.Answer]:
+        answers: list[pipelines.Answer] = []
         for call in calls:
             halt = getattr(_here, "halt", None)
             if halt is not None:
                 halt.passes()
-            answers += ask(wire, [call])
+            answers += ask(pipeline, [call])
         return answers
 
     return asks

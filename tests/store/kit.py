@@ -61,15 +61,15 @@ from clew.protocol.reports import (
     StoreAsked,
 )
 from clew.protocol.wakes import Accepted, Said, WakeRequest
-from clew.store.accept import accept_wake
-from clew.store.claim import claim
-from clew.store.database import Database
-from clew.store.finish import finish
-from clew.store.naming import new_id
-from clew.store.numbering import Call
-from clew.store.report import report
-from clew.store.statement import POSTGRESQL, wire_of
-from clew.store.tables import (
+from clew.store.engine.database import Database
+from clew.store.engine.pipeline import Answer
+from clew.store.engine.statement import POSTGRESQL, Call, pipeline_of
+from clew.store.operations.claim import claim
+from clew.store.operations.finish import finish
+from clew.store.operations.ids import new_id
+from clew.store.operations.report import report
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.tables import (
     UNKNOWN_RUNTIME,
     agents,
     journal,
@@ -84,7 +84,6 @@ from clew.store.tables import (
     threads,
     wakes,
 )
-from clew.store.wire import Answer
 
 Result = TypeVar("Result")
 
@@ -348,7 +347,7 @@ def overlapping(
         result = first(connection)
         if connection.dialect.name == POSTGRESQL:
             # What was left for the commit is sent now.
-            wire_of(connection).ask(())
+            pipeline_of(connection).ask(())
         done.set()
         time.sleep(hold)
         return result
@@ -393,8 +392,8 @@ def _overheard(connection: Connection, texts: list[str]) -> Iterator[None]:
             texts.append(str(query))
             super().executemany(query, *values, **how)
 
-    wire = wire_of(connection)
-    trip, leave = wire.ask, wire.leave
+    pipeline = pipeline_of(connection)
+    trip, defer = pipeline.ask, pipeline.defer
 
     def overheard(calls: Sequence[Call]) -> list[Answer]:
         texts.extend(statement.sql.decode() for statement, _ in calls)
@@ -402,12 +401,12 @@ def _overheard(connection: Connection, texts: list[str]) -> Iterator[None]:
 
     def left(call: Call) -> None:
         texts.append(call[0].sql.decode())
-        leave(call)
+        defer(call)
 
     before, raw.cursor_factory = raw.cursor_factory, Overheard
-    wire.ask, wire.leave = overheard, left  # type: ignore[method-assign]
+    pipeline.ask, pipeline.defer = overheard, left  # type: ignore[method-assign]
     try:
         yield
     finally:
-        del wire.ask, wire.leave
+        del pipeline.ask, pipeline.defer
         raw.cursor_factory = before

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, insert
 
 from clew.kernel import decide, decision_to_record
-from clew.store.tables import (
+from clew.store.schema.tables import (
     agents,
     approvals,
     archives,

@@ -19,12 +19,12 @@ from clew.kernel import (
     subject_thread,
 )
 from clew.protocol.wakes import Accepted, Said, WakeRequest
-from clew.store.accept import accept_wake
-from clew.store.clock import now
-from clew.store.database import Database
+from clew.store.engine.clock import now
+from clew.store.engine.database import Database
 from clew.store.faults import KeyConflict, NoSuchAgent, NoSuchThread, Unreadable
-from clew.store.naming import new_id
-from clew.store.tables import agents, lanes, runs, threads, wakes
+from clew.store.operations.ids import new_id
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.tables import agents, lanes, runs, threads, wakes
 from tests.store.kit import ADA, BOB, OTHER_THREAD, PERSON, RUNTIME, THREAD, furnish, queued, request, said_in, states
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from clew.kernel import AgentId, Cursor, Directory, EntrySeq, NativeId, Outcome, RuntimeId, ThreadId
 from clew.protocol.reports import NewSession
-from clew.store.adopt import Adopted, Adoption, adopt_session
 from clew.store.faults import NoSuchAgent, NoSuchRuntime, NoSuchThread, SessionHeld
-from clew.store.tables import lanes, sessions
+from clew.store.operations.adoption import Adopted, Adoption, adopt_session
+from clew.store.schema.tables import lanes, sessions
 from tests.store.kit import ADA, BOB, ELSEWHERE, LANE, OTHER_THREAD, RUNTIME, THREAD, Daemon, bodies
 
 MINE = Adoption(ADA, THREAD, RUNTIME, NewSession(Cursor(1, NativeId("n-mine")), Directory("/srv/ada"), mode="read"), 7)

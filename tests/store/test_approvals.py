@@ -7,11 +7,11 @@ import pytest
 from clew.kernel import Answer, Answered, ApprovalId, ApprovalState, RunState
 from clew.protocol.orders import Order
 from clew.protocol.reports import Asked, Completed
-from clew.store.approvals import answer_approval
-from clew.store.clock import read_clock
-from clew.store.expire import settle_orphans
+from clew.store.engine.clock import read_clock
 from clew.store.faults import NoSuchApproval
-from clew.store.tables import approvals
+from clew.store.operations.approvals import answer_approval
+from clew.store.operations.leases import settle_orphans
+from clew.store.schema.tables import approvals
 from tests.store.kit import RUNTIME, Daemon
 
 ONE, TWO = ApprovalId("ap-1"), ApprovalId("ap-2")

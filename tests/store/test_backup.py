@@ -17,17 +17,17 @@ from sqlalchemy import Connection, create_engine, insert, select, update
 from sqlalchemy.engine import URL
 
 from clew.ports.fault import Fault
-from clew.store.backup import FileThere, backup
-from clew.store.check import check
-from clew.store.copying import rows_in
-from clew.store.database import Database
+from clew.store.backup.atomic_file import CannotWrite
+from clew.store.backup.backup import FileThere, backup
+from clew.store.backup.copy import rows_in
+from clew.store.backup.restore import BadBackup, BrokenPromises, CannotHold, NotEmpty, restore
+from clew.store.backup.snapshot import NoDatabase, snapshot
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_database
 from clew.store.faults import HeldByAnother, NewerThanProgram, NotClew, Unreachable
-from clew.store.filing import CannotWrite
-from clew.store.opening import open_database
-from clew.store.restore import BadBackup, BrokenPromises, CannotHold, NotEmpty, restore
-from clew.store.schema import PROGRAM, SchemaVersion, migrate, read_version, upgrade
-from clew.store.snapshot import NoDatabase, snapshot
-from clew.store.tables import journal, machines, meta, metadata, runtimes
+from clew.store.schema.check import check
+from clew.store.schema.tables import journal, machines, meta, metadata, runtimes
+from clew.store.schema.version import PROGRAM, SchemaVersion, migrate, read_version, upgrade
 from tests.store.specimen import fill, put_wake
 
 Rows = dict[str, list[tuple[object, ...]]]
@@ -423,8 +423,8 @@ def test_what_is_no_database_is_replaced_only_by_force(kept: Path, tmp_path: Pat
 def test_the_log_of_the_old_file_is_not_played_into_the_new_one(kept: Path, tmp_path: Path) -> None:
     path = tmp_path / "clew.db"
     # A server that is killed leaves what it wrote in the log beside the file.
-    dies = "import os, sys; from pathlib import Path; from clew.store.sqlite import SqliteDatabase\n"
-    dies += "from clew.store.schema import upgrade\n"
+    dies = "import os, sys; from pathlib import Path; from clew.store.engine.sqlite import SqliteDatabase\n"
+    dies += "from clew.store.schema.version import upgrade\n"
     dies += "SqliteDatabase(Path(sys.argv[1])).write(upgrade).result(60); os._exit(0)"
     subprocess.run([sys.executable, "-c", dies, str(path)], check=True, timeout=60)
     assert (tmp_path / "clew.db-wal").stat().st_size > 0

@@ -11,9 +11,9 @@ import pytest
 from clew.kernel import Outcome, RunId, RunOutcome, RunState, WakeEnd, WakeId, WakeState
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Failed, Returned, Stopped
-from clew.store.cancel import Cancelled, cancel_run, cancel_wake, end_pending, reassign
 from clew.store.faults import NoSuchRun, NoSuchWake
-from clew.store.tables import runs
+from clew.store.operations.cancel import Cancelled, cancel_run, cancel_wake, end_pending, reassign
+from clew.store.schema.tables import runs
 from tests.store.kit import ADA, BOB, BOBS_LANE, LANE, STOPPED, THREAD, TRANSIENT, Daemon, bodies, pin_of, states
 
 

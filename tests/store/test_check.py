@@ -9,13 +9,12 @@ import pytest
 from sqlalchemy import URL, CheckConstraint, Connection, Engine, create_engine, delete, insert, select, text, update
 from sqlalchemy.pool import NullPool
 
-from clew.store.check import NAMED, PROMISES, check, count_rows
-from clew.store.checks.structure import STRUCTURE, TOLD_ELSEWHERE
-from clew.store.checks.written import REPLAYED
+from clew.store.backup.snapshot import snapshot
 from clew.store.faults import NotADatabase
-from clew.store.schema import upgrade
-from clew.store.snapshot import snapshot
-from clew.store.tables import (
+from clew.store.schema.check import NAMED, PROMISES, check, count_rows
+from clew.store.schema.checks.structure import STRUCTURE, TOLD_ELSEWHERE
+from clew.store.schema.checks.written import REPLAYED
+from clew.store.schema.tables import (
     agents,
     decisions,
     events,
@@ -23,6 +22,7 @@ from clew.store.tables import (
     lanes,
     metadata,
 )
+from clew.store.schema.version import upgrade
 from tests.store.specimen import (
     ENDED,
     LIVE,

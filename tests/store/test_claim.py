@@ -16,11 +16,10 @@ from clew.kernel import (
 )
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed
-from clew.store.check import check
-from clew.store.database import Database
-from clew.store.opening import open_database
-from clew.store.schema import upgrade
-from clew.store.tables import (
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_database
+from clew.store.schema.check import check
+from clew.store.schema.tables import (
     agents,
     lanes,
     runs,
@@ -28,6 +27,7 @@ from clew.store.tables import (
     threads,
     wakes,
 )
+from clew.store.schema.version import upgrade
 from tests.store.kit import (
     ADA,
     BOB,

@@ -25,9 +25,9 @@ from clew.kernel import (
 )
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Completed, Usage
-from clew.store.claim import claim
-from clew.store.decisions import decisions_of
-from clew.store.tables import (
+from clew.store.operations.claim import claim
+from clew.store.operations.decisions import decisions_of
+from clew.store.schema.tables import (
     agents,
     archives,
     lanes,

@@ -9,8 +9,8 @@ from clew.kernel import (
     Outcome,
 )
 from clew.protocol.orders import ClaimRequest
-from clew.store.claim import claim
-from clew.store.tables import (
+from clew.store.operations.claim import claim
+from clew.store.schema.tables import (
     agents,
     journal,
     lanes,

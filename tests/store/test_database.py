@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, insert, select, text
 
-from clew.store.clock import read_clock
-from clew.store.database import Database, Operation
+from clew.store.engine.clock import read_clock
+from clew.store.engine.database import Database, Operation
+from clew.store.engine.open import open_database
+from clew.store.engine.sqlite import SqliteDatabase
+from clew.store.engine.statement import POSTGRESQL
 from clew.store.faults import BadAddress, Closed, HeldByAnother, NotADatabase, Unreachable
-from clew.store.opening import open_database
-from clew.store.sqlite import SqliteDatabase
-from clew.store.statement import POSTGRESQL
-from clew.store.tables import machines
+from clew.store.schema.tables import machines
 
 
 def add(name: str) -> Operation[str]:
@@ -109,7 +109,7 @@ def test_a_closed_database_says_so(database: Database) -> None:
 
 def test_a_second_server_is_refused_and_told_who_holds_the_file(tmp_path: Path) -> None:
     path = tmp_path / "clew.db"
-    holds = "import sys, time; from pathlib import Path; from clew.store.sqlite import SqliteDatabase\n"
+    holds = "import sys, time; from pathlib import Path; from clew.store.engine.sqlite import SqliteDatabase\n"
     holds += "held = SqliteDatabase(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", holds, str(path)], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None

@@ -6,12 +6,12 @@ from clew.kernel import Evidence, FailureKind, Freshness, Outcome, WaitsFor, Wak
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Failed
 from clew.protocol.wakes import Said
-from clew.store.again import ask_again, go_now
-from clew.store.evidence import by_person
-from clew.store.expire import settle_orphans
-from clew.store.journal import append
-from clew.store.reading.runs import read_run
-from clew.store.tables import runs, wakes
+from clew.store.operations.evidence import by_person
+from clew.store.operations.journal import append
+from clew.store.operations.leases import settle_orphans
+from clew.store.operations.retry import ask_again, go_now
+from clew.store.queries.runs import read_run
+from clew.store.schema.tables import runs, wakes
 from tests.store.kit import (
     LANE,
     PERSON,

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import Connection
 
 from clew.protocol.wakes import Accepted, Said
-from clew.store.accept import accept_wake
-from clew.store.check import check
+from clew.store.engine.sqlite import SqliteDatabase
 from clew.store.faults import DiskFull
-from clew.store.schema import upgrade
-from clew.store.sqlite import SqliteDatabase
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.check import check
+from clew.store.schema.version import upgrade
 from tests.store.kit import PERSON, Daemon, furnish, request, said_in
 
 LARGE = "x" * 20_000

@@ -9,10 +9,10 @@ from sqlalchemy import Connection
 from clew.kernel import HELD_BY_AGENT, Evidence, Outcome, Patience, RunState, weighed
 from clew.protocol.orders import Order
 from clew.protocol.runtimes import Expired, Held, Renewed
-from clew.store.cancel import cancel_run
-from clew.store.clock import read_clock
-from clew.store.expire import expire, hear, renew, settle_orphans
-from clew.store.tables import agents, runs, runtimes, threads, wakes
+from clew.store.engine.clock import read_clock
+from clew.store.operations.cancel import cancel_run
+from clew.store.operations.leases import expire, hear, renew, settle_orphans
+from clew.store.schema.tables import agents, runs, runtimes, threads, wakes
 from tests.store.kit import ADA, ELSEWHERE, RUNTIME, TRANSIENT, Daemon, bodies, numbers, pin_of, said
 
 HOUR = 3600.0

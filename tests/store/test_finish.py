@@ -18,8 +18,8 @@ from clew.kernel import (
     WakeReason,
 )
 from clew.protocol.reports import Completed, Failed, Returned, Stopped, Usage
-from clew.store.clock import read_clock
-from clew.store.tables import agents, journal, runs, sessions, wakes
+from clew.store.engine.clock import read_clock
+from clew.store.schema.tables import agents, journal, runs, sessions, wakes
 from tests.store.kit import (
     ADA,
     BOB,

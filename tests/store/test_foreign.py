@@ -6,10 +6,9 @@ import pytest
 from sqlalchemy import Connection
 
 from clew.app.opening import open_for_work
+from clew.store.engine.open import open_current, open_database, upgrade_database
 from clew.store.faults import CannotUpgrade, NotClew, StoreFault
-from clew.store.opening import open_current, open_database
-from clew.store.schema import PROGRAM, SchemaVersion
-from clew.store.upgrading import upgrade_database
+from clew.store.schema.version import PROGRAM, SchemaVersion
 from tests.store.test_schema import reflected
 from tests.store.test_upgrade import rows, run
 

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import Connection, text
 
 from clew.kernel import ThreadId
-from clew.store.accept import accept_wake
-from clew.store.database import Database
-from clew.store.hints import PACE, Board, Pacer, Subscription, Topics, hint_thread
-from clew.store.opening import open_database
-from clew.store.statement import POSTGRESQL
+from clew.store.engine.database import Database
+from clew.store.engine.hints import PACE, Board, Pacer, Subscription, Topics, hint_thread
+from clew.store.engine.open import open_database
+from clew.store.engine.statement import POSTGRESQL
+from clew.store.operations.wakes import accept_wake
 from tests.store.kit import OTHER_THREAD, RUNTIME, THREAD, Daemon, request
 
 PROBE = ThreadId("probe")

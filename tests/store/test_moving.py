@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from clew.kernel import Evidence, LaneId, Outcome, RuntimeId
-from clew.store.agents import change_agent
-from clew.store.expire import settle_orphans
 from clew.store.faults import NoSuchLane, NoSuchRuntime
-from clew.store.moving import Moved, move_lane
-from clew.store.reading.names import agent_named
-from clew.store.tables import runs, runtimes
+from clew.store.operations.agents import change_agent
+from clew.store.operations.leases import settle_orphans
+from clew.store.operations.moves import Moved, move_lane
+from clew.store.queries.names import agent_named
+from clew.store.schema.tables import runs, runtimes
 from tests.store.kit import ADA, ELSEWHERE, LANE, RUNTIME, Daemon, bodies
 
 GONE = "its machine is gone for good"

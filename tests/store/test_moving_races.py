@@ -9,15 +9,15 @@ from sqlalchemy import URL, Connection, select
 
 from clew.kernel import Cursor, Directory, LaneId, NativeId, RuntimeId
 from clew.protocol.reports import Completed, Finish, NewSession
-from clew.store.accept import accept_wake
-from clew.store.adopt import Adoption, adopt_session
-from clew.store.agents import change_agent
-from clew.store.check import check
-from clew.store.finish import finish
-from clew.store.moving import move_lane
-from clew.store.postgres import PostgresDatabase
-from clew.store.reading.agents import read_agent
-from clew.store.tables import lanes, runs
+from clew.store.engine.postgres import PostgresDatabase
+from clew.store.operations.adoption import Adoption, adopt_session
+from clew.store.operations.agents import change_agent
+from clew.store.operations.finish import finish
+from clew.store.operations.moves import move_lane
+from clew.store.operations.wakes import accept_wake
+from clew.store.queries.agents import read_agent
+from clew.store.schema.check import check
+from clew.store.schema.tables import lanes, runs
 from tests.store.halting import Act, one_by_one, overtaken, two_servers
 from tests.store.kit import ADA, ELSEWHERE, LANE, RUNTIME, THREAD, Daemon, empty, furnish, request
 

@@ -28,20 +28,20 @@ from clew.kernel import (
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Asked, Completed, End, Finish, NewSession, Report, Steered
 from clew.protocol.wakes import WakeRequest
-from clew.store import postgres
-from clew.store.accept import accept_wake
-from clew.store.adopt import Adoption, adopt_session
-from clew.store.approvals import answer_approval
-from clew.store.cancel import cancel_run, cancel_wake, reassign
-from clew.store.checks.runs import RUNS
-from clew.store.checks.sessions import SESSIONS
-from clew.store.checks.wakes import WAKES
-from clew.store.claim import claim
-from clew.store.expire import expire, settle_orphans
-from clew.store.finish import finish
-from clew.store.moving import move_lane
-from clew.store.report import report
-from clew.store.tables import agents, runs, runtimes, threads, wakes
+from clew.store.engine import postgres
+from clew.store.operations.adoption import Adoption, adopt_session
+from clew.store.operations.approvals import answer_approval
+from clew.store.operations.cancel import cancel_run, cancel_wake, reassign
+from clew.store.operations.claim import claim
+from clew.store.operations.finish import finish
+from clew.store.operations.leases import expire, settle_orphans
+from clew.store.operations.moves import move_lane
+from clew.store.operations.report import report
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.checks.runs import RUNS
+from clew.store.schema.checks.sessions import SESSIONS
+from clew.store.schema.checks.wakes import WAKES
+from clew.store.schema.tables import agents, runs, runtimes, threads, wakes
 from tests.store.kit import ADA, BOB, ELSEWHERE, RUNTIME, TRANSIENT, Daemon, overlapping, pin_of, request
 
 HOLD = 0.05

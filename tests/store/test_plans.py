@@ -16,28 +16,18 @@ from sqlalchemy import URL, Connection, Engine, Table, create_engine, insert
 from sqlalchemy.pool import NullPool
 
 from clew.kernel import RunEvent, WakeEvent, WakeState
-from clew.store import (
-    accept,
-    advancing,
-    claim_sql,
-    decisions,
-    expire,
-    overlapping,
-    pinning,
-    queueing,
-    register,
-    sessions,
-    settling,
-    ticks,
-)
-from clew.store.journal import _append as journal_append
-from clew.store.journal import _between as journal_page
-from clew.store.numbering import numbered
-from clew.store.schema import upgrade
-from clew.store.settling import _pending as pending_wakes
-from clew.store.statement import POSTGRESQL, SQLITE, Statement
-from clew.store.tables import agents, journal, lanes, machines, runs, runtimes, schedules, threads, wakes
-from clew.store.tables import sessions as kept_sessions
+from clew.store.engine.statement import POSTGRESQL, SQLITE, Statement, numbered
+from clew.store.operations import claim_sql, decisions, leases, pins, queue, run_state, settle, steering
+from clew.store.operations import runtimes as runtimes_op
+from clew.store.operations import schedules as schedules_op
+from clew.store.operations import sessions as sessions_op
+from clew.store.operations import wakes as wakes_op
+from clew.store.operations.journal import _append as journal_append
+from clew.store.operations.journal import _between as journal_page
+from clew.store.operations.settle import _pending as pending_wakes
+from clew.store.schema.tables import agents, journal, lanes, machines, runs, runtimes, schedules, threads, wakes
+from clew.store.schema.tables import sessions as kept_sessions
+from clew.store.schema.version import upgrade
 
 LANES, PER_LANE = 3000, 3
 GROWING = {"runs", "wakes", "sessions", "journal", "schedules", "lanes", "threads"}
@@ -61,11 +51,11 @@ class Asked:
 ASKED = {
     "claim": Asked(claim_sql.queued, "runs", ("runtime_id", "rank", "id"), {"runtime": "rt-1", "most": 4}),
     "sessions": Asked(
-        sessions.candidates, "sessions", ("lane_id", "scope_run", "generation"), {"lane": "lane-7", "scope": ""}
+        sessions_op.candidates, "sessions", ("lane_id", "scope_run", "generation"), {"lane": "lane-7", "scope": ""}
     ),
-    "schedules": Asked(ticks.due_schedules, "schedules", ("next_due",), {"most": 100}),
-    "strays": Asked(register.strays, "runs", ("runtime_id", "rank", "id"), {"runtimes": ["rt-1"]}),
-    "leases": Asked(expire.due_leases, "runs", ("lease_until",), {"most": 100}),
+    "schedules": Asked(schedules_op.due_schedules, "schedules", ("next_due",), {"most": 100}),
+    "strays": Asked(runtimes_op.strays, "runs", ("runtime_id", "rank", "id"), {"runtimes": ["rt-1"]}),
+    "leases": Asked(leases.due_leases, "runs", ("lease_until",), {"most": 100}),
     "journal": Asked(
         journal_page, "journal", ("thread_id", "seq"), {"thread": "thread-7", "after": 2, "through": 9, "most": 50}
     ),
@@ -74,24 +64,24 @@ ASKED = {
 
 
 WITH_EVERY_WAKE = {
-    "facts": accept._facts,
-    "facts-by-key": accept._facts_by_key,
-    "queue": queueing._queue,
+    "facts": wakes_op._facts,
+    "facts-by-key": wakes_op._facts_by_key,
+    "queue": queue._queue,
     "append": journal_append,
     "queued": claim_sql.queued,
     "carry": claim_sql.carry,
     "take": claim_sql.take,
     "hold": claim_sql.hold,
     "decision": decisions.keep_decision,
-    "candidates": sessions.candidates,
-    "pin": pinning.append_session,
-    "prompt": advancing._statement((RunEvent.OPEN, RunEvent.PROMPT)),
-    "succeed": advancing._statement((RunEvent.SUCCEED,)),
-    "serve": settling._LETS_GO[WakeEvent.SERVE, settling.Untold.WAITS_AGAIN],
-    "pending": settling._pending,
-    "call": overlapping._call,
-    "live": overlapping._live,
-    "due": ticks.due_schedules,
+    "candidates": sessions_op.candidates,
+    "pin": pins.append_session,
+    "prompt": run_state._statement((RunEvent.OPEN, RunEvent.PROMPT)),
+    "succeed": run_state._statement((RunEvent.SUCCEED,)),
+    "serve": settle._LETS_GO[WakeEvent.SERVE, settle.Untold.WAITS_AGAIN],
+    "pending": settle._pending,
+    "call": steering._call,
+    "live": steering._live,
+    "due": schedules_op.due_schedules,
 }
 
 

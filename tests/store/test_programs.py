@@ -20,10 +20,9 @@ from clew.kernel import (
 )
 from clew.protocol.orders import Order
 from clew.protocol.runtimes import Registration
-from clew.store.programs import accounts_there, as_started
-from clew.store.register import register_runtime
-from clew.store.steering import steerable_run
-from clew.store.tables import agents, journal, programs, runtimes, sessions, threads
+from clew.store.operations.runtimes import accounts_there, as_started, register_runtime
+from clew.store.operations.steering import steerable_run
+from clew.store.schema.tables import agents, journal, programs, runtimes, sessions, threads
 from tests.store.kit import ABLE, ADA, BOB, LANE, LOOM, RUNTIME, THREAD, Daemon, pin_of
 
 

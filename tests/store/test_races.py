@@ -30,8 +30,8 @@ from clew.kernel import (
 from clew.protocol.reports import Asked, Completed, Failed, Finish, Report, Returned, Stopped
 from clew.protocol.runtimes import Held
 from clew.protocol.wakes import Said, WakeRequest
+from clew.store.engine.postgres import PostgresDatabase
 from clew.store.faults import StoreFault
-from clew.store.postgres import PostgresDatabase
 from tests.store.halting import one_by_one, overtaken, two_servers
 from tests.store.kit import PERSON
 from tests.store.stateful import operations as ops

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, Table, insert
 
-from clew.store import approvals as kept
-from clew.store import timing
-from clew.store.reading import agents as reading_agents
-from clew.store.reading import approvals, decisions, names, runs, sessions, steering, threads, wakes
-from clew.store.reading.runs import LAST
-from clew.store.statement import POSTGRESQL, SQLITE, Statement
-from clew.store.tables import approvals as kept_approvals
-from clew.store.tables import decisions as kept_decisions
-from clew.store.tables import events as kept_events
+from clew.store.engine.statement import POSTGRESQL, SQLITE, Statement
+from clew.store.operations import approvals as kept
+from clew.store.operations import schedules
+from clew.store.queries import agents as reading_agents
+from clew.store.queries import approvals, decisions, names, runs, sessions, steering, threads, wakes
+from clew.store.queries.runs import LAST
+from clew.store.schema.tables import approvals as kept_approvals
+from clew.store.schema.tables import decisions as kept_decisions
+from clew.store.schema.tables import events as kept_events
 from tests.store.test_plans import GROWING as GROWS
 from tests.store.test_plans import LANES, PER_LANE, Asked, engine, scanned_and_used
 
@@ -65,7 +65,7 @@ SHOWN = {
     "whose a session is": Shown(sessions.known, "uq_sessions_native", {"runtime": "rt-1", "natives": ["n-7-1"]}),
     "recent sessions": Shown(sessions.recent_of_agent, "ix_runs_agent", {"agent": "agent-7"}),
     "decisions": Shown(decisions.page, None, {"run": "run-7-1", "attempt": 1, "step": 0, "most": 20}),
-    "what is due": Shown(timing.looked_for, "ix_runs_lease", {}),
+    "what is due": Shown(schedules.looked_for, "ix_runs_lease", {}),
     "approvals whose time is over": Shown(kept.overdue, None, {}),
     "an approval by its beginning": Shown(names.approvals_beginning, None, {"first": "ap-7", "last": "ap-7zz"}),
 }

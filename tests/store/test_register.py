@@ -7,9 +7,9 @@ from sqlalchemy import Connection, select
 
 from clew.kernel import AccountId, MachineId, ProviderName, RuntimeId, runtime_id
 from clew.protocol.runtimes import Registration
-from clew.store.database import Database
-from clew.store.register import register_runtime
-from clew.store.tables import machines, runtimes
+from clew.store.engine.database import Database
+from clew.store.operations.runtimes import register_runtime
+from clew.store.schema.tables import machines, runtimes
 
 LAPTOP = Registration(MachineId("m1"), "laptop", ProviderName("loom"), "/srv/home", AccountId("me"), '{"resume": true}')
 

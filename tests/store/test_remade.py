@@ -3,8 +3,8 @@
 import pytest
 
 from clew.kernel import LaneId, NoticeReason
-from clew.store.places import clear_remade, keep_remade
-from clew.store.tables import lanes
+from clew.store.operations.workspaces import clear_remade, keep_remade
+from clew.store.schema.tables import lanes
 from tests.store.kit import LANE, Daemon, in_project
 
 WORDS = "/srv/work/maze was gone and was made again."

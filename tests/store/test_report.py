@@ -24,12 +24,12 @@ from clew.kernel import (
 from clew.protocol.orders import Order
 from clew.protocol.prompted import read_prompted
 from clew.protocol.reports import Asked, Completed, Landed, Report, RunEventRecord, Stopped, Usage
-from clew.store.cancel import cancel_run
-from clew.store.decisions import decisions_of
-from clew.store.expire import expire
 from clew.store.faults import NoSuchRun, SessionHeld
-from clew.store.report import report
-from clew.store.tables import approvals, events, landings, runs, sessions, wakes
+from clew.store.operations.cancel import cancel_run
+from clew.store.operations.decisions import decisions_of
+from clew.store.operations.leases import expire
+from clew.store.operations.report import report
+from clew.store.schema.tables import approvals, events, landings, runs, sessions, wakes
 from tests.store.kit import (
     AT_ONCE,
     OTHER_THREAD,

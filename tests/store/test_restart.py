@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, Connection
 
-from clew.store.accept import accept_wake
+from clew.store.engine.postgres import PostgresDatabase
 from clew.store.faults import Unreachable
-from clew.store.postgres import PostgresDatabase
-from clew.store.schema import upgrade
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.version import upgrade
 from tests.store.kit import THREAD, furnish, queued, request, said_in, states
 from tests.store.soak.killer import Killed
 from tests.store.soak.notes import read_notes

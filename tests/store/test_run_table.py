@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Connection, delete, insert
 
 from clew.kernel import LIVE, RUN_ENDS, LaneId, Run, RunEvent, RunId, RunState, apply
-from clew.store.advancing import advance
-from clew.store.rows import read_run
-from clew.store.tables import lanes, runs
+from clew.store.operations.rows import read_run
+from clew.store.operations.run_state import advance
+from clew.store.schema.tables import lanes, runs
 from tests.store.kit import ADA, LANE, RUNTIME, THREAD, Daemon
 
 LONG = 1e12

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, MetaData, inspect, text, update
 
-from clew.store import migrations
-from clew.store.database import Database
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_database
 from clew.store.faults import NewerThanProgram, OlderThanProgram
-from clew.store.opening import open_database
-from clew.store.schema import PROGRAM, SchemaVersion, migrate, read_version, require, upgrade
-from clew.store.tables import meta, metadata
+from clew.store.schema import migrations
+from clew.store.schema.tables import meta, metadata
+from clew.store.schema.version import PROGRAM, SchemaVersion, migrate, read_version, require, upgrade
 
 
 def reflected(connection: Connection) -> dict[str, Any]:
@@ -124,4 +124,4 @@ def test_steps_import_nothing_that_may_change() -> None:
         if isinstance(node, ast.ImportFrom) and node.module is not None
     }
     own = {module for module in imported if module.startswith("clew")}
-    assert own == {"clew.store.migrations.pointers", "clew.store.migrations.script"}
+    assert own == {"clew.store.schema.migrations.pointers", "clew.store.schema.migrations.script"}

@@ -9,15 +9,15 @@ from sqlalchemy import update
 from clew.kernel import MachineId, ProviderName, RouteKey, RouteKind, WakeReason
 from clew.protocol.reports import Completed, Usage
 from clew.protocol.runtimes import Registration
-from clew.store.accept import accept_wake
-from clew.store.address import read_address
-from clew.store.database import Database
-from clew.store.expire import hear, settle_orphans
+from clew.store.engine.address import read_address
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_current, open_database
 from clew.store.faults import BadAddress, BadText, KeyConflict, NewerThanProgram
-from clew.store.opening import open_current, open_database
-from clew.store.register import register_runtime
-from clew.store.schema import upgrade
-from clew.store.tables import agents, meta, runs, sessions
+from clew.store.operations.leases import hear, settle_orphans
+from clew.store.operations.runtimes import register_runtime
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.tables import agents, meta, runs, sessions
+from clew.store.schema.version import upgrade
 from tests.store.kit import ADA, BOB, ELSEWHERE, RUNTIME, THREAD, Daemon, furnish, request, said_in
 
 

@@ -20,9 +20,9 @@ from sqlalchemy.pool import NullPool
 
 from clew.kernel import Answer, RunState
 from clew.protocol.reports import Report
-from clew.store.database import Database
-from clew.store.opening import open_database
-from clew.store.schema import upgrade
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_database
+from clew.store.schema.version import upgrade
 from tests.store.conftest import DATABASES
 from tests.store.stateful import operations as ops
 from tests.store.stateful.drawing import Drawing

@@ -3,10 +3,10 @@
 from clew.kernel import WakeReason
 from clew.protocol.orders import ClaimRequest
 from clew.protocol.reports import Completed, Finish, Landed, Report
-from clew.store.accept import accept_wake
-from clew.store.claim import claim
-from clew.store.finish import finish
-from clew.store.report import report
+from clew.store.operations.claim import claim
+from clew.store.operations.finish import finish
+from clew.store.operations.report import report
+from clew.store.operations.wakes import accept_wake
 from tests.store.kit import RUNTIME, Daemon, pin_of, prompted_of, request, sent
 
 MOST = 15

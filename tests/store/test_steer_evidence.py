@@ -9,10 +9,10 @@ from clew.protocol.orders import Order
 from clew.protocol.prompted import read_prompted, read_steer
 from clew.protocol.reports import Completed, Steer, Steered
 from clew.protocol.wakes import Accepted, Said
-from clew.store.accept import accept_wake
-from clew.store.evidence import by_person
-from clew.store.expire import settle_orphans
-from clew.store.tables import runs, sessions, wakes
+from clew.store.operations.evidence import by_person
+from clew.store.operations.leases import settle_orphans
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.tables import runs, sessions, wakes
 from tests.store.kit import LANE, PERSON, RUNTIME, STOPPED, TRANSIENT, Daemon, bodies, request, said_in
 
 UNSENT, TAKEN, CUT_OFF = Evidence.UNSENT, Evidence.TAKEN, Evidence.CUT_OFF

@@ -9,14 +9,14 @@ from clew.kernel import AdmissionPolicy, Evidence, Freshness, Outcome, Overlap, 
 from clew.protocol.orders import Order
 from clew.protocol.reports import Asked, Completed, Finish, Report, Steer, Steered, Stopped
 from clew.protocol.wakes import Accepted, Said
-from clew.store.accept import accept_wake
-from clew.store.cancel import cancel_run, cancel_wake
-from clew.store.expire import expire, settle_orphans
-from clew.store.finish import finish
-from clew.store.journal import append
-from clew.store.report import report
-from clew.store.steering import steerable_run
-from clew.store.tables import runs, runtimes, sessions, wakes
+from clew.store.operations.cancel import cancel_run, cancel_wake
+from clew.store.operations.finish import finish
+from clew.store.operations.journal import append
+from clew.store.operations.leases import expire, settle_orphans
+from clew.store.operations.report import report
+from clew.store.operations.steering import steerable_run
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.tables import runs, runtimes, sessions, wakes
 from tests.store.kit import (
     AT_ONCE,
     LANE,

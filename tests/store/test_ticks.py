@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from clew.kernel import Origin, OriginKind, RouteKey, RouteKind, RunScope, TickVerdict, WakeReason
-from clew.store.clock import read_clock
-from clew.store.opening import open_database
-from clew.store.tables import agents, lanes, runs, schedules, wakes
-from clew.store.ticks import Ticked, tick_due
+from clew.store.engine.clock import read_clock
+from clew.store.engine.open import open_database
+from clew.store.operations.schedules import Ticked, tick_due
+from clew.store.schema.tables import agents, lanes, runs, schedules, wakes
 from tests.store.kit import ADA, BOB, BOBS_LANE, LANE, THREAD, Daemon
 
 ROUTE = json.dumps(["channel", "ops"])

@@ -26,13 +26,13 @@ from clew.kernel import (
     decide,
     write_cursor,
 )
-from clew.store.check import check
-from clew.store.database import Database, Operation
+from clew.store.engine.database import Database, Operation
+from clew.store.engine.open import open_database
 from clew.store.faults import NewerThanProgram, OlderThanProgram
-from clew.store.opening import open_database
-from clew.store.schema import PROGRAM, SchemaVersion, migrate, read_version, require, upgrade
-from clew.store.sessions import lane_sessions, run_session
-from clew.store.tables import UNKNOWN_RUNTIME, lanes, sessions
+from clew.store.operations.sessions import lane_sessions, run_session
+from clew.store.schema.check import check
+from clew.store.schema.tables import UNKNOWN_RUNTIME, lanes, sessions
+from clew.store.schema.version import PROGRAM, SchemaVersion, migrate, read_version, require, upgrade
 from tests.kernel.kit import WORKTREE, here, situation
 from tests.store.test_schema import reflected
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select
 
-from clew.store.check import check
 from clew.store.faults import Closed
-from clew.store.schema import require
-from clew.store.tables import machines
+from clew.store.schema.check import check
+from clew.store.schema.tables import machines
+from clew.store.schema.version import require
 from clew.testing import Database, temporary_store
 from clew.testing.fixtures import clew_store
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from clew.store.upgrading import upgrade_database
+from clew.store.engine.open import upgrade_database
 from tests.up.kit import Up, until, up
 
 

@@ -16,10 +16,10 @@ from bench.store.scene import ASKS, RUNTIME, accept_one, complete, furnish, new_
 from clew.daemon.limits import Limits
 from clew.kernel import ThreadId
 from clew.protocol.orders import Order
-from clew.store.claim import claim
-from clew.store.database import Database
-from clew.store.hints import Subscription
-from clew.store.schema import upgrade
+from clew.store.engine.database import Database
+from clew.store.engine.hints import Subscription
+from clew.store.operations.claim import claim
+from clew.store.schema.version import upgrade
 
 LOOK_UP = 1.0
 """Seconds after which the daemon looks by itself: a hint may be lost."""

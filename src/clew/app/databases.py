@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from clew.store.address import show_address
-from clew.store.backup import Kept, backup
-from clew.store.check import PROMISES, Violation, check, count_rows
-from clew.store.restore import Restored, restore
-from clew.store.schema import require
-from clew.store.snapshot import recognise, snapshot
-from clew.store.upgrading import upgrade_database
+from clew.store.backup.backup import Kept, backup
+from clew.store.backup.restore import Restored, restore
+from clew.store.backup.snapshot import recognise, snapshot
+from clew.store.engine.address import show_address
+from clew.store.engine.open import upgrade_database
+from clew.store.schema.check import PROMISES, Violation, check, count_rows
+from clew.store.schema.version import require
 
 __all__ = [
     "Checked",

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from clew.store.address import read_address
-from clew.store.database import Database
+from clew.store.engine.address import read_address
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_current, open_database, upgrade_database
 from clew.store.faults import OlderThanProgram
-from clew.store.opening import open_current, open_database
-from clew.store.schema import read_version
-from clew.store.upgrading import upgrade_database
+from clew.store.schema.version import read_version
 
 
 def open_for_work(address: str) -> Database:

@@ -36,8 +36,8 @@ from clew.server.guard import Bound
 from clew.server.keys import Keys
 from clew.server.live import Live
 from clew.server.token import make_token
-from clew.store.address import show_address
-from clew.store.database import Database
+from clew.store.engine.address import show_address
+from clew.store.engine.database import Database
 from clew.workspaces import GitWorkspaces
 
 log = logging.getLogger("clew.up")

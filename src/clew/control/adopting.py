@@ -20,17 +20,17 @@ from clew.ports.provider import FoundSession
 from clew.protocol.reports import NewSession
 from clew.protocol.requests import Adopt
 from clew.protocol.views import SessionView
-from clew.store.adopt import Adoption
-from clew.store.adopt import adopt_session as adopt
-from clew.store.naming import derived_id
-from clew.store.places import remember_place
-from clew.store.programs import as_started
-from clew.store.reading.agents import read_runtime
-from clew.store.reading.names import agent_named, thread_called
-from clew.store.reading.sessions import read_session_row
-from clew.store.reading.threads import lanes_of
-from clew.store.statement import Row
-from clew.store.threads import must_be_open
+from clew.store.engine.statement import Row
+from clew.store.operations.adoption import Adoption
+from clew.store.operations.adoption import adopt_session as adopt
+from clew.store.operations.ids import derived_id
+from clew.store.operations.runtimes import as_started
+from clew.store.operations.threads import must_be_open
+from clew.store.operations.workspaces import remember_place
+from clew.store.queries.agents import read_runtime
+from clew.store.queries.names import agent_named, thread_called
+from clew.store.queries.sessions import read_session_row
+from clew.store.queries.threads import lanes_of
 
 
 async def adopt_session(desk: Desk, ref: str, asked: Adopt) -> SessionView:

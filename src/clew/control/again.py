@@ -11,16 +11,16 @@ from clew.kernel import LaneId, RunId, RunState, ThreadId
 from clew.protocol.requests import Retry
 from clew.protocol.views import WakeView
 from clew.protocol.wakes import Accepted
-from clew.store.again import ask_again, go_now
-from clew.store.evidence import by_person
-from clew.store.naming import new_id
-from clew.store.reading.names import run_called, thread_called
-from clew.store.reading.runs import is_live, read_run
-from clew.store.reading.threads import thread_ref
-from clew.store.reading.wakes import pending_wakes, read_wake
-from clew.store.sessions import run_session
-from clew.store.statement import Row
-from clew.store.threads import must_be_open
+from clew.store.engine.statement import Row
+from clew.store.operations.evidence import by_person
+from clew.store.operations.ids import new_id
+from clew.store.operations.retry import ask_again, go_now
+from clew.store.operations.sessions import run_session
+from clew.store.operations.threads import must_be_open
+from clew.store.queries.names import run_called, thread_called
+from clew.store.queries.runs import is_live, read_run
+from clew.store.queries.threads import thread_ref
+from clew.store.queries.wakes import pending_wakes, read_wake
 
 
 async def retry_run(desk: Desk, run: str, asked: Retry | None = None) -> tuple[WakeView, ...]:

@@ -18,16 +18,15 @@ from clew.protocol.machine import AgentProgram
 from clew.protocol.requests import AgentChange, NewAgent
 from clew.protocol.runtimes import Registration
 from clew.protocol.views import AgentView, Mode
-from clew.store import agents as store
-from clew.store.programs import as_started
-from clew.store.reading.agents import count_going, read_agent
-from clew.store.reading.agents import list_agents as read_agents
-from clew.store.reading.names import agent_named
-from clew.store.register import register_runtime
-from clew.store.rows import across_accounts, read_capabilities, with_policy
-from clew.store.schedules import remove_heartbeat
-from clew.store.statement import Row
-from clew.store.texts import keepable
+from clew.store.engine.statement import Row
+from clew.store.operations import agents as store
+from clew.store.operations.rows import across_accounts, read_capabilities, with_policy
+from clew.store.operations.runtimes import as_started, register_runtime
+from clew.store.operations.schedules import remove_heartbeat
+from clew.store.operations.texts import keepable
+from clew.store.queries.agents import count_going, read_agent
+from clew.store.queries.agents import list_agents as read_agents
+from clew.store.queries.names import agent_named
 
 MOST_AT_ONCE = 100
 

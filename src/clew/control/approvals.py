@@ -12,9 +12,9 @@ from clew.control.waking import PERSON
 from clew.kernel import Answer, Answered, ApprovalId, ApprovalReason, ApprovalState
 from clew.protocol.requests import AnswerTo
 from clew.protocol.views import ApprovalView
-from clew.store import approvals as store
-from clew.store.reading import approvals as reading
-from clew.store.reading.names import approval_called, run_called
+from clew.store.operations import approvals as store
+from clew.store.queries import approvals as reading
+from clew.store.queries.names import approval_called, run_called
 
 ALL = "all"
 _GIVEN = {Answer.APPROVE: ApprovalState.APPROVED, Answer.DENY: ApprovalState.DENIED}

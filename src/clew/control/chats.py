@@ -9,8 +9,8 @@ from clew.control.showing.threads import show_thread
 from clew.kernel import AgentId, AgentState, ProjectId
 from clew.protocol.requests import NewChat
 from clew.protocol.views import ThreadView
-from clew.store.reading.names import agent_named, project_named
-from clew.store.threads import new_thread, open_thread
+from clew.store.operations.threads import new_thread, open_thread
+from clew.store.queries.names import agent_named, project_named
 
 
 async def open_chat(desk: Desk, asked: NewChat) -> ThreadView:

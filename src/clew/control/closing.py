@@ -7,8 +7,8 @@ from clew.control.faults import BadRequest
 from clew.control.showing.threads import show_thread
 from clew.kernel import ThreadId
 from clew.protocol.views import ThreadView
-from clew.store import threads as store
-from clew.store.reading.names import thread_called
+from clew.store.operations import threads as store
+from clew.store.queries.names import thread_called
 
 
 async def close_thread(desk: Desk, ref: str) -> ThreadView:

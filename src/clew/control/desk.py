@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from clew.control.faults import NoMachine
 from clew.control.hearing import Hints
 from clew.protocol.machine import Machine
-from clew.store.database import Database
+from clew.store.engine.database import Database
 
 Result = TypeVar("Result")
 

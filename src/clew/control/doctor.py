@@ -14,10 +14,10 @@ from clew.control.programs import read_settings, with_own_program
 from clew.ports.fault import Fault
 from clew.protocol.machine import AgentProgram, Machine
 from clew.protocol.views import CheckView
-from clew.store.clock import read_clock
-from clew.store.reading.agents import list_agents
-from clew.store.schema import read_version
-from clew.store.statement import Row
+from clew.store.engine.clock import read_clock
+from clew.store.engine.statement import Row
+from clew.store.queries.agents import list_agents
+from clew.store.schema.version import read_version
 
 _WAIT = 60.0
 _BLOCK, _BLOCKS = 4096, 16

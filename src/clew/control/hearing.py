@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from clew.store.database import Database
-from clew.store.hints import ANYTHING, Subscription, Topics
+from clew.store.engine.database import Database
+from clew.store.engine.hints import ANYTHING, Subscription, Topics
 
 Listener = Callable[[Topics], None]
 

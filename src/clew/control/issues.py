@@ -30,15 +30,15 @@ from clew.protocol.orders import Entry
 from clew.protocol.requests import Assign, NewIssue
 from clew.protocol.views import ThreadPage, ThreadView
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.cancel import end_pending, reassign
-from clew.store.journal import append, entries_between
-from clew.store.overlapping import live_run
-from clew.store.reading.names import agent_named, project_named, thread_called
-from clew.store.reading.threads import newest_runs_in, read_thread
-from clew.store.reading.wakes import pending_wakes
-from clew.store.rows import read_wake
-from clew.store.statement import Row
-from clew.store.threads import give_thread, hold_thread, must_be_open, new_thread, open_thread
+from clew.store.engine.statement import Row
+from clew.store.operations.cancel import end_pending, reassign
+from clew.store.operations.journal import append, entries_between
+from clew.store.operations.rows import read_wake
+from clew.store.operations.steering import live_run
+from clew.store.operations.threads import give_thread, hold_thread, must_be_open, new_thread, open_thread
+from clew.store.queries.names import agent_named, project_named, thread_called
+from clew.store.queries.threads import newest_runs_in, read_thread
+from clew.store.queries.wakes import pending_wakes
 
 _LONGEST_TITLE = 300
 MOST_TOLD = 100

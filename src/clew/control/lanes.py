@@ -7,10 +7,10 @@ from clew.control.faults import BadRequest
 from clew.control.showing.threads import show_lane
 from clew.kernel import AgentId, Overlap, ThreadId
 from clew.protocol.views import LaneView
-from clew.store.reading.names import agent_named, thread_called
-from clew.store.reading.threads import lanes_of
-from clew.store.threads import make_lane
-from clew.store.threads import set_overlap as put_overlap
+from clew.store.operations.threads import make_lane
+from clew.store.operations.threads import set_overlap as put_overlap
+from clew.store.queries.names import agent_named, thread_called
+from clew.store.queries.threads import lanes_of
 
 
 def overlap_called(name: str) -> Overlap:

@@ -13,12 +13,12 @@ from clew.protocol.control import Claimed
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
 from clew.protocol.runtimes import Expired, Held, Registration, Renewed
-from clew.store.claim import claim
-from clew.store.expire import hear, renew, settle_orphans
-from clew.store.finish import finish
-from clew.store.hints import ANYTHING, Topics
-from clew.store.register import register_runtime
-from clew.store.report import report
+from clew.store.engine.hints import ANYTHING, Topics
+from clew.store.operations.claim import claim
+from clew.store.operations.finish import finish
+from clew.store.operations.leases import hear, renew, settle_orphans
+from clew.store.operations.report import report
+from clew.store.operations.runtimes import register_runtime
 
 LOOK = 3.0
 """Seconds after which a claim looks by itself: a hint may be lost, and what was put off comes due without one."""

@@ -13,11 +13,11 @@ from clew.control.naming import check_name
 from clew.ports.workspaces import SourceFound, SourceKind
 from clew.protocol.requests import NewProject, ProjectChange
 from clew.protocol.views import Mode, ProjectView
-from clew.store import projects as store
-from clew.store.reading.agents import list_projects as read_projects
-from clew.store.reading.names import project_named
-from clew.store.statement import Row
-from clew.store.texts import keepable
+from clew.store.engine.statement import Row
+from clew.store.operations import projects as store
+from clew.store.operations.texts import keepable
+from clew.store.queries.agents import list_projects as read_projects
+from clew.store.queries.names import project_named
 
 _MOST_COMMANDS = 100
 _LONGEST = 10_000

@@ -13,9 +13,9 @@ from clew.kernel import Policy, RecordError, policy_from_record
 from clew.kernel import replay as decide_again
 from clew.protocol.requests import Replay
 from clew.protocol.views import Changed, ReplayView
-from clew.store.reading.decisions import Place, decisions_after, first_since
-from clew.store.reading.threads import thread_ref
-from clew.store.statement import Row
+from clew.store.engine.statement import Row
+from clew.store.queries.decisions import Place, decisions_after, first_since
+from clew.store.queries.threads import thread_ref
 
 PAGE = 200
 MOST = 200_000

@@ -11,11 +11,11 @@ from clew.control.faults import BadRhythm
 from clew.kernel import AgentId, RouteKey, RouteKind, ThreadId, own_thread
 from clew.protocol.requests import RhythmChange
 from clew.protocol.views import Rhythm
-from clew.store.reading.agents import read_schedule
-from clew.store.reading.names import thread_called
-from clew.store.reading.threads import read_thread_of_lane, thread_ref
-from clew.store.schedules import Heartbeat, put_heartbeat, schedule_of
-from clew.store.threads import make_lane, must_be_open
+from clew.store.operations.schedules import Heartbeat, put_heartbeat, schedule_of
+from clew.store.operations.threads import make_lane, must_be_open
+from clew.store.queries.agents import read_schedule
+from clew.store.queries.names import thread_called
+from clew.store.queries.threads import read_thread_of_lane, thread_ref
 
 SHORTEST = 15.0
 """A heart that beats faster would use up the runs that an agent may start in a minute."""

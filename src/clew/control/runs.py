@@ -8,8 +8,8 @@ from clew.control.faults import BadRequest
 from clew.control.showing import runs as showing
 from clew.kernel import RunState
 from clew.protocol.views import EventView, RunView
-from clew.store.reading import runs as reading
-from clew.store.reading.names import agent_named, run_called, thread_called
+from clew.store.queries import runs as reading
+from clew.store.queries.names import agent_named, run_called, thread_called
 
 
 async def list_runs(

@@ -5,9 +5,9 @@ from sqlalchemy import Connection
 from clew.control.desk import Desk
 from clew.kernel import Heard, Patience, Presence, presence
 from clew.protocol.views import RuntimeView
-from clew.store.programs import accounts_there
-from clew.store.reading import agents as reading
-from clew.store.statement import Row
+from clew.store.engine.statement import Row
+from clew.store.operations.runtimes import accounts_there
+from clew.store.queries import agents as reading
 
 
 async def list_runtimes(desk: Desk) -> tuple[RuntimeView, ...]:

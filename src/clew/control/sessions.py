@@ -11,12 +11,12 @@ from clew.kernel import RuntimeId, resumability
 from clew.ports.fault import Fault
 from clew.ports.provider import FoundSession
 from clew.protocol.views import FoundSessionView, SessionView
-from clew.store.reading import sessions as reading
-from clew.store.reading.agents import list_runtimes
-from clew.store.reading.names import agent_named, thread_called
-from clew.store.reading.threads import thread_ref
-from clew.store.rows import read_session
-from clew.store.statement import Row
+from clew.store.engine.statement import Row
+from clew.store.operations.rows import read_session
+from clew.store.queries import sessions as reading
+from clew.store.queries.agents import list_runtimes
+from clew.store.queries.names import agent_named, thread_called
+from clew.store.queries.threads import thread_ref
 
 
 async def list_sessions(

@@ -11,13 +11,13 @@ from clew.kernel import Overlap, ThreadId, WakeReason
 from clew.protocol.requests import Words
 from clew.protocol.views import Spoken
 from clew.protocol.wakes import Said
-from clew.store.hints import hint_anything, hint_thread
-from clew.store.journal import Tried, append_once
-from clew.store.reading.agents import read_agent
-from clew.store.reading.names import agent_named, thread_called
-from clew.store.reading.wakes import read_wake, read_wakes
-from clew.store.statement import Row
-from clew.store.threads import must_be_open
+from clew.store.engine.hints import hint_anything, hint_thread
+from clew.store.engine.statement import Row
+from clew.store.operations.journal import Tried, append_once
+from clew.store.operations.threads import must_be_open
+from clew.store.queries.agents import read_agent
+from clew.store.queries.names import agent_named, thread_called
+from clew.store.queries.wakes import read_wake, read_wakes
 
 _REASONS = {"issue": WakeReason.COMMENT}
 

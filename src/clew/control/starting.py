@@ -11,12 +11,12 @@ from clew.kernel import RuntimeId
 from clew.ports.fault import Fault
 from clew.protocol.runtimes import Registration
 from clew.protocol.views import CheckView
-from clew.store.agents import change_agent
+from clew.store.engine.statement import Row
 from clew.store.faults import Busy
-from clew.store.reading.agents import list_agents as read_agents
-from clew.store.reading.agents import read_agent
-from clew.store.register import register_runtime
-from clew.store.statement import Row
+from clew.store.operations.agents import change_agent
+from clew.store.operations.runtimes import register_runtime
+from clew.store.queries.agents import list_agents as read_agents
+from clew.store.queries.agents import read_agent
 
 
 async def offer_agents(desk: Desk) -> tuple[CheckView, ...]:

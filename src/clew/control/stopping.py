@@ -5,9 +5,9 @@ from sqlalchemy import Connection
 from clew.control.desk import Desk
 from clew.kernel import RunId, RunOutcome, RunState
 from clew.protocol.views import Cancelled
-from clew.store import cancel
-from clew.store.reading.names import run_called
-from clew.store.reading.runs import is_live, read_run
+from clew.store.operations import cancel
+from clew.store.queries.names import run_called
+from clew.store.queries.runs import is_live, read_run
 
 
 async def cancel_run(desk: Desk, run: str) -> Cancelled:

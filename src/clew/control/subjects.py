@@ -5,10 +5,10 @@ from sqlalchemy import Connection
 from clew.control.faults import BadRequest
 from clew.kernel import AgentId, ProjectId, Subject, read_subject
 from clew.protocol.requests import Poke
-from clew.store.reading.names import project_named
-from clew.store.statement import Row
-from clew.store.subjects import thread_of
-from clew.store.texts import keepable
+from clew.store.engine.statement import Row
+from clew.store.operations.texts import keepable
+from clew.store.operations.threads import thread_of
+from clew.store.queries.names import project_named
 
 _WRITE_IT = "Write it as source:name, as in github:acme/app#12."
 

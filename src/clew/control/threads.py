@@ -11,11 +11,11 @@ from clew.control.showing.threads import show_entry, show_lane, show_threads
 from clew.control.showing.threads import show_thread as show_one
 from clew.kernel import EntrySeq, ThreadId
 from clew.protocol.views import ThreadPage, ThreadView
-from clew.store.journal import entries_page
-from clew.store.reading import threads as reading
-from clew.store.reading.approvals import pending_approvals
-from clew.store.reading.names import agent_named, thread_called
-from clew.store.reading.runs import list_runs
+from clew.store.operations.journal import entries_page
+from clew.store.queries import threads as reading
+from clew.store.queries.approvals import pending_approvals
+from clew.store.queries.names import agent_named, thread_called
+from clew.store.queries.runs import list_runs
 
 RUNS_SHOWN = 20
 

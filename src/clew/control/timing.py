@@ -7,11 +7,10 @@ from functools import partial
 from clew.control.desk import Desk
 from clew.kernel import Instant
 from clew.ports.fault import Fault
-from clew.store.approvals import expire_approvals
-from clew.store.clock import read_clock
-from clew.store.expire import expire
-from clew.store.ticks import tick_due
-from clew.store.timing import anything_due
+from clew.store.engine.clock import read_clock
+from clew.store.operations.approvals import expire_approvals
+from clew.store.operations.leases import expire
+from clew.store.operations.schedules import anything_due, tick_due
 
 EVERY = 1.0
 """Seconds between two looks."""

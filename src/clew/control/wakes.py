@@ -12,11 +12,11 @@ from clew.control.waking import new_wake, requested, say_it, wake
 from clew.kernel import HUMAN, Author, AuthorKind, Origin, OriginKind, ThreadId, WakeId, WakeReason
 from clew.protocol.requests import Poke
 from clew.protocol.views import Cancelled, WakeView
-from clew.store import cancel
-from clew.store.accept import MOST_PRIORITY
-from clew.store.reading.names import agent_named, thread_called, wake_called
-from clew.store.reading.wakes import read_wake
-from clew.store.threads import must_be_open
+from clew.store.operations import cancel
+from clew.store.operations.threads import must_be_open
+from clew.store.operations.wakes import MOST_PRIORITY
+from clew.store.queries.names import agent_named, thread_called, wake_called
+from clew.store.queries.wakes import read_wake
 
 OUTSIDE = Origin(OriginKind.OUTSIDE)
 

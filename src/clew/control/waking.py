@@ -27,17 +27,16 @@ from clew.kernel import (
     thread_for,
 )
 from clew.protocol.wakes import Accepted, Said, WakeRequest
-from clew.store.accept import accept_wake
-from clew.store.cancel import cancel_run
-from clew.store.hints import hint_news
-from clew.store.naming import new_id
-from clew.store.overlapping import call_it, live_run
-from clew.store.reading.names import run_called
-from clew.store.reading.runs import read_run
-from clew.store.reading.threads import thread_ref
-from clew.store.statement import Row
-from clew.store.steering import steerable_run
-from clew.store.texts import keepable
+from clew.store.engine.hints import hint_news
+from clew.store.engine.statement import Row
+from clew.store.operations.cancel import cancel_run
+from clew.store.operations.ids import new_id
+from clew.store.operations.steering import call_it, live_run, steerable_run
+from clew.store.operations.texts import keepable
+from clew.store.operations.wakes import accept_wake
+from clew.store.queries.names import run_called
+from clew.store.queries.runs import read_run
+from clew.store.queries.threads import thread_ref
 
 PERSON = Author(AuthorKind.HUMAN, "user")
 _LONGEST_KEY = 200

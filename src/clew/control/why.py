@@ -13,14 +13,14 @@ from clew.control.showing.steering import show_steer
 from clew.control.showing.wakes import show_wake
 from clew.kernel import Carried, Evidence, RunId, RunState, WakeState
 from clew.protocol.views import DecisionView, EvidenceView, RunView, WakeView, WhyView
-from clew.store.decisions import decisions_of
+from clew.store.engine.statement import Row
 from clew.store.faults import NoSuchRun, NoSuchWake
-from clew.store.reading.names import run_called, wake_called
-from clew.store.reading.runs import live_runs_of, open_run_of, read_run, refused_landings
-from clew.store.reading.steering import steers_of
-from clew.store.reading.threads import thread_ref
-from clew.store.reading.wakes import pending_wakes, read_wake, wakes_of_run
-from clew.store.statement import Row
+from clew.store.operations.decisions import decisions_of
+from clew.store.queries.names import run_called, wake_called
+from clew.store.queries.runs import live_runs_of, open_run_of, read_run, refused_landings
+from clew.store.queries.steering import steers_of
+from clew.store.queries.threads import thread_ref
+from clew.store.queries.wakes import pending_wakes, read_wake, wakes_of_run
 
 
 async def explain(desk: Desk, what: str) -> WhyView:

@@ -9,10 +9,10 @@ from clew.control.faults import BadRequest
 from clew.kernel import WorkspaceId
 from clew.ports.workspaces import Cleaned, Listed
 from clew.protocol.views import CleanedView, WorkspaceView
-from clew.store.reading.agents import list_projects
-from clew.store.reading.sessions import names_of_lanes
-from clew.store.reading.threads import thread_ref
-from clew.store.statement import Row
+from clew.store.engine.statement import Row
+from clew.store.queries.agents import list_projects
+from clew.store.queries.sessions import names_of_lanes
+from clew.store.queries.threads import thread_ref
 
 
 async def list_workspaces(desk: Desk) -> tuple[WorkspaceView, ...]:

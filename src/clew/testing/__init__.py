@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clew.store.database import Database
-from clew.store.opening import open_database
-from clew.store.schema import upgrade
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_database
+from clew.store.schema.version import upgrade
 
 __all__ = ["Database", "temporary_store"]
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import alembic.command  # noqa: F401 - loaded once, before the first fork
 
-from clew.store.database import Database
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_database
 from clew.store.faults import Unreachable
-from clew.store.opening import open_database
 from tests.store.soak.notes import Notes
 from tests.store.soak.scene import prepare
 from tests.store.soak.workers import Server, start

@@ -16,9 +16,9 @@ from clew.kernel import (
     capabilities_to_record,
     lane_id,
 )
-from clew.store.dialect import insert
-from clew.store.schema import PROGRAM, read_version, upgrade
-from clew.store.tables import agents, lanes, machines, runtimes, schedules, threads
+from clew.store.engine.dialect import insert
+from clew.store.schema.tables import agents, lanes, machines, runtimes, schedules, threads
+from clew.store.schema.version import PROGRAM, read_version, upgrade
 
 AGENTS = tuple(AgentId(f"agent-{number}") for number in range(4))
 THREADS = tuple(ThreadId(f"issue-{number}") for number in range(6))

@@ -4,7 +4,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from clew.store.opening import open_database
+from clew.store.engine.open import open_database
 from tests.store.soak.killer import Killed, kill_among_servers, kill_one_server, making
 from tests.store.soak.postgres import own_postgres
 from tests.store.soak.verdict import Verdict, judge

@@ -12,12 +12,12 @@ from sqlalchemy import Connection, func, select, update
 from clew.kernel import RUN_ENDS, WAKE_ENDS, Patience, Served
 from clew.protocol.orders import ClaimRequest
 from clew.protocol.reports import Completed, StoreAsked
-from clew.store.check import check
-from clew.store.claim import claim
-from clew.store.database import Database
-from clew.store.expire import expire
-from clew.store.snapshot import snapshot
-from clew.store.tables import runs, schedules, wakes
+from clew.store.backup.snapshot import snapshot
+from clew.store.engine.database import Database
+from clew.store.operations.claim import claim
+from clew.store.operations.leases import expire
+from clew.store.schema.check import check
+from clew.store.schema.tables import runs, schedules, wakes
 from tests.store.soak.agents import Agents
 from tests.store.soak.killer import Killed
 from tests.store.soak.notes import Notes, read_notes

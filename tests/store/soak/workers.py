@@ -50,20 +50,20 @@ from clew.protocol.reports import (
 )
 from clew.protocol.runtimes import Held
 from clew.protocol.wakes import Said, WakeRequest
-from clew.store.accept import accept_wake
-from clew.store.again import go_now
-from clew.store.cancel import cancel_run, cancel_wake, reassign
-from clew.store.claim import claim
-from clew.store.clock import read_clock
-from clew.store.database import Database
-from clew.store.evidence import by_person
-from clew.store.expire import expire, renew, settle_orphans
+from clew.store.engine.clock import read_clock
+from clew.store.engine.database import Database
 from clew.store.faults import KeyConflict
-from clew.store.finish import finish
-from clew.store.naming import new_id
-from clew.store.report import report
-from clew.store.tables import UNHEARD, lanes, runs, wakes
-from clew.store.ticks import tick_due
+from clew.store.operations.cancel import cancel_run, cancel_wake, reassign
+from clew.store.operations.claim import claim
+from clew.store.operations.evidence import by_person
+from clew.store.operations.finish import finish
+from clew.store.operations.ids import new_id
+from clew.store.operations.leases import expire, renew, settle_orphans
+from clew.store.operations.report import report
+from clew.store.operations.retry import go_now
+from clew.store.operations.schedules import tick_due
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.tables import UNHEARD, lanes, runs, wakes
 from tests.store.kit import PERSON, pin_of, prompted_of
 from tests.store.soak.agents import Agents, Delivery
 from tests.store.soak.notes import Notes

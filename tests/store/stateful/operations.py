@@ -60,6 +60,7 @@ from clew.protocol.reports import (
     NewSession,
     Prompted,
     Report,
+    Reported,
     Returned,
     Stopped,
     StoreAnswer,
@@ -67,19 +68,19 @@ from clew.protocol.reports import (
 )
 from clew.protocol.runtimes import Held
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.accept import accept_wake
-from clew.store.adopt import Adoption, adopt_session
-from clew.store.again import go_now
-from clew.store.approvals import answer_approval
-from clew.store.cancel import cancel_run, cancel_wake, reassign
-from clew.store.claim import claim
-from clew.store.evidence import by_person
-from clew.store.expire import expire, renew, settle_orphans
-from clew.store.finish import finish
-from clew.store.moving import move_lane
-from clew.store.report import report
-from clew.store.tables import runs
-from clew.store.ticks import Ticked, tick_due
+from clew.store.operations.adoption import Adoption, adopt_session
+from clew.store.operations.approvals import answer_approval
+from clew.store.operations.cancel import cancel_run, cancel_wake, reassign
+from clew.store.operations.claim import claim
+from clew.store.operations.evidence import by_person
+from clew.store.operations.finish import finish
+from clew.store.operations.leases import expire, renew, settle_orphans
+from clew.store.operations.moves import move_lane
+from clew.store.operations.report import report
+from clew.store.operations.retry import go_now
+from clew.store.operations.schedules import Ticked, tick_due
+from clew.store.operations.wakes import accept_wake
+from clew.store.schema.tables import runs
 from tests.store.stateful.model import OWN, AnApproval, ARun, AWake, Followed, Model, demand
 from tests.store.stateful.observed import Observed, in_future
 from tests.store.stateful.world import FAR_OFF, NO_FLOOD, RETRIES, ROUTE, TIMED

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, update
 
 from clew.kernel import HELD_BY_AGENT, EntrySeq, Evidence, FailureKind, RunId, RunState, Served, WakeState
 from clew.protocol.reports import Completed, End, Finish, NewSession, Report, StoreAnswer
-from clew.store.check import PROMISES, check
-from clew.store.database import Database
+from clew.store.engine.database import Database
 from clew.store.faults import StoreFault
-from clew.store.tables import agents, runs, schedules, wakes
+from clew.store.schema.check import PROMISES, check
+from clew.store.schema.tables import agents, runs, schedules, wakes
 from tests.store.stateful import operations as ops
 from tests.store.stateful.model import ARun, Disallowed, Model
 from tests.store.stateful.observed import Observed, bind, compare, observe, still

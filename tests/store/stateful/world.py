@@ -20,7 +20,7 @@ from clew.kernel import (
     lane_id,
     runtime_id,
 )
-from clew.store.tables import agents, lanes, machines, runtimes, schedules, threads
+from clew.store.schema.tables import agents, lanes, machines, runtimes, schedules, threads
 from tests.store.kit import empty
 
 ADA, BOB, CYD = AgentId("ada"), AgentId("bob"), AgentId("cyd")

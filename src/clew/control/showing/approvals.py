@@ -3,8 +3,8 @@
 import orjson
 
 from clew.protocol.views import ApprovalView
-from clew.store.reading.threads import thread_ref
-from clew.store.statement import Row
+from clew.store.engine.statement import Row
+from clew.store.queries.threads import thread_ref
 
 
 def show_approval(row: Row) -> ApprovalView:

@@ -7,7 +7,7 @@ import orjson
 
 from clew.kernel import Plan, RecordError, Route, Session, Step, decide, situation_from_record
 from clew.protocol.views import ConsideredView, DecisionView, StepView
-from clew.store.statement import Row
+from clew.store.engine.statement import Row
 
 _PROBE, _SOURCE, _FIT = "probe", "source", "fit"
 

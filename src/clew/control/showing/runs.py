@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from clew.kernel import EvidenceReason, RunState, WaitsFor
 from clew.protocol.views import EventView, RunView
-from clew.store.reading.runs import newest_decisions
-from clew.store.reading.threads import thread_ref
-from clew.store.statement import Row
+from clew.store.engine.statement import Row
+from clew.store.queries.runs import newest_decisions
+from clew.store.queries.threads import thread_ref
 
 
 def show_runs(connection: Connection, rows: Sequence[Row]) -> tuple[RunView, ...]:

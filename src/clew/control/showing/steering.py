@@ -3,7 +3,7 @@
 import orjson
 
 from clew.protocol.views import SteerView
-from clew.store.statement import Row
+from clew.store.engine.statement import Row
 
 
 def show_steer(row: Row) -> SteerView:

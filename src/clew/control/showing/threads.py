@@ -8,9 +8,9 @@ from clew.control.showing.runs import until_retried
 from clew.kernel import LIVE, RunState, WaitsFor
 from clew.protocol.orders import Entry
 from clew.protocol.views import EntryView, LaneView, ThreadView
+from clew.store.engine.statement import Row
 from clew.store.faults import NoSuchThread
-from clew.store.reading.threads import newest_runs_in, read_thread, thread_ref
-from clew.store.statement import Row
+from clew.store.queries.threads import newest_runs_in, read_thread, thread_ref
 
 _RANKS: Mapping[str, int] = {"waiting": 0, "running": 1, "held": 2, "queued": 3, "idle": 4}
 """What is shown of a thread in which several things go on: the first of them."""

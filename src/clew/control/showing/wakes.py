@@ -1,8 +1,8 @@
 """Wakes as they are shown: receipts."""
 
 from clew.protocol.views import WakeView
-from clew.store.reading.threads import thread_ref
-from clew.store.statement import Row
+from clew.store.engine.statement import Row
+from clew.store.queries.threads import thread_ref
 
 
 def show_wake(row: Row, repeated: bool = False) -> WakeView:

@@ -1,0 +1,197 @@
+"""Restoring: a backup takes the place of an empty database. It is read in full before anything changes."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from sqlalchemy import URL, Connection, Table, create_engine, select, true
+from sqlalchemy.exc import DatabaseError
+from sqlalchemy.pool import NullPool
+
+from clew.store.backup.atomic_file import cannot_write, whole_file
+from clew.store.backup.backup import refuse_newer
+from clew.store.backup.copy import Progress, copy_file, copy_rows, empty_tables, filling, silent, tables_of
+from clew.store.backup.snapshot import NoDatabase, beside_server, recognise, snapshot
+from clew.store.engine.address import read_address, show_url
+from clew.store.engine.holder import Holder
+from clew.store.faults import HeldByAnother, NotADatabase, StoreFault, Unreachable
+from clew.store.schema.check import check, count_rows
+from clew.store.schema.checks.file import FILE
+from clew.store.schema.tables import UNKNOWN_RUNTIME, metadata
+from clew.store.schema.version import PROGRAM, SchemaVersion, read_version, upgrade
+
+
+class BadBackup(StoreFault):
+    code = "store:bad-backup"
+
+
+class BrokenPromises(StoreFault):
+    code = "store:broken-promises"
+
+
+class NotEmpty(StoreFault):
+    code = "store:not-empty"
+
+
+class CannotHold(StoreFault):
+    code = "store:cannot-hold"
+
+
+_UNCHANGED = "Nothing was changed; use another backup."
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was put back. `was` is the schema of the backup; the database has the program's."""
+
+    schema: int
+    was: int
+    rows: int
+
+
+def restore(
+    address: str, file: Path, force: bool = False, unchecked: bool = False, progress: Progress = silent
+) -> Restored:
+    """Put a backup in the place of an empty database, or with `force` of any.
+
+    One whose promises are broken is taken only when `unchecked`; one that is damaged never is.
+    """
+    where = read_address(address)
+    was = _look_at(file)
+    if isinstance(where, Path):
+        rows = _into_file(where, file, force, unchecked, progress)
+    else:
+        rows = _into_server(where, file, force, unchecked, progress)
+    return Restored(PROGRAM, was, rows)
+
+
+def _look_at(file: Path) -> int:
+    if not file.is_file():
+        raise NoDatabase(f"There is no file {file}.", "Name a backup that exists.")
+    try:
+        with snapshot(str(file)) as connection:
+            damage = tuple(FILE.broken(connection))
+            if damage:
+                raise BadBackup(f"{file} is damaged: {damage[0]}.", _UNCHANGED)
+            found = recognise(connection, file)
+    except NotADatabase as fault:
+        raise BadBackup(fault.words, _UNCHANGED) from fault
+    refuse_newer(found, file)
+    return found.schema
+
+
+def _prepared(file: Path, part: Path, unchecked: bool, progress: Progress) -> int:
+    """A copy of the backup with the program's schema, whose promises hold. Returns how many rows it has."""
+    copy_file(file, part, progress)
+    with filling(part) as connection:
+        if read_version(connection) != SchemaVersion(PROGRAM, PROGRAM):
+            upgrade(connection)
+    with snapshot(str(part)) as connection:
+        broken = () if unchecked else check(connection)
+        if broken:
+            named = ", ".join(each.promise for each in broken)
+            raise BrokenPromises(
+                f"{file} breaks what a database promises: {named}.",
+                f"See `clew db check --database {file}`; `--unchecked` restores it all the same.",
+            )
+        return count_rows(connection)
+
+
+def _into_file(path: Path, file: Path, force: bool, unchecked: bool, progress: Progress) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        holder = Holder(path)
+    except OSError as fault:
+        raise cannot_write(path, fault) from fault
+    try:
+        if path.exists() and not force:
+            _refuse_rows_of_file(path)
+        # Where a link leads is replaced, not the link; SQLite keeps its log there too.
+        real = path.resolve()
+        with whole_file(real) as part:
+            rows = _prepared(file, part, unchecked, progress)
+            _retire(real)
+        return rows
+    finally:
+        holder.release()
+
+
+def _refuse_rows_of_file(path: Path) -> None:
+    try:
+        with snapshot(str(path)) as connection:
+            _refuse_rows(connection, tables_of(connection), path)
+    except NotADatabase as fault:
+        raise NotEmpty(fault.words, "Replace it with --force.") from fault
+
+
+def _retire(path: Path) -> None:
+    """What the old file's log still holds must not be played into the new one."""
+    if path.exists():
+        try:
+            with beside_server(path) as connection:
+                # A short look is waited for, a backup is not.
+                connection.exec_driver_sql("PRAGMA busy_timeout = 1000")
+                busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
+        except StoreFault:
+            # It is damaged, and that is why it is replaced.
+            busy = 0
+        if busy:
+            raise HeldByAnother(f"{path} is being read by another process.", "Let it finish, then try again.")
+    for end in ("-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def _into_server(url: URL, file: Path, force: bool, unchecked: bool, progress: Progress) -> int:
+    name = show_url(url)
+    with tempfile.TemporaryDirectory(prefix="clew-") as directory:
+        part = Path(directory) / "clew.db"
+        rows = _prepared(file, part, unchecked, progress)
+        with snapshot(str(part)) as source, _one_transaction(url, name) as target:
+            target.exec_driver_sql("SET LOCAL lock_timeout = '10s'")
+            refuse_newer(read_version(target), name)
+            upgrade(target)
+            tables = metadata.sorted_tables
+            # Servers that are still running may read on; what they would write must not get between.
+            target.exec_driver_sql(f"LOCK TABLE {', '.join(table.name for table in tables)} IN EXCLUSIVE MODE")
+            if not force:
+                _refuse_rows(target, tables, name)
+            empty_tables(target, tables)
+            copy_rows(source, target, tables, progress)
+        return rows
+
+
+def _refuse_rows(connection: Connection, tables: Sequence[Table], name: object) -> None:
+    """Rows of its own: those that every database is born with do not count."""
+    for table in tables:
+        if table.name == "meta":
+            continue
+        born_with = table.name in ("machines", "runtimes") and "id" in table.c
+        own = table.c.id != UNKNOWN_RUNTIME if born_with else true()
+        if connection.execute(select(table).where(own).limit(1)).first() is not None:
+            raise NotEmpty(
+                f"{name} is not empty: it has {table.name}.", "Name another database, or replace it with --force."
+            )
+
+
+@contextmanager
+def _one_transaction(url: URL, name: str) -> Iterator[Connection]:
+    engine = create_engine(url, poolclass=NullPool)
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except (DatabaseError, psycopg.Error) as fault:
+        error = fault.orig if isinstance(fault, DatabaseError) else fault
+        if not isinstance(error, psycopg.Error):
+            raise
+        said = str(error).strip().splitlines()[0]
+        if isinstance(error, psycopg.OperationalError):
+            raise Unreachable(
+                f"{name} cannot be reached or used: {said}.", "Stop its servers, then try again."
+            ) from fault
+        raise CannotHold(
+            f"{name} refuses what the backup holds: {said}.",
+            "Nothing was changed; mend it in the backup, or restore to SQLite.",
+        ) from fault

@@ -1,0 +1,121 @@
+"""Agents: added with the runtime they work on, changed, moved to another, paused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, case, insert, literal_column, null, select, text, update
+
+from clew.kernel import AgentId, RuntimeId, own_thread
+from clew.store.engine.clock import now
+from clew.store.engine.dialect import insert as insert_or
+from clew.store.engine.hints import hint_queue
+from clew.store.engine.statement import Row, Statement
+from clew.store.faults import NameTaken
+from clew.store.operations.ids import new_id
+from clew.store.operations.moves import hold_agent
+from clew.store.schema.tables import NOT_ENDED, agents, lanes, runs, threads
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFacts:
+    """`settings` says which program it is, as JSON, and `program` is the key that it was registered with; `home` is the
+    directory it works in where there is no project; `policy` is the kernel's, as JSON."""
+
+    name: str
+    provider: str
+    runtime: RuntimeId
+    home: str
+    mode: str
+    model: str | None = None
+    instructions: str | None = None
+    settings: str = "{}"
+    max_live: int = 1
+    program: str = ""
+    policy: str = "{}"
+
+
+_named = Statement(lambda _: select(agents.c.id).where(agents.c.name == bindparam("name")))
+
+_leave_runtime = Statement(
+    lambda _: (
+        lanes.update()
+        .where(lanes.c.agent_id == bindparam("agent"), lanes.c.runtime_id == bindparam("before"))
+        .values(runtime_id=null())
+    )
+)
+
+_follow = Statement(
+    lambda _: (
+        runs.update()
+        .where(
+            text(f"runs.{NOT_ENDED} AND runs.state = 'queued'"),
+            # Found among those that have not ended, which are few: by its name it would be among all it ever did.
+            runs.c.agent_id + literal_column("''") == bindparam("agent"),
+            runs.c.lane_id.in_(select(lanes.c.id).where(lanes.c.id == runs.c.lane_id, lanes.c.runtime_id.is_(None))),
+        )
+        .values(runtime_id=bindparam("runtime"))
+    )
+)
+
+_look_again = Statement(
+    lambda _: (
+        runs.update()
+        .where(
+            text(f"runs.{NOT_ENDED} AND runs.state = 'queued' AND runs.hold <> ''"),
+            runs.c.agent_id == bindparam("agent"),
+        )
+        .values(
+            hold=literal_column("''"),
+            hold_code=null(),
+            not_before=case((runs.c.hold == literal_column("''"), runs.c.not_before), else_=null()),
+        )
+    )
+)
+
+
+def new_agent() -> AgentId:
+    """A name for an agent, before anything is written: however often that is tried, it is one agent."""
+    return AgentId(new_id("ag"))
+
+
+def add_agent(connection: Connection, agent: AgentId, facts: AgentFacts) -> None:
+    """With the thread of its own that pokes and heartbeats go to."""
+    there = _named.first(connection, name=facts.name)
+    if there is not None and there["id"] == agent:
+        return
+    if there is not None:
+        raise NameTaken(f"There is an agent {facts.name!r} already.", "Choose another name, or change that one.")
+    connection.execute(
+        insert(agents).values(
+            id=agent,
+            name=facts.name,
+            provider=facts.provider,
+            runtime_id=facts.runtime,
+            model=facts.model,
+            mode=facts.mode,
+            instructions=facts.instructions,
+            max_live=facts.max_live,
+            home=facts.home,
+            settings=facts.settings,
+            program=facts.program,
+            policy=facts.policy,
+        )
+    )
+    own = insert_or(connection, threads).values(id=own_thread(agent), kind="own", created_at=now(), assignee=agent)
+    connection.execute(own.on_conflict_do_nothing())
+
+
+def change_agent(connection: Connection, agent: Row, values: Mapping[str, object]) -> None:
+    """Set these columns. What waits goes along to another runtime, and what a person had to do something about is
+    looked at again."""
+    if "runtime_id" in values:
+        agent = hold_agent(connection, AgentId(agent["id"]))
+    if values:
+        connection.execute(update(agents).where(agents.c.id == agent["id"]).values(values))
+    runtime = values.get("runtime_id", agent["runtime_id"])
+    if runtime != agent["runtime_id"]:
+        # A lane that was put where its agent was goes with it; one that was put elsewhere stays there.
+        _leave_runtime.count(connection, agent=agent["id"], before=agent["runtime_id"])
+        _follow.count(connection, agent=agent["id"], runtime=runtime)
+    _look_again.count(connection, agent=agent["id"])
+    hint_queue(connection, None if runtime is None else RuntimeId(str(runtime)))

@@ -1,0 +1,174 @@
+"""Cancelling: a run, a wake, or all that is pending in a lane. What is going is told to stop; it ends when it has."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, null, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    AgentId,
+    LaneId,
+    RunEvent,
+    RunId,
+    RunOutcome,
+    RunState,
+    ThreadId,
+    WakeEnd,
+    WakeEvent,
+    WakeId,
+    WakeState,
+    lane_id,
+    on_end,
+    wakes_on,
+)
+from clew.store.engine.clock import now, read_clock
+from clew.store.engine.database import LostRace
+from clew.store.engine.hints import hint_news, hint_run, hint_thread
+from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.faults import NoSuchRun, NoSuchWake
+from clew.store.operations.claim_sql import PENDING
+from clew.store.operations.run_state import RUN_COLUMNS, advance
+from clew.store.operations.settle import Fate, Untold, settle
+from clew.store.schema.tables import NOT_ENDED, runs, wakes
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What became of it; `taken` is false when it had ended before."""
+
+    taken: bool
+    state: RunState | WakeState
+    words: str
+
+
+_stop = Statement(
+    lambda _: (
+        runs.update()
+        .where(runs.c.id == bindparam("run"), runs.c.stop_code.is_(None))
+        .values(stop_code=bindparam("code"), words=bindparam("words"))
+    )
+)
+
+_end_wakes = Statement(
+    lambda _: (
+        wakes.update()
+        .where(wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'"))
+        .values(
+            state=literal_column("'cancelled'"),
+            code=bindparam("code"),
+            words=bindparam("words"),
+            ended_at=now(),
+            run_id=null(),
+        )
+    )
+)
+
+_end_wake = Statement(
+    lambda _: (
+        wakes.update()
+        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
+        .values(state=literal_column("'cancelled'"), code=bindparam("code"), words=bindparam("words"), ended_at=now())
+        .returning(wakes.c.lane_id, wakes.c.thread_id)
+    )
+)
+
+_wake = Statement(lambda _: select(wakes).where(wakes.c.id == bindparam("wake")))
+
+
+def _held(dialect: str, which: ColumnElement[bool]) -> ClauseElement:
+    """Held until the end of the transaction: no wake comes to the lane or leaves it meanwhile."""
+    statement = select(*RUN_COLUMNS).where(which)
+    return statement.with_for_update() if dialect == POSTGRESQL else statement
+
+
+_run = Statement(lambda dialect: _held(dialect, runs.c.id == bindparam("run")))
+_open_run = Statement(lambda dialect: _held(dialect, (runs.c.lane_id == bindparam("lane")) & text(f"runs.{NOT_ENDED}")))
+
+_waiting = Statement(
+    lambda _: select(func.count().label("pending")).where(
+        wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'")
+    )
+)
+
+
+def open_run(connection: Connection, lane: LaneId) -> Row | None:
+    """The lane's run that has not ended, held until the end of the transaction."""
+    return _open_run.first(connection, lane=lane)
+
+
+def cancel_run(connection: Connection, run: RunId, why: RunOutcome = RunOutcome.BY_USER) -> Cancelled:
+    """A run that is queued ends with what waits for it; one that is going is told to stop, and its wakes end now. What
+    its agent is just being told within the turn goes the way of what is pending, unless the agent takes it."""
+    found = _run.first(connection, run=run)
+    if found is None:
+        raise NoSuchRun(f"There is no run {run}.", "Name one that exists.")
+    words = why.fill()
+    row = advance(connection, run, found["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=words)
+    if row is None:
+        return Cancelled(False, RunState(found["state"]), f"Run {run} has already ended as {found['state']}.")
+    settlement = wakes_on(why)
+    end = settlement.why
+    if RunState(found["state"]) is not RunState.QUEUED:
+        _stop.count(connection, run=run, code=why.code, words=words)
+        hint_news(connection, run)
+    elif end is not None:
+        _end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=end.fill())
+    fate = Fate(settlement.wakes, why.code, words)
+    if settlement.wakes is WakeEvent.CANCEL and end is not None:
+        # A person ends this turn alone; whoever takes the thread away ends what is pending too.
+        untold = Untold.STAYS if end is WakeEnd.BY_USER else Untold.SHARES
+        fate = Fate(settlement.wakes, end.code, end.fill(), untold=untold)
+    settle(connection, row, fate)
+    return Cancelled(True, RunState(row["state"]), words)
+
+
+def cancel_wake(connection: Connection, wake: WakeId, end: WakeEnd = WakeEnd.BY_USER) -> Cancelled:
+    """A wake that no run has taken yet; with the last of them the run that waited for it ends too."""
+    found = _wake.first(connection, wake=wake)
+    if found is None:
+        raise NoSuchWake(f"There is no wake {wake}.", "Name one that exists.")
+    # The run before its wakes, in the order in which a claim takes them too.
+    run = _open_run.first(connection, lane=found["lane_id"])
+    receipt = on_end(wake, end, read_clock(connection))
+    row = _end_wake.first(connection, wake=wake, code=end.code, words=receipt.words)
+    if row is None:
+        found = _wake.first(connection, wake=wake) or found
+        return Cancelled(False, WakeState(found["state"]), found["words"])
+    _end_waiting(connection, run, RunOutcome.BY_USER)
+    hint_thread(connection, ThreadId(row["thread_id"]))
+    return Cancelled(True, WakeState.CANCELLED, receipt.words)
+
+
+def end_pending(connection: Connection, lane: LaneId, end: WakeEnd, outcome: RunOutcome) -> int:
+    """Every pending wake of a lane ends with that reason, and the run that waited for them; a run that is going goes
+    on. How many there were."""
+    run = _open_run.first(connection, lane=lane)
+    ended = _end_wakes.count(connection, lane=lane, code=end.code, words=end.fill())
+    if ended:
+        _end_waiting(connection, run, outcome)
+    return ended
+
+
+def reassign(connection: Connection, thread: ThreadId, old: AgentId, new: AgentId) -> int:
+    """The thread changes hands: what the former agent was still to do of it ends as reassigned."""
+    if old == new:
+        return 0
+    ended = end_pending(connection, lane_id(old, thread), WakeEnd.REASSIGNED, RunOutcome.REASSIGNED)
+    hint_thread(connection, thread)
+    return ended
+
+
+def _end_waiting(connection: Connection, run: Row | None, why: RunOutcome) -> None:
+    if run is None:
+        raise LostRace("the run of the wake ended meanwhile, and another came")
+    end_idle(connection, run, why, why.fill())
+
+
+def end_idle(connection: Connection, run: Row, why: RunOutcome, words: str) -> bool:
+    """End the run that waited for wakes that have ended, if it is left with none. Whether it was. `run` is held."""
+    left = _waiting.first(connection, lane=run["lane_id"])
+    if RunState(run["state"]) is not RunState.QUEUED or (left is not None and left["pending"]):
+        return False
+    advance(connection, run["id"], run["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=words)
+    hint_run(connection, RunId(run["id"]))
+    return True

@@ -1,0 +1,317 @@
+"""Evidence: what agents' own stores said of the prompts of runs that ended without a word of them.
+
+A lane with such a run sends nothing until it is known whether the agent took that prompt. Its next run asks the store,
+and what is answered is kept with the run that sent it, with the session it was sent to, and with the wakes it was for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Update, bindparam, literal_column, null, or_, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    HELD_BY_AGENT,
+    Attestation,
+    EntrySeq,
+    Evidence,
+    Failure,
+    FailureKind,
+    LaneId,
+    PinReason,
+    RetryPolicy,
+    RunId,
+    RunOutcome,
+    RuntimeId,
+    Served,
+    ThreadId,
+    Unheard,
+    WakeEnd,
+    WakeId,
+    retry,
+    weighed,
+)
+from clew.protocol.orders import StoreQuestion
+from clew.protocol.prompted import SteerSent, read_prompted, read_steer
+from clew.protocol.reports import Prompted, StoreAnswer, Usage
+from clew.store.engine.clock import now
+from clew.store.engine.hints import hint_run, hint_thread
+from clew.store.engine.statement import Row, Statement, among
+from clew.store.faults import SessionHeld
+from clew.store.operations.cancel import end_idle, open_run
+from clew.store.operations.ids import asked_again
+from clew.store.operations.journal import append, reply_of
+from clew.store.operations.pins import pin_session
+from clew.store.operations.run_state import RUN_COLUMNS
+from clew.store.operations.settle import told_at_last
+from clew.store.operations.texts import keepable
+from clew.store.schema.tables import UNHEARD, runs, wakes
+
+
+def _of_lane(*more: object) -> ClauseElement:
+    return (
+        select(*RUN_COLUMNS, runs.c.steer, runs.c.evidence_words)
+        .where(runs.c.lane_id == bindparam("lane"), text(UNHEARD), *more)  # type: ignore[arg-type]
+        .order_by(runs.c.queued_at, runs.c.id)
+    )
+
+
+_unheard = Statement(lambda _: _of_lane())
+_one = Statement(lambda _: _of_lane(runs.c.id == bindparam("run")))
+
+_keep = Statement(
+    lambda _: (
+        runs.update()
+        .where(runs.c.id == bindparam("run"))
+        .values(evidence=bindparam("evidence"), evidence_words=bindparam("words"), evidence_at=now())
+    )
+)
+
+_keep_steer = Statement(
+    lambda _: runs.update().where(runs.c.id == bindparam("run")).values(steer=null(), told=bindparam("told"))
+)
+
+_in_vain = Statement(
+    lambda _: runs.update().where(runs.c.id == bindparam("run")).values(evidence_asked=runs.c.evidence_asked + 1)
+)
+
+_ask_anew = Statement(
+    lambda _: (
+        runs.update()
+        .where(runs.c.lane_id == bindparam("lane"), text(UNHEARD))
+        .values(evidence_asked=literal_column("0"))
+    )
+)
+
+
+def _of_prompt(dialect: str) -> Update:
+    """Those wakes that still wait, or that the run which asked carries."""
+    waits = wakes.c.state == literal_column("'pending'")
+    carried = (wakes.c.state == literal_column("'claimed'")) & (wakes.c.run_id == bindparam("asker"))
+    return wakes.update().where(among(dialect, wakes.c.id, "wakes"), or_(waits, carried))
+
+
+def _ended(dialect: str, state: str, code: str) -> ClauseElement:
+    """By the run that sent the prompt, whoever carries them now."""
+    return _of_prompt(dialect).values(
+        state=literal_column(f"'{state}'"),
+        run_id=bindparam("run"),
+        code=literal_column(f"'{code}'"),
+        words=bindparam("words"),
+        ended_at=now(),
+    )
+
+
+_serve_read_back = Statement(lambda dialect: _ended(dialect, "served", Served.READ_BACK.code))
+_give_up = Statement(lambda dialect: _ended(dialect, "cancelled", WakeEnd.GAVE_UP.code))
+_drop = Statement(lambda dialect: _ended(dialect, "cancelled", WakeEnd.BY_USER.code))
+_begin = Statement(lambda dialect: _of_prompt(dialect).values(began=literal_column("1")))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPrompt:
+    """A run whose prompt nobody has word of: as a decision knows it, and as its agent's store is asked for it."""
+
+    unheard: Unheard
+    question: StoreQuestion
+
+
+def open_prompts(connection: Connection, lane: LaneId) -> tuple[OpenPrompt, ...]:
+    return tuple(map(_open_prompt, _unheard.rows(connection, lane=lane)))
+
+
+def ask_anew(connection: Connection, lane: LaneId) -> None:
+    """A person wants it tried again: the stores are asked as if for the first time."""
+    _ask_anew.count(connection, lane=lane)
+
+
+def by_person(connection: Connection, lane: LaneId, taken: bool) -> int:
+    """A person says whether the agent took what nobody else can tell of. How many prompts that was about. Where there
+    is no session to go on with, what was taken is asked for no more."""
+    said = Attestation(
+        Evidence.CUT_OFF if taken else Evidence.UNSENT, f"a person said that it was {'' if taken else 'not '}taken"
+    )
+    waiting, rows = open_run(connection, lane), _unheard.rows(connection, lane=lane)
+    for row in rows:
+        became = _hear(connection, row, StoreAnswer(RunId(row["id"]), said, said), "")
+        if taken and not became.row["pinned"]:
+            words = WakeEnd.BY_USER.fill()
+            _drop.count(connection, wakes=list(became.wakes), asker="", run=row["id"], words=words)
+    if waiting is not None:
+        end_idle(connection, waiting, RunOutcome.BY_USER, RunOutcome.BY_USER.fill())
+    return len(rows)
+
+
+def _open_prompt(row: Row) -> OpenPrompt:
+    prompted, steer = _prompted(row), _steer(row)
+    session = None if prompted is None else prompted.session
+    hears = session is not None and prompted is not None and prompted.hears
+    unheard = Unheard(RunId(row["id"]), hears, row["evidence_asked"], row["evidence_words"] or "")
+    question = StoreQuestion(
+        run=unheard.run,
+        runtime=RuntimeId(row["runtime_id"]),
+        cursor=None if session is None else session.cursor,
+        directory=None if session is None else session.directory,
+        prompt=prompted.sent if prompted is not None and not _is_known(row) else None,
+        steered=None if steer is None else steer.sent,
+    )
+    return OpenPrompt(unheard, question)
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What followed from the answers: how many runs they were about, why wakes were given up, if any were, and whether
+    something is left that a run is to go on with."""
+
+    heard: int = 0
+    gave_up: str = ""
+    left: bool = False
+
+
+def hear(
+    connection: Connection,
+    lane: LaneId,
+    answers: Sequence[StoreAnswer],
+    asker: Row | None = None,
+    policy: RetryPolicy | None = None,
+) -> Followed:
+    """Keep what stores answered, with all that follows from it. A run of which word came meanwhile is passed over.
+    `asker` is the lane's run that has not ended: it carries wakes of the run it asked about, or waits for them."""
+    followed = Followed()
+    by, tries = ("", 1) if asker is None else (asker["id"], max(1, asker["tries"]))
+    for answer in answers:
+        row = _one.first(connection, lane=lane, run=answer.run)
+        if row is None:
+            continue
+        became = _hear(connection, row, answer, by)
+        gave_up, left = _go_on(connection, became, by, tries, policy or RetryPolicy())
+        followed = Followed(followed.heard + 1, gave_up or followed.gave_up, left or followed.left)
+    return followed
+
+
+@dataclass(frozen=True, slots=True)
+class _Became:
+    """A run with what is known of its prompt since, and the wakes that it told of."""
+
+    row: Row
+    evidence: Evidence
+    wakes: tuple[WakeId, ...]
+
+
+def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> _Became:
+    in_vain = news = False
+    reply = ""
+    if answer.prompt is not None and not _is_known(row):
+        said = weighed(answer.prompt, bool(row["tool_ran"]))
+        reply, in_vain, news = said.reply, said.evidence is Evidence.UNKNOWN, True
+        _keep.count(connection, run=row["id"], evidence=said.evidence.value, words=keepable(said.detail))
+        row = {**row, "evidence": said.evidence.value, "evidence_words": keepable(said.detail)}
+    evidence = Evidence(row["evidence"] or Evidence.UNKNOWN)
+    steer = _steer(row)
+    steered: tuple[WakeId, ...] = ()
+    if steer is not None and evidence is not Evidence.UNKNOWN:
+        taken = _taken(answer.steered, evidence)
+        in_vain = in_vain or taken is None
+        if taken is not None:
+            row = {**row, "told": max(row["told"], steer.through) if taken else row["told"], "steer": None}
+            _keep_steer.count(connection, run=row["id"], told=row["told"])
+            steered = steer.wakes if taken else ()
+    if in_vain:
+        _in_vain.count(connection, run=row["id"])
+    of_prompt = _wakes_of(row, steered)
+    if evidence in HELD_BY_AGENT:
+        row = _held(connection, row, evidence, reply, of_prompt, asker, news)
+    hint_run(connection, RunId(row["id"]))
+    return _Became(row, evidence, of_prompt)
+
+
+def _wakes_of(row: Row, steered: tuple[WakeId, ...]) -> tuple[WakeId, ...]:
+    """What the run told of. Who was retried before it was known what became of them is asked for under another name."""
+    prompted = _prompted(row)
+    told = (*(() if prompted is None else prompted.wakes), *steered)
+    return (*told, *(WakeId(asked_again(wake)) for wake in told))
+
+
+def _go_on(connection: Connection, became: _Became, asker: str, tries: int, policy: RetryPolicy) -> tuple[str, bool]:
+    """Why what the prompt was for is given up, if it is; and whether there is something to go on with. Its run ended
+    before anybody knew, so the tries are counted here."""
+    row = became.row
+    if became.evidence in (Evidence.UNKNOWN, Evidence.FINISHED):
+        return "", became.evidence is Evidence.UNKNOWN
+    why = f"run {row['id']} ended without a word of its prompt ({row['evidence_words'] or became.evidence})"
+    failure = Failure(FailureKind.INTERRUPTED, why, became.evidence, continues=bool(row["pinned"]))
+    choice = retry(failure, tries, policy, row["now"], 0.0)
+    if choice.redo is not None:
+        return "", True
+    words = WakeEnd.GAVE_UP.fill(why=choice.words)
+    ended = _give_up.count(connection, wakes=list(became.wakes), asker=asker, run=row["id"], words=words)
+    return choice.words if ended else "", False
+
+
+def _taken(said: Attestation | None, of_prompt: Evidence) -> bool | None:
+    """Whether what was told within the turn was taken: not where its turn never began; None where nobody knows."""
+    if of_prompt is Evidence.UNSENT:
+        return False
+    if said is None or said.evidence is Evidence.UNKNOWN:
+        return None
+    return said.evidence in HELD_BY_AGENT
+
+
+def _held(
+    connection: Connection,
+    row: Row,
+    evidence: Evidence,
+    reply: str,
+    of_prompt: tuple[WakeId, ...],
+    asker: str,
+    news: bool,
+) -> Row:
+    """The session has the prompt: it is written down if it was not, and has seen what the prompt told. `news` is
+    whether that was not known before. The run as it is since."""
+    row = pinned_by_evidence(connection, row)
+    seen, usage = EntrySeq(row["told"]), Usage()
+    if evidence is Evidence.FINISHED:
+        usage = Usage(turns=int(news))
+        if reply:
+            thread = ThreadId(row["thread_id"])
+            entry = append(connection, thread, reply_of(row, reply))
+            hint_thread(connection, thread)
+            seen = entry if entry == seen + 1 else seen
+        words = Served.READ_BACK.fill(run=row["id"])
+        _serve_read_back.count(connection, wakes=list(of_prompt), asker=asker, run=row["id"], words=words)
+    elif row["pinned"]:
+        # A session was opened for them: what they demanded of its beginning is done.
+        _begin.count(connection, wakes=list(of_prompt), asker=asker)
+    told_at_last(connection, row, seen, usage)
+    return row
+
+
+def pinned_by_evidence(connection: Connection, row: Row) -> Row:
+    """A session that turns out to have taken its prompt is there, whether or not its daemon came to say so."""
+    prompted = _prompted(row)
+    if row["pinned"] or prompted is None or prompted.session is None:
+        return row
+    try:
+        pinned = pin_session(connection, row, prompted.session)
+    except SessionHeld:
+        # Another lane has it by now, and keeps it.
+        return row
+    return row if pinned.reason is PinReason.LATE else {**row, "session_id": pinned.session, "pinned": 1}
+
+
+def _is_known(row: Row) -> bool:
+    return row["evidence"] not in ("", Evidence.UNKNOWN.value)
+
+
+def _prompted(row: Row) -> Prompted | None:
+    try:
+        return None if row["prompt"] is None else read_prompted(row["prompt"])
+    except ValueError:
+        return None
+
+
+def _steer(row: Row) -> SteerSent | None:
+    try:
+        return None if row["steer"] is None else read_steer(row["steer"])
+    except ValueError:
+        return None

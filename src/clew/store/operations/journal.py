@@ -1,0 +1,158 @@
+"""The journal: a thread's entries, in order and without a gap."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from clew.kernel import (
+    AgentId,
+    Author,
+    AuthorKind,
+    EntrySeq,
+    Instant,
+    JournalEntry,
+    RunId,
+    ThreadId,
+)
+from clew.protocol.orders import Entry
+from clew.protocol.wakes import Said
+from clew.store.engine.clock import now
+from clew.store.engine.database import LostRace
+from clew.store.engine.dialect import insert_in
+from clew.store.engine.statement import Done, Row, Statement, in_one_trip
+from clew.store.operations.rows import reading
+from clew.store.operations.texts import keepable
+from clew.store.schema.tables import journal
+
+MOST_RACES = 1000
+"""How often the next place is tried for; somebody gets one each time."""
+
+MOST_ENTRIES = 500
+"""How many entries are read at once: the newest ones. Who wants earlier ones asks for the page before."""
+
+
+SAID = ("author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair", "run_id")
+"""The columns of an entry that say who said what."""
+
+# The next place is taken by inserting it. Whoever loses the race for it waits for the winner, and takes the next.
+_append = Statement(
+    lambda dialect: (
+        insert_in(dialect, journal)
+        .from_select(
+            ["thread_id", "seq", *SAID, "at"],
+            select(
+                bindparam("thread_id", type_=journal.c.thread_id.type),
+                func.coalesce(func.max(journal.c.seq), 0) + 1,
+                *(bindparam(name, type_=journal.c[name].type) for name in SAID),
+                now(),
+            ).where(journal.c.thread_id == bindparam("thread_id")),
+        )
+        .on_conflict_do_nothing(index_elements=[journal.c.thread_id, journal.c.seq])
+        .returning(journal.c.seq)
+    )
+)
+
+_between = Statement(
+    lambda _: (
+        select(journal)
+        .where(
+            journal.c.thread_id == bindparam("thread"),
+            journal.c.seq > bindparam("after"),
+            journal.c.seq <= bindparam("through"),
+        )
+        .order_by(journal.c.seq.desc())
+        .limit(bindparam("most"))
+    )
+)
+
+
+def append(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq:
+    return place_of(connection, thread, said, in_one_trip(connection, appending(thread, said))[0])
+
+
+Tried = dict[EntrySeq, Instant]
+"""Where and when somebody wrote something, in tries of which they did not hear whether they were kept."""
+
+
+def append_once(connection: Connection, thread: ThreadId, said: Said, tried: Tried) -> EntrySeq:
+    """The same for whoever may have written it before."""
+    for seq, at in tried.items():
+        if any(row["at"] == at for row in _between.rows(connection, thread=thread, after=seq - 1, through=seq, most=1)):
+            return seq
+    seq = append(connection, thread, said)
+    (row,) = _between.rows(connection, thread=thread, after=seq - 1, through=seq, most=1)
+    tried[seq] = row["at"]
+    return seq
+
+
+def appending(thread: ThreadId, said: Said) -> tuple[Statement, Row]:
+    """The statement that tries for the next place; what it brings goes to `place_of`."""
+    return _append, {"thread_id": thread, **said_columns(said)}
+
+
+def place_of(connection: Connection, thread: ThreadId, said: Said, tried: Done) -> EntrySeq:
+    """The place of an entry that was tried for, and tried for again while others were faster."""
+    for _ in range(MOST_RACES):
+        if tried.rows:
+            return EntrySeq(tried.rows[0]["seq"])
+        tried = in_one_trip(connection, appending(thread, said))[0]
+    raise LostRace(f"others write to thread {thread} without a pause")
+
+
+def reply_of(run: Row, text: str, size: int | None = None) -> Said:
+    """What a run's agent said in the end. Where nobody counted its tokens, four bytes are one."""
+    author = Author(AuthorKind.AGENT, run["agent_name"], AgentId(run["agent_id"]))
+    length = -(-len(text.encode("utf-8", "surrogatepass")) // 4) if size is None else size
+    return Said(author, text, length, provider=run["provider"], account=run["account"], run=RunId(run["id"]))
+
+
+def said_columns(said: Said | None) -> dict[str, object]:
+    """What is kept of what somebody said; nothing of it where nothing was."""
+    if said is None:
+        return dict.fromkeys(SAID)
+    return {
+        "author_kind": said.author.kind.value,
+        "author_name": keepable(said.author.name),
+        "agent_id": said.author.agent,
+        "provider": said.provider,
+        "account": said.account,
+        "body": keepable(said.body),
+        "size": said.size,
+        "pair": said.pair,
+        "run_id": said.run,
+    }
+
+
+def entries_between(
+    connection: Connection, thread: ThreadId, after: EntrySeq, through: EntrySeq, most: int = MOST_ENTRIES
+) -> tuple[Entry, ...]:
+    """The entries after one and up to another, in order; the newest of them when there are more than `most`."""
+    rows = _between.rows(connection, thread=thread, after=after, through=through, most=most)
+    return tuple(read_entry(row) for row in reversed(rows))
+
+
+def entries_page(
+    connection: Connection, thread: ThreadId, before: EntrySeq | None = None, most: int = 50
+) -> Sequence[Entry]:
+    """A thread as a page shows it: its last entries, or the ones before a given one."""
+    through = EntrySeq(2**31 - 1) if before is None else EntrySeq(before - 1)
+    return entries_between(connection, thread, EntrySeq(0), through, most)
+
+
+def read_entry(row: Row, prefix: str = "") -> Entry:
+    """The entry in columns of that prefix."""
+    agent = row[f"{prefix}agent_id"]
+    try:
+        kind = AuthorKind(row[f"{prefix}author_kind"])
+    except ValueError as fault:
+        raise reading("journal", f"{row['thread_id']}/{row[f'{prefix}seq']}", "author_kind", fault) from fault
+    author = Author(kind, row[f"{prefix}author_name"], None if agent is None else AgentId(agent))
+    facts = JournalEntry(
+        EntrySeq(row[f"{prefix}seq"]),
+        row[f"{prefix}size"],
+        author,
+        row[f"{prefix}pair"],
+        row[f"{prefix}provider"],
+        row[f"{prefix}account"],
+    )
+    return Entry(facts, row[f"{prefix}body"], row[f"{prefix}at"], row[f"{prefix}run_id"])

@@ -1,0 +1,174 @@
+"""Leases: renewed while a daemon speaks of its runs, and settled when it no longer does."""
+
+import random
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, bindparam, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    Failure,
+    FailureKind,
+    Heard,
+    Instant,
+    Patience,
+    RetryPolicy,
+    RunEvent,
+    RunId,
+    RunOutcome,
+    RunState,
+    RuntimeId,
+    WaitsFor,
+    WakeEvent,
+    retry,
+    standing,
+)
+from clew.protocol.reports import Usage
+from clew.protocol.runtimes import Expired, Held, Renewed
+from clew.store.engine.clock import now
+from clew.store.engine.statement import POSTGRESQL, Row, Statement, among
+from clew.store.operations import claim_sql
+from clew.store.operations.finish import failure_of, lose
+from clew.store.operations.run_state import advance
+from clew.store.operations.runtimes import take_strays
+from clew.store.operations.settle import Fate, settle, told
+from clew.store.schema.tables import LIVE, runs, runtimes
+
+MOST_AT_ONCE = 100
+MOST_LOOKED_AT = 10_000
+"""More than are settled at once: those that are kept through their grace must not hide the others."""
+
+
+_hear = Statement(
+    lambda dialect: runtimes.update().where(among(dialect, runtimes.c.id, "runtimes")).values(seen_at=now())
+)
+
+
+def _due(dialect: str) -> ClauseElement:
+    statement = (
+        select(
+            runs.c.id,
+            runs.c.attempt,
+            runs.c.state,
+            runs.c.lease_until,
+            runtimes.c.seen_at,
+            now().label("now"),
+        )
+        .join(runtimes, runtimes.c.id == runs.c.runtime_id)
+        .where(text(f"runs.{LIVE}"), runs.c.lease_until <= now())
+        .order_by(runs.c.lease_until)
+        .limit(bindparam("most"))
+    )
+    return statement.with_for_update(of=runs, skip_locked=True) if dialect == POSTGRESQL else statement
+
+
+due_leases = Statement(_due)
+
+
+def _claimed_by(dialect: str) -> ClauseElement:
+    statement = select(runs.c.id, runs.c.attempt).where(
+        text(f"runs.{LIVE}"), runs.c.claimed_by == bindparam("by"), among(dialect, runs.c.runtime_id, "runtimes")
+    )
+    # A report that the daemon sent before it ended may still be on its way.
+    return statement.with_for_update() if dialect == POSTGRESQL else statement
+
+
+_of_daemon = Statement(_claimed_by)
+
+
+def hear(connection: Connection, of: Sequence[RuntimeId]) -> None:
+    """The runtimes have spoken, and take what waits for any of their kind."""
+    _hear.count(connection, runtimes=list(of))
+    take_strays(connection, of)
+
+
+def renew(
+    connection: Connection, of: Sequence[RuntimeId], held: Sequence[Held], patience: Patience | None = None
+) -> Renewed:
+    """One transaction for all runs of a daemon. A run that it holds no more is left out of the answer."""
+    hear(connection, of)
+    lease = (patience or Patience()).lease
+    kept, stop = set(), set()
+    for each in held:
+        row = advance(connection, each.run, each.attempt, (RunEvent.RENEW,), lease)
+        if row is not None:
+            kept.add(each.run)
+            if row["stop_code"] is not None:
+                stop.add(each.run)
+    return Renewed(frozenset(kept), frozenset(stop))
+
+
+def expire(
+    connection: Connection,
+    listening_since: Instant,
+    patience: Patience | None = None,
+    policy: RetryPolicy | None = None,
+    most: int = MOST_AT_ONCE,
+) -> tuple[Expired, ...]:
+    """Settle the runs whose lease is over and whose grace is too. A server that was down has heard nobody, so it says
+    since when it listens."""
+    patience = patience or Patience()
+    ended: list[Expired | None] = []
+    for row in due_leases.rows(connection, most=MOST_LOOKED_AT):
+        if len(ended) == most:
+            break
+        heard = Heard(row["seen_at"] or 0.0, listening_since)
+        opened = RunState(row["state"]) is not RunState.CLAIMED
+        found = standing(row["lease_until"], opened, heard, row["now"], patience)
+        if not found.kept:
+            ended.append(
+                _end(connection, row, RunEvent.LAPSE, RunOutcome.LEASE_LOST, found.words, policy or RetryPolicy())
+            )
+    return tuple(each for each in ended if each is not None)
+
+
+def settle_orphans(
+    connection: Connection,
+    by: str,
+    of: Sequence[RuntimeId],
+    held: Sequence[Held] = (),
+    policy: RetryPolicy | None = None,
+) -> tuple[Expired, ...]:
+    """A daemon was started anew: what it had going is settled at once, but for the runs it says it still holds."""
+    mine = {(each.run, each.attempt) for each in held}
+    ended = []
+    # The runtimes before their runs, in the order in which a renewal takes them too.
+    hear(connection, of)
+    for row in _of_daemon.rows(connection, by=by, runtimes=list(of)):
+        if (row["id"], row["attempt"]) not in mine:
+            why = RunOutcome.RESTARTED
+            ended.append(_end(connection, row, RunEvent.RESTART, why, why.fill(), policy or RetryPolicy()))
+    return tuple(each for each in ended if each is not None)
+
+
+def _wait_longer(connection: Connection, row: Row, words: str, policy: RetryPolicy) -> None:
+    """One that is lost again and again before its prompt waits longer each time, and in the end for a person."""
+    choice = retry(Failure(FailureKind.TRANSIENT, words), row["attempt"], policy, row["now"], random.random())
+    if choice.redo is None:
+        waits, until = WaitsFor.PERSON, None
+    else:
+        # Once is a restart, not a fault of the run.
+        waits, until = WaitsFor.ANOTHER_TRY, choice.at if row["attempt"] > 1 else None
+    if until is not None or waits is WaitsFor.PERSON:
+        claim_sql.hold.count(
+            connection, run=row["id"], hold=waits.value, code=choice.reason.code, words=choice.words, until=until
+        )
+
+
+def _end(
+    connection: Connection, due: Row, event: RunEvent, why: RunOutcome, words: str, policy: RetryPolicy
+) -> Expired | None:
+    row = advance(connection, due["id"], due["attempt"], (event,), outcome=why.code, words=words)
+    if row is None:
+        return None
+    state = RunState(row["state"])
+    if state is not RunState.QUEUED:
+        row = told(connection, row, Usage())
+    if state is RunState.LOST:
+        words = lose(connection, row, failure_of(row, FailureKind.INTERRUPTED, words), why, policy).words
+    else:
+        # Before the prompt nothing was done that could be done twice: the run itself goes back to the queue.
+        settle(connection, row, Fate(WakeEvent.RELEASE, why.code, words))
+        if state is RunState.QUEUED:
+            _wait_longer(connection, row, words, policy)
+    return Expired(RunId(row["id"]), state, words)

@@ -1,0 +1,58 @@
+"""Projects: where lanes get their workspaces from."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, bindparam, insert, literal_column, null, select, text, update
+
+from clew.kernel import ProjectId, RuntimeId
+from clew.store.engine.dialect import insert as insert_or
+from clew.store.engine.hints import hint_queue
+from clew.store.engine.statement import Row, Statement, may_be_done
+from clew.store.faults import NameTaken
+from clew.store.operations.ids import derived_id
+from clew.store.schema.tables import lanes, machines, projects, runs, threads
+
+_known = Statement(lambda _: select(projects).where(projects.c.id == bindparam("project")))
+
+_look_again = Statement(
+    lambda _: (
+        runs.update()
+        .where(
+            text("runs.state = 'queued' AND runs.hold <> ''"),
+            runs.c.lane_id.in_(
+                select(lanes.c.id)
+                .join(threads, threads.c.id == lanes.c.thread_id)
+                .where(lanes.c.id == runs.c.lane_id, threads.c.project_id == bindparam("project"))
+            ),
+        )
+        .values(hold=literal_column("''"), hold_code=null(), not_before=null())
+        .returning(runs.c.runtime_id)
+    )
+)
+
+
+def add_project(
+    connection: Connection, name: str, source: str, machine: str | None, mode_limit: str | None, settings: str
+) -> ProjectId:
+    # Named after its name: two who add the same one at the same moment meet in its key.
+    project = ProjectId(derived_id("pj", name))
+    values = {"name": name, "source": source, "machine_id": machine, "mode_limit": mode_limit, "settings": settings}
+    there = _known.first(connection, project=project)
+    if there is not None and may_be_done(connection) and all(there[key] == value for key, value in values.items()):
+        return project
+    if there is not None:
+        raise NameTaken(f"There is a project {name!r} already.", "Choose another name, or change that one.")
+    if machine is not None:
+        # One that has not registered anything yet is known by its id alone.
+        known = insert_or(connection, machines).values(id=machine, name=machine)
+        connection.execute(known.on_conflict_do_nothing())
+    connection.execute(insert(projects).values(id=project, **values))
+    return project
+
+
+def change_project(connection: Connection, project: Row, values: Mapping[str, object]) -> None:
+    """Set these columns; runs that were held because of what it was are looked at again."""
+    if values:
+        connection.execute(update(projects).where(projects.c.id == project["id"]).values(values))
+    for runtime in {row["runtime_id"] for row in _look_again.rows(connection, project=project["id"])}:
+        hint_queue(connection, None if runtime is None else RuntimeId(runtime))

@@ -1,0 +1,253 @@
+"""Rows as the kernel's values. What cannot be read is named, and never taken for something else."""
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from clew.kernel import (
+    AccountId,
+    AgentId,
+    Archive,
+    ArchiveState,
+    Capabilities,
+    Directory,
+    EntrySeq,
+    Floor,
+    Freshness,
+    LaneId,
+    LaneScope,
+    MachineId,
+    Origin,
+    OriginKind,
+    PermissionMode,
+    Policy,
+    ProjectId,
+    ProviderName,
+    RouteKey,
+    RouteKind,
+    Run,
+    RunId,
+    RunScope,
+    RunState,
+    RuntimeId,
+    ScopeKey,
+    Session,
+    SessionId,
+    SessionState,
+    Wake,
+    WakeId,
+    WakeReason,
+    Workspace,
+    WorkspaceId,
+    WorkspaceKind,
+    capabilities_from_record,
+    policy_from_record,
+    read_cursor,
+)
+from clew.store.engine.statement import Row
+from clew.store.faults import Unreadable
+from clew.store.schema.tables import UNKNOWN_RUNTIME
+
+
+def reading(table: str, row_id: str, column: str, fault: Exception) -> Unreadable:
+    return Unreadable(
+        f"The row {row_id} of {table} cannot be read ({column}): {fault}.",
+        "Run `clew db check`, then mend that row or restore a backup; all other rows work.",
+    )
+
+
+# The same few texts come with every claim, and reading one takes longer than the look-up.
+@lru_cache(maxsize=512)
+def _policy(text: str) -> Policy:
+    return policy_from_record(json.loads(text))
+
+
+@lru_cache(maxsize=512)
+def _capabilities(text: str) -> Capabilities:
+    return capabilities_from_record(json.loads(text))
+
+
+def read_policy(agent: str, text: str) -> Policy:
+    try:
+        return _policy(text)
+    except (ValueError, RecursionError) as fault:
+        raise reading("agents", agent, "policy", fault) from fault
+
+
+def with_policy(text: str, agent: str, **changes: bool) -> str:
+    """The policy with these points set; the rest of it stays, and one that cannot be read is not replaced."""
+    read_policy(agent, text)
+    return json.dumps({**json.loads(text), **changes})
+
+
+def across_accounts(text: str) -> bool:
+    """As an agent is shown, which it is whatever is wrong with its policy: a claim says so, and holds the run."""
+    try:
+        return _policy(text).history_across_accounts
+    except (ValueError, RecursionError):
+        return False
+
+
+def read_capabilities(runtime: str, text: str) -> Capabilities:
+    try:
+        return _capabilities(text)
+    except (ValueError, RecursionError) as fault:
+        raise reading("runtimes", runtime, "capabilities", fault) from fault
+
+
+def read_mode(text: str | None) -> PermissionMode | None:
+    """A mode that this program does not know is not known; the kernel takes the strictest for it."""
+    return None if text is None else _MODES.get(text)
+
+
+_MODES = {mode.value: mode for mode in PermissionMode}
+
+
+def read_numbers(text: str) -> tuple[EntrySeq, ...]:
+    if text == "[]":
+        return ()
+    stored = json.loads(text)
+    if not (isinstance(stored, list) and all(type(each) is int for each in stored)):
+        raise ValueError(f"{text!r} is no list of numbers")
+    return tuple(map(EntrySeq, stored))
+
+
+def read_floor(row: Row) -> Floor:
+    try:
+        return Floor(row["floor_generation"], EntrySeq(row["floor_entry"]), read_numbers(row["floor_kept"]))
+    except (ValueError, RecursionError) as fault:
+        raise reading("lanes", row["lane_id"], "floor_kept", fault) from fault
+
+
+def read_scope(lane: LaneId, scope_run: str) -> ScopeKey:
+    return RunScope(lane, RunId(scope_run)) if scope_run else LaneScope(lane)
+
+
+def read_wake(row: Row, prefix: str = "") -> Wake:
+    """The wake in columns of that prefix."""
+    try:
+        return Wake(
+            id=WakeId(row[f"{prefix}id"]),
+            lane=LaneId(row[f"{prefix}lane_id"]),
+            reason=WakeReason(row[f"{prefix}reason"]),
+            origin=Origin(
+                OriginKind(row[f"{prefix}origin_kind"]),
+                _maybe_agent(row[f"{prefix}origin_agent"]),
+                row[f"{prefix}origin_depth"],
+            ),
+            accepted_at=row[f"{prefix}accepted_at"],
+            entries=_entries(row[f"{prefix}entry"], row[f"{prefix}entries"]),
+            freshness=Freshness(row[f"{prefix}freshness"]),
+            resume_run=row[f"{prefix}resume_run"],
+            priority=row[f"{prefix}priority"],
+            not_before=row[f"{prefix}not_before"],
+            route=_route(row[f"{prefix}route"]),
+            began=bool(row[f"{prefix}began"]),
+        )
+    except (ValueError, TypeError, RecursionError) as fault:
+        raise reading("wakes", row[f"{prefix}id"], "its values", fault) from fault
+
+
+def _entries(own: int, more: str | None) -> tuple[EntrySeq, ...]:
+    said = (EntrySeq(own),) if own else ()
+    return said if more is None else tuple(sorted({*said, *read_numbers(more)}))
+
+
+def read_session(row: Row) -> Session:
+    try:
+        lane = LaneId(row["lane_id"])
+        runtime = row["runtime_id"]
+        return Session(
+            id=SessionId(row["id"]),
+            generation=row["generation"],
+            lane=lane,
+            scope=read_scope(lane, row["scope_run"]),
+            provider=ProviderName(row["provider"]),
+            runtime=None if runtime == UNKNOWN_RUNTIME else RuntimeId(runtime),
+            directory=_directory(row["directory"], row["real_directory"]),
+            cursor=read_cursor(row["cursor"]),
+            account=_maybe_account(row["account"]),
+            state=SessionState(row["state"]),
+            begins=EntrySeq(row["begins"]),
+            also=read_numbers(row["also"]),
+            seen=EntrySeq(row["seen"]),
+            model=row["model"],
+            mode=read_mode(row["mode"]),
+            instructions=row["instructions"],
+            tools=row["tools"],
+            busy_with=row["busy_with"],
+            turns=row["turns"],
+            tokens=row["tokens"],
+            size=row["size"],
+            born_at=row["born_at"],
+            archive=_archive(row),
+            proven_at=row["proven_at"],
+            cut_off=bool(row["cut_off"]),
+            credential=row["credential"],
+        )
+    except (ValueError, TypeError, RecursionError) as fault:
+        raise reading("sessions", row["id"], "its values", fault) from fault
+
+
+def read_run(row: Row) -> Run:
+    return Run(
+        id=RunId(row["id"]),
+        lane=LaneId(row["lane_id"]),
+        state=RunState(row["state"]),
+        attempt=row["attempt"],
+        lease_until=row["lease_until"],
+        session=row["session_id"],
+        prompt_sent=bool(row["prompt_sent"]),
+        tool_ran=bool(row["tool_ran"]),
+        reopened=bool(row["reopened"]),
+    )
+
+
+def read_workspace(row: Row, prefix: str = "") -> Workspace | None:
+    """The workspace in columns of that prefix; none where the row has none."""
+    if row[f"{prefix}id"] is None:
+        return None
+    try:
+        return Workspace(
+            WorkspaceId(row[f"{prefix}id"]),
+            WorkspaceKind(row[f"{prefix}kind"]),
+            _directory(row[f"{prefix}directory"], None),
+            _optional(ProjectId, row[f"{prefix}project_id"]),
+            _optional(MachineId, row[f"{prefix}machine_id"]),
+            row[f"{prefix}branch"],
+        )
+    except ValueError as fault:
+        raise reading("workspaces", row[f"{prefix}id"], "its values", fault) from fault
+
+
+# A directory is normalised when it is made, and the same few come again and again.
+@lru_cache(maxsize=4096)
+def _directory(path: str, real: str | None) -> Directory:
+    return Directory(path, real)
+
+
+def _route(text: str | None) -> RouteKey | None:
+    if text is None:
+        return None
+    kind, address = json.loads(text)
+    return RouteKey(RouteKind(kind), address)
+
+
+def _archive(row: Row) -> Archive | None:
+    if row["archive_format"] is None:
+        return None
+    return Archive(
+        row["archive_format"], EntrySeq(row["archive_seen"]), row["archive_turns"], ArchiveState(row["archive_state"])
+    )
+
+
+def _maybe_agent(text: str | None) -> AgentId | None:
+    return None if text is None else AgentId(text)
+
+
+def _maybe_account(text: str | None) -> AccountId | None:
+    return None if text is None else AccountId(text)
+
+
+def _optional(kind: Any, text: str | None) -> Any:
+    return None if text is None else kind(text)

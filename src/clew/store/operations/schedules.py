@@ -1,0 +1,234 @@
+"""Schedules: an agent's heartbeat, which wakes it in one lane by a rhythm."""
+
+import json
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, exists, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    AgentId,
+    Instant,
+    LaneId,
+    Origin,
+    OriginKind,
+    RouteKey,
+    ThreadId,
+    Tick,
+    TickDecision,
+    TickFacts,
+    TickVerdict,
+    WakeId,
+    WakeReason,
+    WakeState,
+    due,
+    tick,
+)
+from clew.protocol.wakes import Accepted, WakeRequest
+from clew.store.engine.clock import now, read_clock
+from clew.store.engine.dialect import insert
+from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.faults import Unreadable
+from clew.store.operations.approvals import OVERDUE
+from clew.store.operations.ids import derived_id
+from clew.store.operations.rhythm import Rhythm, read_rhythm
+from clew.store.operations.rows import reading
+from clew.store.operations.wakes import accept_wake, keep_wake
+from clew.store.schema.tables import LIVE, NOT_ENDED, lanes, runs, schedules, wakes
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """`every` in seconds, or a `cron` line in a `zone`. Replies go by the `route`, whatever scope a tick has."""
+
+    lane: LaneId
+    route: RouteKey
+    every: float | None = None
+    cron: str | None = None
+    zone: str = "UTC"
+    isolated: bool = True
+
+
+_remove = Statement(lambda _: schedules.delete().where(schedules.c.id == bindparam("schedule")))
+
+
+def schedule_of(agent: AgentId) -> str:
+    """An agent has one heartbeat, so its schedule needs no name of its own."""
+    return derived_id("sc", "heartbeat", agent)
+
+
+def put_heartbeat(connection: Connection, agent: AgentId, beat: Heartbeat) -> Instant | None:
+    """It beats from now on, and no longer as before. When it does first; None when never."""
+    at = read_clock(connection)
+    values = {
+        "lane_id": beat.lane,
+        "every": beat.every,
+        "cron": beat.cron,
+        "zone": beat.zone,
+        "isolated": int(beat.isolated),
+        "route": json.dumps([beat.route.kind.value, beat.route.address]),
+        "settings": "{}",
+        "idle_ticks": 0,
+        "last_due": None,
+        "fault": None,
+    }
+    row = {**values, "id": schedule_of(agent), "next_due": at}
+    following = read_rhythm(row).next_after(at)
+    put = {**values, "next_due": following, "enabled": int(following is not None)}
+    made = insert(connection, schedules).values(id=row["id"], **put)
+    connection.execute(made.on_conflict_do_update(index_elements=[schedules.c.id], set_=put))
+    return following
+
+
+def remove_heartbeat(connection: Connection, agent: AgentId) -> None:
+    _remove.count(connection, schedule=schedule_of(agent))
+
+
+MOST_AT_ONCE = 100
+LOOK_AGAIN = 300.0
+"""Seconds after which a schedule that cannot be read is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """What a due schedule came to; `wake` is its receipt, whether it woke anybody or not."""
+
+    schedule: str
+    verdict: TickVerdict | None
+    words: str
+    wake: WakeId | None = None
+
+
+def _due(dialect: str) -> ClauseElement:
+    busy = exists().where(runs.c.lane_id == schedules.c.lane_id, text(f"runs.{NOT_ENDED} AND runs.{LIVE}"))
+    # A tick that nobody has served yet is no event.
+    waiting = exists().where(
+        wakes.c.lane_id == schedules.c.lane_id, text("wakes.state = 'pending' AND wakes.reason <> 'timer'")
+    )
+    statement = (
+        select(
+            schedules,
+            lanes.c.agent_id,
+            lanes.c.thread_id,
+            busy.label("busy"),
+            waiting.label("waiting"),
+            now().label("now"),
+        )
+        .join(lanes, lanes.c.id == schedules.c.lane_id)
+        .where(text("schedules.enabled = 1 AND schedules.next_due IS NOT NULL"), schedules.c.next_due <= now())
+        .order_by(schedules.c.next_due)
+        .limit(bindparam("most"))
+    )
+    return statement.with_for_update(of=schedules, skip_locked=True) if dialect == POSTGRESQL else statement
+
+
+due_schedules = Statement(_due)
+
+_move_on = Statement(
+    lambda _: (
+        schedules.update()
+        .where(schedules.c.id == bindparam("schedule"))
+        .values(
+            last_due=bindparam("last"),
+            next_due=bindparam("next"),
+            fault=bindparam("fault"),
+            # What never comes again is over.
+            enabled=bindparam("enabled"),
+        )
+    )
+)
+
+
+def tick_due(connection: Connection, most: int = MOST_AT_ONCE) -> tuple[Ticked, ...]:
+    """Every schedule that is due, each with a receipt. One that cannot be read says so and stops no other."""
+    return tuple(_tick(connection, row) for row in due_schedules.rows(connection, most=most))
+
+
+def _tick(connection: Connection, row: Row) -> Ticked:
+    try:
+        return _tick_once(connection, row, read_rhythm(row))
+    except Unreadable as fault:
+        _set(connection, row, row["last_due"], row["now"] + LOOK_AGAIN, str(fault))
+        return Ticked(row["id"], None, str(fault))
+
+
+def _tick_once(connection: Connection, row: Row, rhythm: Rhythm) -> Ticked:
+    # What was due before it was first looked at is not made up for.
+    last = row["last_due"] if row["last_due"] is not None else row["next_due"] - 1e-3
+    try:
+        ticked = due(rhythm.next_after, last, row["now"])
+        following = rhythm.next_after(row["now"] if ticked is None else ticked.due)
+    except (ValueError, OverflowError) as fault:
+        raise reading("schedules", row["id"], "its rhythm", fault) from fault
+    if ticked is None:
+        _set(connection, row, row["last_due"], following)
+        return Ticked(row["id"], None, "It was not due after all.")
+    decision = tick(_facts(row, rhythm))
+    if decision.verdict is TickVerdict.RETRY:
+        _set(connection, row, row["last_due"], decision.retry_at)
+        return Ticked(row["id"], decision.verdict, decision.words)
+    wake = _receipt(connection, row, rhythm, ticked, decision)
+    _set(connection, row, ticked.due, following)
+    return Ticked(row["id"], decision.verdict, f"{decision.words} {ticked.words}", wake)
+
+
+def _facts(row: Row, rhythm: Rhythm) -> TickFacts:
+    return TickFacts(
+        now=row["now"],
+        interval=rhythm.interval,
+        enabled=bool(row["enabled"]),
+        event=bool(row["waiting"]),
+        route=rhythm.route,
+        checklist=rhythm.checklist,
+        quiet=rhythm.quiet,
+        lane_busy=bool(row["busy"]),
+    )
+
+
+def _receipt(connection: Connection, row: Row, rhythm: Rhythm, ticked: Tick, decision: TickDecision) -> WakeId:
+    request = WakeRequest(
+        # Named after what it stands for: however often it is made, it is one wake.
+        id=WakeId(derived_id("wk", row["id"], repr(ticked.due))),
+        agent=AgentId(row["agent_id"]),
+        reason=WakeReason.TIMER,
+        origin=Origin(OriginKind.TIMER),
+        thread=ThreadId(row["thread_id"]),
+        route=rhythm.route,
+        isolated=bool(row["isolated"]),
+    )
+    if decision.verdict is TickVerdict.WAKE:
+        return accept_wake(connection, request).wake
+    skipped = Accepted(request.id, WakeState.SKIPPED, decision.reason.code, f"{decision.words} {ticked.words}")
+    keep_wake(connection, request, ThreadId(row["thread_id"]), LaneId(row["lane_id"]), skipped, row["now"], once=True)
+    return request.id
+
+
+def _set(
+    connection: Connection, row: Row, last: Instant | None, following: Instant | None, fault: str | None = None
+) -> None:
+    on = int(following is not None)
+    _move_on.count(connection, schedule=row["id"], last=last, next=following, fault=fault, enabled=on)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    ticks: bool
+    leases: bool
+    approvals: bool
+
+
+looked_for = Statement(
+    lambda _: select(
+        exists()
+        .where(text("schedules.enabled = 1 AND schedules.next_due IS NOT NULL"), schedules.c.next_due <= now())
+        .label("ticks"),
+        exists().where(text(f"runs.{LIVE}"), runs.c.lease_until <= now()).label("leases"),
+        exists().where(*OVERDUE).label("approvals"),
+    )
+)
+
+
+def anything_due(connection: Connection) -> Due:
+    row = looked_for.first(connection)
+    assert row is not None
+    return Due(bool(row["ticks"]), bool(row["leases"]), bool(row["approvals"]))

@@ -1,0 +1,247 @@
+"""Steering: wakes that a run takes while it is going, so that its agent is told of them within the turn.
+
+The run carries them before a word goes out. What the agent does not take waits for the next run; how far the session
+has seen is raised only by what it took.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, literal_column, null, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    STEER_TABLE,
+    AdmissionReason,
+    Carried,
+    EntrySeq,
+    LaneId,
+    PromptId,
+    RunId,
+    RunState,
+    SteerEvent,
+    ThreadId,
+    WakeId,
+    WakeState,
+    to_steer,
+)
+from clew.protocol.prompted import SteerSent, new_prompt_id, read_prompted, read_steer, write_prompted, write_steer
+from clew.protocol.reports import Steer, Steered
+from clew.store.engine.clock import now
+from clew.store.engine.database import LostRace
+from clew.store.engine.dialect import greater
+from clew.store.engine.hints import hint_thread
+from clew.store.engine.statement import Row, Statement
+from clew.store.operations.claim_sql import PENDING, WAKE_KEYS
+from clew.store.operations.journal import entries_between
+from clew.store.operations.rows import read_capabilities, read_wake
+from clew.store.operations.runtimes import is_program, started
+from clew.store.schema.tables import LIVE, NOT_ENDED, agents, programs, runs, runtimes, wakes
+
+_GOING = frozenset({RunState.RUNNING, RunState.WAITING})
+"""A turn is going. One that waits for a person hears of it as soon as it was answered."""
+
+_TELLS, _TELLING = STEER_TABLE[WakeState.PENDING, SteerEvent.TELL]
+
+_steerable = Statement(
+    lambda _: (
+        select(
+            runs.c.id,
+            runs.c.scope_run,
+            runs.c.stop_code,
+            runs.c.runtime_id,
+            started(programs, runtimes, "capabilities").label("capabilities"),
+        )
+        .select_from(
+            runs.join(runtimes, runtimes.c.id == runs.c.runtime_id)
+            .join(agents, agents.c.id == runs.c.agent_id)
+            .outerjoin(programs, is_program(programs, runs.c.runtime_id, agents))
+        )
+        .where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}"), text(f"runs.{LIVE}"))
+    )
+)
+
+_keys = tuple(wakes.c[name] for name in WAKE_KEYS)
+
+_waiting = Statement(
+    lambda _: (
+        select(*_keys, wakes.c.code)
+        .where(
+            wakes.c.lane_id == bindparam("lane"),
+            text("wakes.state = 'pending'"),
+            wakes.c.scope == literal_column("''"),
+        )
+        .order_by(wakes.c.accepted_at, wakes.c.id)
+    )
+)
+
+_being_told = Statement(
+    lambda _: (
+        select(*_keys)
+        .where(
+            wakes.c.run_id == bindparam("run"),
+            wakes.c.state == literal_column(f"'{_TELLS}'"),
+            wakes.c.code == literal_column(f"'{_TELLING.code}'"),
+        )
+        .order_by(wakes.c.accepted_at, wakes.c.id)
+    )
+)
+
+_tell = Statement(
+    lambda _: (
+        wakes.update()
+        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
+        .values(
+            state=literal_column(f"'{_TELLS}'"),
+            run_id=bindparam("run"),
+            code=literal_column(f"'{_TELLING.code}'"),
+            words=bindparam("words"),
+            not_before=null(),
+        )
+    )
+)
+
+
+def _settle(event: SteerEvent) -> ClauseElement:
+    state, reason = STEER_TABLE[_TELLS, event]
+    free: dict[str, Any] = {"run_id": null()} if state is WakeState.PENDING else {}
+    if state is WakeState.CANCELLED:
+        free = {"ended_at": now()}
+    return (
+        wakes.update()
+        .where(
+            wakes.c.run_id == bindparam("run"),
+            wakes.c.state == literal_column(f"'{_TELLS}'"),
+            wakes.c.code == literal_column(f"'{_TELLING.code}'"),
+        )
+        .values(
+            state=literal_column(f"'{state}'"),
+            code=literal_column(f"'{reason.code}'"),
+            words=bindparam("words"),
+            **free,
+        )
+    )
+
+
+_settled = {
+    event: Statement(lambda _, event=event: _settle(event))  # type: ignore[misc]
+    for event in (SteerEvent.TAKE, SteerEvent.END, SteerEvent.REFUSE)
+}
+
+_begin = Statement(
+    lambda _: (
+        runs.update()
+        .where(runs.c.id == bindparam("run"), runs.c.attempt == bindparam("attempt"))
+        .values(steer=bindparam("steer"))
+    )
+)
+
+_being_told_as = Statement(lambda _: select(runs.c.steer, runs.c.prompt).where(runs.c.id == bindparam("run")))
+
+_took = Statement(
+    lambda dialect: (
+        runs.update()
+        .where(runs.c.id == bindparam("run"), runs.c.attempt == bindparam("attempt"))
+        .values(
+            steer=null(),
+            told=greater(dialect, runs.c.told, bindparam("told", type_=runs.c.told.type)),
+            prompt=bindparam("prompt"),
+        )
+    )
+)
+
+
+def steerable_run(connection: Connection, lane: LaneId) -> RunId | None:
+    """The run that is going in the lane, where its agent can be told something within the turn."""
+    row = _steerable.first(connection, lane=lane)
+    if row is None or row["stop_code"] is not None or row["scope_run"]:
+        return None
+    able = read_capabilities(row["runtime_id"], row["capabilities"]).steers
+    return RunId(row["id"]) if able else None
+
+
+def take_steer(connection: Connection, row: Row) -> Steer | None:
+    """What the run's agent is to be told now, carried by the run from here on; the same again while it is being told.
+    `row` is the run, held by this transaction."""
+    if RunState(row["state"]) not in _GOING or row["stop_code"] is not None or row["scope_run"]:
+        return None
+    run, told = RunId(row["id"]), EntrySeq(row["told"])
+    taken = tuple(map(read_wake, _being_told.rows(connection, run=run)))
+    if not taken:
+        waiting = _waiting.rows(connection, lane=row["lane_id"])
+        asked = {each["id"] for each in waiting if each["code"] == AdmissionReason.STEERED.code}
+        taken = to_steer(map(read_wake, waiting), asked, told, row["now"])
+        words = Carried.STEERING.fill(run=run)
+        if _tell.many(connection, [{"wake": wake.id, "run": run, "words": words} for wake in taken]) != len(taken):
+            raise LostRace("a wake was ended while it was to be told")
+    if not taken:
+        return None
+    thread, through = ThreadId(row["thread_id"]), max(wake.entries[-1] for wake in taken)
+    hint_thread(connection, thread)
+    as_prompt = _named(connection, row, tuple(wake.id for wake in taken), through)
+    return Steer(taken, entries_between(connection, thread, told, through), told, through, as_prompt)
+
+
+def _named(connection: Connection, row: Row, of: tuple[WakeId, ...], through: EntrySeq) -> PromptId:
+    """By what the agent's store is asked for it, kept before a word goes out; the same while it is being told."""
+    kept = _being_told_as.first(connection, run=row["id"])
+    if kept is not None and kept["steer"] is not None:
+        known = read_steer(kept["steer"])
+        if (known.wakes, known.through) == (of, through):
+            return known.id
+    steer = SteerSent(new_prompt_id(), of, through)
+    _begin.count(connection, run=row["id"], attempt=row["attempt"], steer=write_steer(steer))
+    return steer.id
+
+
+def _with_wakes(prompt: str | None, steer: SteerSent) -> str | None:
+    """The prompt's record, with the wakes that were told within its turn: a reply that is read back later is theirs."""
+    if prompt is None:
+        return None
+    told = read_prompted(prompt)
+    return write_prompted(replace(told, wakes=(*told.wakes, *steer.wakes)))
+
+
+def settle_steer(connection: Connection, row: Row, said: Steered) -> Row:
+    """What the agent made of it. The run with how far it has told since. A report that comes again, because its answer
+    was lost, settles nothing: what was asked for with it is only being told now."""
+    run = RunId(row["id"])
+    kept = _being_told_as.first(connection, run=run)
+    if kept is None or kept["steer"] is None or read_steer(kept["steer"]).through != said.through:
+        return row
+    took = SteerEvent.END if row["stop_code"] is not None else SteerEvent.TAKE
+    event = took if said.taken else SteerEvent.REFUSE
+    _, reason = STEER_TABLE[_TELLS, event]
+    _settled[event].count(connection, run=run, words=reason.fill(run=run))
+    hint_thread(connection, ThreadId(row["thread_id"]))
+    if not said.taken:
+        _begin.count(connection, run=run, attempt=row["attempt"], steer=None)
+        return row
+    prompt = _with_wakes(kept["prompt"], read_steer(kept["steer"]))
+    _took.count(connection, run=run, attempt=row["attempt"], told=said.through, prompt=prompt)
+    return {**row, "told": max(row["told"], said.through)}
+
+
+_live = Statement(
+    lambda _: select(runs.c.id).where(
+        runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}"), text(f"runs.{LIVE}")
+    )
+)
+
+_call = Statement(
+    lambda _: (
+        wakes.update()
+        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
+        .values(code=bindparam("code"), words=bindparam("words"))
+    )
+)
+
+
+def live_run(connection: Connection, lane: LaneId) -> RunId | None:
+    row = _live.first(connection, lane=lane)
+    return None if row is None else RunId(row["id"])
+
+
+def call_it(connection: Connection, wake: WakeId, code: str, words: str) -> None:
+    """Say otherwise why the wake is pending."""
+    _call.count(connection, wake=wake, code=code, words=words)

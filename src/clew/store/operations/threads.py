@@ -1,0 +1,169 @@
+"""Threads: opened under the next number of their kind, given to an agent, closed and opened again."""
+
+from sqlalchemy import Connection, bindparam, func, literal_column, select, text
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import AgentId, LaneId, ProjectId, RunOutcome, Subject, ThreadId, WakeEnd, lane_id
+from clew.store.engine.clock import now
+from clew.store.engine.dialect import insert_in
+from clew.store.engine.hints import hint_thread
+from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.faults import ThreadClosed
+from clew.store.operations.cancel import end_pending
+from clew.store.operations.ids import new_id
+from clew.store.operations.schedules import schedule_of
+from clew.store.operations.texts import keepable
+from clew.store.queries.names import thread_called
+from clew.store.schema.tables import lanes, schedules, threads
+
+_VALUES = ("id", "kind", "title", "project_id", "assignee")
+
+
+def _open(dialect: str) -> ClauseElement:
+    # Two who count at the same moment want the same number; the index gives it to one, and the other is run again.
+    number = func.coalesce(func.max(threads.c.number), literal_column("0")) + literal_column("1")
+    given = [bindparam(name, type_=threads.c[name].type) for name in _VALUES]
+    counted = select(*given, now(), number).where(
+        threads.c.kind == bindparam("kind", type_=threads.c.kind.type), threads.c.number.is_not(None)
+    )
+    opened = insert_in(dialect, threads).from_select([*_VALUES, "created_at", "number"], counted)
+    return opened.on_conflict_do_nothing(index_elements=[threads.c.id]).returning(threads.c.number)
+
+
+_open_thread = Statement(_open)
+
+_assign = Statement(
+    lambda _: threads.update().where(threads.c.id == bindparam("thread")).values(assignee=bindparam("agent"))
+)
+
+_set_state = Statement(
+    lambda _: (
+        threads.update()
+        .where(threads.c.id == bindparam("thread"), threads.c.state != bindparam("new"))
+        .values(state=bindparam("new"))
+    )
+)
+
+_lanes = Statement(lambda _: select(lanes.c.id, lanes.c.agent_id).where(lanes.c.thread_id == bindparam("thread")))
+
+_make_lane = Statement(
+    lambda dialect: (
+        insert_in(dialect, lanes)
+        .values(id=bindparam("id"), agent_id=bindparam("agent"), thread_id=bindparam("thread"))
+        .on_conflict_do_nothing()
+    )
+)
+
+_set_overlap = Statement(
+    lambda _: lanes.update().where(lanes.c.id == bindparam("lane")).values(overlap=bindparam("overlap"))
+)
+
+_switch = Statement(
+    lambda _: (
+        schedules.update()
+        .where(
+            schedules.c.id == bindparam("schedule"),
+            schedules.c.lane_id == bindparam("lane"),
+            text("schedules.next_due IS NOT NULL"),
+        )
+        .values(enabled=bindparam("on"))
+    )
+)
+
+
+def _held(dialect: str) -> ClauseElement:
+    statement = select(threads).where(threads.c.id == bindparam("thread"))
+    # Not from who writes into its journal: the end of a run, which whoever closes the thread may be waiting for.
+    return statement.with_for_update(key_share=True) if dialect == POSTGRESQL else statement
+
+
+_hold = Statement(_held)
+
+
+def new_thread() -> ThreadId:
+    """A name for a thread, before anything is written: however often that is tried, it is one thread."""
+    return ThreadId(new_id("th"))
+
+
+def open_thread(
+    connection: Connection, thread: ThreadId, kind: str, title: str, project: ProjectId | None, assignee: AgentId | None
+) -> bool:
+    """Whether it was opened; if not, it was before."""
+    values = {"id": thread, "kind": kind, "title": keepable(title), "project_id": project, "assignee": assignee}
+    opened = _open_thread.first(connection, **values) is not None
+    hint_thread(connection, thread)
+    return opened
+
+
+def hold_thread(connection: Connection, thread: ThreadId) -> Row:
+    """The thread, which nobody else changes until the end of the transaction."""
+    row = _hold.first(connection, thread=thread)
+    assert row is not None
+    return row
+
+
+def must_be_open(row: Row, called: str) -> None:
+    if row["state"] != "open":
+        raise ThreadClosed(f"Thread {called} is closed, so nobody is woken in it.", "Reopen it first.")
+
+
+def give_thread(connection: Connection, thread: ThreadId, agent: AgentId | None) -> None:
+    _assign.count(connection, thread=thread, agent=agent)
+    hint_thread(connection, thread)
+
+
+def close_thread(connection: Connection, thread: ThreadId) -> int:
+    """What waits in it ends, its heartbeats stand still, and what is going goes on. How many wakes ended."""
+    ended = 0
+    if _set_state.count(connection, thread=thread, new="closed"):
+        for lane in _lanes.rows(connection, thread=thread):
+            ended += end_pending(connection, LaneId(lane["id"]), WakeEnd.CLOSED, RunOutcome.CLOSED)
+            _switch_heartbeat(connection, lane, on=False)
+        hint_thread(connection, thread)
+    return ended
+
+
+def reopen_thread(connection: Connection, thread: ThreadId) -> None:
+    if _set_state.count(connection, thread=thread, new="open"):
+        for lane in _lanes.rows(connection, thread=thread):
+            _switch_heartbeat(connection, lane, on=True)
+        hint_thread(connection, thread)
+
+
+def make_lane(connection: Connection, agent: AgentId, thread: ThreadId) -> LaneId:
+    lane = lane_id(agent, thread)
+    _make_lane.defer(connection, id=lane, agent=agent, thread=thread)
+    return lane
+
+
+def set_overlap(connection: Connection, lane: LaneId, overlap: str) -> None:
+    _set_overlap.count(connection, lane=lane, overlap=overlap)
+
+
+def _switch_heartbeat(connection: Connection, lane: Row, on: bool) -> None:
+    schedule = schedule_of(AgentId(lane["agent_id"]))
+    _switch.count(connection, schedule=schedule, lane=lane["id"], on=int(on))
+
+
+KIND = "subject"
+
+_make = Statement(
+    lambda dialect: (
+        insert_in(dialect, threads)
+        .values(
+            id=bindparam("id"),
+            kind=literal_column(f"'{KIND}'"),
+            title=bindparam("title"),
+            project_id=bindparam("project"),
+            assignee=bindparam("agent"),
+            created_at=now(),
+        )
+        .on_conflict_do_nothing(index_elements=[threads.c.id])
+    )
+)
+
+
+def thread_of(connection: Connection, subject: Subject, agent: AgentId, project: ProjectId | None) -> Row:
+    """The subject's thread, held; where it is the first to be heard of it, it is that agent's, and in that project."""
+    _make.defer(connection, id=subject.thread, title=str(subject), project=project, agent=agent)
+    return thread_called(connection, subject.thread, held=True)

@@ -1,0 +1,314 @@
+"""Accepting a wake: what was said goes into the journal, the request becomes durable, and a run waits for it."""
+
+import json
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    bindparam,
+    exists,
+    func,
+    literal_column,
+    select,
+    text,
+    true,
+)
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import (
+    AdmissionPolicy,
+    AgentState,
+    EntrySeq,
+    Instant,
+    LaneId,
+    OriginKind,
+    Overlap,
+    Request,
+    Sameness,
+    ThreadId,
+    WakeId,
+    WakeReason,
+    WakeState,
+    admit,
+    dedupe,
+    lane_id,
+    on_admission,
+    thread_for,
+)
+from clew.protocol.wakes import Accepted, WakeRequest
+from clew.store.engine.clock import now
+from clew.store.engine.dialect import insert_in
+from clew.store.engine.hints import hint_queue, hint_thread
+from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
+from clew.store.operations.journal import append
+from clew.store.operations.queue import queue_run
+from clew.store.operations.rows import reading
+from clew.store.operations.texts import keepable
+from clew.store.schema.tables import LIVE, NOT_ENDED, agents, lanes, runs, runtimes, threads, wakes
+
+MOST_PRIORITY = 1000
+"""Steps of priority, up or down; each weighs as much as five minutes of waiting."""
+
+
+def _last_seen_runtime(provider: ColumnElement[str]) -> ColumnElement[str]:
+    """An agent without a runtime of its own works where its provider reported last."""
+    return (
+        select(runtimes.c.id)
+        .where(runtimes.c.provider == provider)
+        .order_by(runtimes.c.seen_at.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+def _facts_of(dialect: str, keyed: bool) -> ClauseElement:
+    # FOR KEY SHARE on agent and lane: a concurrent move commits first (queue at the new runtime), or waits and takes
+    # this run along. The lane stands in a lateral subquery: PostgreSQL locks no optional side of an outer join.
+    its_lane: FromClause = lanes
+    on: ColumnElement[bool] = lanes.c.id == bindparam("lane")
+    if dialect == POSTGRESQL:
+        its_lane, on = select(lanes).where(on).with_for_update(read=True, key_share=True).lateral("its_lane"), true()
+    runtime = its_lane.c.runtime_id
+    wake = bindparam("wake", type_=wakes.c.id.type)
+    other = wakes.alias("other")
+    by_key = select(other.c.id).where(other.c.dedupe_key == bindparam("key")).scalar_subquery()
+    # One id, looked up in turn: an "or" of two columns would be answered by reading every wake there is.
+    same = wakes.c.id == (func.coalesce(by_key, wake) if keyed else wake)
+    live = exists().where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED} AND runs.{LIVE}"))
+    facts = (
+        select(
+            agents.c.state.label("agent_state"),
+            func.coalesce(runtime, agents.c.runtime_id, _last_seen_runtime(agents.c.provider)).label("runtime"),
+            its_lane.c.id.label("lane"),
+            its_lane.c.overlap,
+            threads.c.id.label("thread"),
+            live.label("busy"),
+            now().label("now"),
+            *(wakes.c[name].label(f"wake_{name}") for name in _EARLIER),
+        )
+        .select_from(
+            agents.outerjoin(its_lane, on)
+            .outerjoin(threads, threads.c.id == bindparam("thread"))
+            .outerjoin(wakes, same)
+        )
+        .where(agents.c.id == bindparam("agent"))
+    )
+    return facts.with_for_update(read=True, key_share=True, of=agents) if dialect == POSTGRESQL else facts
+
+
+_EARLIER = ("id", "lane_id", "thread_id", "state", "code", "words", "entry", "not_before")
+_facts = Statement(lambda dialect: _facts_of(dialect, keyed=False))
+_facts_by_key = Statement(lambda dialect: _facts_of(dialect, keyed=True))
+
+_starts = Statement(
+    lambda _: select(runs.c.started_at).where(
+        runs.c.agent_id == bindparam("agent"), runs.c.started_at > bindparam("since")
+    )
+)
+
+_make_own_thread = Statement(
+    lambda dialect: (
+        insert_in(dialect, threads)
+        .values(
+            id=bindparam("id"),
+            kind=literal_column("'own'"),
+            created_at=bindparam("at"),
+            assignee=bindparam("agent"),
+        )
+        .on_conflict_do_nothing()
+    )
+)
+# Whoever finds that another has just made it is run again, and sees where it was put.
+_make = Statement(
+    lambda _: lanes.insert().values(id=bindparam("id"), agent_id=bindparam("agent"), thread_id=bindparam("thread"))
+)
+
+
+def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionPolicy | None = None) -> Accepted:
+    """One transaction: the entry, the wake, and a queued run if the lane has none. Safe to repeat."""
+    _refuse_odd_text(request)
+    thread = thread_for(request.agent, request.thread)
+    lane = lane_id(request.agent, thread)
+    facts = _read_facts(connection, request, thread, lane)
+    if facts["wake_id"] is not None:
+        earlier = _earlier(facts, thread, lane)
+        if earlier.state is WakeState.PENDING:
+            # Whoever was not told that it was taken may have been the only one who knew.
+            hint_queue(connection, facts["runtime"])
+            hint_thread(connection, thread)
+        return earlier
+    if facts["lane"] is None:
+        _make_lane(connection, request, thread, lane, facts)
+    policy = policy or AdmissionPolicy(overlap=_overlap(facts))
+    since = facts["now"] - policy.flood_window
+    admission = admit(_at_the_door(connection, request, facts, since), policy)
+    receipt = on_admission(request.id, admission, facts["now"])
+    if receipt.state is WakeState.PENDING:
+        # The lane's run before its journal, in the order in which the end of a run takes them too.
+        queue_run(connection, lane, request.agent, facts["runtime"], facts["now"], request.priority, admission.until)
+    entry = None if request.said is None else append(connection, thread, request.said)
+    accepted = Accepted(
+        request.id, receipt.state, receipt.reason.code, receipt.words, entry, admission.until, admission.overlap
+    )
+    keep_wake(connection, request, thread, lane, accepted, facts["now"])
+    hint_thread(connection, thread)
+    return accepted
+
+
+def _odd_name(request: WakeRequest) -> str | None:
+    """Names and addresses are compared, so they are not mended as a text is: one that cannot be kept is refused."""
+    route = request.route
+    names = (request.id, request.dedupe_key, request.resume_run, None if route is None else route.address)
+    return next((name for name in names if name is not None and keepable(name) != name), None)
+
+
+def _refuse_odd_text(request: WakeRequest) -> None:
+    name = _odd_name(request)
+    if name is not None:
+        raise BadText(f"{name!r} holds a character that cannot be kept.", "Leave it out.")
+    if abs(request.priority) > MOST_PRIORITY:
+        raise BadText(f"A priority of {request.priority} is out of reach.", f"Stay within {MOST_PRIORITY}.")
+
+
+def _read_facts(connection: Connection, request: WakeRequest, thread: ThreadId, lane: LaneId) -> Row:
+    """All that the door needs to know, in one read: the agent, its lane, and whether it was asked before."""
+    known = {"agent": request.agent, "lane": lane, "thread": thread, "wake": request.id}
+    if request.dedupe_key is None:
+        row = _facts.first(connection, **known)
+    else:
+        row = _facts_by_key.first(connection, key=request.dedupe_key, **known)
+    if row is None:
+        raise NoSuchAgent(f"There is no agent {request.agent}.", "Name one that exists.")
+    return row
+
+
+def _earlier(facts: Row, thread: ThreadId, lane: LaneId) -> Accepted:
+    found = dedupe((WakeId(facts["wake_id"]), ThreadId(facts["wake_thread_id"])), thread)
+    if found.sameness is Sameness.SAME and facts["wake_lane_id"] != lane:
+        raise KeyConflict("This key was used for another agent's wake.", "Name each request anew.")
+    if found.sameness is Sameness.CONFLICT and found.reason is not None:
+        raise KeyConflict(found.reason.fill(), "Leave the key out, or name each request anew.")
+    return Accepted(
+        WakeId(facts["wake_id"]),
+        WakeState(facts["wake_state"]),
+        facts["wake_code"],
+        facts["wake_words"],
+        EntrySeq(facts["wake_entry"]) if facts["wake_entry"] else None,
+        facts["wake_not_before"],
+        repeated=True,
+    )
+
+
+def _overlap(facts: Row) -> Overlap:
+    if facts["overlap"] is None:
+        return Overlap.QUEUE
+    try:
+        return Overlap(facts["overlap"])
+    except ValueError as fault:
+        raise reading("lanes", facts["lane"], "overlap", fault) from fault
+
+
+def _at_the_door(connection: Connection, request: WakeRequest, facts: Row, since: Instant) -> Request:
+    return Request(
+        agent=request.agent,
+        reason=request.reason,
+        origin=request.origin,
+        now=facts["now"],
+        agent_state=AgentState(facts["agent_state"]),
+        starts=_recent_starts(connection, request, since),
+        lane_busy=bool(facts["busy"]),
+    )
+
+
+def _recent_starts(connection: Connection, request: WakeRequest, since: Instant) -> tuple[Instant, ...]:
+    # A person is never deferred, so nobody counts for one.
+    if request.origin.kind is OriginKind.HUMAN or request.reason is WakeReason.MANUAL:
+        return ()
+    rows = _starts.rows(connection, agent=request.agent, since=since)
+    return tuple(row["started_at"] for row in rows)
+
+
+def _make_lane(connection: Connection, request: WakeRequest, thread: ThreadId, lane: LaneId, facts: Row) -> None:
+    if facts["thread"] is None:
+        if request.thread is not None:
+            raise NoSuchThread(
+                f"There is no thread {thread}.", "Open it first, or leave it out to wake the agent itself."
+            )
+        _make_own_thread.defer(connection, id=thread, at=facts["now"], agent=request.agent)
+    _make.defer(connection, id=lane, agent=request.agent, thread=thread)
+
+
+ASKED = (
+    "id",
+    "lane_id",
+    "thread_id",
+    "reason",
+    "origin_kind",
+    "origin_agent",
+    "origin_depth",
+    "freshness",
+    "scope",
+    "resume_run",
+    "priority",
+    "route",
+    "dedupe_key",
+    "entries",
+)
+"""The columns that are as they were asked for."""
+
+_COLUMNS = (*ASKED, "entry", "accepted_at", "not_before", "state", "code", "words", "ended_at")
+_keep = Statement(lambda _: wakes.insert().values({name: bindparam(name) for name in _COLUMNS}))
+_keep_once = Statement(
+    lambda dialect: (
+        insert_in(dialect, wakes)
+        .values({name: bindparam(name) for name in _COLUMNS})
+        .on_conflict_do_nothing(index_elements=[wakes.c.id])
+    )
+)
+
+
+def asked_for(request: WakeRequest, thread: ThreadId, lane: LaneId) -> dict[str, Any]:
+    """The values of those columns."""
+    route = request.route
+    return {
+        "id": request.id,
+        "lane_id": lane,
+        "thread_id": thread,
+        "reason": request.reason.value,
+        "origin_kind": request.origin.kind.value,
+        "origin_agent": request.origin.agent,
+        "origin_depth": request.origin.depth,
+        "freshness": request.freshness.value,
+        "scope": "own" if request.isolated else "",
+        "resume_run": request.resume_run,
+        "priority": request.priority,
+        "route": None if route is None else json.dumps([route.kind.value, route.address]),
+        "dedupe_key": request.dedupe_key,
+        "entries": json.dumps(request.entries) if request.entries else None,
+    }
+
+
+def keep_wake(
+    connection: Connection,
+    request: WakeRequest,
+    thread: ThreadId,
+    lane: LaneId,
+    accepted: Accepted,
+    at: Instant,
+    once: bool = False,
+) -> None:
+    """The wake's row, in whatever state its receipt says; with `once` one that is there stays as it is."""
+    (_keep_once if once else _keep).defer(
+        connection,
+        **asked_for(request, thread, lane),
+        entry=accepted.entry or 0,
+        accepted_at=at,
+        not_before=accepted.until,
+        state=accepted.state.value,
+        code=accepted.code,
+        words=accepted.words,
+        ended_at=None if accepted.state is WakeState.PENDING else at,
+    )

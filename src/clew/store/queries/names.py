@@ -1,0 +1,181 @@
+"""Names as people use them: of agents and projects in full, of threads by number, of runs, wakes and approvals by
+a beginning.
+
+What is not there is named, with what is; a beginning that fits several is never guessed.
+"""
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Select, Table, bindparam, select
+from sqlalchemy.sql import ClauseElement
+
+from clew.kernel import AgentId, own_thread, read_subject
+from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.faults import (
+    Ambiguous,
+    NoSuchAgent,
+    NoSuchApproval,
+    NoSuchProject,
+    NoSuchRun,
+    NoSuchThread,
+    NoSuchWake,
+)
+from clew.store.operations.texts import keepable
+from clew.store.schema.tables import agents, approvals, projects, runs, threads, wakes
+
+MOST_NAMES = 1000
+_SHOWN = 5
+_NUMBERED = re.compile(r"(?P<kind>[a-z]+)-(?P<number>[0-9]{1,9})")
+_OWN = "own-"
+
+_agent = Statement(lambda _: select(agents).where(agents.c.name == bindparam("name")))
+_agent_names = Statement(lambda _: select(agents.c.name).order_by(agents.c.name).limit(MOST_NAMES))
+_project = Statement(lambda _: select(projects).where(projects.c.name == bindparam("name")))
+_project_names = Statement(lambda _: select(projects.c.name).order_by(projects.c.name).limit(MOST_NAMES))
+
+
+def _held(dialect: str, which: Select[Any]) -> ClauseElement:
+    return which.with_for_update(read=True) if dialect == POSTGRESQL else which
+
+
+_by_id = select(threads).where(threads.c.id == bindparam("id"))
+_by_number = select(threads).where(
+    threads.c.kind == bindparam("kind"), threads.c.number == bindparam("number"), threads.c.number.is_not(None)
+)
+thread_statements = {
+    False: (Statement(lambda _: _by_id), Statement(lambda _: _by_number)),
+    True: (Statement(lambda dialect: _held(dialect, _by_id)), Statement(lambda dialect: _held(dialect, _by_number))),
+}
+_newest_numbers = Statement(
+    lambda _: (
+        select(threads.c.number)
+        .where(threads.c.kind == bindparam("kind"), threads.c.number.is_not(None))
+        .order_by(threads.c.number.desc())
+        .limit(1)
+    )
+)
+
+
+def _beginning_with(table: Table) -> Statement:
+    return Statement(
+        lambda _: (
+            select(table.c.id)
+            .where(table.c.id >= bindparam("first"), table.c.id < bindparam("last"))
+            .order_by(table.c.id)
+            .limit(_SHOWN + 1)
+        )
+    )
+
+
+runs_beginning = _beginning_with(runs)
+wakes_beginning = _beginning_with(wakes)
+approvals_beginning = _beginning_with(approvals)
+
+
+def agent_named(connection: Connection, name: str) -> Row:
+    row = _agent.first(connection, name=keepable(name))
+    if row is None:
+        there = [each["name"] for each in _agent_names.rows(connection)]
+        raise NoSuchAgent(f"There is no agent {name!r}.", _what_there_is(name, there, "Add one with `clew agent add`."))
+    return row
+
+
+def project_named(connection: Connection, name: str) -> Row:
+    row = _project.first(connection, name=keepable(name))
+    if row is None:
+        there = [each["name"] for each in _project_names.rows(connection)]
+        remedy = _what_there_is(name, there, "Add one with `clew project add`.")
+        raise NoSuchProject(f"There is no project {name!r}.", remedy)
+    return row
+
+
+def thread_called(connection: Connection, ref: str, held: bool = False) -> Row:
+    """The thread of a reference like issue-3, chat-1 or own-ada, of an outside subject, or of an id. With `held` it
+    stays as it is until the end of the transaction: whoever closes it does so before a wake comes, or after."""
+    by_id, by_number = thread_statements[held]
+    if ref.startswith(_OWN):
+        agent = agent_named(connection, ref.removeprefix(_OWN))
+        row = by_id.first(connection, id=own_thread(AgentId(agent["id"])))
+        if row is None:
+            raise NoSuchThread(f"Agent {agent['name']!r} was never woken by itself.", "Wake it once with `clew wake`.")
+        return row
+    if ":" in ref:
+        return _of_subject(connection, by_id, ref)
+    numbered = _NUMBERED.fullmatch(ref)
+    if numbered is not None:
+        row = by_number.first(connection, kind=numbered["kind"], number=int(numbered["number"]))
+        if row is not None:
+            return row
+    row = by_id.first(connection, id=keepable(ref))
+    if row is None:
+        raise NoSuchThread(f"There is no thread {ref!r}.", _numbers(connection, numbered))
+    return row
+
+
+def _of_subject(connection: Connection, by_id: Statement, ref: str) -> Row:
+    try:
+        row = by_id.first(connection, id=read_subject(ref).thread)
+    except ValueError as fault:
+        raise NoSuchThread(str(fault), "Write it as source:name, as in github:acme/app#12.") from fault
+    if row is None:
+        raise NoSuchThread(f"Nothing was heard of {ref} yet.", "Its first event makes its thread.")
+    return row
+
+
+def run_called(connection: Connection, text: str) -> str:
+    """The id of a run, by itself or by a beginning that no other has."""
+    return _unique(connection, runs_beginning, "rn_", text, NoSuchRun, "run", "See them with `clew runs`.")
+
+
+def wake_called(connection: Connection, text: str) -> str:
+    return _unique(
+        connection, wakes_beginning, "wk_", text, NoSuchWake, "wake", "Its id is in the answer that accepted it."
+    )
+
+
+def approval_called(connection: Connection, text: str) -> str:
+    """Whether it waits or was settled: what was settled by somebody else is not missing."""
+    remedy = "See them with `clew approvals`."
+    return _unique(connection, approvals_beginning, "ap_", text, NoSuchApproval, "approval", remedy)
+
+
+def _unique(
+    connection: Connection,
+    statement: Statement,
+    prefix: str,
+    text: str,
+    missing: type[NoSuchRun] | type[NoSuchWake] | type[NoSuchApproval],
+    noun: str,
+    remedy: str,
+) -> str:
+    text = keepable(text)
+    for first in (text, f"{prefix}{text}"):
+        # What ids are made of comes before this in every order of letters.
+        found = [row["id"] for row in statement.rows(connection, first=first, last=f"{first}zz")] if text else []
+        if first in found or len(found) == 1:
+            return first if first in found else str(found[0])
+        if found:
+            some = ", ".join(found[:_SHOWN]) + (" and others" if len(found) > _SHOWN else "")
+            raise Ambiguous(f"Several {noun}s begin with {text!r}: {some}.", "Give more of the id.")
+    raise missing(f"There is no {noun} {text!r}.", remedy)
+
+
+def _numbers(connection: Connection, numbered: re.Match[str] | None) -> str:
+    if numbered is not None:
+        newest = _newest_numbers.first(connection, kind=numbered["kind"])
+        if newest is not None:
+            return f"The newest is {numbered['kind']}-{newest['number']}; see them with `clew threads`."
+    return "See them with `clew threads`."
+
+
+def _what_there_is(name: str, there: Sequence[str], otherwise: str) -> str:
+    if not there:
+        return otherwise
+    close = difflib.get_close_matches(name, there, n=3, cutoff=0.5)
+    if close:
+        return f"Did you mean {' or '.join(close)}?"
+    listed = ", ".join(there[:_SHOWN]) + (" and others" if len(there) > _SHOWN else "")
+    return f"There is {listed}."
