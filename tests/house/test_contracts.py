@@ -110,7 +110,7 @@ def test_the_layers_of_the_design_keep_every_contract(copy: Path) -> None:
             id="store-imports-server",
         ),
         pytest.param(
-            {"clew.daemon.turn": "from clew.store import tables", "clew.store.schema.tables": ""},
+            {"clew.daemon.turn": "from clew.store.schema import tables", "clew.store.schema.tables": ""},
             PARTS,
             "clew.daemon.turn -> clew.store.schema.tables",
             id="daemon-imports-store",
@@ -122,7 +122,7 @@ def test_the_layers_of_the_design_keep_every_contract(copy: Path) -> None:
             id="control-imports-workspaces",
         ),
         pytest.param(
-            {"clew.web.issue": "from clew.store import tables", "clew.store.schema.tables": ""},
+            {"clew.web.issue": "from clew.store.schema import tables", "clew.store.schema.tables": ""},
             PAGES,
             "clew.web.issue -> clew.store.schema.tables",
             id="page-knows-a-table",
