@@ -24,7 +24,6 @@ from clew.protocol.requests import AnswerTo, NewChat, Poke, Words
 from clew.protocol.runtimes import Held
 from clew.store.engine.clock import read_clock
 from clew.store.engine.database import Database
-from clew.store.engine.postgres import PostgresDatabase
 from clew.store.operations import claim as claiming
 from clew.store.schema.tables import runs, runtimes
 from tests.control.kit import LOOM, WHEEL, Office, held, office
@@ -84,7 +83,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[ClaimRequest]:
     return made
 
 
-def test_what_is_said_to_an_agent_whose_daemon_waits_is_handed_to_it(
+def test_what_is_said_to_an_agent_whose_daemon_waits_is_claimed_at_once(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[ClaimRequest]
 ) -> None:
     monkeypatch.setattr(planes, "LOOK", LONG)
@@ -102,8 +101,8 @@ def test_what_is_said_to_an_agent_whose_daemon_waits_is_handed_to_it(
             assert [bodies(order) for order in claimed.orders] == [["and again"]]
             assert spoken.wake is not None
             assert [wake.id for order in claimed.orders for wake in order.wakes] == [spoken.wake.id]
-            # On SQLite it is called, and looks; to be handed it is not worth it there.
-            assert len(looks) == (0 if isinstance(database, PostgresDatabase) else 1)
+            # It was called, and looked once.
+            assert len(looks) == 1
 
     asyncio.run(story())
 
