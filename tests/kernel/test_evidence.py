@@ -55,7 +55,7 @@ from tests.kernel.kit import (
 )
 
 LOST = RunId("run-7")
-WAITS = [0.0, 0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0]
+WAITS = [0.0, 0.5, 1.0, 2.0, 5.0, 15.0, 30.0]
 """Seconds until the store is asked, after it was asked in vain so many times."""
 
 BY_PERSON = (

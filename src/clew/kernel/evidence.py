@@ -80,7 +80,7 @@ class Unheard:
     why: str = ""
 
 
-_ASK_AGAIN_AFTER = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0)
+_ASK_AGAIN_AFTER = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 """Seconds to wait before a store is asked once more, after it was asked in vain so many times."""
 
 

@@ -288,8 +288,8 @@ def _held(
 
 def pinned_by_evidence(connection: Connection, row: Row) -> Row:
     """A session that turns out to have taken its prompt is there, whether or not its daemon came to say so."""
-    prompted = _prompted(row)
-    if row["pinned"] or prompted is None or prompted.session is None:
+    prompted = None if row["pinned"] else _prompted(row)
+    if prompted is None or prompted.session is None:
         return row
     try:
         pinned = pin_session(connection, row, prompted.session)

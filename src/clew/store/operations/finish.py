@@ -210,7 +210,8 @@ def _was_taken(end: End, row: Row) -> bool:
 
 
 def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
-    run = RunId(row["id"])
+    # An agent that died right after its reply was not seen to keep its session; that it completed the turn says so.
+    row, run = _pinned(connection, row), RunId(row["id"])
     thread, said = ThreadId(row["thread_id"]), None if end.reply is None else reply_of(row, end.reply, end.size)
     fate = Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run))
     appended = settle(connection, row, fate, beside=() if said is None else (appending(thread, said),))
