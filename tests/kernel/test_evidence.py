@@ -39,7 +39,7 @@ from clew.kernel import (
     weighed,
 )
 from clew.kernel import Attestation as Said
-from clew.kernel.replaying import decision_to_record
+from clew.kernel.replay import decision_to_record
 from tests.kernel.kit import (
     ELSEWHERE,
     GONE,

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from clew.kernel.evidence import HELD_BY_AGENT, Evidence, Unheard, ask_next
 from clew.kernel.ids import LaneId, RunId, SessionId, WakeId
 from clew.kernel.lease import Heard, Patience, leased, renewed, standing
-from clew.kernel.retrying import Failure, FailureKind, Redo, RetryPolicy, RetryReason, retry
+from clew.kernel.retry import Failure, FailureKind, Redo, RetryPolicy, RetryReason, retry
 from clew.kernel.run import CARRYING, LIVE, RUN_ENDS, Applied, Run, RunEvent, RunOutcome, RunState, apply, wakes_on
 from clew.kernel.wake import (
     HUMAN,

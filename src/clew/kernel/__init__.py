@@ -120,7 +120,7 @@ from clew.kernel.move import (
     recover,
     writer,
 )
-from clew.kernel.pacing import Pace, PacePolicy, PaceReason, idle_ticks, pace
+from clew.kernel.pace import Pace, PacePolicy, PaceReason, idle_ticks, pace
 from clew.kernel.permission import (
     ModeChangeTiming,
     ModeChoice,
@@ -130,7 +130,7 @@ from clew.kernel.permission import (
     parse_mode,
     when_mode_changes,
 )
-from clew.kernel.pinning import Pin, Pinned, PinReason, pin
+from clew.kernel.pin import Pin, Pinned, PinReason, pin
 from clew.kernel.place import (
     FOUND_TABLE,
     Found,
@@ -159,7 +159,7 @@ from clew.kernel.plan import (
     WaitsFor,
 )
 from clew.kernel.probe import Probe, Probed, ProbeKind, ProbeReason
-from clew.kernel.queueing import (
+from clew.kernel.queue import (
     Aging,
     Limits,
     LiveRuns,
@@ -188,8 +188,8 @@ from clew.kernel.record import (
     value_from_record,
     value_to_record,
 )
-from clew.kernel.replaying import Change, Replay, decision_to_record, plan_to_record, replay
-from clew.kernel.retrying import (
+from clew.kernel.replay import Change, Replay, decision_to_record, plan_to_record, replay
+from clew.kernel.retry import (
     REDO_TABLE,
     Failure,
     FailureKind,

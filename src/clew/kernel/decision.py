@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 
+from clew.kernel.candidates import weigh_all
 from clew.kernel.ids import EntrySeq, NativeId, RunScope
 from clew.kernel.permission import PermissionMode, choose_mode
 from clew.kernel.place import PlaceChoice, choose_place
@@ -26,7 +27,6 @@ from clew.kernel.rule_reason import RuleName, RuleReason
 from clew.kernel.session import Cursor, Session, SessionEvent, known_ids
 from clew.kernel.situation import Situation, decisive, is_reset
 from clew.kernel.verdict import Verdict, judge
-from clew.kernel.weigh import weigh_all
 
 
 def decide(situation: Situation) -> Plan:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.kernel.evidence import HELD_BY_AGENT, Evidence
-from clew.kernel.retrying import (
+from clew.kernel.retry import (
     REDO_TABLE,
     Failure,
     FailureKind,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from clew.kernel.ids import RunId
 from clew.kernel.lease import Presence
-from clew.kernel.queueing import (
+from clew.kernel.queue import (
     LANE_LIMIT,
     Aging,
     Limits,
