@@ -74,7 +74,7 @@ def test_a_person_writing_resumes_the_saved_session(reason: WakeReason) -> None:
     assert plan.model == "large"
     assert plan.act_on == (5,)
     assert plan.waits_for is None
-    assert plan.marks == ()
+    assert plan.session_changes == ()
     assert plan.notices == ()
 
 

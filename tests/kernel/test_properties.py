@@ -331,7 +331,7 @@ def test_asking_ends_and_never_loses_a_session_to_a_guess(known: Situation, answ
         }.get(probe.kind, False)
         if not structured:
             assert plan.outcome not in (Outcome.RESEED, Outcome.BLANK)
-            assert plan.marks == before.marks
+            assert plan.session_changes == before.session_changes
         if plan.needs_probe and before.session is not None and plan.session is not None and structured:
             assert plan.session.id != before.session.id or plan.outcome is not before.outcome
 

@@ -58,7 +58,7 @@ def carried(**changes: object) -> Plan:
 def test_an_archive_that_restores_to_nothing_is_damaged_and_the_session_itself_is_not(probe: Probe) -> None:
     plan = settle(carried(), probe)
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.ARCHIVE_CORRUPT)
-    assert plan.marks == ()
+    assert plan.session_changes == ()
 
 
 @pytest.mark.case("P08", "T02")

@@ -13,7 +13,6 @@ from clew.kernel.admission import (
     Sameness,
     admit,
     dedupe,
-    on_reassigned,
     thread_for,
 )
 from clew.kernel.alerts import (
@@ -26,7 +25,6 @@ from clew.kernel.alerts import (
     judge_reply,
 )
 from clew.kernel.approval import (
-    APPROVAL_ENDS,
     APPROVAL_TABLE,
     Answer,
     Answered,
@@ -54,10 +52,10 @@ from clew.kernel.evidence import (
     Unheard,
     ask_next,
     digest_of,
-    weighed,
+    with_observed_work,
 )
 from clew.kernel.explanation import explain, headline
-from clew.kernel.heartbeat import HeartbeatReason, TickDecision, TickFacts, TickVerdict, heartbeat_scope, tick
+from clew.kernel.heartbeat import HeartbeatReason, TickDecision, TickFacts, TickVerdict, tick
 from clew.kernel.ids import (
     NOTHING_SEEN,
     AccountId,
@@ -103,32 +101,17 @@ from clew.kernel.lease import (
     expired,
     leased,
     presence,
-    renewed,
     silence,
     standing,
     stranded,
 )
-from clew.kernel.move import (
-    MOVE_TABLE,
-    RECOVERY,
-    WRITERS,
-    MoveEvent,
-    MoveState,
-    MoveStep,
-    Side,
-    advance_move,
-    recover,
-    writer,
-)
 from clew.kernel.pace import Pace, PacePolicy, PaceReason, idle_ticks, pace
 from clew.kernel.permission import (
-    ModeChangeTiming,
     ModeChoice,
     ModeReason,
     PermissionMode,
     choose_mode,
     parse_mode,
-    when_mode_changes,
 )
 from clew.kernel.pin import Pin, Pinned, PinReason, pin
 from clew.kernel.place import (
@@ -139,23 +122,23 @@ from clew.kernel.place import (
     PlaceFacts,
     PlaceReason,
     PlaceStep,
-    SettledPlace,
+    ResolvedPlace,
     Workspace,
     WorkspaceKind,
     choose_place,
-    settle_place,
+    resolve_place,
 )
 from clew.kernel.plan import (
     STARTS_NEW_SESSION,
     USES_EARLIER_SESSION,
     Audience,
     CatchUp,
-    Mark,
     Notice,
     NoticeReason,
     Outcome,
     Plan,
     PlanReason,
+    SessionChange,
     WaitsFor,
 )
 from clew.kernel.probe import Probe, Probed, ProbeKind, ProbeReason
@@ -166,15 +149,13 @@ from clew.kernel.queue import (
     QueuedRun,
     Waiting,
     WaitReason,
-    claim_key,
-    effective_priority,
     may_start,
     rank,
     waits_for,
 )
 from clew.kernel.quiet import QuietHours, quiet_until
 from clew.kernel.reason import Reason
-from clew.kernel.receipt import Carried, Receipt, Served, on_admission, on_end, on_served
+from clew.kernel.receipt import Carried, Receipt, Served, on_admission, on_end
 from clew.kernel.record import (
     RECORD_VERSION,
     Json,
@@ -252,7 +233,7 @@ from clew.kernel.situation import (
     gather,
     is_reset,
 )
-from clew.kernel.steering import STEER_TABLE, SteerEvent, on_the_way, to_steer
+from clew.kernel.steering import STEER_TABLE, SteerEvent, steered_plan, to_steer
 from clew.kernel.subject import Subject, read_subject
 from clew.kernel.trace import Considered, Route, Step, Weighed
 from clew.kernel.verification import Claim, Difference, Landing, LandingReason, Verification, Weight, verify
@@ -279,18 +260,15 @@ from clew.kernel.wake import (
 from clew.kernel.warm import Fate, Moment, Reaped, WarmFacts, WarmReason, confirm, reap, still_idle
 
 __all__ = [
-    "APPROVAL_ENDS",
     "APPROVAL_TABLE",
     "CANDIDATES",
     "FOUND_TABLE",
     "HELD_BY_AGENT",
     "HUMAN",
     "LIVE",
-    "MOVE_TABLE",
     "NOTHING_SEEN",
     "NOTHING_TO_REPORT",
     "RECORD_VERSION",
-    "RECOVERY",
     "REDO_TABLE",
     "REFUSALS",
     "REPEAT_AFTER",
@@ -304,7 +282,6 @@ __all__ = [
     "USES_EARLIER_SESSION",
     "WAKE_ENDS",
     "WAKE_TABLE",
-    "WRITERS",
     "AccountId",
     "Admission",
     "AdmissionPolicy",
@@ -376,15 +353,10 @@ __all__ = [
     "Limits",
     "LiveRuns",
     "MachineId",
-    "Mark",
-    "ModeChangeTiming",
     "ModeChoice",
     "ModeReason",
     "ModelChange",
     "Moment",
-    "MoveEvent",
-    "MoveState",
-    "MoveStep",
     "NativeId",
     "NextAfter",
     "Notice",
@@ -428,6 +400,7 @@ __all__ = [
     "Replay",
     "Request",
     "ResetPolicy",
+    "ResolvedPlace",
     "Resumability",
     "RetryChoice",
     "RetryPolicy",
@@ -452,13 +425,12 @@ __all__ = [
     "Sent",
     "Served",
     "Session",
+    "SessionChange",
     "SessionEvent",
     "SessionId",
     "SessionLimits",
     "SessionState",
-    "SettledPlace",
     "Settlement",
-    "Side",
     "Silence",
     "SilenceLimits",
     "SilenceReason",
@@ -501,7 +473,6 @@ __all__ = [
     "WorkspaceKind",
     "admit",
     "advance_approval",
-    "advance_move",
     "advance_session",
     "advance_wake",
     "alert_digest",
@@ -514,7 +485,6 @@ __all__ = [
     "capabilities_to_record",
     "choose_mode",
     "choose_place",
-    "claim_key",
     "coalesce",
     "confirm",
     "decide",
@@ -523,12 +493,10 @@ __all__ = [
     "dedupe",
     "digest_of",
     "due",
-    "effective_priority",
     "expired",
     "explain",
     "gather",
     "headline",
-    "heartbeat_scope",
     "holds",
     "idle_ticks",
     "is_due",
@@ -543,9 +511,6 @@ __all__ = [
     "on_admission",
     "on_end",
     "on_engine_failure",
-    "on_reassigned",
-    "on_served",
-    "on_the_way",
     "own_thread",
     "pace",
     "parse_mode",
@@ -560,19 +525,18 @@ __all__ = [
     "read_subject",
     "ready",
     "reap",
-    "recover",
-    "renewed",
     "replay",
+    "resolve_place",
     "resumability",
     "retry",
     "runtime_id",
     "select",
     "settle",
-    "settle_place",
     "silence",
     "situation_from_record",
     "situation_to_record",
     "standing",
+    "steered_plan",
     "still_idle",
     "stranded",
     "subject_thread",
@@ -585,8 +549,6 @@ __all__ = [
     "voice",
     "waits_for",
     "wakes_on",
-    "weighed",
-    "when_mode_changes",
+    "with_observed_work",
     "write_cursor",
-    "writer",
 ]
