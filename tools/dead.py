@@ -102,16 +102,18 @@ def targets(node: ast.stmt) -> list[str]:
 
 
 class Reader:
-    """Reads all modules below src/clew into definitions."""
+    """Reads all modules below `source` into definitions."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Path = SOURCE) -> None:
         self.modules: dict[str, Module] = {}
         self.definitions: dict[str, Definition] = {}
         self.enums: set[str] = set()
-        for path in sorted(SOURCE.rglob("*.py")):
-            parts = path.relative_to(SOURCE).with_suffix("").parts
+        for path in sorted(source.rglob("*.py")):
+            parts = path.relative_to(source).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            self.modules[name] = Module(name, str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8")))
+            self.modules[name] = Module(
+                name, f"src/{path.relative_to(source)}", ast.parse(path.read_text(encoding="utf-8"))
+            )
         for module in self.modules.values():
             self._names(module)
         for module in self.modules.values():
@@ -167,7 +169,10 @@ class Reader:
             return
         elif named := targets(node):
             for name in named:
-                self._refer(module, node, self._define(module, f"{module.name}.{name}", "constant", node.lineno))
+                made = self._define(module, f"{module.name}.{name}", "constant", node.lineno)
+                # The names that one statement unpacks live together: none of them can be left out.
+                made.uses.update(f"{module.name}.{other}" for other in named)
+                self._refer(module, node, made)
         else:
             self._refer(module, node, body)
 
@@ -210,7 +215,7 @@ class Reader:
                 dotted = _dotted(each)
                 if dotted is not None and (found := self._reach(module, dotted)):
                     to.uses.update(found)
-            elif isinstance(each, ast.Name):
+            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
                 found = self._reach(module, each.id)
                 to.uses.update(found)
                 if id(each) not in whole and id(each) not in closed:

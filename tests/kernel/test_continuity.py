@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from clew.kernel import (
-    CatchUp,
     Cursor,
     Directory,
     EntrySeq,
@@ -21,7 +20,6 @@ from clew.kernel import (
     Probe,
     ProbeKind,
     Resumability,
-    RuleName,
     RuleReason,
     RunId,
     RunScope,
@@ -38,6 +36,8 @@ from clew.kernel import (
     situation_from_record,
     situation_to_record,
 )
+from clew.kernel.plan import CatchUp
+from clew.kernel.rule_reason import RuleName
 from tests.kernel.kit import (
     AGENT_HOME,
     ELSEWHERE,

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from clew.kernel import (
-    UNLIMITED,
     Archive,
     ArchiveState,
     Capabilities,
@@ -54,11 +53,12 @@ from clew.kernel import (
     WorkspaceKind,
     advance_session,
     ask_next,
-    choose_place,
     decide,
     settle,
     verify,
 )
+from clew.kernel.place import choose_place
+from clew.kernel.session import UNLIMITED
 from tests.kernel.kit import (
     ABLE,
     ACCOUNT,

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from clew.kernel import (
     HELD_BY_AGENT,
-    AskNext,
     Audience,
     EntrySeq,
     Evidence,
@@ -39,6 +38,7 @@ from clew.kernel import (
     with_observed_work,
 )
 from clew.kernel import Attestation as Said
+from clew.kernel.evidence import AskNext
 from clew.kernel.replay import decision_to_record
 from tests.kernel.kit import (
     ELSEWHERE,

@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 
 from clew.kernel import (
-    FOUND_TABLE,
     Directory,
     Found,
     FoundReason,
     Outcome,
     PlaceFacts,
-    PlaceReason,
     PlaceStep,
     Policy,
     ProjectId,
@@ -22,10 +20,10 @@ from clew.kernel import (
     Workspace,
     WorkspaceId,
     WorkspaceKind,
-    choose_place,
     decide,
     resolve_place,
 )
+from clew.kernel.place import FOUND_TABLE, PlaceReason, choose_place
 from tests.kernel.kit import (
     AGENT_HOME,
     ELSEWHERE,

@@ -12,9 +12,7 @@ from clew.kernel import (
     Plan,
     Policy,
     Probe,
-    Probed,
     ProbeKind,
-    ProbeReason,
     RuleReason,
     RunId,
     SessionChange,
@@ -25,6 +23,7 @@ from clew.kernel import (
     decide,
     settle,
 )
+from clew.kernel.probe import Probed, ProbeReason
 from tests.kernel.kit import ELSEWHERE, GONE, REFUSED, THERE, WORKTREE, can, demand, here, session, situation
 
 FOUND = Probe(ProbeKind.FOUND_HERE)

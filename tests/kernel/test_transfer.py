@@ -10,9 +10,7 @@ from clew.kernel import (
     Plan,
     Policy,
     Probe,
-    Probed,
     ProbeKind,
-    ProbeReason,
     RuleReason,
     Session,
     SessionId,
@@ -22,6 +20,7 @@ from clew.kernel import (
     decide,
     settle,
 )
+from clew.kernel.probe import Probed, ProbeReason
 from tests.kernel.kit import ELSEWHERE, GONE, HERE, REFUSED, THERE, WORKTREE, can, here, session, situation
 
 FOUND = Probe(ProbeKind.FOUND_HERE)

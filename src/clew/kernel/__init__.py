@@ -1,13 +1,10 @@
 """The kernel: how a wake continues, decided in one pure place that other orchestrators can import too."""
 
 from clew.kernel.admission import (
-    REFUSALS,
-    Admission,
     AdmissionPolicy,
     AdmissionReason,
     AdmissionVerdict,
     AgentState,
-    Deduped,
     Overlap,
     Request,
     Sameness,
@@ -17,15 +14,10 @@ from clew.kernel.admission import (
 )
 from clew.kernel.alerts import (
     NOTHING_TO_REPORT,
-    REPEAT_AFTER,
-    AlertDecision,
-    AlertReason,
     Delivered,
-    alert_digest,
     judge_reply,
 )
 from clew.kernel.approval import (
-    APPROVAL_TABLE,
     Answer,
     Answered,
     Approval,
@@ -35,15 +27,28 @@ from clew.kernel.approval import (
     advance_approval,
     answer,
 )
-from clew.kernel.budget import Budget, BudgetReason, Selection, select
-from clew.kernel.capability import Capabilities, LandingField
-from clew.kernel.checklist import nothing_to_check
-from clew.kernel.decision import decide, settle
-from clew.kernel.directory import Directory
-from clew.kernel.engine import EngineFailure, EnginePolicy, EngineReason, on_engine_failure
+from clew.kernel.budget import (
+    Budget,
+    BudgetReason,
+    select,
+)
+from clew.kernel.capability import (
+    Capabilities,
+    LandingField,
+)
+from clew.kernel.decision import (
+    decide,
+    settle,
+)
+from clew.kernel.directory import (
+    Directory,
+)
+from clew.kernel.engine import (
+    EnginePolicy,
+    on_engine_failure,
+)
 from clew.kernel.evidence import (
     HELD_BY_AGENT,
-    AskNext,
     Attestation,
     Evidence,
     EvidenceReason,
@@ -54,8 +59,16 @@ from clew.kernel.evidence import (
     digest_of,
     with_observed_work,
 )
-from clew.kernel.explanation import explain, headline
-from clew.kernel.heartbeat import HeartbeatReason, TickDecision, TickFacts, TickVerdict, tick
+from clew.kernel.explanation import (
+    explain,
+    headline,
+)
+from clew.kernel.heartbeat import (
+    TickDecision,
+    TickFacts,
+    TickVerdict,
+    tick,
+)
 from clew.kernel.ids import (
     NOTHING_SEEN,
     AccountId,
@@ -83,57 +96,57 @@ from clew.kernel.ids import (
     lane_id,
     own_thread,
     runtime_id,
-    subject_thread,
 )
-from clew.kernel.journal import Author, AuthorKind, JournalEntry, Reader, Spoken, Voice, voice
+from clew.kernel.journal import (
+    Author,
+    AuthorKind,
+    JournalEntry,
+    Reader,
+    voice,
+)
 from clew.kernel.lease import (
     GonePolicy,
     Heard,
-    LeaseReason,
     Patience,
     Presence,
     Silence,
     SilenceLimits,
-    SilenceReason,
-    Standing,
-    StrandedReason,
     Stranding,
-    expired,
     leased,
     presence,
     silence,
     standing,
     stranded,
 )
-from clew.kernel.pace import Pace, PacePolicy, PaceReason, idle_ticks, pace
+from clew.kernel.pace import (
+    PacePolicy,
+    idle_ticks,
+    pace,
+)
 from clew.kernel.permission import (
-    ModeChoice,
-    ModeReason,
     PermissionMode,
     choose_mode,
     parse_mode,
 )
-from clew.kernel.pin import Pin, Pinned, PinReason, pin
+from clew.kernel.pin import (
+    Pin,
+    PinReason,
+    pin,
+)
 from clew.kernel.place import (
-    FOUND_TABLE,
     Found,
     FoundReason,
-    PlaceChoice,
     PlaceFacts,
-    PlaceReason,
     PlaceStep,
     ResolvedPlace,
     Workspace,
     WorkspaceKind,
-    choose_place,
     resolve_place,
 )
 from clew.kernel.plan import (
     STARTS_NEW_SESSION,
     USES_EARLIER_SESSION,
     Audience,
-    CatchUp,
-    Notice,
     NoticeReason,
     Outcome,
     Plan,
@@ -141,24 +154,32 @@ from clew.kernel.plan import (
     SessionChange,
     WaitsFor,
 )
-from clew.kernel.probe import Probe, Probed, ProbeKind, ProbeReason
+from clew.kernel.probe import (
+    Probe,
+    ProbeKind,
+)
 from clew.kernel.queue import (
     Aging,
     Limits,
     LiveRuns,
     QueuedRun,
-    Waiting,
-    WaitReason,
-    may_start,
     rank,
     waits_for,
 )
-from clew.kernel.quiet import QuietHours, quiet_until
-from clew.kernel.reason import Reason
-from clew.kernel.receipt import Carried, Receipt, Served, on_admission, on_end
+from clew.kernel.quiet import (
+    QuietHours,
+)
+from clew.kernel.reason import (
+    Reason,
+)
+from clew.kernel.receipt import (
+    Carried,
+    Served,
+    on_admission,
+    on_end,
+)
 from clew.kernel.record import (
     RECORD_VERSION,
-    Json,
     RecordError,
     capabilities_from_record,
     capabilities_to_record,
@@ -169,41 +190,43 @@ from clew.kernel.record import (
     value_from_record,
     value_to_record,
 )
-from clew.kernel.replay import Change, Replay, decision_to_record, plan_to_record, replay
+from clew.kernel.replay import (
+    decision_to_record,
+    plan_to_record,
+    replay,
+)
 from clew.kernel.retry import (
-    REDO_TABLE,
     Failure,
     FailureKind,
-    Redo,
     RetryChoice,
     RetryPolicy,
-    RetryReason,
     RetryStep,
-    backoff,
     retry,
 )
-from clew.kernel.rule import Findings, Wanted
-from clew.kernel.rule_reason import Effect, RuleName, RuleReason
+from clew.kernel.rule_reason import (
+    RuleReason,
+)
 from clew.kernel.run import (
     LIVE,
     RUN_ENDS,
     RUN_TABLE,
-    SETTLEMENTS,
-    Applied,
     Run,
     RunEvent,
     RunOutcome,
     RunRefusal,
     RunState,
-    Settlement,
     apply,
     holds,
     wakes_on,
 )
-from clew.kernel.schedule import Every, NextAfter, Tick, TickReason, due
+from clew.kernel.schedule import (
+    Every,
+    NextAfter,
+    Tick,
+    due,
+)
 from clew.kernel.session import (
     SESSION_TABLE,
-    UNLIMITED,
     Archive,
     ArchiveState,
     Cursor,
@@ -214,7 +237,6 @@ from clew.kernel.session import (
     SessionState,
     UnreadableCursor,
     advance_session,
-    known_ids,
     read_cursor,
     resumability,
     write_cursor,
@@ -229,18 +251,32 @@ from clew.kernel.situation import (
     Situation,
     Source,
     SourceRead,
-    decisive,
     gather,
-    is_reset,
 )
-from clew.kernel.steering import STEER_TABLE, SteerEvent, steered_plan, to_steer
-from clew.kernel.subject import Subject, read_subject
-from clew.kernel.trace import Considered, Route, Step, Weighed
-from clew.kernel.verification import Claim, Difference, Landing, LandingReason, Verification, Weight, verify
+from clew.kernel.steering import (
+    STEER_TABLE,
+    SteerEvent,
+    steered_plan,
+    to_steer,
+)
+from clew.kernel.subject import (
+    Subject,
+    read_subject,
+)
+from clew.kernel.trace import (
+    Route,
+    Step,
+)
+from clew.kernel.verification import (
+    Claim,
+    Landing,
+    Verification,
+    Weight,
+    verify,
+)
 from clew.kernel.wake import (
     HUMAN,
     WAKE_ENDS,
-    WAKE_TABLE,
     Demand,
     Freshness,
     Origin,
@@ -252,49 +288,42 @@ from clew.kernel.wake import (
     WakeReason,
     WakeState,
     advance_wake,
-    arrival,
     coalesce,
-    is_due,
     ready,
 )
-from clew.kernel.warm import Fate, Moment, Reaped, WarmFacts, WarmReason, confirm, reap, still_idle
+from clew.kernel.warm import (
+    Fate,
+    Moment,
+    Reaped,
+    WarmFacts,
+    confirm,
+    reap,
+)
 
 __all__ = [
-    "APPROVAL_TABLE",
     "CANDIDATES",
-    "FOUND_TABLE",
     "HELD_BY_AGENT",
     "HUMAN",
     "LIVE",
     "NOTHING_SEEN",
     "NOTHING_TO_REPORT",
     "RECORD_VERSION",
-    "REDO_TABLE",
-    "REFUSALS",
-    "REPEAT_AFTER",
     "RUN_ENDS",
     "RUN_TABLE",
     "SESSION_TABLE",
-    "SETTLEMENTS",
     "STARTS_NEW_SESSION",
     "STEER_TABLE",
-    "UNLIMITED",
     "USES_EARLIER_SESSION",
     "WAKE_ENDS",
-    "WAKE_TABLE",
     "AccountId",
-    "Admission",
     "AdmissionPolicy",
     "AdmissionReason",
     "AdmissionVerdict",
     "AgentId",
     "AgentState",
     "Aging",
-    "AlertDecision",
-    "AlertReason",
     "Answer",
     "Answered",
-    "Applied",
     "Approval",
     "ApprovalEvent",
     "ApprovalId",
@@ -302,7 +331,6 @@ __all__ = [
     "ApprovalState",
     "Archive",
     "ArchiveState",
-    "AskNext",
     "Attestation",
     "Audience",
     "Author",
@@ -311,20 +339,12 @@ __all__ = [
     "BudgetReason",
     "Capabilities",
     "Carried",
-    "CatchUp",
-    "Change",
     "Claim",
-    "Considered",
     "Cursor",
-    "Deduped",
     "Delivered",
     "Demand",
-    "Difference",
     "Directory",
-    "Effect",
-    "EngineFailure",
     "EnginePolicy",
-    "EngineReason",
     "EntrySeq",
     "Every",
     "Evidence",
@@ -332,50 +352,37 @@ __all__ = [
     "Failure",
     "FailureKind",
     "Fate",
-    "Findings",
     "Floor",
     "Found",
     "FoundReason",
     "Freshness",
     "GonePolicy",
     "Heard",
-    "HeartbeatReason",
     "Here",
     "Instant",
     "JournalEntry",
-    "Json",
     "Landing",
     "LandingField",
-    "LandingReason",
     "LaneId",
     "LaneScope",
-    "LeaseReason",
     "Limits",
     "LiveRuns",
     "MachineId",
-    "ModeChoice",
-    "ModeReason",
     "ModelChange",
     "Moment",
     "NativeId",
     "NextAfter",
-    "Notice",
     "NoticeReason",
     "Origin",
     "OriginKind",
     "Outcome",
     "Overlap",
-    "Pace",
     "PacePolicy",
-    "PaceReason",
     "Patience",
     "PermissionMode",
     "Pin",
     "PinReason",
-    "Pinned",
-    "PlaceChoice",
     "PlaceFacts",
-    "PlaceReason",
     "PlaceStep",
     "Plan",
     "PlanReason",
@@ -383,8 +390,6 @@ __all__ = [
     "Presence",
     "Probe",
     "ProbeKind",
-    "ProbeReason",
-    "Probed",
     "ProjectId",
     "PromptId",
     "ProviderName",
@@ -394,22 +399,17 @@ __all__ = [
     "Reader",
     "Reaped",
     "Reason",
-    "Receipt",
     "RecordError",
-    "Redo",
-    "Replay",
     "Request",
     "ResetPolicy",
     "ResolvedPlace",
     "Resumability",
     "RetryChoice",
     "RetryPolicy",
-    "RetryReason",
     "RetryStep",
     "Route",
     "RouteKey",
     "RouteKind",
-    "RuleName",
     "RuleReason",
     "Run",
     "RunEvent",
@@ -421,7 +421,6 @@ __all__ = [
     "RuntimeId",
     "Sameness",
     "ScopeKey",
-    "Selection",
     "Sent",
     "Served",
     "Session",
@@ -430,32 +429,23 @@ __all__ = [
     "SessionId",
     "SessionLimits",
     "SessionState",
-    "Settlement",
     "Silence",
     "SilenceLimits",
-    "SilenceReason",
     "Situation",
     "Source",
     "SourceRead",
-    "Spoken",
-    "Standing",
     "SteerEvent",
     "Step",
-    "StrandedReason",
     "Stranding",
     "Subject",
     "ThreadId",
     "Tick",
     "TickDecision",
     "TickFacts",
-    "TickReason",
     "TickVerdict",
     "Unheard",
     "UnreadableCursor",
     "Verification",
-    "Voice",
-    "WaitReason",
-    "Waiting",
     "WaitsFor",
     "Wake",
     "WakeEnd",
@@ -463,10 +453,7 @@ __all__ = [
     "WakeId",
     "WakeReason",
     "WakeState",
-    "Wanted",
     "WarmFacts",
-    "WarmReason",
-    "Weighed",
     "Weight",
     "Workspace",
     "WorkspaceId",
@@ -475,39 +462,28 @@ __all__ = [
     "advance_approval",
     "advance_session",
     "advance_wake",
-    "alert_digest",
     "answer",
     "apply",
-    "arrival",
     "ask_next",
-    "backoff",
     "capabilities_from_record",
     "capabilities_to_record",
     "choose_mode",
-    "choose_place",
     "coalesce",
     "confirm",
     "decide",
     "decision_to_record",
-    "decisive",
     "dedupe",
     "digest_of",
     "due",
-    "expired",
     "explain",
     "gather",
     "headline",
     "holds",
     "idle_ticks",
-    "is_due",
-    "is_reset",
     "isolated",
     "judge_reply",
-    "known_ids",
     "lane_id",
     "leased",
-    "may_start",
-    "nothing_to_check",
     "on_admission",
     "on_end",
     "on_engine_failure",
@@ -519,7 +495,6 @@ __all__ = [
     "policy_from_record",
     "policy_to_record",
     "presence",
-    "quiet_until",
     "rank",
     "read_cursor",
     "read_subject",
@@ -537,9 +512,7 @@ __all__ = [
     "situation_to_record",
     "standing",
     "steered_plan",
-    "still_idle",
     "stranded",
-    "subject_thread",
     "thread_for",
     "tick",
     "to_steer",
