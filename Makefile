@@ -33,12 +33,13 @@ contract: $(VENV)/tools ## Run the contract of providers in full and write its t
 	$(BIN)/python -m tools.contract_table --write "$$dir"/contract.*.json
 
 # All of them run, so that one report hides no other.
-check: $(VENV)/tools ## Layers, lint, formatting, types, docs
+check: $(VENV)/tools ## Layers, lint, formatting, types, dead code, docs
 	@failed=0; \
 	$(BIN)/lint-imports --no-logo || failed=1; \
 	$(BIN)/python -m ruff check . || failed=1; \
 	$(BIN)/python -m ruff format --check . || failed=1; \
 	$(BIN)/python -m mypy --strict $(CODE) || failed=1; \
+	$(BIN)/python -m tools.dead || failed=1; \
 	$(BIN)/python -m pytest tests/docs || failed=1; \
 	exit $$failed
 

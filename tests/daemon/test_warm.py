@@ -10,7 +10,8 @@ import pytest
 
 from clew.daemon import warm as room
 from clew.daemon.warm import OpenedAs, Warm, WarmSession
-from clew.kernel import Directory, Fate, Moment, NativeId, PermissionMode, RuntimeId, WarmReason
+from clew.kernel import Directory, Fate, Moment, NativeId, PermissionMode, RuntimeId
+from clew.kernel.warm import WarmReason
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolStarted
 from clew.ports.provider import LiveSession, OpenSpec, Settings
 from clew.programs.faults import Refused

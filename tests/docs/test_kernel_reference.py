@@ -13,7 +13,8 @@ import mypy.api
 import pytest
 
 from clew import kernel
-from clew.kernel import Reason, RuleName, RuleReason
+from clew.kernel import Reason, RuleReason
+from clew.kernel.rule_reason import RuleName
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "kernel.md").read_text(encoding="utf-8")
@@ -71,7 +72,7 @@ def test_every_public_name_has_one_row_and_every_row_a_public_name() -> None:
 
 def test_no_type_is_named_that_is_gone() -> None:
     named = {name for name in TICKED.findall(FENCE.sub("", PAGE)) if re.fullmatch(r"(?:[A-Z][a-z]+)+", name)}
-    assert named - set(kernel.__all__) == {"ValueError"}
+    assert named - set(kernel.__all__) - {each.__name__ for each in reason_classes()} == {"ValueError"}
 
 
 MEMBERS = [table for table in TABLES if TICKED.fullmatch(table.head[0])]

@@ -7,7 +7,6 @@ import pytest
 from clew.kernel import (
     AccountId,
     Audience,
-    CatchUp,
     EntrySeq,
     Floor,
     Outcome,
@@ -18,6 +17,7 @@ from clew.kernel import (
     SessionState,
     decide,
 )
+from clew.kernel.plan import CatchUp
 from tests.kernel.kit import (
     ACCOUNT,
     OTHER_ACCOUNT,

@@ -1,7 +1,6 @@
 """Admission: accepted, deferred, skipped or refused, always with the reason."""
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 from hypothesis import given
@@ -19,11 +18,10 @@ from clew.kernel.admission import (
     Sameness,
     admit,
     dedupe,
-    on_reassigned,
     thread_for,
 )
-from clew.kernel.ids import AgentId, LaneId, ThreadId, WakeId, own_thread, subject_thread
-from clew.kernel.wake import HUMAN, Origin, OriginKind, Wake, WakeEnd, WakeReason, WakeState
+from clew.kernel.ids import AgentId, ThreadId, WakeId, own_thread, subject_thread
+from clew.kernel.wake import HUMAN, Origin, OriginKind, WakeEnd, WakeReason
 
 ME, OTHER = AgentId("me"), AgentId("other")
 POLICY = AdmissionPolicy()
@@ -247,18 +245,6 @@ def test_the_same_key_twice_gives_the_first_wake() -> None:
     assert dedupe((WakeId("w1"), other), thread) == Deduped(Sameness.CONFLICT, None, AdmissionReason.KEY_CONFLICT)
     assert AdmissionReason.KEY_CONFLICT.code == "refused:key-conflict"
     assert AdmissionReason.KEY_CONFLICT.fill() == "This key was used for a wake on another thread; choose another key."
-
-
-@pytest.mark.case("W06")
-def test_reassigning_ends_the_old_lanes_pending_wakes_and_no_others() -> None:
-    old, new = LaneId("old"), LaneId("new")
-    wakes = [
-        (Wake(WakeId(f"{lane}-{state}"), lane, WakeReason.COMMENT, accepted_at=1), state)
-        for lane, state in product((old, new), WakeState)
-    ]
-    late = Wake(WakeId("a-late-one"), old, WakeReason.RETRY, accepted_at=2, not_before=500)
-    assert on_reassigned(old, new, [(late, WakeState.PENDING), *wakes]) == ("old-pending", "a-late-one")
-    assert on_reassigned(old, old, wakes) == ()
 
 
 @pytest.mark.case("W12")

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from clew.kernel import (
-    CatchUp,
     Cursor,
     Directory,
     EntrySeq,
@@ -21,7 +20,6 @@ from clew.kernel import (
     Probe,
     ProbeKind,
     Resumability,
-    RuleName,
     RuleReason,
     RunId,
     RunScope,
@@ -38,6 +36,8 @@ from clew.kernel import (
     situation_from_record,
     situation_to_record,
 )
+from clew.kernel.plan import CatchUp
+from clew.kernel.rule_reason import RuleName
 from tests.kernel.kit import (
     AGENT_HOME,
     ELSEWHERE,
@@ -74,7 +74,7 @@ def test_a_person_writing_resumes_the_saved_session(reason: WakeReason) -> None:
     assert plan.model == "large"
     assert plan.act_on == (5,)
     assert plan.waits_for is None
-    assert plan.marks == ()
+    assert plan.session_changes == ()
     assert plan.notices == ()
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from clew.kernel import (
-    UNLIMITED,
     Archive,
     ArchiveState,
     Capabilities,
@@ -54,11 +53,12 @@ from clew.kernel import (
     WorkspaceKind,
     advance_session,
     ask_next,
-    choose_place,
     decide,
     settle,
     verify,
 )
+from clew.kernel.place import choose_place
+from clew.kernel.session import UNLIMITED
 from tests.kernel.kit import (
     ABLE,
     ACCOUNT,
@@ -369,7 +369,7 @@ def test_two_candidates(name: str) -> None:
         assert plan.reader.across_accounts == policy.history_across_accounts
         if policy.limits.turns and plan.outcome is not Outcome.HOLD and plan.session is not None and name != "asked":
             assert plan.session.turns < policy.limits.turns
-        for mark in plan.marks:
+        for mark in plan.session_changes:
             marked = next(each.session for each in plan.considered if each.session.id == mark.session)
             assert advance_session(marked.state, mark.event) is not None
             assert marked.busy_with is None
@@ -432,7 +432,7 @@ def test_nothing_is_planned_while_it_is_not_known_what_was_taken(name: str) -> N
         assert asks is not None
         assert (plan.outcome, plan.reason, plan.words) == (Outcome.HOLD, asks.reason, asks.words)
         assert plan.waits_for is (WaitsFor.PERSON if asks.wait is None else WaitsFor.ANOTHER_TRY)
-        assert (plan.session, plan.marks, plan.notices, len(plan.catch_up)) == (None, (), (), 0)
+        assert (plan.session, plan.session_changes, plan.notices, len(plan.catch_up)) == (None, (), (), 0)
     count("unheard prompts", number)
 
 
@@ -515,7 +515,7 @@ def test_every_answer_to_every_plan(parallel: bool) -> None:
                     allowed = (Outcome.HOLD, Outcome.FORK, Outcome.TRANSFER) if busy else (Outcome.HOLD,)
                     assert after.outcome in allowed
                     assert after.session is not None
-                    assert after.marks == before.marks
+                    assert after.session_changes == before.session_changes
                 if after.outcome in (Outcome.RESUME, Outcome.FORK) and after.proven:
                     assert after.session is not None
                     assert after.session.id == before.session.id

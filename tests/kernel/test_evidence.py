@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from clew.kernel import (
     HELD_BY_AGENT,
-    AskNext,
     Audience,
     EntrySeq,
     Evidence,
@@ -36,10 +35,11 @@ from clew.kernel import (
     explain,
     replay,
     settle,
-    weighed,
+    with_observed_work,
 )
 from clew.kernel import Attestation as Said
-from clew.kernel.replaying import decision_to_record
+from clew.kernel.evidence import AskNext
+from clew.kernel.replay import decision_to_record
 from tests.kernel.kit import (
     ELSEWHERE,
     GONE,
@@ -79,8 +79,8 @@ def test_a_digest_is_that_of_what_any_file_can_hold() -> None:
 @pytest.mark.parametrize("evidence", list(Evidence))
 def test_an_agent_that_told_of_its_work_has_taken_the_prompt(evidence: Evidence) -> None:
     said = Said(evidence, "no line of it", reply="the reply", able=False)
-    assert weighed(said, worked=False) is said
-    after = weighed(said, worked=True)
+    assert with_observed_work(said, worked=False) is said
+    after = with_observed_work(said, worked=True)
     if evidence in (Evidence.UNSENT, Evidence.TAKEN):
         words = "it told of its work in the turn; its store: no line of it"
         assert after == Said(Evidence.CUT_OFF, words, "the reply", able=False)
@@ -210,7 +210,7 @@ def test_nothing_but_to_hold_while_it_is_not_known_what_was_taken(unheard: tuple
         plan = decide(known)
         assert (plan.outcome, plan.reason, plan.words) == (Outcome.HOLD, asks.reason, asks.words)
         assert plan.waits_for is (WaitsFor.PERSON if asks.wait is None else WaitsFor.ANOTHER_TRY)
-        assert (plan.session, plan.marks, plan.notices, len(plan.catch_up)) == (None, (), (), 0)
+        assert (plan.session, plan.session_changes, plan.notices, len(plan.catch_up)) == (None, (), (), 0)
         assert settle(plan, Probe(ProbeKind.MISSING, signal=GONE)) is plan
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from clew.kernel import (
-    CatchUp,
     Cursor,
     EntrySeq,
     Floor,
@@ -31,6 +30,7 @@ from clew.kernel import (
     gather,
     replay,
 )
+from clew.kernel.plan import CatchUp
 from tests.kernel.kit import (
     FRESH_ID,
     LANE,

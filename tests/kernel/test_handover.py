@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from clew.kernel import (
-    CatchUp,
     Demand,
     EntrySeq,
     Floor,
@@ -26,6 +25,7 @@ from clew.kernel import (
     replay,
     to_steer,
 )
+from clew.kernel.plan import CatchUp
 from tests.kernel.kit import FRESH_ID, LANE, OTHER_ACCOUNT, RUN, WORKTREE, codes, session, situation, wake
 
 HANDED = wake(1, reason=WakeReason.ASSIGNMENT, freshness=Freshness.HANDOVER)

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from clew.kernel.heartbeat import HeartbeatReason, TickDecision, TickFacts, TickVerdict, heartbeat_scope, tick
+from clew.kernel.heartbeat import HeartbeatReason, TickDecision, TickFacts, TickVerdict, tick
 from clew.kernel.ids import LaneId, LaneScope, RouteKey, RouteKind, RunId, RunScope, WakeId, isolated
 from clew.kernel.quiet import QuietHours
 from clew.kernel.wake import Origin, OriginKind, Wake, WakeEnd, WakeReason, coalesce
@@ -119,7 +119,7 @@ def test_the_first_rule_that_speaks_decides(stops: tuple[bool, ...]) -> None:
 @pytest.mark.case("H01", "H02")
 def test_isolated_ticks_share_the_route_and_never_a_scope() -> None:
     runs = [RunId(f"r{number}") for number in range(1_000)]
-    scopes = {heartbeat_scope(LANE, run, isolated=True) for run in runs}
+    scopes = {isolated(LaneScope(LANE), run) for run in runs}
     assert scopes == {RunScope(LANE, run) for run in runs}
     assert len(scopes) == len(runs)
     ticks = [
@@ -130,13 +130,7 @@ def test_isolated_ticks_share_the_route_and_never_a_scope() -> None:
     assert coalesce(ticks).route == ROUTE
 
 
-@pytest.mark.case("H01")
-def test_shared_ticks_share_the_lanes_scope() -> None:
-    assert heartbeat_scope(LANE, RunId("r1"), isolated=False) == LaneScope(LANE)
-    assert heartbeat_scope(LANE, RunId("r2"), isolated=False) == LaneScope(LANE)
-
-
 @pytest.mark.case("H04")
 def test_isolating_a_heartbeats_scope_again_changes_nothing() -> None:
-    scope = heartbeat_scope(LANE, RunId("r1"), isolated=True)
+    scope = isolated(LaneScope(LANE), RunId("r1"))
     assert isolated(scope, RunId("r2")) == scope == RunScope(LANE, RunId("r1"))

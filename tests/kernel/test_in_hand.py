@@ -6,12 +6,12 @@ import pytest
 
 from clew.kernel import (
     EntrySeq,
-    Mark,
     ModelChange,
     Outcome,
     PermissionMode,
     Policy,
     RuleReason,
+    SessionChange,
     SessionEvent,
     SessionLimits,
     SessionState,
@@ -78,7 +78,7 @@ def test_a_session_that_somebody_has_in_hand_is_waited_for_whatever_else_speaks(
     )
     newest = session(2, **in_hand, **odd)
     plan = decide(situation([newest, session(1)], here=bound, policy=Policy(limits=SessionLimits(turns=5))))
-    assert (plan.outcome, plan.session, plan.marks) == (Outcome.HOLD, newest, ())
+    assert (plan.outcome, plan.session, plan.session_changes) == (Outcome.HOLD, newest, ())
     assert plan.waits_for is WaitsFor.SESSION_FREE
 
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_forked_is_waited_for_where_parallel_work_is_allowed(odd:
 def test_a_session_in_use_is_not_rotated_under_its_user() -> None:
     policy = Policy(parallel=True, limits=SessionLimits(turns=5))
     plan = decide(situation([session(1, turns=9, busy_with="run-8")], policy=policy))
-    assert (plan.outcome, plan.reason, plan.marks) == (Outcome.HOLD, RuleReason.BUSY, ())
+    assert (plan.outcome, plan.reason, plan.session_changes) == (Outcome.HOLD, RuleReason.BUSY, ())
 
 
 @pytest.mark.case("C29")
@@ -117,17 +117,17 @@ def test_a_session_over_its_limit_is_rotated(
 ) -> None:
     plan = decide(situation([session(1, **facts)], policy=Policy(limits=limits)))
     assert (plan.outcome, plan.reason.code, plan.words) == (Outcome.RESEED, code, words)
-    assert plan.marks == (Mark(session(1).id, SessionEvent.ROTATED, plan.reason),)
+    assert plan.session_changes == (SessionChange(session(1).id, SessionEvent.ROTATED, plan.reason),)
     within = {name: value + 1 if name == "born_at" else value - 2 for name, value in facts.items()}
     kept = decide(situation([session(1, **within)], policy=Policy(limits=limits)))
-    assert (kept.outcome, kept.marks) == (Outcome.RESUME, ())
+    assert (kept.outcome, kept.session_changes) == (Outcome.RESUME, ())
 
 
 @pytest.mark.case("C30")
 def test_rotation_does_not_go_back_to_an_older_session() -> None:
     plan = decide(situation([session(2, turns=9), session(1)], policy=Policy(limits=SessionLimits(turns=5))))
     assert (plan.outcome, plan.reason, plan.not_needed) == (Outcome.RESEED, RuleReason.OVER_TURNS, (session(1),))
-    assert plan.marks == (Mark(session(2).id, SessionEvent.ROTATED, RuleReason.OVER_TURNS),)
+    assert plan.session_changes == (SessionChange(session(2).id, SessionEvent.ROTATED, RuleReason.OVER_TURNS),)
 
 
 @pytest.mark.case("C30")
@@ -143,7 +143,7 @@ def test_a_rotated_session_keeps_the_older_ones_of_its_runtime_out_of_use() -> N
 def test_only_the_newest_session_is_rotated() -> None:
     rows = [session(2, state=SessionState.POISONED), session(1, turns=9)]
     plan = decide(situation(rows, policy=Policy(limits=SessionLimits(turns=5))))
-    assert (plan.outcome, plan.reason, plan.marks) == (Outcome.RESEED, RuleReason.POISONED, ())
+    assert (plan.outcome, plan.reason, plan.session_changes) == (Outcome.RESEED, RuleReason.POISONED, ())
 
 
 def test_a_sealed_session_is_waited_for() -> None:

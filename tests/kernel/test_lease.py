@@ -19,7 +19,6 @@ from clew.kernel.lease import (
     expired,
     leased,
     presence,
-    renewed,
     silence,
     standing,
     stranded,
@@ -41,11 +40,6 @@ def test_a_lease_is_over_at_its_end_and_not_before() -> None:
     assert not expired(until, 1059.999)
     assert expired(until, 1060.0)
     assert expired(until, 1060.001)
-
-
-def test_a_renewal_never_shortens_a_lease() -> None:
-    assert renewed(1060.0, 1010.0, PATIENCE) == 1070.0
-    assert renewed(1200.0, 1010.0, PATIENCE) == 1200.0
 
 
 @pytest.mark.case("R02")

@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from clew.kernel.evidence import HELD_BY_AGENT, Evidence, Unheard, ask_next
 from clew.kernel.ids import LaneId, RunId, SessionId, WakeId
-from clew.kernel.lease import Heard, Patience, leased, renewed, standing
-from clew.kernel.retrying import Failure, FailureKind, Redo, RetryPolicy, RetryReason, retry
+from clew.kernel.lease import Heard, Patience, leased, standing
+from clew.kernel.retry import Failure, FailureKind, Redo, RetryPolicy, RetryReason, retry
 from clew.kernel.run import CARRYING, LIVE, RUN_ENDS, Applied, Run, RunEvent, RunOutcome, RunState, apply, wakes_on
 from clew.kernel.wake import (
     HUMAN,
@@ -283,7 +283,7 @@ class Lifecycle(RuleBasedStateMachine):
     def renew(self, pick: st.DataObject) -> None:
         run = self._some(pick, *sorted(LIVE))
         assert run.lease_until is not None
-        self._apply(run.id, RunEvent.RENEW, run.attempt, until=renewed(run.lease_until, self.now, PATIENCE))
+        self._apply(run.id, RunEvent.RENEW, run.attempt, until=leased(self.now, PATIENCE))
         self.heard[run.id] = self.now
 
     @precondition(lambda self: self._in(RunState.RUNNING, RunState.WAITING))

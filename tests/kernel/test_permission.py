@@ -6,12 +6,10 @@ from itertools import combinations, product
 import pytest
 
 from clew.kernel.permission import (
-    ModeChangeTiming,
     ModeReason,
     PermissionMode,
     choose_mode,
     parse_mode,
-    when_mode_changes,
 )
 
 READ, ASK, EDIT, FULL = PermissionMode
@@ -97,19 +95,3 @@ def test_an_unknown_or_missing_mode_is_the_strictest(text: str | None) -> None:
 @pytest.mark.parametrize("mode", ALL)
 def test_a_mode_is_found_by_its_name(mode: PermissionMode) -> None:
     assert parse_mode(mode.value) is mode
-
-
-@pytest.mark.case("A04")
-@pytest.mark.parametrize(
-    ("turn_running", "interrupt", "expected"),
-    [
-        (False, False, ModeChangeTiming.NOW),
-        (False, True, ModeChangeTiming.NOW),
-        (True, False, ModeChangeTiming.NEXT_TURN),
-        (True, True, ModeChangeTiming.INTERRUPT_THEN_APPLY),
-    ],
-)
-def test_a_mode_changed_during_a_turn_waits_unless_it_may_interrupt(
-    turn_running: bool, interrupt: bool, expected: ModeChangeTiming
-) -> None:
-    assert when_mode_changes(turn_running, interrupt) is expected

@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 
 from clew.kernel import (
-    FOUND_TABLE,
     Directory,
     Found,
     FoundReason,
     Outcome,
     PlaceFacts,
-    PlaceReason,
     PlaceStep,
     Policy,
     ProjectId,
@@ -22,10 +20,10 @@ from clew.kernel import (
     Workspace,
     WorkspaceId,
     WorkspaceKind,
-    choose_place,
     decide,
-    settle_place,
+    resolve_place,
 )
+from clew.kernel.place import FOUND_TABLE, PlaceReason, choose_place
 from tests.kernel.kit import (
     AGENT_HOME,
     ELSEWHERE,
@@ -142,7 +140,7 @@ def test_the_project_of_the_remembered_workspace_is_the_lanes() -> None:
 
 
 def test_what_was_seen_may_be_left_unsaid() -> None:
-    assert settle_place(WORKTREE, Found.CANNOT_MAKE).words == "/srv/maze cannot be made: "
+    assert resolve_place(WORKTREE, Found.CANNOT_MAKE).words == "/srv/maze cannot be made: "
 
 
 @pytest.mark.case("C07")
@@ -281,7 +279,7 @@ def test_a_workspace_without_a_machine_is_reachable_from_all() -> None:
     ],
 )
 def test_the_disk_has_its_say_but_never_leads_elsewhere(found: Found, step: PlaceStep, words: str) -> None:
-    settled = settle_place(WORKTREE, found, seen="X")
+    settled = resolve_place(WORKTREE, found, seen="X")
     assert (settled.step, settled.words) == (step, words)
     assert settled.reason.code.startswith("workspace:")
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.kernel import (
-    UNLIMITED,
     AccountId,
     Archive,
     ArchiveState,
@@ -30,7 +29,6 @@ from clew.kernel import (
     PlaceFacts,
     Policy,
     Probe,
-    Probed,
     ProbeKind,
     ProviderName,
     ReadState,
@@ -54,7 +52,6 @@ from clew.kernel import (
     WorkspaceKind,
     decide,
     decision_to_record,
-    decisive,
     explain,
     replay,
     settle,
@@ -62,6 +59,9 @@ from clew.kernel import (
     situation_to_record,
     verify,
 )
+from clew.kernel.probe import Probed
+from clew.kernel.session import UNLIMITED
+from clew.kernel.situation import decisive
 from tests.kernel.kit import GONE, HERE, LANE, LAPTOP, OTHER_HOME, OTHER_LANE, PROJECT, REFUSED, RUN, SERVER, THERE
 
 FEW = 4
@@ -331,7 +331,7 @@ def test_asking_ends_and_never_loses_a_session_to_a_guess(known: Situation, answ
         }.get(probe.kind, False)
         if not structured:
             assert plan.outcome not in (Outcome.RESEED, Outcome.BLANK)
-            assert plan.marks == before.marks
+            assert plan.session_changes == before.session_changes
         if plan.needs_probe and before.session is not None and plan.session is not None and structured:
             assert plan.session.id != before.session.id or plan.outcome is not before.outcome
 

@@ -4,7 +4,7 @@ import pytest
 
 from clew.kernel.admission import Admission, AdmissionReason, AdmissionVerdict, dedupe
 from clew.kernel.ids import RunId, ThreadId, WakeId
-from clew.kernel.receipt import CANCELLING, Receipt, Served, on_admission, on_end, on_served
+from clew.kernel.receipt import CANCELLING, Receipt, Served, on_admission, on_end
 from clew.kernel.wake import WAKE_ENDS, WakeEnd, WakeState
 
 WAKE = WakeId("w")
@@ -55,5 +55,5 @@ def test_a_deduplicated_request_has_a_receipt() -> None:
 
 @pytest.mark.case("W07")
 def test_a_served_wake_names_its_run() -> None:
-    assert on_served(WAKE, RunId("r1"), 5.0) == Receipt(WAKE, WakeState.SERVED, Served.BY_RUN, "Run r1 served it.", 5.0)
+    assert Served.BY_RUN.fill(run=RunId("r1")) == "Run r1 served it."
     assert Served.BY_RUN.code == "served:by-run"

@@ -14,7 +14,6 @@ from clew.kernel import (
     PermissionMode,
     Policy,
     Probe,
-    Probed,
     ProbeKind,
     RecordError,
     ResetPolicy,
@@ -36,6 +35,7 @@ from clew.kernel import (
     situation_from_record,
     situation_to_record,
 )
+from clew.kernel.probe import Probed
 from tests.kernel.kit import ELSEWHERE, GONE, LANE, OTHER_ACCOUNT, RUN, THERE, can, demand, here, session, situation
 
 SITUATIONS = [

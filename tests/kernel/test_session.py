@@ -16,11 +16,11 @@ from clew.kernel import (
     SessionState,
     UnreadableCursor,
     advance_session,
-    known_ids,
     pin,
     read_cursor,
     write_cursor,
 )
+from clew.kernel.session import known_ids
 from tests.kernel.kit import HERE, THERE, session
 
 PLACE = Directory("/srv/maze")

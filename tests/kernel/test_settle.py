@@ -8,16 +8,14 @@ from clew.kernel import (
     Archive,
     Directory,
     EntrySeq,
-    Mark,
     Outcome,
     Plan,
     Policy,
     Probe,
-    Probed,
     ProbeKind,
-    ProbeReason,
     RuleReason,
     RunId,
+    SessionChange,
     SessionEvent,
     SessionId,
     Step,
@@ -25,6 +23,7 @@ from clew.kernel import (
     decide,
     settle,
 )
+from clew.kernel.probe import Probed, ProbeReason
 from tests.kernel.kit import ELSEWHERE, GONE, REFUSED, THERE, WORKTREE, can, demand, here, session, situation
 
 FOUND = Probe(ProbeKind.FOUND_HERE)
@@ -44,7 +43,7 @@ def test_confirmed_missing_marks_the_session_lost_and_reseeds() -> None:
     plan = settle(resume, MISSING)
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.LOST)
     assert plan.words == "The agent's own store no longer has it. There is no archive of it."
-    assert plan.marks == (Mark(SessionId("s1"), SessionEvent.CONFIRMED_MISSING, RuleReason.LOST),)
+    assert plan.session_changes == (SessionChange(SessionId("s1"), SessionEvent.CONFIRMED_MISSING, RuleReason.LOST),)
     assert [each.session.id for each in plan.considered] == ["s1"]
     assert "session:lost" in {step.code for step in plan.trace}
     assert plan.situation.probes == (Probed(SessionId("s1"), MISSING),)
@@ -64,10 +63,10 @@ def test_what_an_agent_answers_is_told_as_one_sentence(detail: str) -> None:
 def test_the_next_healthy_session_is_asked_for_when_the_newest_is_gone() -> None:
     plan = settle(of_two(), MISSING)
     assert (plan.outcome, plan.session, plan.needs_probe) == (Outcome.RESUME, session(1), True)
-    assert plan.marks == (Mark(SessionId("s2"), SessionEvent.CONFIRMED_MISSING, RuleReason.LOST),)
+    assert plan.session_changes == (SessionChange(SessionId("s2"), SessionEvent.CONFIRMED_MISSING, RuleReason.LOST),)
     proven = settle(plan, FOUND)
     assert (proven.outcome, proven.session, proven.needs_probe) == (Outcome.RESUME, session(1), False)
-    assert proven.marks == plan.marks
+    assert proven.session_changes == plan.session_changes
 
 
 @pytest.mark.case("C14")
@@ -80,7 +79,7 @@ def test_a_transient_failure_holds_and_keeps_everything(detail: str) -> None:
         WaitsFor.ANOTHER_TRY,
     )
     assert plan.words == f"The agent could not be asked about the session: {detail}"
-    assert (plan.session, plan.native_id, plan.marks) == (session(1), "n-1", ())
+    assert (plan.session, plan.native_id, plan.session_changes) == (session(1), "n-1", ())
 
 
 @pytest.mark.case("C15", "P11")
@@ -96,7 +95,7 @@ def test_only_a_declared_sign_is_believed(kind: ProbeKind, signal: str | None) -
     assert plan.words == (
         f"The agent seems to say {kind}, but by no sign it is known to give ({signal}): session not found"
     )
-    assert (plan.session, plan.marks) == (session(1), ())
+    assert (plan.session, plan.session_changes) == (session(1), ())
 
 
 @pytest.mark.case("P11")
@@ -169,7 +168,7 @@ def test_a_program_that_let_go_is_no_longer_waited_for() -> None:
 def test_a_refused_session_is_retired_and_replaced_once_before_a_tool_ran() -> None:
     plan = settle(resume, REJECTED)
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.POISONED)
-    assert plan.marks == (Mark(SessionId("s1"), SessionEvent.POISONED, RuleReason.POISONED),)
+    assert plan.session_changes == (SessionChange(SessionId("s1"), SessionEvent.POISONED, RuleReason.POISONED),)
 
 
 @pytest.mark.case("P08")
@@ -178,7 +177,7 @@ def test_after_a_tool_ran_nothing_is_tried_again_by_itself() -> None:
     assert (unsigned.reason, unsigned.waits_for) == (ProbeReason.TOOL_RAN, WaitsFor.PERSON)
     plan = settle(resume, Probe(ProbeKind.REJECTED, signal=REFUSED, tool_ran=True))
     assert (plan.outcome, plan.reason, plan.waits_for) == (Outcome.HOLD, ProbeReason.TOOL_RAN, WaitsFor.PERSON)
-    assert plan.marks == ()
+    assert plan.session_changes == ()
 
 
 @pytest.mark.case("P08")
@@ -192,7 +191,7 @@ def test_a_second_refusal_in_one_run_is_surfaced() -> None:
         WaitsFor.PERSON,
     )
     assert plan.words == "A second session was refused in the same run: broken"
-    assert plan.marks == (Mark(SessionId("s2"), SessionEvent.POISONED, RuleReason.POISONED),)
+    assert plan.session_changes == (SessionChange(SessionId("s2"), SessionEvent.POISONED, RuleReason.POISONED),)
 
 
 @pytest.mark.case("C05", "C13")
@@ -200,7 +199,7 @@ def test_an_asked_session_that_is_gone_is_surfaced() -> None:
     asked = decide(situation([session(1)], demand=demand(resume_run=RunId("run-1"))))
     plan = settle(asked, MISSING)
     assert (plan.outcome, plan.reason.code) == (Outcome.HOLD, "asked:unusable")
-    assert plan.marks == (Mark(SessionId("s1"), SessionEvent.CONFIRMED_MISSING, RuleReason.LOST),)
+    assert plan.session_changes == (SessionChange(SessionId("s1"), SessionEvent.CONFIRMED_MISSING, RuleReason.LOST),)
 
 
 def test_a_plan_without_a_session_has_nothing_to_settle() -> None:

@@ -24,7 +24,7 @@ from clew.kernel import (
     WakeState,
     advance_wake,
     decide,
-    on_the_way,
+    steered_plan,
     to_steer,
 )
 from tests.kernel.kit import session, situation
@@ -101,7 +101,7 @@ def test_the_table_moves_wakes_as_the_table_of_wakes_does() -> None:
 @pytest.mark.case("W13")
 def test_a_turns_plan_goes_on_in_the_same_session_with_just_what_is_new() -> None:
     plan = decide(situation([session(1)]))
-    on = on_the_way(plan, EntrySeq(7), EntrySeq(9), [EntrySeq(9)])
+    on = steered_plan(plan, EntrySeq(7), EntrySeq(9), [EntrySeq(9)])
     assert (on.outcome, on.session, on.mode, on.workspace) == (
         Outcome.RESUME,
         plan.session,
@@ -109,5 +109,5 @@ def test_a_turns_plan_goes_on_in_the_same_session_with_just_what_is_new() -> Non
         plan.workspace,
     )
     assert (on.catch_up.after, on.catch_up.through, on.act_on, on.kept, on.notices) == (7, 9, (9,), (), ())
-    fresh = on_the_way(decide(situation([])), EntrySeq(7), EntrySeq(9), [EntrySeq(9)])
+    fresh = steered_plan(decide(situation([])), EntrySeq(7), EntrySeq(9), [EntrySeq(9)])
     assert (fresh.outcome, fresh.already_told) == (Outcome.RESUME, ())

@@ -2,7 +2,8 @@
 
 import pytest
 
-from clew.kernel import Subject, read_subject, subject_thread
+from clew.kernel import Subject, read_subject
+from clew.kernel.ids import subject_thread
 
 
 @pytest.mark.case("W14")

@@ -7,7 +7,6 @@ import pytest
 
 from clew.kernel import (
     Audience,
-    CatchUp,
     EntrySeq,
     Floor,
     LaneScope,
@@ -19,6 +18,7 @@ from clew.kernel import (
     WakeReason,
     decide,
 )
+from clew.kernel.plan import CatchUp
 from tests.kernel.kit import (
     LANE,
     OTHER_ACCOUNT,

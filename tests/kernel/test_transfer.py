@@ -10,9 +10,7 @@ from clew.kernel import (
     Plan,
     Policy,
     Probe,
-    Probed,
     ProbeKind,
-    ProbeReason,
     RuleReason,
     Session,
     SessionId,
@@ -22,6 +20,7 @@ from clew.kernel import (
     decide,
     settle,
 )
+from clew.kernel.probe import Probed, ProbeReason
 from tests.kernel.kit import ELSEWHERE, GONE, HERE, REFUSED, THERE, WORKTREE, can, here, session, situation
 
 FOUND = Probe(ProbeKind.FOUND_HERE)
@@ -58,7 +57,7 @@ def carried(**changes: object) -> Plan:
 def test_an_archive_that_restores_to_nothing_is_damaged_and_the_session_itself_is_not(probe: Probe) -> None:
     plan = settle(carried(), probe)
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.ARCHIVE_CORRUPT)
-    assert plan.marks == ()
+    assert plan.session_changes == ()
 
 
 @pytest.mark.case("P08", "T02")

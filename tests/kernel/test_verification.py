@@ -8,12 +8,10 @@ import pytest
 from clew.kernel import (
     Archive,
     Claim,
-    Difference,
     Directory,
     EntrySeq,
     Landing,
     LandingField,
-    LandingReason,
     NativeId,
     Outcome,
     PermissionMode,
@@ -26,6 +24,7 @@ from clew.kernel import (
     settle,
     verify,
 )
+from clew.kernel.verification import Difference, LandingReason
 from tests.kernel.kit import (
     ACCOUNT,
     ELSEWHERE,

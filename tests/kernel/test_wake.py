@@ -204,7 +204,6 @@ def test_every_end_says_its_state_and_a_sentence() -> None:
         WakeEnd.QUIET_HOURS: "skipped:quiet-hours",
         WakeEnd.LANE_BUSY: "skipped:lane-busy",
         WakeEnd.DISABLED: "skipped:disabled",
-        WakeEnd.LATE: "skipped:late",
         WakeEnd.OVERLAP: "skipped:overlap",
         WakeEnd.REASSIGNED: "cancelled:reassigned",
         WakeEnd.CLOSED: "cancelled:closed",

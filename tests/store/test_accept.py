@@ -8,16 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, insert, select, update
 
-from clew.kernel import (
-    Origin,
-    OriginKind,
-    Overlap,
-    WakeReason,
-    WakeState,
-    lane_id,
-    own_thread,
-    subject_thread,
-)
+from clew.kernel import Origin, OriginKind, Overlap, WakeReason, WakeState, lane_id, own_thread
+from clew.kernel.ids import subject_thread
 from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store.engine.clock import now
 from clew.store.engine.database import Database

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Connection
 
-from clew.kernel import HELD_BY_AGENT, Evidence, Outcome, Patience, RunState, weighed
+from clew.kernel import HELD_BY_AGENT, Evidence, Outcome, Patience, RunState, with_observed_work
 from clew.protocol.orders import Order
 from clew.protocol.runtimes import Expired, Held, Renewed
 from clew.store.engine.clock import read_clock
@@ -277,7 +277,9 @@ def test_killed_at_any_point_no_wake_is_lost_and_none_is_served_twice(
         "served",
     ]
     # Told once, whichever attempt it was: what its agent has taken already is not told it again.
-    has_it = step == "ended" or (step in PROMPTED and weighed(said(truth), step == "at work").evidence in HELD_BY_AGENT)
+    has_it = step == "ended" or (
+        step in PROMPTED and with_observed_work(said(truth), step == "at work").evidence in HELD_BY_AGENT
+    )
     assert told.count("two") == 1
     assert told.count("one") == (0 if has_it else 1)
     read_back = [row for row in daemon.rows(wakes) if row.code == "served:read-back"]

@@ -16,7 +16,17 @@ from clew.daemon.placing import Placed, PlaceHeld, placed
 from clew.daemon.reporting import Reporting
 from clew.daemon.steering import Steering
 from clew.daemon.turning import Turning
-from clew.kernel import Attestation, Evidence, FailureKind, NoticeReason, Outcome, Plan, Sent, digest_of, weighed
+from clew.kernel import (
+    Attestation,
+    Evidence,
+    FailureKind,
+    NoticeReason,
+    Outcome,
+    Plan,
+    Sent,
+    digest_of,
+    with_observed_work,
+)
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, Provider
 from clew.protocol.orders import Order, StoreQuestion
@@ -207,7 +217,7 @@ class Serving:
             # Some stores tell nothing of a session that is open.
             await self._close(opened)
             said = await ask_store(provider, address, place.directory, sent, self._means.limits)
-        heard = weighed(said, turned.said or turned.tool_ran)
+        heard = with_observed_work(said, turned.said or turned.tool_ran)
         self._reporting.step("evidence", in_words(heard))
         return heard
 

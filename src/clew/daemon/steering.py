@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from clew.daemon.limits import Limits
 from clew.daemon.reporting import Reporting
-from clew.kernel import HELD_BY_AGENT, Attestation, Evidence, Plan, Sent, WakeId, digest_of, on_the_way
+from clew.kernel import HELD_BY_AGENT, Attestation, Evidence, Plan, Sent, WakeId, digest_of, steered_plan
 from clew.ports.provider import LiveSession
 from clew.protocol.orders import Order
 from clew.protocol.prompts import PromptMaker
@@ -109,7 +109,7 @@ class Steering:
         try:
             act_on = sorted({seq for wake in steer.wakes for seq in wake.entries})
             order = replace(self._order, wakes=steer.wakes, entries=steer.entries)
-            prompt = await self._prompts(order, on_the_way(plan, steer.after, steer.through, act_on))
+            prompt = await self._prompts(order, steered_plan(plan, steer.after, steer.through, act_on))
             self._digest = digest_of(prompt.text)
             taken = await live.steer(prompt.text, steer.id)
         except Exception as fault:  # noqa: BLE001 - whether it was taken is asked at the end of the turn

@@ -1,12 +1,12 @@
 """Admission: may a wake be accepted now, later or not at all. The first rule that speaks decides."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clew.kernel.ids import AgentId, Instant, LaneId, ThreadId, WakeId, own_thread
+from clew.kernel.ids import AgentId, Instant, ThreadId, WakeId, own_thread
 from clew.kernel.reason import Reason
-from clew.kernel.wake import Origin, OriginKind, Wake, WakeEnd, WakeReason, WakeState, arrival
+from clew.kernel.wake import Origin, OriginKind, WakeEnd, WakeReason
 
 
 class AdmissionVerdict(StrEnum):
@@ -177,14 +177,6 @@ def dedupe(existing: tuple[WakeId, ThreadId] | None, thread: ThreadId) -> Dedupe
     if its_thread != thread:
         return Deduped(Sameness.CONFLICT, reason=AdmissionReason.KEY_CONFLICT)
     return Deduped(Sameness.SAME, first, WakeEnd.DUPLICATE)
-
-
-def on_reassigned(old: LaneId, new: LaneId, wakes: Iterable[tuple[Wake, WakeState]]) -> tuple[WakeId, ...]:
-    """The wakes that end as `WakeEnd.REASSIGNED`: the old lane's pending ones. A run that is going goes on."""
-    if old == new:
-        return ()
-    ended = (wake for wake, state in wakes if wake.lane == old and state is WakeState.PENDING)
-    return tuple(wake.id for wake in sorted(ended, key=arrival))
 
 
 def thread_for(agent: AgentId, thread: ThreadId | None) -> ThreadId:

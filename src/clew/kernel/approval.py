@@ -36,7 +36,6 @@ APPROVAL_TABLE: Mapping[tuple[ApprovalState, ApprovalEvent], ApprovalState] = {
 }
 """A pair that is not listed changes nothing: an approval is settled once."""
 
-APPROVAL_ENDS = frozenset(ApprovalState) - {ApprovalState.PENDING}
 
 ANSWERS: Mapping[Answer, ApprovalEvent] = {
     Answer.APPROVE: ApprovalEvent.APPROVE,

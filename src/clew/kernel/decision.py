@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 
+from clew.kernel.candidates import weigh_all
 from clew.kernel.ids import EntrySeq, NativeId, RunScope
 from clew.kernel.permission import PermissionMode, choose_mode
 from clew.kernel.place import PlaceChoice, choose_place
@@ -13,12 +14,12 @@ from clew.kernel.plan import (
     USES_EARLIER_SESSION,
     Audience,
     CatchUp,
-    Mark,
     Notice,
     NoticeReason,
     Outcome,
     Plan,
     PlanReason,
+    SessionChange,
 )
 from clew.kernel.probe import Learned, Probe, Probed, learn
 from clew.kernel.rule import Wanted
@@ -26,7 +27,6 @@ from clew.kernel.rule_reason import RuleName, RuleReason
 from clew.kernel.session import Cursor, Session, SessionEvent, known_ids
 from clew.kernel.situation import Situation, decisive, is_reset
 from clew.kernel.verdict import Verdict, judge
-from clew.kernel.weigh import weigh_all
 
 
 def decide(situation: Situation) -> Plan:
@@ -60,7 +60,7 @@ def decide(situation: Situation) -> Plan:
         act_on=situation.demand.entries,
         proven=session is not None and session.id in learned.proven,
         waits_for=verdict.waits_for,
-        marks=_marks(verdict, learned),
+        session_changes=_session_changes(verdict, learned),
         notices=_notices(situation, verdict),
         weighed=weighing.weighed,
         not_needed=weighing.not_needed,
@@ -197,13 +197,13 @@ def _last_of_lane(situation: Situation, sessions: Sequence[Session]) -> Session 
     return None
 
 
-def _marks(verdict: Verdict, learned: Learned) -> tuple[Mark, ...]:
-    marks = [Mark(session, SessionEvent.CONFIRMED_MISSING, RuleReason.LOST) for session in learned.lost]
-    marks += [Mark(session, SessionEvent.POISONED, RuleReason.POISONED) for session in learned.poisoned]
+def _session_changes(verdict: Verdict, learned: Learned) -> tuple[SessionChange, ...]:
+    changes = [SessionChange(session, SessionEvent.CONFIRMED_MISSING, RuleReason.LOST) for session in learned.lost]
+    changes += [SessionChange(session, SessionEvent.POISONED, RuleReason.POISONED) for session in learned.poisoned]
     rotates = isinstance(verdict.reason, RuleReason) and verdict.reason.rule is RuleName.LIMITS
     if verdict.about is not None and rotates and verdict.about.busy_with is None:
-        marks.append(Mark(verdict.about.id, SessionEvent.ROTATED, verdict.reason))
-    return tuple(marks)
+        changes.append(SessionChange(verdict.about.id, SessionEvent.ROTATED, verdict.reason))
+    return tuple(changes)
 
 
 def _notices(situation: Situation, verdict: Verdict) -> tuple[Notice, ...]:

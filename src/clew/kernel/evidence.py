@@ -56,7 +56,7 @@ class Attestation:
     able: bool = True
 
 
-def weighed(heard: Attestation, worked: bool) -> Attestation:
+def with_observed_work(heard: Attestation, worked: bool) -> Attestation:
     """With what the agent told while it was going: one that told of its work has taken the prompt, whatever its store
     has kept of that."""
     if not worked or heard.evidence not in (Evidence.UNSENT, Evidence.TAKEN):

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from clew.kernel.checklist import nothing_to_check
-from clew.kernel.ids import Instant, LaneId, LaneScope, RouteKey, RunId, ScopeKey
-from clew.kernel.ids import isolated as alone
+from clew.kernel.ids import Instant, RouteKey
 from clew.kernel.quiet import QuietHours, quiet_until
 from clew.kernel.reason import Reason
 from clew.kernel.wake import WakeEnd
@@ -108,9 +107,3 @@ RULES: tuple[Callable[[TickFacts], TickDecision | None], ...] = (
     _quiet_hours,
     _busy_lane,
 )
-
-
-def heartbeat_scope(lane: LaneId, run: RunId, isolated: bool) -> ScopeKey:
-    """The scope of one tick's run. Its route is another value and stays what it is either way."""
-    shared = LaneScope(lane)
-    return alone(shared, run) if isolated else shared

@@ -24,11 +24,6 @@ def leased(now: Instant, patience: Patience) -> Instant:
     return now + patience.lease
 
 
-def renewed(until: Instant, now: Instant, patience: Patience) -> Instant:
-    """A renewal never shortens a lease, whatever order reports arrive in."""
-    return max(until, now + patience.lease)
-
-
 def expired(until: Instant, now: Instant) -> bool:
     """A lease holds up to its last instant, which is no longer part of it."""
     return now >= until

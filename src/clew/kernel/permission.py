@@ -47,12 +47,6 @@ class ModeReason(Reason):
     INEXPRESSIBLE = "mode:inexpressible", "Neither {wanted} nor anything stricter can be expressed here."
 
 
-class ModeChangeTiming(Enum):
-    NOW = "now"
-    NEXT_TURN = "next-turn"
-    INTERRUPT_THEN_APPLY = "interrupt-then-apply"
-
-
 @dataclass(frozen=True, slots=True)
 class ModeChoice:
     """The mode a run gets; `mode` is None when none can be expressed, and the run must not start."""
@@ -84,10 +78,3 @@ def choose_mode(
     if mode < wanted:
         return ModeChoice(wanted, mode, ModeReason.CAPPED)
     return ModeChoice(wanted, mode, ModeReason.AS_WANTED)
-
-
-def when_mode_changes(turn_running: bool, interrupt: bool) -> ModeChangeTiming:
-    """A mode changed during a turn applies from the next one, unless the turn may be interrupted."""
-    if not turn_running:
-        return ModeChangeTiming.NOW
-    return ModeChangeTiming.INTERRUPT_THEN_APPLY if interrupt else ModeChangeTiming.NEXT_TURN

@@ -177,13 +177,13 @@ FOUND_TABLE: Mapping[Found, tuple[PlaceStep, FoundReason]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class SettledPlace:
+class ResolvedPlace:
     step: PlaceStep
     reason: FoundReason
     words: str
 
 
-def settle_place(workspace: Workspace, found: Found, seen: str = "") -> SettledPlace:
+def resolve_place(workspace: Workspace, found: Found, seen: str = "") -> ResolvedPlace:
     """What to do with the chosen workspace now that its machine has looked; `seen` is what was there instead."""
     step, reason = FOUND_TABLE[found]
-    return SettledPlace(step, reason, reason.fill(wanted=workspace.directory, branch=workspace.branch, seen=seen))
+    return ResolvedPlace(step, reason, reason.fill(wanted=workspace.directory, branch=workspace.branch, seen=seen))

@@ -100,7 +100,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SessionChange:
     """A change of a session's state that the decision implies and the store records."""
 
     session: SessionId
@@ -145,7 +145,7 @@ class Plan:
     act_on: tuple[EntrySeq, ...]
     proven: bool
     waits_for: WaitsFor | None
-    marks: tuple[Mark, ...]
+    session_changes: tuple[SessionChange, ...]
     notices: tuple[Notice, ...]
     weighed: tuple[Weighed, ...]
     not_needed: tuple[Session, ...]

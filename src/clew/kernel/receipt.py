@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clew.kernel.admission import Admission, AdmissionVerdict
-from clew.kernel.ids import Instant, RunId, WakeId
+from clew.kernel.ids import Instant, WakeId
 from clew.kernel.reason import Reason
 from clew.kernel.wake import WakeEnd, WakeState
 
@@ -51,7 +51,3 @@ def on_end(wake: WakeId, end: WakeEnd, at: Instant, **facts: object) -> Receipt:
     """The receipt of a wake that ended other than served; `facts` fill the sentence's places."""
     state = WakeState.CANCELLED if end in CANCELLING else WakeState.SKIPPED
     return Receipt(wake, state, end, end.fill(**facts), at)
-
-
-def on_served(wake: WakeId, run: RunId, at: Instant) -> Receipt:
-    return Receipt(wake, WakeState.SERVED, Served.BY_RUN, Served.BY_RUN.fill(run=run), at)

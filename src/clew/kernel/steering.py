@@ -48,7 +48,7 @@ def _fits(wake: Wake, told: EntrySeq) -> bool:
     return same_session and bool(wake.entries) and min(wake.entries) > told
 
 
-def on_the_way(plan: Plan, after: EntrySeq, through: EntrySeq, act_on: Sequence[EntrySeq]) -> Plan:
+def steered_plan(plan: Plan, after: EntrySeq, through: EntrySeq, act_on: Sequence[EntrySeq]) -> Plan:
     """The plan of a turn that is going, for what is told within it: the same session, which has seen all before."""
     catch_up = CatchUp(after, through)
     return replace(plan, outcome=Outcome.RESUME, catch_up=catch_up, kept=(), act_on=tuple(act_on), notices=())

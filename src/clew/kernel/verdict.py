@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from clew.kernel.candidates import Weighing
 from clew.kernel.evidence import ask_next
 from clew.kernel.ids import RunScope
 from clew.kernel.permission import ModeChoice
@@ -16,7 +17,6 @@ from clew.kernel.session import Session
 from clew.kernel.situation import ReadState, Situation, decisive
 from clew.kernel.trace import Route, Weighed, route_of
 from clew.kernel.wake import WakeReason
-from clew.kernel.weigh import Weighing
 
 
 class Verdict(NamedTuple):

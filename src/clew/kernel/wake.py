@@ -156,7 +156,6 @@ class WakeEnd(Reason):
     QUIET_HOURS = "skipped:quiet-hours", "These are the agent's quiet hours."
     LANE_BUSY = "skipped:lane-busy", "The lane is busy; the next tick comes soon enough."
     DISABLED = "skipped:disabled", "The heartbeat is switched off."
-    LATE = "skipped:late", "It was due while nobody could serve it; one later tick stands for all of these."
     OVERLAP = (
         "skipped:overlap",
         "The lane is busy, and its policy refuses wakes meanwhile; what was said stays in the thread.",

@@ -1,6 +1,6 @@
 """The port of workspaces: the directories that lanes work in, looked at, made, listed and removed on their machine.
 
-What is to be done about what the disk says is the kernel's (`settle_place`). No answer here is ever another directory
+What is to be done about what the disk says is the kernel's (`resolve_place`). No answer here is ever another directory
 than the one asked for.
 """
 

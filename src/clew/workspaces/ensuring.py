@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clew.kernel import Found, FoundReason, PlaceStep, SettledPlace, WorkspaceId, settle_place
+from clew.kernel import Found, FoundReason, PlaceStep, ResolvedPlace, WorkspaceId, resolve_place
 from clew.ports.workspaces import Ensured, Held, PlaceWanted, Progress, ProjectSource, SourceKind
 from clew.workspaces.faults import CannotMake
 from clew.workspaces.git import Git, Repository
@@ -29,7 +29,7 @@ LOCK = "clew.lock"
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    settled: SettledPlace
+    settled: ResolvedPlace
     record: Record | None
 
 
@@ -44,7 +44,7 @@ class Worktrees:
         site = await asyncio.to_thread(self._glance, wanted, source)
         if site is None:
             return await self._settle(wanted, source, progress)
-        return _ensured(wanted, settle_place(wanted.workspace, Found.READY), None, site.record)
+        return _ensured(wanted, resolve_place(wanted.workspace, Found.READY), None, site.record)
 
     def acknowledge(self, workspace: WorkspaceId) -> None:
         """What was said of its having been made again is kept elsewhere by now."""
@@ -101,7 +101,7 @@ class Worktrees:
             await self._maker.mend(where, keep)
             await self._maker.mend_back(where, site.directory, keep)
             seen = await self._look(site)
-        settled = settle_place(site.wanted.workspace, seen.found, seen.seen)
+        settled = resolve_place(site.wanted.workspace, seen.found, seen.seen)
         match settled.step:
             case PlaceStep.USE:
                 return _Made(settled, None)
@@ -143,14 +143,14 @@ class Worktrees:
         return Site(wanted, directory, self._layout.root, at, common_of(at), branch, record)
 
 
-def _ensured(wanted: PlaceWanted, settled: SettledPlace, output: Path | None, record: Record | None) -> Ensured:
+def _ensured(wanted: PlaceWanted, settled: ResolvedPlace, output: Path | None, record: Record | None) -> Ensured:
     directory = placed(Path(wanted.workspace.directory.path))
     remade = "" if record is None else record.remade
     return Ensured(directory, settled.step, settled.reason, settled.words, output, remade)
 
 
 def _held(seen: Look, wanted: PlaceWanted) -> Held:
-    settled = settle_place(wanted.workspace, seen.found, seen.seen)
+    settled = resolve_place(wanted.workspace, seen.found, seen.seen)
     words = settled.words
     if settled.reason is FoundReason.BRANCH_GONE:
         words += f" `clew workspaces clean {shlex.quote(wanted.workspace.directory.path)}` lets it begin anew there."

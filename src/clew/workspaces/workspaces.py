@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from clew.kernel import Found, PlaceStep, WorkspaceId, WorkspaceKind, settle_place
+from clew.kernel import Found, PlaceStep, WorkspaceId, WorkspaceKind, resolve_place
 from clew.ports.fault import Fault
 from clew.ports.workspaces import Cleaned, Ensured, Held, Listed, PlaceWanted, Progress, SourceFound
 from clew.workspaces.cleaning import Cleaner
@@ -86,7 +86,7 @@ class GitWorkspaces:
             other = self._uses.take(wanted, directory)
         if other is None:
             return result
-        settled = settle_place(wanted.workspace, Found.FOREIGN_MARKER, other)
+        settled = resolve_place(wanted.workspace, Found.FOREIGN_MARKER, other)
         return Held(settled.reason, settled.words, passing=True)
 
     def _home(self, wanted: PlaceWanted) -> Ensured | Held:
@@ -97,7 +97,7 @@ class GitWorkspaces:
 
 
 def _settled(wanted: PlaceWanted, seen: Look) -> Ensured | Held:
-    settled = settle_place(wanted.workspace, seen.found, seen.seen)
+    settled = resolve_place(wanted.workspace, seen.found, seen.seen)
     if settled.step is PlaceStep.HOLD:
         return Held(settled.reason, settled.words)
     directory = placed(Path(wanted.workspace.directory.path))
@@ -105,5 +105,5 @@ def _settled(wanted: PlaceWanted, seen: Look) -> Ensured | Held:
 
 
 def _cannot(wanted: PlaceWanted, seen: str, passing: bool = False, output: Path | None = None) -> Held:
-    settled = settle_place(wanted.workspace, Found.CANNOT_MAKE, seen)
+    settled = resolve_place(wanted.workspace, Found.CANNOT_MAKE, seen)
     return Held(settled.reason, settled.words, passing, output if output is not None and output.exists() else None)

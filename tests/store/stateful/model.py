@@ -15,7 +15,6 @@ from clew.kernel import (
     AgentId,
     ApprovalId,
     ApprovalState,
-    AskNext,
     EntrySeq,
     Evidence,
     Failure,
@@ -50,6 +49,7 @@ from clew.kernel import (
     retry,
     wakes_on,
 )
+from clew.kernel.evidence import AskNext
 from tests.store.stateful.world import AGENTS, RETRIES, RUNTIMES, TIMED
 
 OWN = "own"

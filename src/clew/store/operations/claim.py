@@ -173,7 +173,7 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
         _hold(connection, row, waits, plan.reason.code, plan.words)
         keep_decisions(connection, [(plan, row["run_id"], row["attempt"], HELD, row["now"])])
         return None
-    apply_marks(connection, plan.marks)
+    apply_marks(connection, plan.session_changes)
     if plan.workspace is not None and plan.workspace.id != row["workspace_id"]:
         remember_place(connection, LaneId(row["lane_id"]), plan.workspace)
     resumes = plan.outcome is Outcome.RESUME and plan.session is not None

@@ -29,7 +29,7 @@ from clew.kernel import (
     WakeEnd,
     WakeId,
     retry,
-    weighed,
+    with_observed_work,
 )
 from clew.protocol.orders import StoreQuestion
 from clew.protocol.prompted import SteerSent, read_prompted, read_steer
@@ -202,7 +202,7 @@ def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> 
     in_vain = news = False
     reply = ""
     if answer.prompt is not None and not _is_known(row):
-        said = weighed(answer.prompt, bool(row["tool_ran"]))
+        said = with_observed_work(answer.prompt, bool(row["tool_ran"]))
         reply, in_vain, news = said.reply, said.evidence is Evidence.UNKNOWN, True
         _keep.count(connection, run=row["id"], evidence=said.evidence.value, words=keepable(said.detail))
         row = {**row, "evidence": said.evidence.value, "evidence_words": keepable(said.detail)}

@@ -14,7 +14,6 @@ from clew.kernel import (
     FailureKind,
     Instant,
     LaneId,
-    Mark,
     RetryChoice,
     RetryPolicy,
     RunEvent,
@@ -22,6 +21,7 @@ from clew.kernel import (
     RunOutcome,
     RunState,
     Served,
+    SessionChange,
     SessionEvent,
     SessionId,
     ThreadId,
@@ -225,7 +225,7 @@ def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
 def _failed(connection: Connection, row: Row, end: Failed, policy: RetryPolicy) -> Finished:
     row = told(connection, _pinned(connection, row), end.usage)
     if end.poisons and row["pinned"]:
-        apply_marks(connection, [Mark(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
+        apply_marks(connection, [SessionChange(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
     failure = failure_of(row, end.kind, _why(end), end.reset_at)
     choice = lose(connection, row, failure, RunOutcome.RETRYING, policy)
     return Finished(True, RunState(row["state"]), choice.words, retry=choice)

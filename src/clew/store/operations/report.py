@@ -222,7 +222,7 @@ def _put_questions(connection: Connection, said: Report, asks: tuple[Asked, ...]
 def _keep_settled(connection: Connection, said: Report, row: Row) -> Row:
     """The run with the session it is in since its plan was settled."""
     for plan in said.settled:
-        apply_marks(connection, plan.marks)
+        apply_marks(connection, plan.session_changes)
     remade = said.settled[-1].situation.place.remade
     if remade:
         # Kept until a prompt that tells it is known to be taken.

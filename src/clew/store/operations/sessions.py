@@ -9,9 +9,9 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import (
     CANDIDATES,
     LaneId,
-    Mark,
     RunId,
     Session,
+    SessionChange,
     SessionEvent,
     SessionId,
     SessionState,
@@ -98,7 +98,7 @@ def session_by_id(connection: Connection, session: SessionId) -> Session | None:
     return None if row is None else read_session(row)
 
 
-def apply_marks(connection: Connection, marks: Sequence[Mark]) -> None:
+def apply_marks(connection: Connection, marks: Sequence[SessionChange]) -> None:
     """What a decision implies for a session's state; what cannot happen to it any more changes nothing."""
     for mark in marks:
         _on(mark.event).count(connection, session=mark.session)

@@ -44,7 +44,7 @@ def plan_to_record(plan: Plan) -> dict[str, Json]:
         "act_on": list(plan.act_on),
         "proven": plan.proven,
         "waits_for": None if plan.waits_for is None else plan.waits_for.value,
-        "marks": [[mark.session, mark.event.value, mark.reason.code] for mark in plan.marks],
+        "marks": [[each.session, each.event.value, each.reason.code] for each in plan.session_changes],
         "notices": [[notice.audience.value, notice.reason.code, notice.words] for notice in plan.notices],
         "words": plan.words,
         "trace": [[step.subject, step.rule, step.outcome, step.code, step.words] for step in plan.brief_trace],

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.kernel.pacing import Pace, PacePolicy, PaceReason, idle_ticks, pace
+from clew.kernel.pace import Pace, PacePolicy, PaceReason, idle_ticks, pace
 from clew.kernel.schedule import Every
 
 pytestmark = pytest.mark.case("H13")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from clew.kernel.ids import RunId
 from clew.kernel.lease import Presence
-from clew.kernel.queueing import (
+from clew.kernel.queue import (
     LANE_LIMIT,
     Aging,
     Limits,
@@ -14,8 +14,6 @@ from clew.kernel.queueing import (
     QueuedRun,
     Waiting,
     WaitReason,
-    claim_key,
-    effective_priority,
     may_start,
     rank,
     waits_for,
@@ -63,27 +61,17 @@ def test_a_lane_has_one_live_run_and_the_usual_aging_is_five_minutes() -> None:
 
 
 @pytest.mark.case("R12")
-def test_waiting_raises_the_priority() -> None:
-    run = _queued(queued_at=1000, priority=2)
-    assert effective_priority(run, 1000.0, AGING) == 2.0
-    assert effective_priority(run, 1150.0, AGING) == 2.5
-    assert effective_priority(run, 2500.0, AGING) == 7.0
-    assert effective_priority(run, 400.0, AGING) == 2.0
-
-
-@pytest.mark.case("R12")
 def test_a_step_of_priority_is_worth_its_seconds_and_no_more() -> None:
     low = _queued(queued_at=0, priority=0, name="low")
     assert rank(low, AGING) == 0.0
     assert rank(_queued(queued_at=899, priority=3), AGING) == -1.0
-    assert claim_key(_queued(queued_at=899, priority=3, name="high"), AGING) < claim_key(low, AGING)
-    assert claim_key(_queued(queued_at=900, priority=3, name="high"), AGING) > claim_key(low, AGING)
+    assert rank(_queued(queued_at=899, priority=3, name="high"), AGING) < rank(low, AGING)
+    assert rank(_queued(queued_at=901, priority=3, name="high"), AGING) > rank(low, AGING)
 
 
-def test_equal_rank_goes_by_arrival_and_then_by_id() -> None:
-    assert claim_key(_queued(600, 2, "b"), AGING) == (0.0, 600.0, "b")
-    runs = [_queued(600, 2, "b"), _queued(0, 0, "z"), _queued(600, 2, "a")]
-    assert [run.id for run in sorted(runs, key=lambda run: claim_key(run, AGING))] == ["z", "a", "b"]
+def _priority(run: QueuedRun, now: float, aging: Aging) -> float:
+    """The priority of a run, grown by its waiting."""
+    return run.priority + (now - run.queued_at) / aging.seconds_per_step
 
 
 @pytest.mark.case("R12")
@@ -98,7 +86,7 @@ def test_the_stored_rank_orders_as_the_grown_priority_does_at_any_time(
     aging = Aging(seconds_per_step=256.0)
     first, second = _queued(*one), _queued(*two)
     by_rank = rank(first, aging) - rank(second, aging)
-    by_priority = effective_priority(second, now, aging) - effective_priority(first, now, aging)
+    by_priority = _priority(second, now, aging) - _priority(first, now, aging)
     assert by_rank == by_priority * 256.0
 
 
@@ -107,7 +95,7 @@ def test_low_priority_work_moves_while_urgent_work_arrives_forever() -> None:
     waiting = [_queued(0, 0, "low")]
     for second in range(0, 10_000, 10):
         waiting.append(_queued(second, 3, f"high-{second:05}"))
-        first = min(waiting, key=lambda run: claim_key(run, AGING))
+        first = min(waiting, key=lambda run: (rank(run, AGING), run.queued_at, run.id))
         waiting.remove(first)
         if first.id == "low":
             break

@@ -112,10 +112,6 @@ class RetryChoice:
     redo: Redo | None = None
 
     @property
-    def earlier_allowed_by_person(self) -> bool:
-        return self.at is not None
-
-    @property
     def words(self) -> str:
         return self.reason.fill(
             failure=self.failure, tries=self.tries, next=self.tries + 1, policy=self.policy, wait=self.wait

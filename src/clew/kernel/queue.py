@@ -83,22 +83,12 @@ def may_start(live: LiveRuns, limits: Limits) -> WaitReason | None:
     return None
 
 
-def effective_priority(run: QueuedRun, now: Instant, aging: Aging) -> float:
-    """Its priority, grown by its waiting: without end, so that no stream of urgent work outruns it forever."""
-    return run.priority + max(0.0, now - run.queued_at) / aging.seconds_per_step
-
-
 def rank(run: QueuedRun, aging: Aging) -> Instant:
     """The instant from which it waits in effect; the lowest goes first.
 
     All runs age alike, so their order never changes while they wait: the rank can be stored and indexed.
     """
     return run.queued_at - run.priority * aging.seconds_per_step
-
-
-def claim_key(run: QueuedRun, aging: Aging) -> tuple[Instant, Instant, RunId]:
-    """The order of claims: by rank, then by arrival, then by id, so that no two are equal."""
-    return rank(run, aging), run.queued_at, run.id
 
 
 def waits_for(run: QueuedRun, live: LiveRuns, limits: Limits, where: Presence, ahead: int, now: Instant) -> Waiting:

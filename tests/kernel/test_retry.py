@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.kernel.evidence import HELD_BY_AGENT, Evidence
-from clew.kernel.retrying import (
+from clew.kernel.retry import (
     REDO_TABLE,
     Failure,
     FailureKind,
@@ -163,7 +163,6 @@ def test_a_transient_failure_is_tried_again_later_in_the_same_session() -> None:
         RetryStep.AGAIN, RetryReason.BACKOFF, failure, 2, POLICY, wait=7.5, at=1007.5, redo=Redo.CONTINUE
     )
     assert choice.words == "Tried again in 8 s, try 3 of 5: it broke."
-    assert choice.earlier_allowed_by_person
 
 
 @pytest.mark.case("L06")
@@ -174,7 +173,6 @@ def test_a_permanent_failure_is_not_retried_and_says_why(evidence: Evidence) -> 
     assert choice == RetryChoice(RetryStep.GIVE_UP, RetryReason.PERMANENT, failure, 1, POLICY)
     assert (choice.wait, choice.at, choice.redo) == (0.0, None, None)
     assert choice.words == "Trying again would fail the same way: it broke."
-    assert not choice.earlier_allowed_by_person
 
 
 @pytest.mark.case("L06")
@@ -267,7 +265,6 @@ def test_a_usage_limit_holds_until_its_reset_and_returns_spread_out() -> None:
         RetryStep.HOLD, RetryReason.USAGE_LIMIT, failure, 1, POLICY, wait=600.0, at=1600.0, redo=Redo.CONTINUE
     )
     assert choice.words == "Held for 600 s, until the usage limit is reset: it broke."
-    assert choice.earlier_allowed_by_person
     assert _retry(failure, jitter=0.25).at == 1630.0
 
 
