@@ -203,7 +203,7 @@ def test_a_turn_that_never_began_was_not_cut_off() -> None:
     again = wake(1, entries=(EntrySeq(3),), began=True)
     told = prompt(order(planned(again, seen=5), wakes=(again,))).text
     assert "cut off" not in told
-    assert "([3]). It has not been answered yet" in told
+    assert "([3]). No answer to it has arrived" in told
 
 
 def test_what_is_asked_for_once_more_was_not_cut_off() -> None:

@@ -106,14 +106,14 @@ def test_a_retry_and_a_rerun_ask_before_they_send(database: Database, tmp_path: 
 @pytest.mark.parametrize(
     ("evidence", "words"),
     [
-        (Evidence.UNSENT, "The agent did not take the prompt, so it is sent again: it was looked for."),
+        (Evidence.UNSENT, "The agent did not take the prompt: it was looked for."),
         (
             Evidence.TAKEN,
-            "The agent took the prompt and had not begun to answer it, so it is not sent again: it was looked for.",
+            "The agent took the prompt, and no answer to it is known: it was looked for.",
         ),
         (
             Evidence.CUT_OFF,
-            "The agent took the prompt and its turn was cut off; it goes on and is told so: it was looked for.",
+            "The agent took the prompt and its turn was cut off: it was looked for.",
         ),
         (Evidence.FINISHED, "The agent took the prompt and finished its turn: it was looked for."),
         (Evidence.UNKNOWN, "Nobody can tell whether the agent took the prompt: it was looked for."),
@@ -124,7 +124,7 @@ def test_why_says_what_became_of_the_prompt(database: Database, tmp_path: Path, 
     async def story(at: Office, order: Order) -> None:
         before = (await explain(at.desk, order.run)).evidence
         assert before is not None
-        assert before.words.startswith("Nobody knows yet whether the agent took the prompt; its own store is asked")
+        assert before.words.startswith("Nobody knows yet whether the agent took the prompt; it is found out")
         asks = await at.claim_one()
         await at.answer(asks, evidence, "the answer")
         shown = (await explain(at.desk, order.run)).evidence

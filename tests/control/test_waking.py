@@ -249,7 +249,7 @@ def test_a_wake_is_cancelled_once(database: Database, tmp_path: Path) -> None:
             await at.agent()
             woken = await poke(at.desk, Poke("ada", text="hello"))
             told = await explain(at.desk, woken.id)
-            assert told.headline.startswith("pending: The lane is free")
+            assert told.headline.startswith("pending: The next run of the lane takes it")
             assert "waits for its turn" in told.headline
             done = await cancel_wake(at.desk, woken.id[:-3])
             assert (done.taken, done.state) == (True, "cancelled")

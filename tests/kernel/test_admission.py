@@ -37,7 +37,7 @@ def said_by(agent: AgentId, depth: int = 1, reason: WakeReason = WakeReason.MENT
 
 def test_a_free_lane_takes_the_wake() -> None:
     assert admit(TIMER, POLICY) == Admission(
-        AdmissionVerdict.ACCEPT, AdmissionReason.LANE_FREE, "The lane is free, so the next run takes it.", None, None
+        AdmissionVerdict.ACCEPT, AdmissionReason.LANE_FREE, "The next run of the lane takes it.", None, None
     )
     assert AdmissionReason.LANE_FREE.code == "accepted:lane-free"
 

@@ -245,7 +245,9 @@ def test_another_provider_starts_anew_from_the_journal() -> None:
 def test_a_session_whose_id_was_never_captured_is_reseeded_without_replaying_its_prompt() -> None:
     plan = decide(situation([session(1, cursor=None)], head=EntrySeq(5), demand=demand()))
     assert (plan.outcome, plan.reason.code) == (Outcome.RESEED, "session:never-captured")
-    assert plan.words == "The id of the session was never captured, so it cannot be found again."
+    assert (
+        plan.words == "No session was kept of the turns before: the agent named none, or one that another thread holds."
+    )
     assert plan.act_on == (5,)
     assert len(plan.catch_up) == 5
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from clew.kernel import (
     HELD_BY_AGENT,
+    NEVER_AGAIN,
     Audience,
     EntrySeq,
     Evidence,
@@ -60,8 +61,9 @@ WAITS = [0.0, 0.5, 1.0, 2.0, 5.0, 15.0, 30.0]
 
 BY_PERSON = (
     "Nobody can tell whether the agent took the prompt of run run-7{why}. "
-    "`clew retry run-7 --not-taken` sends it again in full; if it was taken after all, it is done twice. "
-    "`clew retry run-7 --taken` goes on without it; if it was not taken, say it again yourself."
+    "`clew retry run-7 --not-taken` sends it again in full if it is still wanted; if it was taken after all, "
+    "it is done twice. `clew retry run-7 --taken` sends it to nobody again: where the agent has its session, "
+    "it is asked to go on from there; if it was not taken, say it again yourself."
 )
 
 
@@ -101,6 +103,9 @@ def test_where_everything_is_known_nothing_is_asked() -> None:
 def test_a_store_that_was_asked_in_vain_is_asked_again_after_a_growing_wait(asked: int, wait: float) -> None:
     words = "Run run-7 ended after its prompt was to go out; the agent's own store is asked first whether it was taken."
     assert ask_next([Unheard(LOST, asked=asked)]) == AskNext(EvidenceReason.UNHEARD, words, wait)
+    so_far = f" (asked {asked} times so far: is it mounted)" if asked else ""
+    why = AskNext(EvidenceReason.UNHEARD, words.replace(" taken.", f" taken{so_far}."), wait)
+    assert ask_next([Unheard(LOST, asked=asked, why="is it mounted?")]) == why
 
 
 @pytest.mark.case("P19")
@@ -109,6 +114,7 @@ def test_a_store_that_was_asked_in_vain_is_asked_again_after_a_growing_wait(aske
     [
         (Unheard(LOST, asked=len(WAITS)), ""),
         (Unheard(LOST, asked=99, why=" it is locked. "), " (it is locked)"),
+        (Unheard(LOST, asked=NEVER_AGAIN), ""),
         (Unheard(LOST, hears=False), ""),
         (Unheard(LOST, hears=False, asked=3, why="it keeps nothing"), " (it keeps nothing)"),
     ],

@@ -470,6 +470,17 @@ def test_a_store_that_cannot_tell_is_asked_again_after_growing_waits_and_then_a_
     assert (held.hold, held.hold_code) == (WaitsFor.PERSON.value, "prompt:unknown")
 
 
+@pytest.mark.case("P19", "P20")
+def test_a_store_that_can_never_tell_goes_to_a_person_at_once(daemon: Daemon) -> None:
+    order = lost(daemon)
+    asks = asking(daemon, order)
+    in_vain = Said(UNKNOWN, "it writes no prompt down", able=False)
+    daemon.finish(asks, StoreAsked((StoreAnswer(order.run, in_vain),)))
+    waiting = daemon.run(asks.run)
+    assert (waiting.hold, waiting.hold_code) == (WaitsFor.PERSON.value, "prompt:unknown")
+    assert "(it writes no prompt down)" in waiting.words
+
+
 @pytest.mark.case("P19")
 def test_a_store_that_answers_at_last_is_believed(daemon: Daemon) -> None:
     order = lost(daemon, pinned=False)

@@ -60,8 +60,8 @@ def retry(run: Run, /, *, taken: Taken = None, wait: Wait = False, options: Opti
     """Serve the wakes of a run that did not end well once more, as things are now.
 
     Where a run is held because nobody can tell whether the agent took its prompt, you decide: with --not-taken it is
-    sent again in full, and done twice if it was taken after all; with --taken the agent goes on without it, and it is
-    lost if it was not taken.
+    sent again in full, and done twice if it was taken after all; with --taken it is not sent again, the agent is asked
+    to go on where it has its session, and it is lost if it was not taken.
 
     For example:
 

@@ -128,7 +128,8 @@ def _demand(order: Order, plan: Plan, asked: Sequence[EntrySeq]) -> str:
         if once_more:
             then = "You are asked to do it once more."
         else:
-            then = "Look at how far it came, and go on." if cut_off else "It has not been answered yet: go on with it."
+            then = "Look at how far it came, and go on."
+            then = then if cut_off else f"No answer to it has arrived. {then}"
         parts.append(f"You were told before what is wanted of you ({_listed(plan.already_told)}){how}. {then}")
     if asked:
         parts.append(f"Act on {_listed(asked)} now; all else is there for you to know.")

@@ -67,7 +67,10 @@ async def rerun(desk: Desk, run: str) -> tuple[WakeView, ...]:
             raise NotNow(f"No session of run {row['id']} is known, so none can be gone on with.", "Retry it instead.")
         asked = ask_again(connection, row, only_unserved=False, resume=name)
         if not asked:
-            raise NotNow(f"Run {row['id']} has carried nothing.", "Wake its agent in its thread again.")
+            raise NotNow(
+                f"Run {row['id']} carries no wake: what it was for has gone to another run, or waits for one.",
+                f"See `clew thread show {thread_ref(row)}` and `clew why {row['id']}`.",
+            )
         return _shown(connection, row, asked)
 
     return await desk.write(do)

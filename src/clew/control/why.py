@@ -60,9 +60,9 @@ def _of_run(connection: Connection, run: str) -> WhyView:
 
 
 _EVIDENCE: Mapping[Evidence, str] = {
-    Evidence.UNSENT: "The agent did not take the prompt, so it is sent again",
-    Evidence.TAKEN: "The agent took the prompt and had not begun to answer it, so it is not sent again",
-    Evidence.CUT_OFF: "The agent took the prompt and its turn was cut off; it goes on and is told so",
+    Evidence.UNSENT: "The agent did not take the prompt",
+    Evidence.TAKEN: "The agent took the prompt, and no answer to it is known",
+    Evidence.CUT_OFF: "The agent took the prompt and its turn was cut off",
     Evidence.FINISHED: "The agent took the prompt and finished its turn",
     Evidence.UNKNOWN: "Nobody can tell whether the agent took the prompt",
 }
@@ -73,7 +73,7 @@ def _evidence(row: Row) -> EvidenceView | None:
         return None
     if not row["evidence"]:
         ended = row["ended_at"] is not None
-        words = "Nobody knows yet whether the agent took the prompt; its own store is asked before anything is sent"
+        words = "Nobody knows yet whether the agent took the prompt; it is found out before anything else is sent here"
         return EvidenceView(Evidence.UNKNOWN.value, f"{words}.", None) if ended else None
     evidence = Evidence(row["evidence"])
     detail = (row["evidence_words"] or "").strip().removesuffix(".")

@@ -49,6 +49,7 @@ from clew.kernel.engine import (
 )
 from clew.kernel.evidence import (
     HELD_BY_AGENT,
+    NEVER_AGAIN,
     Attestation,
     Evidence,
     EvidenceReason,
@@ -305,6 +306,7 @@ __all__ = [
     "HELD_BY_AGENT",
     "HUMAN",
     "LIVE",
+    "NEVER_AGAIN",
     "NOTHING_SEEN",
     "NOTHING_TO_REPORT",
     "RECORD_VERSION",

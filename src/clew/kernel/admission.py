@@ -32,7 +32,7 @@ class Overlap(StrEnum):
 
 
 class AdmissionReason(Reason):
-    LANE_FREE = "accepted:lane-free", "The lane is free, so the next run takes it."
+    LANE_FREE = "accepted:lane-free", "The next run of the lane takes it."
     QUEUED = "accepted:queued", "The lane is busy; the run after this one takes it."
     STEERED = "accepted:steered", "The lane is busy; the turn that is going is told of it, or else the next one."
     NOT_STEERED = "accepted:not-steered", "The turn that was going did not take it; the run after this one does."

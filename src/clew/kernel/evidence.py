@@ -84,17 +84,25 @@ _ASK_AGAIN_AFTER = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 """Seconds to wait before a store is asked once more, after it was asked in vain so many times."""
 
 
+NEVER_AGAIN = 1000
+"""How often a store counts as asked that said that asking again is in vain: a person decides at once."""
+
+
 class EvidenceReason(Reason):
     UNHEARD = (
         "prompt:unheard",
-        "Run {run} ended after its prompt was to go out; the agent's own store is asked first whether it was taken.",
+        (
+            "Run {run} ended after its prompt was to go out; the agent's own store is asked first whether it was "
+            "taken{so_far}."
+        ),
     )
     UNKNOWN = (
         "prompt:unknown",
         (
             "Nobody can tell whether the agent took the prompt of run {run}{why}. "
-            "`clew retry {run} --not-taken` sends it again in full; if it was taken after all, it is done twice. "
-            "`clew retry {run} --taken` goes on without it; if it was not taken, say it again yourself."
+            "`clew retry {run} --not-taken` sends it again in full if it is still wanted; if it was taken after all, "
+            "it is done twice. `clew retry {run} --taken` sends it to nobody again: where the agent has its session, "
+            "it is asked to go on from there; if it was not taken, say it again yourself."
         ),
     )
 
@@ -114,12 +122,18 @@ def ask_next(unheard: Sequence[Unheard]) -> AskNext | None:
     waits = []
     for each in unheard:
         if not each.hears or each.asked > len(_ASK_AGAIN_AFTER):
-            why = f" ({each.why.strip().removesuffix('.')})" if each.why.strip() else ""
+            why = f" ({_bare(each.why)})" if _bare(each.why) else ""
             return AskNext(EvidenceReason.UNKNOWN, EvidenceReason.UNKNOWN.fill(run=each.run, why=why), None)
         waits.append(_ASK_AGAIN_AFTER[each.asked - 1] if each.asked else 0.0)
     if not waits:
         return None
-    return AskNext(EvidenceReason.UNHEARD, EvidenceReason.UNHEARD.fill(run=unheard[0].run), max(waits))
+    first = unheard[0]
+    so_far = f" (asked {first.asked} times so far: {_bare(first.why)})" if first.asked and _bare(first.why) else ""
+    return AskNext(EvidenceReason.UNHEARD, EvidenceReason.UNHEARD.fill(run=first.run, so_far=so_far), max(waits))
+
+
+def _bare(sentence: str) -> str:
+    return sentence.strip().rstrip(".?!")
 
 
 def digest_of(text: str) -> str:

@@ -108,7 +108,8 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
     if session.tools != here.tools:
         found = (*found, RuleReason.TOOLS_DRIFT)
     # A session whose key was never known says nothing about a change.
-    if session.credential != here.credential and session.credential is not None:
+    # None is not known, or not readable at the moment: no key has changed for all anybody knows.
+    if None not in (session.credential, here.credential) and session.credential != here.credential:
         found = (*found, RuleReason.KEY_DRIFT)
     return found
 

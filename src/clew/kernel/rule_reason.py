@@ -97,7 +97,7 @@ class RuleReason(Reason):
         "session:never-captured",
         RuleName.CURSOR,
         Effect.OUT,
-        "The id of the session was never captured, so it cannot be found again.",
+        "No session was kept of the turns before: the agent named none, or one that another thread holds.",
     )
     CURSOR_UNREADABLE = (
         "cursor:unreadable",

@@ -12,6 +12,7 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     HELD_BY_AGENT,
+    NEVER_AGAIN,
     Attestation,
     EntrySeq,
     Evidence,
@@ -75,6 +76,10 @@ _in_vain = Statement(
     lambda _: runs.update().where(runs.c.id == bindparam("run")).values(evidence_asked=runs.c.evidence_asked + 1)
 )
 
+_never_again = Statement(
+    lambda _: runs.update().where(runs.c.id == bindparam("run")).values(evidence_asked=literal_column(str(NEVER_AGAIN)))
+)
+
 _ask_anew = Statement(
     lambda _: (
         runs.update()
@@ -129,7 +134,9 @@ def by_person(connection: Connection, lane: LaneId, taken: bool) -> int:
     """A person says whether the agent took what nobody else can tell of. How many prompts that was about. Where there
     is no session to go on with, what was taken is asked for no more."""
     said = Attestation(
-        Evidence.CUT_OFF if taken else Evidence.UNSENT, f"a person said that it was {'' if taken else 'not '}taken"
+        # Not "cut off": nobody knows how far the turn came.
+        Evidence.TAKEN if taken else Evidence.UNSENT,
+        f"a person said that it was {'' if taken else 'not '}taken",
     )
     waiting, rows = open_run(connection, lane), _unheard.rows(connection, lane=lane)
     for row in rows:
@@ -217,7 +224,8 @@ def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> 
             _keep_steer.count(connection, run=row["id"], told=row["told"])
             steered = steer.wakes if taken else ()
     if in_vain:
-        _in_vain.count(connection, run=row["id"])
+        able = all(said is None or said.able for said in (answer.prompt, answer.steered))
+        (_in_vain if able else _never_again).count(connection, run=row["id"])
     of_prompt = _wakes_of(row, steered)
     if evidence in HELD_BY_AGENT:
         row = _held(connection, row, evidence, reply, of_prompt, asker, news)
