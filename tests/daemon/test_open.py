@@ -210,8 +210,10 @@ def test_a_session_that_was_never_captured_is_begun_anew_and_told_in_short(tmp_p
         async with world(tmp_path, COLD) as there:
             await furnished(there)
             there.loom.turns.append(never_durable)
+            there.loom.nameless = True
             await there.tell("one")
             assert there.sessions() == []
+            there.loom.nameless = False
             row = await there.tell("two")
             assert there.outcomes(row.id)[-1] == ("reseed", "session:never-captured")
             prompt = there.loom.kept["loom-2"].prompts[0]  # type: ignore[index]
