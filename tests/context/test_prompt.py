@@ -1,8 +1,6 @@
 """The prompt: what a session has not seen, who said it, and where what others wrote begins and ends."""
 
-import asyncio
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,72 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context import PromptTooLong, prompt_for
-from clew.context.engine import EngineFailed, Listing, brief_by
+from clew.context import PromptTooLong
+from clew.context.brief import brief_of
 from clew.context.fence import fence_for
 from clew.kernel import (
-    AgentId,
-    Author,
-    AuthorKind,
     Budget,
-    EnginePolicy,
     EntrySeq,
     Freshness,
-    JournalEntry,
     Plan,
     RunId,
     RunScope,
     Wake,
     WakeReason,
-    coalesce,
-    decide,
 )
-from clew.protocol.orders import Entry, Order, OrderedAgent, OrderedThread
-from clew.protocol.prompts import Prompt
-from tests.kernel.kit import ACCOUNT, AGENT, HERE, LANE, PROVIDER, RUN, THREAD, session, situation, wake
-
-PERSON = Author(AuthorKind.HUMAN, "Eva")
-BOB = Author(AuthorKind.AGENT, "bob", AgentId("bob"))
-ADA = Author(AuthorKind.AGENT, "ada", AGENT)
-HOOK = Author(AuthorKind.OUTSIDE, "ci")
-CHAT = OrderedThread(THREAD, "chat")
-ISSUE = OrderedThread(THREAD, "issue", "Find the way out", 3)
-
-
-def entry(seq: int, author: Author, text: str, **facts: Any) -> Entry:
-    own = {"provider": PROVIDER, "account": ACCOUNT} if author.kind is AuthorKind.AGENT else {}
-    return Entry(JournalEntry(EntrySeq(seq), 0, author, **{**own, **facts}), text, 0.0)
-
-
-def order(
-    plan: Plan, *entries: Entry, thread: OrderedThread = CHAT, wakes: tuple[Wake, ...] = (), **more: Any
-) -> Order:
-    plain = Order(
-        run=RUN,
-        attempt=1,
-        lane=LANE,
-        thread=thread,
-        agent=OrderedAgent(AGENT, "ada"),
-        project=None,
-        runtime=HERE,
-        lease_until=0.0,
-        session=session().id,
-        plan=plan,
-        wakes=wakes or (wake(1),),
-        entries=entries,
-    )
-    return replace(plain, **more)
-
-
-def planned(*wakes: Wake, seen: int | None = 3, head: int = 5, cut_off: bool = False, **changes: Any) -> Plan:
-    """A plan for those wakes; with `seen`, of a lane whose session has seen that far, and whose turn was cut off."""
-    sessions = [] if seen is None else [session(seen=EntrySeq(seen), cut_off=cut_off)]
-    changes = {"demand": coalesce(wakes or (wake(1),)), "head": EntrySeq(head), **changes}
-    return decide(situation(sessions, **changes))
-
-
-def prompt(of: Order, budget: Budget = Budget(10_000, 500)) -> Prompt:  # noqa: B008 - a frozen value
-    return asyncio.run(prompt_for(of, of.plan, budget=budget))
+from clew.protocol.orders import Entry, Order, OrderedThread
+from tests.context.kit import ADA, BOB, HOOK, ISSUE, PERSON, entry, order, planned, prompt
+from tests.kernel.kit import AGENT, LANE, RUN, THREAD, situation, wake
 
 
 @pytest.mark.case("X07")
@@ -170,7 +118,7 @@ def test_the_oldest_are_told_in_short_and_the_latest_word_for_word() -> None:
 @pytest.mark.case("X02")
 def test_a_brief_keeps_within_its_room_and_counts_what_it_leaves_out() -> None:
     entries = [entry(number, PERSON, "word " * 100) for number in range(1, 101)]
-    brief = asyncio.run(Listing().brief(entries, 300, AGENT))
+    brief = brief_of(entries, 300, AGENT)
     assert len(brief) // 4 <= 300
     assert brief.startswith("(")
     assert "earlier entries are left out.)" in brief.splitlines()[0]
@@ -349,25 +297,3 @@ def test_an_isolated_run_is_told_nothing_of_it() -> None:
     tick = wake(1, reason=WakeReason.TIMER, entries=())
     plan = in_remade(tick, seen=None, scope=RunScope(LANE, RUN))
     assert REMADE not in prompt(order(plan, wakes=(tick,), thread=OrderedThread(THREAD, "own"))).text
-
-
-class Broken:
-    name = "broken"
-
-    async def brief(self, entries: Sequence[Entry], tokens: int, reader: AgentId) -> str:  # noqa: ARG002
-        raise RuntimeError("no model")
-
-
-@pytest.mark.case("X03")
-def test_an_engine_that_fails_is_replaced_and_that_is_said() -> None:
-    entries = [entry(number, PERSON, f"message {number} " + "x" * 400) for number in range(1, 21)]
-    plan = planned(wake(1, entries=(EntrySeq(20),)), seen=None, head=20)
-    told = asyncio.run(prompt_for(order(plan, *entries), plan, Broken(), Budget(1_200, 300)))
-    assert "The context engine broken failed, and listing takes over as configured: no model" in told.words
-    assert "Earlier in this thread, in short:" in told.text
-
-
-@pytest.mark.case("X03")
-def test_an_engine_that_fails_holds_the_run_where_it_is_to() -> None:
-    with pytest.raises(EngineFailed, match="the run is held as configured: no model"):
-        asyncio.run(brief_by(Broken(), [entry(1, PERSON, "a")], 100, AGENT, EnginePolicy.HOLD))

@@ -83,7 +83,7 @@ class Laptop:
     async def providers(self) -> Sequence[str]:
         return ("loom", "wheel", "spindle")
 
-    async def look(self, program: AgentProgram) -> Looked:
+    async def discover(self, program: AgentProgram) -> Looked:
         if program.provider in self.gone:
             return Looked(program, None, missing=f"no program {program.provider} on the path.")
         registration = Registration(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.context import prompt_for
+from clew.context.prompt import prompt_for
 from clew.control.again import retry_run
 from clew.control.agents import change_agent
 from clew.control.faults import NotNow
@@ -23,6 +23,7 @@ from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Stopped
 from clew.protocol.requests import AgentChange, Assign, NewIssue, Replay, Words
 from clew.store.engine.database import Database
+from tests.context.kit import request_of
 from tests.control.kit import Office, office
 from tests.store.kit import bodies
 
@@ -38,7 +39,7 @@ async def two_of_them(database: Database, root: Path) -> AsyncIterator[Office]:
 
 
 async def prompt_of(order: Order) -> str:
-    return (await prompt_for(order, order.plan)).text
+    return prompt_for(request_of(order)).text
 
 
 @pytest.mark.case("W19")

@@ -36,8 +36,8 @@ class Keyed(Laptop):
     before: dict[str, asyncio.Event] = field(default_factory=dict)
     """Until then the program of that login says nothing."""
 
-    async def look(self, program: AgentProgram) -> Looked:
-        looked = await super().look(program)
+    async def discover(self, program: AgentProgram) -> Looked:
+        looked = await super().discover(program)
         login, key = program.environment.get("LOGIN"), program.environment.get("KEY")
         if login in self.before:
             await self.before[login].wait()
@@ -172,10 +172,10 @@ def test_agents_of_an_older_database_wait_until_all_of_their_home_were_looked_at
 @pytest.mark.case("S14")
 def test_one_whose_program_is_gone_keeps_no_other_of_its_home_waiting(database: Database, tmp_path: Path) -> None:
     class Gone(Keyed):
-        async def look(self, program: AgentProgram) -> Looked:
+        async def discover(self, program: AgentProgram) -> Looked:
             if program.environment.get("LOGIN") == "me@work":
                 return Looked(program, None, missing="It is gone.")
-            return await super().look(program)
+            return await super().discover(program)
 
     async def story() -> None:
         async with office(database, tmp_path) as at:

@@ -32,7 +32,7 @@ async def at_work(at: Office, steers: bool = True) -> Order:
     """A chat in which an agent is at work that takes words meanwhile, or does not."""
     await at.agent()
     if steers:
-        found = (await at.laptop.look(AgentProgram("loom"))).registration
+        found = (await at.laptop.discover(AgentProgram("loom"))).registration
         assert found is not None
         able = replace(found, capabilities=json.dumps(capabilities_to_record(replace(ABLE, steers=True))))
         await at.desk.write(lambda connection: register_runtime(connection, able))

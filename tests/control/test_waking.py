@@ -25,6 +25,7 @@ from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.engine.database import Database
 from clew.store.faults import KeyConflict, NoSuchWake
 from clew.store.operations.wakes import accept_wake
+from tests.context.kit import request_of
 from tests.control.kit import LOOM, Office, held, office
 from tests.store.kit import bodies
 
@@ -302,7 +303,7 @@ def test_what_no_prompt_has_room_for_is_refused_when_it_is_said(database: Databa
             longest = "x" * bounds.LONGEST
             await say(at.desk, "chat-1", Words(longest))
             order = await at.claim_one()
-            prompt = await prompt_for(order, order.plan)
+            prompt = prompt_for(request_of(order))
             assert longest in prompt.text
 
     asyncio.run(story())

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, insert, select, update
 
-from clew.context import prompts_of
+from clew.context import JournalEngine
 from clew.control.desk import Desk
 from clew.control.plane import Plane
 from clew.daemon import Daemon, Limits, LocalMachine
@@ -21,7 +21,6 @@ from clew.kernel import (
     AgentId,
     Author,
     AuthorKind,
-    Budget,
     MachineId,
     RuntimeId,
     SilenceLimits,
@@ -30,8 +29,9 @@ from clew.kernel import (
     WakeReason,
     WakeState,
 )
-from clew.ports.finding import Make, Providers
-from clew.ports.provider import Deadlines
+from clew.ports.context import ContextEngine
+from clew.ports.plugins import Providers
+from clew.ports.provider import Deadlines, Provider, Settings
 from clew.protocol.control import ControlPlane
 from clew.protocol.machine import AgentProgram
 from clew.protocol.wakes import Accepted, Said, WakeRequest
@@ -55,11 +55,11 @@ QUICK = Limits(
     open=10.0,
     interrupt=3.0,
     close=3.0,
-    calling_off=2.0,
-    again=0.01,
-    again_most=0.1,
+    cancel=2.0,
+    retry=0.01,
+    retry_most=0.1,
     pace=0.02,
-    parting=1.0,
+    last_delivery=1.0,
     backlog=5.0,
     silence=SilenceLimits(flag_after=30.0, end_after=60.0),
 )
@@ -85,30 +85,34 @@ async def until(met: Callable[[], bool], what: str, seconds: float = 40.0) -> No
 class World:
     """What a server has. Daemons come and go."""
 
-    def __init__(self, place: Path, limits: Limits = QUICK, budget: Budget | None = None) -> None:
+    def __init__(self, place: Path, limits: Limits = QUICK, context: ContextEngine | None = None) -> None:
         self.place, self.limits = place.resolve(), limits
+        self.context = context or JournalEngine()
         self.database: Database = open_database(str(self.place / "clew.db"))
         self.database.do(upgrade)
         self.desk = Desk(self.database, self.place)
         self.plane: ControlPlane = Plane(self.desk)
         self.loom = Loom()
-        self.prompts = prompts_of() if budget is None else prompts_of(budget=budget)
         self.programs: list[AgentProgram] = []
         self.daemon = self.new_daemon()
 
     def new_daemon(self) -> Daemon:
-        makers: Mapping[str, Make] = {"command": command.make, "guide": guide.make, "loom": self.loom.make}
+        makers: Mapping[str, Callable[[Settings], Provider]] = {
+            "command": command.make,
+            "guide": guide.make,
+            "loom": self.loom.make,
+        }
         self.workspaces = GitWorkspaces(self.place / "workspaces", self.place / "homes")
         self.machine = LocalMachine(
             MACHINE,
             "here",
-            Providers(makers, {}),
+            Providers("provider", "open", makers, {}),
             self.workspaces,
             self.place / "state",
             self.place / "workspaces",
             deadlines=Deadlines(start=20.0, answer=10.0, silence=30.0, close=3.0),
         )
-        return Daemon(self.plane, self.machine, self.prompts, self.place / "outbox.db", self.limits)
+        return Daemon(self.plane, self.machine, self.context, self.place / "outbox.db", self.limits)
 
     # ---------------------------------------------------------------- what people do
 
@@ -122,7 +126,7 @@ class World:
         await self.start()
 
     async def add_agent(self, name: str = "ada", program: AgentProgram = LOOM, **columns: Any) -> AgentId:
-        looked = await self.machine.look(program)
+        looked = await self.machine.discover(program)
         assert looked.registration is not None, looked.missing
         runtime = await self.plane.register(looked.registration)
         row = {
@@ -232,8 +236,8 @@ _RUN_ENDS = {state.value for state in RUN_ENDS}
 
 
 @asynccontextmanager
-async def world(place: Path, limits: Limits = QUICK, budget: Budget | None = None) -> AsyncIterator[World]:
-    made = World(place, limits, budget)
+async def world(place: Path, limits: Limits = QUICK, context: ContextEngine | None = None) -> AsyncIterator[World]:
+    made = World(place, limits, context)
     try:
         await made.start()
         yield made

@@ -86,6 +86,8 @@ class Loom:
         self.lands: Callable[[Landing], Landing] = lambda landing: landing
         self.close_with: Callable[[Session], Awaitable[None]] | None = None
         self.set_mode_with: Callable[[PermissionMode], Awaitable[PermissionMode]] | None = None
+        self.nameless = False
+        """Whether its sessions have no id that anybody could be told."""
         self._numbers = itertools.count(1)
 
     def make(self, settings: Settings) -> Provider:
@@ -199,7 +201,7 @@ class Session:
 
     @property
     def address(self) -> Cursor | None:
-        return Cursor(1, self.kept.id)
+        return None if self.loom.nameless else Cursor(1, self.kept.id)
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002
         if self.closed:

@@ -46,7 +46,7 @@ def says_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def edited(there: World, agent: str, program: AgentProgram) -> None:
     """As `clew agent edit` does it."""
-    looked = await there.machine.look(program)
+    looked = await there.machine.discover(program)
     assert looked.registration is not None
     runtime = await there.plane.register(looked.registration)
     settings = json.dumps(asdict(program))

@@ -32,6 +32,10 @@ async def hangs(session: Session, prompt: str) -> AsyncIterator[Event]:
     yield Done(Ending.INTERRUPTED)
 
 
+def texts(there: World) -> list[tuple[str, str]]:
+    return [(kind, body.get("text", "")) for row in there.runs() for kind, body in there.log(row.id)]
+
+
 async def slow(session: Session, prompt: str) -> AsyncIterator[Event]:
     session.take(prompt)
     yield SessionNamed(session.kept.id, durable=True)
@@ -63,11 +67,20 @@ def test_leases_are_renewed_while_a_turn_goes(tmp_path: Path) -> None:
     async def scene() -> None:
         async with world(tmp_path, SHORT) as there:
             await furnished(there)
-            there.loom.turns.append(slow)
+            there.loom.turns.append(hangs)
             there.say("one")
-            await until(lambda: len(there.runs()) == 1 and there.runs()[0].state == "running", "it runs")
-            first = there.runs()[0].lease_until
-            await until(lambda: (there.runs()[0].lease_until or 1e12) > first, "its lease is renewed")
+
+            def leased() -> float:
+                (row,) = there.runs()
+                assert row.state == "running"
+                return float(row.lease_until)
+
+            # Reports renew the lease, too. After the last of them the agent is silent.
+            await until(lambda: ("text", "I look") in texts(there), "its last report has arrived")
+            first = leased()
+            await until(
+                lambda: leased() > first + 2 * SHORT.patience.lease, "its lease outlasts two leases", seconds=10
+            )
 
     run(scene())
 
@@ -100,7 +113,7 @@ async def crash(there: World) -> None:
     daemon = there.daemon
     for task in asyncio.all_tasks():
         name = task.get_name()
-        if name.startswith(("run ", "claims ", "renewing", "warm ", "reports ", "turn", "backlog")):
+        if name.startswith(("run ", "claims ", "lease ", "warm ", "reports ", "turn", "backlog")):
             task.cancel()
     await asyncio.sleep(0.05)
     daemon._outbox.close()  # noqa: SLF001 - a crash asks nobody

@@ -16,7 +16,7 @@ from tests.daemon.scripted import ABLE
 def test_what_is_there_is_registered_as_it_declares_itself(tmp_path: Path) -> None:
     async def scene() -> None:
         async with world(tmp_path) as there:
-            looked = await there.machine.look(AgentProgram("loom", home={"LOOM_HOME": "/h"}))
+            looked = await there.machine.discover(AgentProgram("loom", home={"LOOM_HOME": "/h"}))
             assert looked.registration is not None
             assert (looked.registration.provider, looked.registration.home) == ("loom", "/h")
             assert capabilities_from_record(json.loads(looked.registration.capabilities)) == ABLE
@@ -29,7 +29,7 @@ def test_what_is_there_is_registered_as_it_declares_itself(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        (AgentProgram("unheard-of"), "There is no provider unheard-of."),
+        (AgentProgram("unheard-of"), "There is no provider 'unheard-of'."),
         (AgentProgram("command", ("no-such-program-here",)), "no-such-program-here is not here"),
         (AgentProgram("command"), "Name its command line"),
     ],
@@ -37,7 +37,7 @@ def test_what_is_there_is_registered_as_it_declares_itself(tmp_path: Path) -> No
 def test_what_is_not_there_says_why(tmp_path: Path, program: AgentProgram, words: str) -> None:
     async def scene() -> None:
         async with world(tmp_path) as there:
-            looked = await there.machine.look(program)
+            looked = await there.machine.discover(program)
             assert looked.registration is None
             assert words in looked.missing
 
@@ -48,7 +48,7 @@ def test_a_program_that_is_there_and_has_no_such_option_is_not_called_missing(tm
     async def scene() -> None:
         async with world(tmp_path) as there:
             with pytest.raises(BadOptions, match="The guide has no option colour"):
-                await there.machine.look(AgentProgram("guide", options={"colour": "red"}))
+                await there.machine.discover(AgentProgram("guide", options={"colour": "red"}))
 
     run(scene())
 
@@ -72,7 +72,7 @@ def test_a_runtime_that_is_not_offered_here_is_said_to_be(tmp_path: Path) -> Non
                 return str(fault)
         return ""
 
-    assert "Nothing is offered here as runtime rt_nowhere" in run(scene())
+    assert "This machine does not offer runtime rt_nowhere" in run(scene())
 
 
 def test_an_agent_gets_only_the_environment_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

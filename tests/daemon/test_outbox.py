@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from clew.daemon.letters import letter_of, read_letter
-from clew.daemon.outbox import Letter, Outbox, OutboxUnusable
+from clew.daemon.outbox import Letter, Outbox, OutboxUnusable, letter_of, read_letter
 from clew.kernel import (
     AccountId,
     ApprovalId,
@@ -57,7 +56,7 @@ from tests.daemon.scripted import Session, Turn
 T = TypeVar("T")
 
 # A daemon that cannot say what it has to say tries for as long as a turn may take to end.
-HASTY = replace(QUICK, interrupt=0.2, close=0.2, parting=0.2)
+HASTY = replace(QUICK, interrupt=0.2, close=0.2, last_delivery=0.2)
 
 RUN = RunId("rn_1")
 HEARD = Attestation(Evidence.CUT_OFF, "it is in the store", "half a reply")
@@ -170,7 +169,7 @@ def test_a_letter_is_read_as_it_was_written(said: Report | Finish, tmp_path: Pat
 
 
 def test_whether_a_prompt_may_go_out_is_never_asked_later() -> None:
-    with pytest.raises(ValueError, match="never said later"):
+    with pytest.raises(ValueError, match="never sent later"):
         letter_of(Report(RUN, 1, told=EntrySeq(1), prompted=Prompted(Sent(PromptId("p"), "d"), PIN, ())))
 
 

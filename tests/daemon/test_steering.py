@@ -22,7 +22,7 @@ from clew.store.schema.tables import approvals, sessions
 from tests.daemon.kit import PERSON, QUICK, World, run, until, world
 from tests.daemon.scripted import ABLE, Session
 
-HASTY = replace(QUICK, interrupt=0.4, close=0.4, calling_off=0.2, parting=0.2)
+HASTY = replace(QUICK, interrupt=0.4, close=0.4, cancel=0.2, last_delivery=0.2)
 
 
 async def furnished(there: World) -> None:

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from clew.daemon import warm as room
-from clew.daemon.warm import OpenedAs, Warm, WarmSession
+from clew.daemon.warm import OpenedAs, WarmSession, WarmSessions
 from clew.kernel import Directory, Fate, Moment, NativeId, PermissionMode, RuntimeId
 from clew.kernel.warm import WarmReason
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolStarted
@@ -163,17 +163,17 @@ def at(monkeypatch: pytest.MonkeyPatch, wall: float, active: float) -> None:
 @pytest.mark.case("P16")
 def test_a_turn_that_starts_while_the_reaper_looks_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:
-        loom, warm = Loom(), Warm(replace(QUICK, idle=10.0))
+        loom, warm = Loom(), WarmSessions(replace(QUICK, idle=10.0))
         at(monkeypatch, 0.0, 0.0)
         first, second = await session_of(loom, 1), await session_of(loom, 2)
-        warm.keep(first)
-        warm.keep(second)
+        warm.park(first)
+        warm.park(second)
         at(monkeypatch, 20.0, 20.0)
 
         async def a_turn_starts(closing: Session) -> None:
             loom.close_with = None
             assert closing is first.live
-            assert warm.take(RUNTIME, NativeId("n2")) is second
+            assert warm.pop(RUNTIME, NativeId("n2")) is second
 
         loom.close_with = a_turn_starts
         fates = await warm.sweep()
@@ -186,9 +186,9 @@ def test_a_turn_that_starts_while_the_reaper_looks_goes_first(monkeypatch: pytes
 @pytest.mark.case("P16")
 def test_machine_sleep_is_not_counted_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:
-        loom, warm = Loom(), Warm(replace(QUICK, idle=10.0))
+        loom, warm = Loom(), WarmSessions(replace(QUICK, idle=10.0))
         at(monkeypatch, 0.0, 0.0)
-        warm.keep(await session_of(loom, 1))
+        warm.park(await session_of(loom, 1))
         at(monkeypatch, 9_000.0, 5.0)
         assert [fate.reason for fate in await warm.sweep()] == [WarmReason.RECENT]
 
@@ -204,11 +204,11 @@ def test_a_session_that_knows_its_work_is_asked_for_it(monkeypatch: pytest.Monke
             pass
 
     async def scene() -> None:
-        warm, live = Warm(replace(QUICK, idle=10.0)), Knowing()
+        warm, live = WarmSessions(replace(QUICK, idle=10.0)), Knowing()
         at(monkeypatch, 0.0, 0.0)
         directory = Directory("/w")
         opened = OpenedAs(RUNTIME, "p", directory, None, None)
-        warm.keep(WarmSession(cast(LiveSession, live), NativeId("n"), opened, PermissionMode.READ))
+        warm.park(WarmSession(cast(LiveSession, live), NativeId("n"), opened, PermissionMode.READ))
         at(monkeypatch, 20.0, 20.0)
         assert [fate.fate for fate in await warm.sweep()] == [Fate.KEEP]
         live.works_on = False
@@ -221,15 +221,15 @@ def test_a_session_that_knows_its_work_is_asked_for_it(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("busy", ["left_running", "open_question"])
 def test_who_works_in_the_background_or_asks_is_spared(monkeypatch: pytest.MonkeyPatch, busy: str) -> None:
     async def scene() -> None:
-        loom, warm = Loom(), Warm(replace(QUICK, idle=10.0, warm=1))
+        loom, warm = Loom(), WarmSessions(replace(QUICK, idle=10.0, warm=1))
         at(monkeypatch, 0.0, 0.0)
         session = await session_of(loom, 1)
         setattr(session, busy, True)
-        warm.keep(session)
+        warm.park(session)
         at(monkeypatch, 99.0, 99.0)
         await warm.sweep()
         # Not even when there is no room.
-        warm.keep(await session_of(loom, 2))
+        warm.park(await session_of(loom, 2))
         await until(lambda: loom.closed == ["loom-2"], "the other one is ended")
         assert len(warm) == 1
 
@@ -239,11 +239,11 @@ def test_who_works_in_the_background_or_asks_is_spared(monkeypatch: pytest.Monke
 @pytest.mark.case("P18")
 def test_one_that_fails_to_close_does_not_stop_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:
-        loom, warm = Loom(), Warm(replace(QUICK, idle=10.0, close=0.1))
+        loom, warm = Loom(), WarmSessions(replace(QUICK, idle=10.0, close=0.1))
         at(monkeypatch, 0.0, 0.0)
         sessions = [await session_of(loom, number) for number in range(4)]
         for session in sessions:
-            warm.keep(session)
+            warm.park(session)
         at(monkeypatch, 99.0, 99.0)
 
         async def badly(closing: Session) -> None:

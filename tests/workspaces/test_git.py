@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from clew.workspaces.faults import GitRefused, GitTooOld, GitTooSlow
+from clew.workspaces.faults import GitRefused, GitTooOld, GitTooSlow, hide, told
 from clew.workspaces.git import NOWHERE, Deadlines, Git, Repository
-from clew.workspaces.locks import Lock, locked
-from clew.workspaces.refusals import hide, told
+from clew.workspaces.lock import Lock, locked
 from tests.programs.kit import alive, eventually, pid_in
 from tests.workspaces.kit import run
 

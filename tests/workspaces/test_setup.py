@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clew.kernel import FoundReason, PlaceStep
-from clew.workspaces.output import HEAD, TAIL, Output
+from clew.workspaces.setup import HEAD, TAIL, Output
 from tests.programs.kit import alive, eventually, pid_in
 from tests.workspaces.kit import Scene, run
 

@@ -54,7 +54,7 @@ async def _discover(desk: Desk, daemon: Daemon, tell: Callable[[Notice], None]) 
 async def _look(desk: Desk, daemon: Daemon, program: AgentProgram, used: bool) -> Looked:
     """One that no agent uses is registered as well: the sessions that a person has with it can be adopted."""
     try:
-        return await (desk.here().look(program) if used else daemon.register(program))
+        return await (desk.here().discover(program) if used else daemon.register(program))
     except Fault as fault:
         return Looked(program, None, missing=str(fault))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from clew.control.programs import with_own_program
 from clew.daemon import LocalMachine
 from clew.kernel import MachineId
-from clew.ports.finding import find_providers
+from clew.ports.plugins import find_providers
 from clew.protocol.machine import AgentProgram, Looked
 from clew.protocol.views import CheckView
 from clew.workspaces import GitWorkspaces
@@ -26,7 +26,7 @@ async def _look(kept: Path) -> Sequence[CheckView]:
     machine = LocalMachine(
         MachineId("nobody"), socket.gethostname(), find_providers(), places, kept / "state", kept / "workspaces"
     )
-    looked = await asyncio.gather(*(machine.look(AgentProgram(name)) for name in await with_own_program(machine)))
+    looked = await asyncio.gather(*(machine.discover(AgentProgram(name)) for name in await with_own_program(machine)))
     return [_check(each) for each in looked]
 
 

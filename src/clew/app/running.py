@@ -21,13 +21,14 @@ from clew.app.opening import open_for_work
 from clew.app.parting import part
 from clew.app.placing import keep_place
 from clew.app.stopping import OnStop, Stop
-from clew.context import prompts_of
+from clew.context import engine_named
 from clew.control.desk import Desk
 from clew.control.plane import Plane
 from clew.control.programs import GUIDE
 from clew.control.timing import keep_time
 from clew.daemon import Daemon, LocalMachine
-from clew.ports.finding import find_providers
+from clew.ports.context import EngineSettings
+from clew.ports.plugins import find_engines, find_providers
 from clew.providers.guide.home import VARIABLE as GUIDE_HOME
 from clew.server.app import make_app
 from clew.server.datadir import DataDirectory
@@ -89,7 +90,8 @@ async def _run(
         desk = Desk(database, data.root)
         stack.push_async_callback(desk.close)
         desk.machine = machine = _machine(data)
-        daemon = Daemon(Plane(desk), machine, prompts_of(), data.outbox)
+        engine = engine_named("journal", find_engines(), EngineSettings(data.state / "context"))
+        daemon = Daemon(Plane(desk), machine, engine, data.outbox)
         clients = Live(desk)
         http = await stack.enter_async_context(served(make_app(desk, keys, bound, clients), listens))
         stack.callback(clients.close)

@@ -1,6 +1,7 @@
 """Context: what a session is told, within a budget."""
 
-from clew.context.engine import ContextEngine
-from clew.context.prompt import BUDGET, PromptTooLong, prompt_for, prompts_of
+from clew.context.fallback import EngineFailed, FallbackEngine, engine_named
+from clew.context.journal import JournalEngine
+from clew.context.prompt import PromptTooLong
 
-__all__ = ["BUDGET", "ContextEngine", "PromptTooLong", "prompt_for", "prompts_of"]
+__all__ = ["EngineFailed", "FallbackEngine", "JournalEngine", "PromptTooLong", "engine_named"]

@@ -1,20 +1,15 @@
-"""The prompt: what the session has not seen, in order, by whom it was said, and what of it is to be acted on."""
+"""The prompt: what the session has not seen, in order, who wrote it, and what of it is to be acted on."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from clew.context.engine import ContextEngine, Listing, brief_by
+from clew.context.brief import brief_of, size_in_prompt
 from clew.context.fence import Fence, fence_for
-from clew.context.measure import size_in_prompt
-from clew.context.opening import is_handed_over, opening_lines
-from clew.kernel import AuthorKind, Budget, BudgetReason, EntrySeq, Plan, select, voice
+from clew.context.preamble import is_handed_over, preamble
+from clew.kernel import AuthorKind, BudgetReason, EntrySeq, Instant, JournalEntry, RunId, select, voice
+from clew.ports.context import Entry, Prompt, PromptRequest, Thread
 from clew.ports.fault import Fault
-from clew.protocol.orders import Entry, Order
-from clew.protocol.prompts import Prompt, PromptMaker
-
-BUDGET = Budget(total=48_000, brief=4_000, entry_cap=16_000)
-
 
 _LINE = re.compile("^", re.MULTILINE)
 
@@ -24,7 +19,17 @@ class PromptTooLong(Fault):
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Quoted:
+    """An entry as it is told where the thread was handed over."""
+
+    facts: JournalEntry
+    body: str
+    at: Instant
+    run: RunId | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
     """The entries by how they are told; `withheld` are not."""
 
     verbatim: tuple[Entry, ...]
@@ -33,75 +38,66 @@ class _Told:
     withheld: tuple[EntrySeq, ...] = ()
 
 
-def prompts_of(engine: ContextEngine | None = None, budget: Budget = BUDGET) -> PromptMaker:
-    """What a daemon is handed."""
-
-    async def make(order: Order, plan: Plan) -> Prompt:
-        return await prompt_for(order, plan, engine, budget)
-
-    return make
-
-
-async def prompt_for(order: Order, plan: Plan, engine: ContextEngine | None = None, budget: Budget = BUDGET) -> Prompt:
-    """Within the budget or not at all. The entries to act on are always there, unless the session has them already."""
-    told = await _told(order, plan, engine or Listing(), budget)
-    opening = opening_lines(order, plan)
-    plain = not plan.already_told and _is_plain(order, opening, told)
-    text = told.verbatim[0].body if plain else _laid_out(order, plan, opening, told)
-    return Prompt(text or "Go on.", plan.catch_up.through, told.words)
+def prompt_for(request: PromptRequest) -> Prompt:
+    """Within the budget or not at all. It has all entries to act on, unless the session was told of them before."""
+    plan = request.plan
+    chosen = _choose(request)
+    lines = preamble(request)
+    plain = not plan.already_told and _is_plain(request, lines, chosen)
+    text = chosen.verbatim[0].body if plain else _laid_out(request, lines, chosen)
+    return Prompt(text or "Go on.", plan.catch_up.through, chosen.words)
 
 
-async def _told(order: Order, plan: Plan, engine: ContextEngine, budget: Budget) -> _Told:
-    entries = {entry.seq: entry for entry in _as_told(order, plan)}
+def _choose(request: PromptRequest) -> _Chosen:
+    plan, budget = request.plan, request.budget
+    entries = {entry.facts.seq: entry for entry in _as_told(request)}
     act_on = [seq for seq in plan.act_on if seq in entries]
     sized = (replace(each.facts, size=size_in_prompt(each.body, each.facts.size)) for each in entries.values())
     chosen = select(sized, budget, plan.reader, act_on)
     if not chosen.fits:
-        raise PromptTooLong(chosen.words, "Say it in fewer words, or put it into a file of the project.")
+        raise PromptTooLong(chosen.words, "Write a shorter message, or put it into a file of the project.")
     compacted = [entries[seq] for seq in chosen.compacted]
-    brief, words = "", "" if chosen.reason is BudgetReason.ALL and not chosen.withheld else chosen.words
-    if compacted:
-        brief, failed = await brief_by(engine, compacted, budget.brief, order.agent.id)
-        words = f"{words} {failed}".strip()
-    return _Told(tuple(entries[seq] for seq in chosen.verbatim), brief, words, chosen.withheld)
+    brief = brief_of(compacted, budget.brief, request.agent) if compacted else ""
+    words = "" if chosen.reason is BudgetReason.ALL and not chosen.withheld else chosen.words
+    return _Chosen(tuple(entries[seq] for seq in chosen.verbatim), brief, words, chosen.withheld)
 
 
-def _as_told(order: Order, plan: Plan) -> Sequence[Entry]:
-    """A history that is handed over is quoted, so that nothing in it can be taken for what is asked now."""
-    if not is_handed_over(order, plan):
-        return order.entries
-    asked = frozenset(plan.act_on)
+def _as_told(request: PromptRequest) -> Sequence[Entry]:
+    """The history of a thread that is handed over is quoted, so that none of it reads as a request of now."""
+    if not is_handed_over(request):
+        return request.entries
+    asked = frozenset(request.plan.act_on)
     return [
-        entry if entry.seq in asked else replace(entry, body=_LINE.sub("> ", entry.body)) for entry in order.entries
+        each if each.facts.seq in asked else _Quoted(each.facts, _LINE.sub("> ", each.body), each.at, each.run)
+        for each in request.entries
     ]
 
 
-def _is_plain(order: Order, opening: Sequence[str], told: _Told) -> bool:
-    """One message of a person to the agent itself, and nothing beside it: that is said as it was written."""
-    if opening or told.brief or len(told.verbatim) != 1 or order.thread.kind == "issue":
+def _is_plain(request: PromptRequest, lines: Sequence[str], chosen: _Chosen) -> bool:
+    """One message of a person to the agent, and nothing beside it: the prompt is that message, as it was written."""
+    if lines or chosen.brief or len(chosen.verbatim) != 1 or request.thread.kind == "issue":
         return False
-    entry = told.verbatim[0]
+    entry = chosen.verbatim[0]
     return entry.facts.author.kind is AuthorKind.HUMAN and bool(entry.body.strip())
 
 
-def _laid_out(order: Order, plan: Plan, opening: Sequence[str], told: _Told) -> str:
-    fence = fence_for([told.brief, order.thread.title, *(entry.body for entry in told.verbatim)])
-    parts = [_thread(order, fence), *opening]
-    if told.withheld and is_handed_over(order, plan):
-        # Or it would take for undone what another has done.
-        parts.append(f"What agents wrote under another account is left out ({_listed(told.withheld)}).")
-    if told.verbatim or told.brief:
+def _laid_out(request: PromptRequest, lines: Sequence[str], chosen: _Chosen) -> str:
+    fence = fence_for([chosen.brief, request.thread.title, *(entry.body for entry in chosen.verbatim)])
+    parts = [_thread(request.thread, fence), *lines]
+    if chosen.withheld and is_handed_over(request):
+        # Without this line the agent would do again what another has done.
+        parts.append(f"What agents wrote under another account is left out ({_listed(chosen.withheld)}).")
+    if chosen.verbatim or chosen.brief:
         parts.append(fence.words)
-    if told.brief:
-        parts.append(f"Earlier in this thread, in short:\n{fence.around(told.brief)}")
-    asked = frozenset(plan.act_on)
-    parts += [_entry(order, entry, asked, fence) for entry in told.verbatim]
-    parts.append(_demand(order, plan, [entry.seq for entry in told.verbatim if entry.seq in asked]))
+    if chosen.brief:
+        parts.append(f"Earlier in this thread, in short:\n{fence.around(chosen.brief)}")
+    asked = frozenset(request.plan.act_on)
+    parts += [_entry(request, entry, asked, fence) for entry in chosen.verbatim]
+    parts.append(_demand(request, [entry.facts.seq for entry in chosen.verbatim if entry.facts.seq in asked]))
     return "\n\n".join(part for part in parts if part)
 
 
-def _thread(order: Order, fence: Fence) -> str:
-    thread = order.thread
+def _thread(thread: Thread, fence: Fence) -> str:
     if thread.kind != "issue" and not thread.title:
         return ""
     name = thread.kind if thread.number is None else f"{thread.kind} {thread.number}"
@@ -112,17 +108,17 @@ def _thread(order: Order, fence: Fence) -> str:
     return f'This is {name}, called "{title}".' if title else f"This is {name}."
 
 
-def _entry(order: Order, entry: Entry, asked: frozenset[EntrySeq], fence: Fence) -> str:
-    spoken = voice(entry.facts, order.agent.id).words
-    now = " (you are asked for this now)" if entry.seq in asked else ""
-    return f"[{entry.seq}] {spoken}{now}\n{fence.around(entry.body)}"
+def _entry(request: PromptRequest, entry: Entry, asked: frozenset[EntrySeq], fence: Fence) -> str:
+    author = voice(entry.facts, request.agent).words
+    now = " (you are asked for this now)" if entry.facts.seq in asked else ""
+    return f"[{entry.facts.seq}] {author}{now}\n{fence.around(entry.body)}"
 
 
-def _demand(order: Order, plan: Plan, asked: Sequence[EntrySeq]) -> str:
-    parts = []
+def _demand(request: PromptRequest, asked: Sequence[EntrySeq]) -> str:
+    plan, parts = request.plan, []
     if plan.already_told:
-        # A person who asks for it again has seen its end; a turn that was cut off has not come to one.
-        once_more = any(wake.resume_run is not None for wake in order.wakes)
+        # A person who asks for it again has seen the turn end; a turn that was cut off has no end.
+        once_more = any(wake.resume_run is not None for wake in request.wakes)
         cut_off = plan.session is not None and plan.session.cut_off
         how = ", and your work on it was cut off" if cut_off and not once_more else ""
         if once_more:

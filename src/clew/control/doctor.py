@@ -107,7 +107,7 @@ async def _agent(machine: Machine, row: Row) -> CheckView:
 async def _look(machine: Machine, name: str, program: AgentProgram, remedy: str) -> CheckView:
     try:
         async with asyncio.timeout(_WAIT):
-            looked = await machine.look(program)
+            looked = await machine.discover(program)
     except TimeoutError:
         return CheckView(name, "failed", f"{program.provider} did not answer within {_WAIT:g} s.", remedy)
     except Fault as fault:

@@ -28,7 +28,7 @@ async def find_program(desk: Desk, program: AgentProgram) -> Registration:
     there = await machine.providers()
     if program.provider not in there:
         raise BadRequest(f"There is no provider {program.provider!r}.", f"Name one of {', '.join(sorted(there))}.")
-    looked = await machine.look(program)
+    looked = await machine.discover(program)
     if looked.registration is None:
         missing = looked.missing or "It was not found."
         raise NotInstalled(

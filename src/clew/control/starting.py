@@ -56,7 +56,7 @@ async def _offer(desk: Desk, row: Row, unknown: _Unknown) -> CheckView:
     name, program = f"agent {row['name']}", read_settings(row["settings"], row["provider"])
     try:
         try:
-            looked = await desk.here().look(program)
+            looked = await desk.here().discover(program)
             if looked.registration is None:
                 return CheckView(name, "missing", looked.missing or f"{program.provider} was not found.", _REMEDY)
             runtime = await _register(desk, row, looked.registration)

@@ -1,4 +1,4 @@
-"""What the agent says it opened: checked against the plan, told to the server, and written down as the session."""
+"""The landing: what the agent says it opened, as it is reported to the server and pinned as the session."""
 
 import json
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from clew.protocol.reports import Landed, NewSession
 
 
 class LandingRefused(Fault):
-    """It is not where it was to be, so it is told nothing."""
+    """The session is not as planned, so no prompt is sent to it."""
 
     code = "landing:refused"
 
@@ -30,10 +30,10 @@ class LandingRefused(Fault):
         self.reason = first.reason.code
         self.landed = landed
         words = " ".join(each.words for each in verification.differences if each.weight is Weight.REFUSE)
-        super().__init__(words, "Nothing was sent. Look at the agent's settings, or start afresh.")
+        super().__init__(words, "Nothing was sent. Check the agent's settings, or wake it with a fresh start.")
 
 
-ON_ITS_WORD = "The agent showed nothing of the session's history. That it goes on there is its own word."
+ON_ITS_WORD = "The agent showed nothing of the session's history: only its own word says that it continues there."
 
 
 def landed_of(verification: Verification, landing: Landing) -> Landed:
@@ -55,7 +55,7 @@ def landed_of(verification: Verification, landing: Landing) -> Landed:
 
 @dataclass(slots=True)
 class Pins:
-    """What is written down of a run's session, as soon as it can be found again, and again when it has changed."""
+    """The records of a run's session: one as soon as the session can be found again, and one after each change."""
 
     plan: Plan
     directory: Directory
@@ -63,6 +63,7 @@ class Pins:
     last: NewSession | None = None
 
     def due(self, cursor: Cursor | None) -> NewSession | None:
+        """The record to send now; None where the server has it already."""
         if cursor is None or (self.last is not None and self.last.cursor == cursor):
             return None
         new = _new_session(self.plan, cursor, self.landing, self.directory)
@@ -73,7 +74,7 @@ class Pins:
         return new
 
     def at(self, address: Cursor | None) -> NewSession | None:
-        """What will be written down once it is known that the session took its prompt."""
+        """The record that counts once it is known that the session took its prompt."""
         return None if address is None else _new_session(self.plan, address, self.landing, self.directory)
 
 
@@ -91,14 +92,14 @@ def _new_session(plan: Plan, cursor: Cursor, landing: Landing, directory: Direct
         mode=None if mode is None else mode.value,
         instructions=here.instructions,
         tools=here.tools,
-        # What was told in this run counts only once it is known that it was taken.
+        # Entries of this run's prompt count only once it is known that the agent took it.
         seen=plan.catch_up.after if plan.outcome in USES_EARLIER_SESSION else NOTHING_SEEN,
         credential=here.credential,
     )
 
 
 def _told_from(plan: Plan) -> tuple[EntrySeq, tuple[EntrySeq, ...]]:
-    """After which entry it was told the journal, and what of before. A fork was told what its origin was."""
+    """After which entry the session was told the journal, and which earlier ones. A fork has its origin's."""
     if plan.session is not None and plan.outcome in USES_EARLIER_SESSION:
         return plan.session.begins, plan.session.also
     begins = plan.catch_up.after
@@ -108,7 +109,7 @@ def _told_from(plan: Plan) -> tuple[EntrySeq, tuple[EntrySeq, ...]]:
 
 
 def _is_known(new: NewSession, session: Session | None) -> bool:
-    """Whether all of it is on record already."""
+    """Whether the server has all of it on record."""
     return session is not None and (
         new.cursor == session.cursor
         and new.directory == session.directory
@@ -119,7 +120,7 @@ def _is_known(new: NewSession, session: Session | None) -> bool:
     )
 
 
-def settled_at(plan: Plan, directory: Directory) -> Directory:
-    """The planned directory with its links resolved: it is told by the name it was given."""
+def planned_directory(plan: Plan, directory: Directory) -> Directory:
+    """The planned directory under its planned name, with its links resolved."""
     known = directory.path if plan.workspace is None else plan.workspace.directory.path
     return Directory(known, directory.place)

@@ -1,4 +1,4 @@
-"""This machine: its providers, made once each, and its workspaces."""
+"""This machine: its providers, each made once, and its workspaces."""
 
 import asyncio
 import hashlib
@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from clew.kernel import MachineId, RuntimeId, WorkspaceId, capabilities_to_record
 from clew.ports.fault import Fault
-from clew.ports.finding import Providers
+from clew.ports.plugins import Providers
 from clew.ports.provider import Deadlines, FoundSession, Provider, Settings
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, Workspaces
 from clew.programs.faults import BadOptions
@@ -28,8 +28,8 @@ class NoSuchRuntime(Fault):
 
 
 class LocalMachine:
-    """`state` is where it is written down which processes run; `root` is where workspaces are made. `homes` are, by
-    provider, those of agents that name none."""
+    """`state` is the directory that records which processes run; `root` is where workspaces are made. `homes` has the
+    home, by provider, of agents that name none."""
 
     def __init__(
         self,
@@ -65,20 +65,20 @@ class LocalMachine:
         return tuple(self._offered)
 
     def listen(self, listener: Callable[[RuntimeId], None]) -> None:
-        """Be told of every runtime that is offered from now on."""
+        """Call `listener` for every runtime that is offered from now on."""
         self._listener = listener
 
-    # ---------------------------------------------------------------- what the server asks
+    # ---------------------------------------------------------------- for the server
 
     async def providers(self) -> Sequence[str]:
         return sorted(self._providers.makers)
 
-    async def look(self, program: AgentProgram) -> Looked:
+    async def discover(self, program: AgentProgram) -> Looked:
         try:
             provider = self.provider(program)
             found = await provider.discover()
         except BadOptions:
-            # The program may well be there: it is what was asked of it that is wrong.
+            # The program may be installed: its options are wrong, which is the caller's fault and is raised.
             raise
         except Fault as fault:
             return Looked(program, None, missing=str(fault))
@@ -92,7 +92,8 @@ class LocalMachine:
             account=found.account,
             capabilities=json.dumps(capabilities_to_record(provider.capabilities)),
             max_live=self._max_live,
-            root=str(await asyncio.to_thread(_real, self._root)),
+            # Resolved: two spellings of one root would be two directories for the server, which cannot see the disk.
+            root=str(await asyncio.to_thread(self._root.resolve)),
             program=self.key_of(program),
             credential=found.credential,
         )
@@ -116,15 +117,15 @@ class LocalMachine:
     async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]:
         return await self._workspaces.clean(asked)
 
-    # ---------------------------------------------------------------- what the daemon asks
+    # ---------------------------------------------------------------- for the daemon
 
     def offered_as(self, runtime: RuntimeId) -> AgentProgram:
         if runtime not in self._offered:
-            raise NoSuchRuntime(f"Nothing is offered here as runtime {runtime}.", "Add its agent on this machine.")
+            raise NoSuchRuntime(f"This machine does not offer runtime {runtime}.", "Add its agent on this machine.")
         return self._offered[runtime]
 
     def provider(self, program: AgentProgram) -> Provider:
-        """The same object for the same program, home and settings; it remembers what it started."""
+        """The same object for the same program, home and settings: it knows the processes that it started."""
         key = self.key_of(program)
         if key not in self._made:
             settings = Settings(
@@ -139,7 +140,7 @@ class LocalMachine:
         return self._made[key]
 
     def key_of(self, program: AgentProgram) -> str:
-        """By this a program is known from start to start. Reckoned once for each object that says which it is."""
+        """The key of a program, the same at each start. Computed once for each object: orders share them."""
         known = self._keys.get(id(program))
         if known is None or known[0] is not program:
             if len(self._keys) >= _MOST_KEYS:
@@ -147,9 +148,9 @@ class LocalMachine:
             known = self._keys[id(program)] = (program, key_of(program))
         return known[1]
 
-    async def settle(self) -> None:
-        """End what processes of an earlier daemon left going, of agents that are gone by now, too."""
-        await asyncio.to_thread(_settle, self._state)
+    async def end_leftovers(self) -> None:
+        """End the processes that an earlier daemon left running, also those of agents that were removed since."""
+        await asyncio.to_thread(_end_leftovers, self._state)
 
     async def close(self) -> None:
         made, self._made = list(self._made.values()), {}
@@ -159,17 +160,12 @@ class LocalMachine:
 
 
 def key_of(program: AgentProgram) -> str:
-    """A digest, because secrets are among it."""
+    """A digest, because the settings hold secrets."""
     text = json.dumps(asdict(program), sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _real(path: Path) -> Path:
-    # Two spellings of one root would be two directories for whoever cannot see the disk.
-    return path.resolve()
-
-
-def _settle(state: Path) -> None:
+def _end_leftovers(state: Path) -> None:
     for ledger in sorted(state.glob("*/ledger")):
         try:
             Ledger(ledger).settle()

@@ -1,20 +1,52 @@
-"""The outbox: what is to be said of runs, on disk from before it is said until it was taken.
+"""The outbox: reports and ends of runs, on disk from before they are sent until the server has them.
 
-A commit here is not waited for by the disk: it outlives the process however that ends, which is what it is for.
+A commit does not wait for the disk (synchronous = NORMAL): it survives any end of this process, which is its purpose.
+The letters are JSON that a later Clew can read.
 """
 
 import asyncio
 import contextlib
+import json
 import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from clew.kernel import RunId
+from clew.kernel import (
+    AccountId,
+    ApprovalId,
+    Attestation,
+    Cursor,
+    Directory,
+    EntrySeq,
+    Evidence,
+    FailureKind,
+    Floor,
+    NativeId,
+    RunId,
+    WaitsFor,
+)
 from clew.ports.fault import Fault
+from clew.protocol.reports import (
+    Asked,
+    Completed,
+    End,
+    Failed,
+    Finish,
+    NewSession,
+    Report,
+    Returned,
+    RunEventRecord,
+    Steered,
+    Stopped,
+    StoreAnswer,
+    StoreAsked,
+    Usage,
+)
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS said (
@@ -32,7 +64,7 @@ class OutboxUnusable(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One thing to say of a run, as text. `id` is its place among all; 0 until it has one."""
+    """A report or an end of a run, as text. `id` is its place in the outbox; 0 until it has one."""
 
     run: RunId
     attempt: int
@@ -42,8 +74,8 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """The places of letters, and when they are on disk."""
+class Stored:
+    """The ids of letters; `safe` is done once they are on disk."""
 
     ids: tuple[int, ...]
     safe: "asyncio.Future[None]"
@@ -53,7 +85,7 @@ _Work = Callable[[sqlite3.Connection], None]
 
 
 class Outbox:
-    """One thread owns the file. What waits for it is written in one transaction."""
+    """One thread writes the file, and everything that waits for it goes into one transaction."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -65,7 +97,7 @@ class Outbox:
             self._file.execute(_SCHEMA)
             (version,) = self._file.execute("PRAGMA user_version").fetchone()
             if version not in (0, _VERSION):
-                raise OutboxUnusable(f"{path} was written by a later Clew.", "Use that one, or move the file away.")
+                raise OutboxUnusable(f"{path} was written by a newer Clew.", "Use that version, or move the file away.")
             self._file.execute(f"PRAGMA user_version = {_VERSION}")
             (self._last,) = self._file.execute("SELECT coalesce(max(id), 0) FROM said").fetchone()
         except (OSError, sqlite3.Error) as fault:
@@ -76,12 +108,12 @@ class Outbox:
         self._thread.start()
 
     def left(self) -> list[Letter]:
-        """What is there, in order: at a start, what an earlier process could not say."""
+        """All letters, in order: at a start, those that an earlier process could not deliver."""
         rows = self._file.execute("SELECT run, attempt, kind, body, id FROM said ORDER BY id").fetchall()
         return [Letter(RunId(run), attempt, kind, body, id_) for run, attempt, kind, body, id_ in rows]
 
-    def put(self, letters: Sequence[Letter]) -> Kept:
-        """In the order in which it is called. A disk that fails keeps nobody from saying it while we live."""
+    def put(self, letters: Sequence[Letter]) -> Stored:
+        """Store letters, in the order of the calls. If the disk fails, they are still sent while this process lives."""
         loop = asyncio.get_running_loop()
         kept: asyncio.Future[None] = loop.create_future()
         ids = [self._last + number for number in range(1, len(letters) + 1)]
@@ -90,15 +122,15 @@ class Outbox:
 
         def answer(fault: Exception | None) -> None:
             if fault is not None:
-                _log.warning("what is to be said could not be kept, and is said all the same: %s", fault)
+                _log.warning("a report could not be stored in the outbox; it is sent all the same: %s", fault)
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(_set, kept)
 
         self._work.put((lambda file: _insert(file, rows), answer))
-        return Kept(tuple(ids), kept)
+        return Stored(tuple(ids), kept)
 
     def drop(self, ids: Sequence[int]) -> None:
-        """They were taken. Nobody waits for this: what stays behind is said once more, and known to have been said."""
+        """The server has them. Nothing waits for this: a letter that stays is sent again, and the server knows it."""
         if ids:
             self._work.put((lambda file: _delete(file, ids), _nothing))
 
@@ -106,7 +138,7 @@ class Outbox:
         self._work.put((lambda file: _delete_run(file, run), _nothing))
 
     def close(self) -> None:
-        """What waits is written first. Safe to repeat."""
+        """Write what waits, then close. Safe to repeat."""
         self._work.put(None)
         self._thread.join()
         self._file.close()
@@ -122,13 +154,13 @@ class Outbox:
                 stop = more is None
                 if more is not None:
                     waiting.append(more)
-            fault = self._together([work for work, _ in waiting])
+            fault = self._in_one_transaction([work for work, _ in waiting])
             for _, answer in waiting:
                 answer(fault)
             if stop:
                 return
 
-    def _together(self, works: Sequence[_Work]) -> Exception | None:
+    def _in_one_transaction(self, works: Sequence[_Work]) -> Exception | None:
         try:
             self._file.execute("BEGIN IMMEDIATE")
             for work in works:
@@ -161,3 +193,109 @@ def _delete(file: sqlite3.Connection, ids: Sequence[int]) -> None:
 
 def _delete_run(file: sqlite3.Connection, run: RunId) -> None:
     file.execute("DELETE FROM said WHERE run = ?", (run,))
+
+
+REPORT, FINISH = "report", "finish"
+
+_ENDS: Mapping[str, type[End]] = {each.__name__: each for each in (Completed, Failed, Returned, Stopped, StoreAsked)}
+
+
+def letter_of(said: Report | Finish) -> Letter:
+    if isinstance(said, Finish):
+        end = {"is": type(said.end).__name__, **asdict(said.end)}
+        return Letter(said.run, said.attempt, FINISH, _text({"end": end, "pin": _pin(said.pin)}))
+    if (
+        said.opens
+        or said.settled
+        or said.landed is not None
+        or said.told is not None
+        or said.prompted is not None
+        or said.reopens
+    ):
+        raise ValueError("a report that decides whether a prompt goes out is never sent later")
+    body = {
+        "pin": _pin(said.pin),
+        "tool_ran": said.tool_ran,
+        "asks": [asdict(ask) for ask in said.asks],
+        "answered": said.answered,
+        "steered": None if said.steered is None else asdict(said.steered),
+        "events": [[event.seq, event.kind, event.body] for event in said.events],
+    }
+    return Letter(said.run, said.attempt, REPORT, _text(body))
+
+
+def read_letter(letter: Letter) -> Report | Finish:
+    """Raises ValueError, TypeError, KeyError or AttributeError where it cannot be read."""
+    body = json.loads(letter.body)
+    pin = None if body["pin"] is None else _read_pin(body["pin"])
+    if letter.kind == FINISH:
+        return Finish(letter.run, letter.attempt, _read_end(body["end"]), pin)
+    if letter.kind != REPORT:
+        raise ValueError(f"unknown kind of letter {letter.kind!r}")
+    return Report(
+        letter.run,
+        letter.attempt,
+        pin=pin,
+        tool_ran=body["tool_ran"],
+        asks=tuple(Asked(ApprovalId(ask["id"]), ask["question"], ask["expires_at"]) for ask in body["asks"]),
+        answered=body["answered"],
+        steered=_read_steered(body.get("steered")),
+        events=tuple(RunEventRecord(seq, kind, text) for seq, kind, text in body["events"]),
+    )
+
+
+def _text(body: Mapping[str, Any]) -> str:
+    # ASCII, so that a lone surrogate in an agent's output is stored as it came.
+    return json.dumps(body, ensure_ascii=True)
+
+
+def _pin(pin: NewSession | None) -> dict[str, Any] | None:
+    return None if pin is None else asdict(pin)
+
+
+def _read_end(said: dict[str, Any]) -> End:
+    kind = _ENDS[said.pop("is")]
+    if "usage" in said:
+        said["usage"] = Usage(**said["usage"])
+    if kind is Failed:
+        said["kind"] = FailureKind(said["kind"])
+    if kind is Returned:
+        said["waits_for"] = WaitsFor(said["waits_for"])
+    if kind in (Failed, Stopped):
+        said["heard"] = _read_attestation(said.get("heard"))
+    if kind is StoreAsked:
+        said["answers"] = tuple(
+            StoreAnswer(RunId(each["run"]), _read_attestation(each["prompt"]), _read_attestation(each["steered"]))
+            for each in said["answers"]
+        )
+    return kind(**said)
+
+
+def _read_attestation(said: dict[str, Any] | None) -> Attestation | None:
+    return None if said is None else Attestation(**{**said, "evidence": Evidence(said["evidence"])})
+
+
+def _read_pin(said: dict[str, Any]) -> NewSession:
+    cursor, directory, floor = said["cursor"], said["directory"], said["floor"]
+    return NewSession(
+        cursor=Cursor(cursor["version"], NativeId(cursor["native_id"]), cursor["extra"]),
+        directory=Directory(directory["path"], directory["real"]),
+        account=None if said["account"] is None else AccountId(said["account"]),
+        begins=EntrySeq(said["begins"]),
+        also=_entries(said["also"]),
+        floor=None if floor is None else Floor(floor["generation"], EntrySeq(floor["entry"]), _entries(floor["kept"])),
+        model=said["model"],
+        mode=said["mode"],
+        instructions=said["instructions"],
+        tools=said["tools"],
+        seen=EntrySeq(said.get("seen", 0)),
+        credential=said.get("credential"),
+    )
+
+
+def _read_steered(said: dict[str, Any] | None) -> Steered | None:
+    return None if said is None else Steered(said["taken"], EntrySeq(said["through"]))
+
+
+def _entries(numbers: list[int]) -> tuple[EntrySeq, ...]:
+    return tuple(map(EntrySeq, numbers))

@@ -1,6 +1,6 @@
-"""What is told to an agent within its turn: asked for when there is news, told one after the other, and settled.
+"""Steering: messages that reach the agent within its turn, one at a time, each confirmed or refused.
 
-What comes while something is being told is asked for with the word of what became of that.
+Messages that arrive during a delivery are requested in the report that acknowledges it.
 """
 
 import asyncio
@@ -8,118 +8,123 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from clew.daemon.context import RunContext
 from clew.daemon.limits import Limits
-from clew.daemon.reporting import Reporting
+from clew.daemon.reports import Reports
 from clew.kernel import HELD_BY_AGENT, Attestation, Evidence, Plan, Sent, WakeId, digest_of, steered_plan
 from clew.ports.provider import LiveSession
 from clew.protocol.orders import Order
-from clew.protocol.prompts import PromptMaker
 from clew.protocol.reports import Steer, Steered
 
 _log = logging.getLogger("clew.daemon")
 
 
 class Steering:
-    """`took` once the agent has taken something: from then on the turn is about more than its prompt."""
+    """`taken`: the agent has taken a message, so the turn is about more than its prompt. `ask` asks the agent's store
+    about a message."""
 
     def __init__(
         self,
         order: Order,
-        prompts: PromptMaker,
-        reporting: Reporting,
+        context: RunContext,
+        reports: Reports,
         limits: Limits,
         ask: Callable[[LiveSession, Sent], Awaitable[Attestation]],
     ) -> None:
-        self._order, self._prompts, self._reporting, self._limits = order, prompts, reporting, limits
+        self._order, self._context, self._reports, self._limits = order, context, reports, limits
         self._ask = ask
         self._turn: tuple[LiveSession, Plan] | None = None
-        self._telling: asyncio.Task[None] | None = None
-        self._unsettled: Steer | None = None
-        self._news = self._asked = False
-        self._heard: set[WakeId] = set()
+        self._delivery: asyncio.Task[None] | None = None
+        self._unconfirmed: Steer | None = None
+        self._news = self._requested = False
+        self._received: set[WakeId] = set()
         self._digest = ""
-        self.took = False
-        reporting.may_steer = self._asks
+        self.taken = False
+        reports.may_steer = self._requests
 
     # ---------------------------------------------------------------- the turn
 
     def begin(self, live: LiveSession, plan: Plan) -> None:
         if plan.wanted.here.capabilities.steers:
             self._turn = live, plan
-            self.look()
+            self.poll_if_free()
 
     async def end(self) -> None:
-        """The turn is over: nothing more is told, and what was being told is settled before the run ends. Where it is
-        not certain whether the agent took it, its own store is asked; what that cannot tell is asked for later."""
-        turn, self._turn, telling = self._turn, None, self._telling
-        if telling is not None and not telling.done():
-            await asyncio.wait((telling,), timeout=self._limits.interrupt)
-            if not telling.done():
-                telling.cancel()
-                await asyncio.wait((telling,), timeout=self._limits.calling_off)
-        if self._unsettled is not None and turn is not None:
-            steer = self._unsettled
+        """The turn is over: nothing more is delivered, and a delivery on its way is resolved before the run ends.
+
+        Where it is not certain that the agent took it, its store is asked. Where the store cannot tell, the message
+        stays unconfirmed, and the server has the store asked again later.
+        """
+        turn, self._turn, delivery = self._turn, None, self._delivery
+        if delivery is not None and not delivery.done():
+            await asyncio.wait((delivery,), timeout=self._limits.interrupt)
+            if not delivery.done():
+                delivery.cancel()
+                await asyncio.wait((delivery,), timeout=self._limits.cancel)
+        if self._unconfirmed is not None and turn is not None:
+            steer = self._unconfirmed
             heard = await self._ask(turn[0], Sent(steer.id, self._digest))
-            self._reporting.step("evidence", f"What was told within the turn: {heard.evidence}. {heard.detail}".strip())
+            words = f"The message within the turn: {heard.evidence}. {heard.detail}".strip()
+            self._reports.log_step("evidence", words)
             if heard.evidence is Evidence.UNKNOWN:
-                self._unsettled = None
+                self._unconfirmed = None
             else:
-                self.took = self.took or heard.evidence in HELD_BY_AGENT
-                self._settle(steer, heard.evidence in HELD_BY_AGENT)
-        if self._asked:
-            # What was asked for and comes only now is refused, or it would end with the run as if it had been told.
-            await self._reporting.sent()
-            self._asked = False
+                self.taken = self.taken or heard.evidence in HELD_BY_AGENT
+                self._resolve(steer, heard.evidence in HELD_BY_AGENT)
+        if self._requested:
+            # A message that was requested and comes only now is refused; otherwise it would end with the run as told.
+            await self._reports.drained()
+            self._requested = False
 
-    # ---------------------------------------------------------------- what there is to tell
+    # ---------------------------------------------------------------- messages
 
-    def hear_news(self) -> None:
-        """There may be something to tell: it is asked for as soon as it could be told."""
+    def note_news(self) -> None:
+        """The server may have messages. They are requested as soon as one could be delivered."""
         self._news = True
 
-    def look(self) -> None:
+    def poll_if_free(self) -> None:
         if self._news and self._is_free:
-            self._reporting.look()
+            self._reports.poll_server()
 
-    def hear(self, steer: Steer) -> None:
-        """The run carries it from now on. One answer may come twice."""
+    def deliver(self, steer: Steer) -> None:
+        """The run carries these wakes from now on. The same answer may come twice."""
         wakes = {wake.id for wake in steer.wakes}
-        if wakes <= self._heard:
+        if wakes <= self._received:
             return
-        self._heard |= wakes
+        self._received |= wakes
         if self._turn is None:
-            self._settle(steer, taken=False)
+            self._resolve(steer, taken=False)
             return
-        self._unsettled = steer
-        self._telling = asyncio.create_task(self._tell(steer, *self._turn), name=f"steering {self._order.run}")
+        self._unconfirmed = steer
+        self._delivery = asyncio.create_task(self._steer(steer, *self._turn), name=f"steering {self._order.run}")
 
     @property
     def _is_free(self) -> bool:
-        return self._turn is not None and self._unsettled is None
+        return self._turn is not None and self._unconfirmed is None
 
-    def _asks(self) -> bool:
-        """Whether a report that is about to go asks for it."""
+    def _requests(self) -> bool:
+        """Whether the report that is about to go requests a message."""
         if not self._is_free:
             return False
-        self._news, self._asked = False, True
+        self._news, self._requested = False, True
         return True
 
-    async def _tell(self, steer: Steer, live: LiveSession, plan: Plan) -> None:
+    async def _steer(self, steer: Steer, live: LiveSession, plan: Plan) -> None:
         taken: bool | None = None
         try:
             act_on = sorted({seq for wake in steer.wakes for seq in wake.entries})
             order = replace(self._order, wakes=steer.wakes, entries=steer.entries)
-            prompt = await self._prompts(order, steered_plan(plan, steer.after, steer.through, act_on))
+            prompt = await self._context.prompt(order, steered_plan(plan, steer.after, steer.through, act_on))
             self._digest = digest_of(prompt.text)
             taken = await live.steer(prompt.text, steer.id)
         except Exception as fault:  # noqa: BLE001 - whether it was taken is asked at the end of the turn
-            _log.warning("run %s: its agent could not be told within its turn: %r", self._order.run, fault)
+            _log.warning("run %s: a message could not be delivered within its turn: %r", self._order.run, fault)
         finally:
-            self.took = self.took or bool(taken)
-            if self._unsettled is steer and taken is not None:
-                self._settle(steer, taken)
+            self.taken = self.taken or bool(taken)
+            if self._unconfirmed is steer and taken is not None:
+                self._resolve(steer, taken)
 
-    def _settle(self, steer: Steer, taken: bool) -> None:
-        self._unsettled = None
-        self._reporting.tell_steered(steer, taken)
-        self._reporting.steered(Steered(taken, steer.through))
+    def _resolve(self, steer: Steer, taken: bool) -> None:
+        self._unconfirmed = None
+        self._reports.log_steer(steer, taken)
+        self._reports.note_steered(Steered(taken, steer.through))

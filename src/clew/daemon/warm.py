@@ -1,4 +1,4 @@
-"""Warm sessions: kept open after a turn for the next one, and ended when nobody comes."""
+"""Warm sessions: kept open after a turn for the next one, and ended when they stay idle."""
 
 import asyncio
 import logging
@@ -30,8 +30,7 @@ def moment() -> Moment:
 
 @dataclass(frozen=True, slots=True)
 class OpenedAs:
-    """How a session was opened: in which runtime, by which program, where, and with what. Another mode can be set; the
-    rest cannot."""
+    """How a session was opened. The mode is not part of it: another mode can be set, the rest cannot be changed."""
 
     runtime: RuntimeId
     program: str
@@ -42,7 +41,7 @@ class OpenedAs:
 
 @dataclass(slots=True)
 class WarmSession:
-    """`turns` were completed since it was opened. `epoch` counts its uses."""
+    """`turns`: completed since it was opened. `epoch`: how often it was used."""
 
     live: LiveSession
     native_id: NativeId
@@ -52,34 +51,34 @@ class WarmSession:
     epoch: int = 0
     last_used: Moment = field(default_factory=moment)
     left_running: bool = False
-    """Whether its last turn left a tool running, as far as the turn itself told."""
+    """Whether its last turn left a tool running, by the events of that turn."""
     open_question: bool = False
 
     @property
     def is_dead(self) -> bool:
-        """Whether its process is gone, or the program's store has lost the session: what goes on in it would be cut
-        short. A session that cannot tell is taken to be alive."""
+        """Whether its process is gone, or the program's store has lost the session: a turn in it would be cut short.
+        A session that cannot tell counts as alive."""
         return self.live.cursor is None or (isinstance(self.live, KnowsItsEnd) and self.live.has_ended)
 
     @property
     def background_work(self) -> bool:
-        """Asked of the session itself where it knows: work ends between turns, and outlasts later ones."""
+        """From the session itself where it knows: work may end between turns, or outlast later ones."""
         return self.live.works_on if isinstance(self.live, KnowsItsWork) else self.left_running
 
     @property
     def landing(self) -> Landing:
-        """What the agent said when it was opened, with what has become of it since."""
+        """What the agent said when it opened the session, with the changes since."""
         said = self.live.landing
         turns = None if said.turns is None else said.turns + self.turns
         return replace(said, native_id=said.native_id or self.native_id, mode=self.mode, turns=turns)
 
 
 Key = tuple[RuntimeId, NativeId]
-"""By this a session is found whichever program opened it: what an edited agent left open would be in its own way."""
+"""Without the program: after an agent was edited, the session that its old program holds open must still be found."""
 
 
-class Warm:
-    """A session that is taken is its taker's; only idle ones are here."""
+class WarmSessions:
+    """The idle sessions. One that is in use is not here: its run has it."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -90,15 +89,15 @@ class Warm:
     def __len__(self) -> int:
         return len(self._idle)
 
-    def take(self, runtime: RuntimeId, native_id: NativeId) -> WarmSession | None:
+    def pop(self, runtime: RuntimeId, native_id: NativeId) -> WarmSession | None:
         session = self._idle.pop((runtime, native_id), None)
         if session is not None:
-            # Before anything is awaited: whoever looked at it before sees that it was used since.
+            # Before anything is awaited: a sweep that has judged it sees that it was used since.
             session.epoch += 1
         return session
 
-    def keep(self, session: WarmSession) -> None:
-        """For the next turn. Where there is no room, the one that was not used for longest is ended."""
+    def park(self, session: WarmSession) -> None:
+        """Keep it for the next turn. Where there is no room, the least recently used is ended."""
         session.last_used = moment()
         session.epoch += 1
         key = _key(session)
@@ -115,18 +114,18 @@ class Warm:
             self._end_soon(oldest)
 
     async def sweep(self) -> list[Reaped]:
-        """End what has been idle for too long. One that fails to close keeps no other open."""
-        seen = [(session, self._look(session)) for session in list(self._idle.values())]
-        fates = []
+        """End the sessions that were idle for too long. One that fails to close keeps no other open."""
+        seen = [(session, self._judge(session)) for session in list(self._idle.values())]
+        judged = []
         for session, reaped in seen:
-            # Between the look and now a turn may have begun; it goes first.
+            # A turn may have begun since it was judged; the turn has precedence.
             fate = confirm(reaped, session.epoch)
-            fates.append(fate)
+            judged.append(fate)
             if fate.fate is Fate.END and self._idle.pop(_key(session), None) is not None:
                 await asyncio.shield(self._end_soon(session))
-        return fates
+        return judged
 
-    async def sweeping(self) -> None:
+    async def sweep_forever(self) -> None:
         while True:
             await asyncio.sleep(self._limits.sweep)
             await self.sweep()
@@ -137,18 +136,18 @@ class Warm:
             self._end_soon(self._idle.popitem()[1])
         await asyncio.gather(*self._ending)
 
-    async def ended(self, runtime: RuntimeId, native_id: NativeId) -> None:
-        """Wait for a session that is being ended: until its process is gone, it would be found in use by itself."""
+    async def wait_ended(self, runtime: RuntimeId, native_id: NativeId) -> None:
+        """Wait for a session that is being ended: while its process lives, the session would be found in use."""
         ending = [task for task, key in self._ending.items() if key == (runtime, native_id)]
         if ending:
             await asyncio.wait(ending, timeout=self._limits.close)
 
     async def end(self, session: WarmSession) -> None:
-        """Its process. The session stays in its program's store."""
+        """End its process. The session stays in its program's store."""
         try:
             async with asyncio.timeout(self._limits.close):
                 await session.live.close()
-        except Exception as fault:  # noqa: BLE001 - whatever a provider does, the others are closed too
+        except Exception as fault:  # noqa: BLE001 - whatever a provider raises, the others are closed too
             _log.warning("session %s could not be closed: %r", session.native_id, fault)
 
     def _end_soon(self, session: WarmSession) -> asyncio.Task[None]:
@@ -157,7 +156,7 @@ class Warm:
         ending.add_done_callback(self._ending.pop)
         return ending
 
-    def _look(self, session: WarmSession) -> Reaped:
+    def _judge(self, session: WarmSession) -> Reaped:
         facts = WarmFacts(
             epoch=session.epoch,
             last_used=session.last_used,

@@ -40,8 +40,8 @@ class Machine(Protocol):
         """The names of all providers that are installed here."""
         ...
 
-    async def look(self, program: AgentProgram) -> Looked:
-        """Whether the program is there; a runtime of it is registered by who asked."""
+    async def discover(self, program: AgentProgram) -> Looked:
+        """Whether the program is installed. The caller registers a runtime of it."""
         ...
 
     async def offer(self, runtime: RuntimeId, program: AgentProgram) -> None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.programs.environment import environment_for
-from clew.workspaces.faults import GitMissing, GitRefused, GitTooOld, GitTooSlow
-from clew.workspaces.refusals import told
+from clew.workspaces.faults import GitMissing, GitRefused, GitTooOld, GitTooSlow, told
 
 OLDEST = (2, 31)
 

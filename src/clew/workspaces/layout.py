@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from clew.kernel import ProjectId, WorkspaceId
-from clew.workspaces.spelling import resolved
+from clew.workspaces.paths import resolved
 
 OWN = ".clew"
 SOURCE = ".source"

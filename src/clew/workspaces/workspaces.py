@@ -1,25 +1,25 @@
 """The workspaces of one machine, below one root."""
 
 import asyncio
+import os
+import stat
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from clew.kernel import Found, PlaceStep, WorkspaceId, WorkspaceKind, resolve_place
 from clew.ports.fault import Fault
 from clew.ports.workspaces import Cleaned, Ensured, Held, Listed, PlaceWanted, Progress, SourceFound
-from clew.workspaces.cleaning import Cleaner
-from clew.workspaces.ensuring import Worktrees
-from clew.workspaces.faults import CannotMake, GitTooSlow, SourceUnreachable, StillBusy
+from clew.workspaces.cleanup import Cleaner
+from clew.workspaces.faults import CannotMake, GitTooSlow, SourceUnreachable, StillBusy, told_by_system
 from clew.workspaces.git import Git
-from clew.workspaces.inspecting import inspect_source
+from clew.workspaces.inventory import Lister
 from clew.workspaces.layout import Layout
-from clew.workspaces.listing import Lister
-from clew.workspaces.locks import locked
-from clew.workspaces.looking import Look
-from clew.workspaces.plain import look_at_directory, look_at_home, make_home
-from clew.workspaces.refusals import told_by_system
-from clew.workspaces.spelling import placed
-from clew.workspaces.use import Uses
+from clew.workspaces.lock import Uses, locked
+from clew.workspaces.paths import leads_out, placed
+from clew.workspaces.place_state import Look, whose
+from clew.workspaces.repository import pointer_of
+from clew.workspaces.source import inspect_source
+from clew.workspaces.worktree import Worktrees
 
 
 class GitWorkspaces:
@@ -107,3 +107,46 @@ def _settled(wanted: PlaceWanted, seen: Look) -> Ensured | Held:
 def _cannot(wanted: PlaceWanted, seen: str, passing: bool = False, output: Path | None = None) -> Held:
     settled = resolve_place(wanted.workspace, Found.CANNOT_MAKE, seen)
     return Held(settled.reason, settled.words, passing, output if output is not None and output.exists() else None)
+
+
+def look_at_directory(wanted: PlaceWanted) -> Look:
+    """A plain directory is somebody's own: it is never made, and never one that another lane has as its worktree."""
+    directory = Path(wanted.workspace.directory.path)
+    try:
+        mode = directory.stat().st_mode
+    except FileNotFoundError:
+        gone = Found.CANNOT_MAKE if wanted.workspace.project is None else Found.PROJECT_MOVED
+        return Look(gone, f"{directory} is gone")
+    if not stat.S_ISDIR(mode):
+        return Look(Found.CANNOT_MAKE, "it is no directory.")
+    if not os.access(directory, os.R_OK | os.X_OK):
+        return Look(Found.CANNOT_MAKE, "Clew's user may not enter it. Give it the right to.")
+    real = directory.resolve()
+    for at in (real, *real.parents):
+        if (at / ".git").exists():
+            pointer = pointer_of(at)
+            foreign = None if pointer is None else whose(pointer.admin, wanted)
+            return Look(Found.READY) if foreign is None else Look(Found.FOREIGN_MARKER, foreign)
+    return Look(Found.READY)
+
+
+def look_at_home(wanted: PlaceWanted, homes: Path) -> Look:
+    """Below the place for homes it must stay there; a home elsewhere was named by a person, links and all."""
+    home = Path(wanted.workspace.directory.path)
+    if Path(os.path.normpath(home)).is_relative_to(os.path.normpath(homes)):
+        outside = leads_out(home, homes)
+        if outside is not None:
+            return Look(Found.OUTSIDE_ROOT, str(outside))
+    try:
+        mode = home.stat().st_mode
+    except FileNotFoundError:
+        if home.is_symlink():
+            return Look(Found.CANNOT_MAKE, f"it is a link to {home.readlink()}, which is gone.")
+        return Look(Found.NOT_MADE)
+    return Look(Found.READY) if stat.S_ISDIR(mode) else Look(Found.CANNOT_MAKE, "a file is in the way. Move it away.")
+
+
+def make_home(wanted: PlaceWanted) -> None:
+    home = Path(wanted.workspace.directory.path)
+    home.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    home.mkdir(exist_ok=True, mode=0o700)

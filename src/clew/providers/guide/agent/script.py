@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 _LINE = re.compile(r"^(?P<word>RUN|WRITE|SAY|THINK|PLAN|SLOW|FAIL):[ \t]*(?P<rest>.*?)[ \t]*$", re.MULTILINE)
 # How a prompt of Clew says which texts are others' and which of them are to be acted on.
-_FENCE = re.compile(r"^What stands between the lines `--- begin (?P<mark>\w+) ---`", re.MULTILINE)
+_FENCE = re.compile(r"^The text between the lines `--- begin (?P<mark>\w+) ---`", re.MULTILINE)
 _NOW = "(you are asked for this now)"
 _ALONE = re.compile(r"^(?P<word>HANG|CUT)[ \t]*$", re.MULTILINE)
 

@@ -1,0 +1,104 @@
+"""The place of a run: its directory is ensured before anything is opened, and the plan follows what the disk says."""
+
+from dataclasses import dataclass, replace
+
+from clew.daemon.limits import Limits
+from clew.daemon.reports import Reports
+from clew.daemon.settings import place_wanted
+from clew.daemon.stop_signal import StopSignal
+from clew.kernel import Directory, FoundReason, Plan, Workspace, decide
+from clew.ports.fault import Fault
+from clew.ports.workspaces import Held, PlaceWanted, Workspaces
+from clew.protocol.orders import Order
+
+
+class NoPlace(Fault):
+    code = "daemon:no-place"
+
+
+class PlaceHeld(Exception):
+    """The directory cannot be used now, and no other is used in its place."""
+
+    def __init__(self, held: Held) -> None:
+        super().__init__(held.words)
+        self.reason: FoundReason = held.reason
+        self.words, self.passing = held.words, held.passing
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A directory that is the lane's until it is released. `plan` is the order's plan, decided again where the disk
+    adds a fact: a path that leads elsewhere, or a worktree that was made again."""
+
+    directory: Directory
+    plan: Plan
+    wanted: PlaceWanted
+    workspaces: Workspaces
+
+    async def release(self) -> None:
+        await self.workspaces.release(self.wanted)
+
+
+async def ensure_place(
+    order: Order, workspaces: Workspaces, stop: StopSignal, reports: Reports, limits: Limits
+) -> Placed:
+    wanted = place_wanted(order, order.plan)
+    if wanted is None:
+        raise NoPlace("The plan has no workspace.", "Give the thread a project, or the agent a home.")
+    reports.log_step("workspace", order.plan.place.words)
+
+    def progress(line: str) -> None:
+        reports.log_step("setup", line)
+
+    async def release(ensured: object) -> None:
+        if not isinstance(ensured, Held):
+            await workspaces.release(wanted)
+
+    ensuring = workspaces.ensure(wanted, progress)
+    ensured = await stop.within("workspace", limits.workspace, limits.cancel, ensuring, release)
+    if isinstance(ensured, Held):
+        raise PlaceHeld(ensured)
+    if ensured.setup_output is not None:
+        reports.log_step("workspace", f"{ensured.words} The output of its setup is in {ensured.setup_output}.")
+    place = Placed(ensured.directory, _with_links_resolved(order.plan, ensured.directory), wanted, workspaces)
+    if not ensured.remade:
+        return place
+    reports.log_step("workspace", ensured.remade)
+    try:
+        return await _report_remade(place, ensured.remade, stop, reports)
+    except BaseException:
+        await place.release()
+        raise
+
+
+async def _report_remade(place: Placed, words: str, stop: StopSignal, reports: Reports) -> Placed:
+    """Decide again with the loss as one more fact. The server has it before the disk forgets it: whatever ends this
+    run, the next one tells the agent."""
+    known = place.plan.situation
+    if known.place.remade != words:
+        place = replace(place, plan=decide(replace(known, place=replace(known.place, remade=words))))
+        await reports.ask(settled=(place.plan,))
+        stop.check()
+    await place.workspaces.acknowledge(place.wanted)
+    return place
+
+
+def _with_links_resolved(plan: Plan, directory: Directory) -> Plan:
+    """The server cannot see this disk. Where the path leads elsewhere than it reads, that is one more fact."""
+    known = plan.workspace
+    if known is None or known.directory == directory:
+        return plan
+    real = Directory(known.directory.path, directory.place)
+
+    def resolved(place: Workspace) -> Workspace:
+        return replace(place, directory=real) if place.id == known.id else place
+
+    facts = plan.situation.place
+    resolved_facts = replace(
+        facts,
+        agent_home=resolved(facts.agent_home),
+        remembered=None if facts.remembered is None else resolved(facts.remembered),
+        earlier=tuple(map(resolved, facts.earlier)),
+        prepared=None if facts.prepared is None else resolved(facts.prepared),
+    )
+    return decide(replace(plan.situation, place=resolved_facts))

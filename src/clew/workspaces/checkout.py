@@ -1,0 +1,230 @@
+"""Making a worktree, and finishing one that was begun. Whoever calls holds the lock of its repository."""
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from clew.kernel import Found, Instant
+from clew.ports.fault import Fault
+from clew.ports.workspaces import SourceKind
+from clew.workspaces.faults import CannotMake
+from clew.workspaces.git import Git, Repository, refusal
+from clew.workspaces.layout import Layout
+from clew.workspaces.marker import NAME, Marker, Record
+from clew.workspaces.place_state import INITIALIZING, Look, Site
+from clew.workspaces.repository import head_of, in_midst_of, lock_reason, pointer_of
+
+
+class Maker:
+    def __init__(self, git: Git, layout: Layout) -> None:
+        self._git = git
+        self._layout = layout
+
+    async def make(self, site: Site, where: Repository, seen: Look, keep: Sequence[int]) -> Record:
+        """A worktree with all its files, on the lane's branch. It is not ready before `finish`."""
+        assert site.common is not None, "nothing is made of a project that is not there"
+        base, start = await self._beginning(site, where, seen)
+        # One that was begun again and not finished is finished as that.
+        remaking = site.record.remaking if seen.half and site.record is not None else ""
+        if seen.found is Found.DIRECTORY_GONE:
+            remaking = await words_of_loss(self._git, where, site, seen.reference)
+        record = self._record(site, base, start, remaking)
+        record.write(self._layout.record(site.wanted.workspace.id))
+        site.directory.parent.mkdir(parents=True, exist_ok=True)
+        half = seen.half and await self._finish_half(site, keep)
+        if not half:
+            await self._clear(site, where, seen, keep)
+            await self._add(site, where, seen.branch, start, keep)
+        return record
+
+    def finish(self, site: Site, record: Record, now: Instant) -> Record:
+        """From here on it is taken for ready. The record as it is now."""
+        pointer = pointer_of(site.directory)
+        if pointer is None:
+            raise CannotMake("it vanished while it was being made.", "Wake the lane again.")
+        wanted = site.wanted
+        remade = record.remaking or record.remade
+        done = replace(record, ready_at=record.ready_at or now, remade=remade, remaking="")
+        done.write(self._layout.record(wanted.workspace.id))
+        Marker(wanted.workspace.id, wanted.lane, wanted.workspace.project).write(pointer.admin / NAME)
+        return done
+
+    async def mend(self, where: Repository, keep: Sequence[int]) -> None:
+        """After a move of the project; whether it helped is seen by looking again."""
+        await self._git.ask(where, "worktree", "repair", keep=keep)
+
+    async def mend_back(self, where: Repository, directory: Path, keep: Sequence[int]) -> None:
+        """After a move of the worktree."""
+        await self._git.ask(where, "worktree", "repair", os.fspath(directory), keep=keep)
+
+    async def _beginning(self, site: Site, where: Repository, seen: Look) -> tuple[str, str]:
+        """The base by its full name, and the commit that a new branch starts from."""
+        source = site.wanted.source
+        assert source is not None, "a worktree is made of a project"
+        base = await self._base(where, source.base, source.kind)
+        commit = await self._git.ask(
+            where, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}"
+        )
+        if commit.ok:
+            # A name that moves with whoever checks something out is no base to compare with later.
+            return base if base.startswith("refs/") else commit.text, commit.text
+        if commit.err:
+            # A name that is not there is answered in silence.
+            raise refusal(commit, "rev-parse")
+        if seen.branch:
+            return "", ""
+        if source.base is None:
+            raise CannotMake(f"the project at {site.source} has no commit yet.", "Make a first commit there.")
+        raise CannotMake(f"its base {source.base} is not in {site.source}.", "Name a branch or a commit that is.")
+
+    async def _base(self, where: Repository, base: str | None, kind: SourceKind) -> str:
+        if kind is SourceKind.ADDRESS:
+            remote = "refs/remotes/origin/" + (base or "HEAD")
+            if (await self._git.ask(where, "show-ref", "--verify", "--quiet", remote)).ok:
+                return remote
+        name = base or "HEAD"
+        full = await self._git.ask(where, "rev-parse", "--symbolic-full-name", "--end-of-options", name)
+        named = full.text.splitlines()[-1] if full.ok and full.text else ""
+        return named if named.startswith("refs/") else name
+
+    def _record(self, site: Site, base: str, start: str, remaking: str) -> Record:
+        wanted, old = site.wanted, site.record
+        return Record(
+            wanted.workspace.id,
+            wanted.lane,
+            os.fspath(site.directory),
+            wanted.workspace.project,
+            site.branch,
+            os.fspath(site.common or ""),
+            base or (old.base if old else ""),
+            # Where the branch began is known from the first time, unless it begins anew.
+            old.start if old and old.start else start,
+            old.ready_at if old else None,
+            old.remade if old else "",
+            remaking,
+        )
+
+    async def _finish_half(self, site: Site, keep: Sequence[int]) -> bool:
+        """Check out what is missing. False when there was nothing to finish, and it is begun anew."""
+        pointer = pointer_of(site.directory)
+        if pointer is None:
+            _take_back(site.directory)
+            return False
+        if head_of(pointer.admin).branch != site.branch or pointer.back is None:
+            _take_back(site.directory)
+            shutil.rmtree(pointer.admin)
+            return False
+        if not (pointer.admin / "index").exists():
+            for left in ("index.lock", "HEAD.lock"):
+                (pointer.admin / left).unlink(missing_ok=True)
+            inside = Repository(site.directory)
+            await self._git.do(inside, "reset", "--hard", "--quiet", seconds=self._git.deadlines.make, keep=keep)
+        _unlock(pointer.admin)
+        return True
+
+    async def _clear(self, site: Site, where: Repository, seen: Look, keep: Sequence[int]) -> None:
+        """Remove what git keeps of this directory, which is gone, and of no other: a `prune` would."""
+        with contextlib.suppress(FileNotFoundError):
+            site.directory.rmdir()
+        if seen.reference is None:
+            return
+        modules = seen.reference / "modules"
+        if modules.is_dir():
+            # Commits of submodules are nowhere else.
+            kept = self._layout.kept / f"{site.wanted.workspace.id}-{time.time_ns()}"
+            kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            shutil.move(modules, kept)
+        _unlock(seen.reference)
+        await self._git.do(where, "worktree", "remove", "--force", "--", os.fspath(site.directory), keep=keep)
+
+    async def _add(self, site: Site, where: Repository, branch: bool, start: str, keep: Sequence[int]) -> None:
+        directory, seconds = os.fspath(site.directory), self._git.deadlines.make
+        if branch:
+            await self._git.do(
+                where, "worktree", "add", "--quiet", "--", directory, site.branch, seconds=seconds, keep=keep
+            )
+            return
+        new = ("-b", site.branch, "--", directory, start)
+        await self._git.do(where, "worktree", "add", "--quiet", *new, seconds=seconds, keep=keep)
+
+
+def _take_back(directory: Path) -> None:
+    """A worktree in which nothing is but what git begins with."""
+    if [each.name for each in directory.iterdir()] != [".git"]:
+        raise CannotMake("it was begun, and somebody else's files are in it.", "Move them away.")
+    (directory / ".git").unlink()
+    directory.rmdir()
+
+
+def _unlock(admin: Path) -> None:
+    if lock_reason(admin) == INITIALIZING:
+        (admin / "locked").unlink(missing_ok=True)
+
+
+_NAMED = 5
+"""How many of the files that were staged are named."""
+
+_LONGEST = 72
+
+
+async def words_of_loss(git: Git, where: Repository, site: Site, reference: Path | None) -> str:
+    """Asked before it is made again, for that removes `reference`: what git keeps of a worktree that is gone."""
+    branch = f"refs/heads/{site.branch}"
+    tip, _, subject = (await _asked(git, where, "log", "-1", "--format=%h%x00%s", branch, "--")).partition("\0")
+    at = f", at commit {tip}" + (f" ({_line(subject)})" if subject.strip() else "") if tip else ""
+    words = [
+        f"{_line(os.fspath(site.directory), 4096)} was gone and was made again from branch {site.branch}{at}.",
+        "Whatever was not committed there is lost.",
+    ]
+    if reference is not None:
+        words += await _of_worktree(git, site, reference)
+    stashes = await _asked(git, where, "log", "--walk-reflogs", "--format=%gs", "refs/stash", "--")
+    number = sum(_is_of(line, site.branch) for line in stashes.splitlines())
+    if number:
+        them = "1 stash that was made on this branch is" if number == 1 else f"{number} stashes made on this branch are"
+        words.append(f"{them} still there: see `git stash list`.")
+    return " ".join(words)
+
+
+async def _of_worktree(git: Git, site: Site, reference: Path) -> list[str]:
+    words = []
+    head, midst = head_of(reference), in_midst_of(reference)
+    if head.branch != site.branch and (head.branch or head.detached):
+        was = f"on branch {head.branch}" if head.branch else f"at commit {(head.detached or '')[:12]}, on no branch"
+        words.append(f"Before that it was {was}.")
+    if midst:
+        words.append(f"It was {midst}.")
+    # Its owner was checked when git was asked for the branch in the project's own directory.
+    staged = await _asked(git, Repository(git_dir=reference), "diff", "--cached", "--name-only", "-z", "HEAD", "--")
+    files = [_line(name) for name in staged.split("\0") if name]
+    if files:
+        words.append(f"Staged there and never committed: {_listed(files)}.")
+    return words
+
+
+async def _asked(git: Git, where: Repository, *arguments: str) -> str:
+    """What git says; nothing where it refuses. To know less is no reason not to make it again."""
+    with suppress(Fault):
+        answer = await git.ask(where, *arguments)
+        return answer.text if answer.ok else ""
+    return ""
+
+
+def _is_of(stash: str, branch: str) -> bool:
+    return stash.startswith((f"WIP on {branch}:", f"On {branch}:"))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _line(text: str, longest: int = _LONGEST) -> str:
+    """On one line and of no great length: it goes into a prompt."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return line if len(line) <= longest else f"{line[:longest]} …"
