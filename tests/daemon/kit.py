@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Table, insert, select, update
 
 from clew.context import prompts_of
-from clew.control.desk import Desk
-from clew.control.plane import Plane
+from clew.control.daemon_api import DaemonApi
+from clew.control.services import Services
 from clew.daemon import Daemon, Limits, LocalMachine
 from clew.kernel import (
     HUMAN,
@@ -89,8 +89,8 @@ class World:
         self.place, self.limits = place.resolve(), limits
         self.database: Database = open_database(str(self.place / "clew.db"))
         self.database.do(upgrade)
-        self.desk = Desk(self.database, self.place)
-        self.plane: ControlPlane = Plane(self.desk)
+        self.services = Services(self.database, self.place)
+        self.plane: ControlPlane = DaemonApi(self.services)
         self.loom = Loom()
         self.prompts = prompts_of() if budget is None else prompts_of(budget=budget)
         self.programs: list[AgentProgram] = []
@@ -223,7 +223,7 @@ class World:
     async def close(self) -> None:
         await self.daemon.stop()
         await self.workspaces.close()
-        await self.desk.close()
+        await self.services.close()
         self.database.close()
 
 
