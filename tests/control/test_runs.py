@@ -285,7 +285,8 @@ def test_only_what_has_a_session_is_gone_on_from(database: Database, tmp_path: P
             await at.agent("bob")
             await open_chat(at.services, NewChat("ada"))
             await say(at.services, "chat-1", Words("hello"))
-            order = await at.serve()
+            order = await at.claim_one()
+            await at.finish(order, PERMANENT)
             with pytest.raises(NotNow, match="No session"):
                 await rerun(at.services, order.run)
             with pytest.raises(BadRequest, match="ada's in chat-1"):
