@@ -1,4 +1,4 @@
-"""A desk with a machine of our own beside it, and a daemon's hand that serves what it is given."""
+"""A services with a machine of our own beside it, and a daemon's hand that serves what it is given."""
 
 import json
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from clew.control.agents import add_agent
-from clew.control.desk import Desk
-from clew.control.plane import Plane
+from clew.control.daemon_api import DaemonApi
+from clew.control.services import Services
 from clew.kernel import (
     AccountId,
     Attestation,
@@ -131,15 +131,15 @@ WHEEL = runtime_id(LAPTOP, ProviderName("wheel"), "/srv/home")
 
 @dataclass
 class Office:
-    """Where a test works: the desk, its machine, and a daemon that holds what it claimed."""
+    """Where a test works: the services, its machine, and a daemon that holds what it claimed."""
 
-    desk: Desk
+    services: Services
     laptop: Laptop
-    plane: Plane
+    plane: DaemonApi
     database: Database
 
     async def agent(self, name: str = "ada", **changes: Any) -> AgentView:
-        return await add_agent(self.desk, NewAgent(**{"name": name, "provider": "loom", **changes}))
+        return await add_agent(self.services, NewAgent(**{"name": name, "provider": "loom", **changes}))
 
     async def claim(
         self, most: int = 1, wait: float = 0.0, runtimes: Sequence[RuntimeId] = (LOOM, WHEEL)
@@ -190,11 +190,11 @@ class Office:
 async def office(database: Database, root: Path) -> AsyncIterator[Office]:
     """Whatever it was put through, every promise of the store holds in the end."""
     laptop = Laptop(root)
-    desk = Desk(database, root, laptop)
+    services = Services(database, root, laptop)
     try:
-        yield Office(desk, laptop, Plane(desk), database)
+        yield Office(services, laptop, DaemonApi(services), database)
     finally:
-        await desk.close()
+        await services.close()
     assert database.read(check) == ()
 
 

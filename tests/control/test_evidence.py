@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from clew.control.again import rerun, retry_run
-from clew.control.chats import open_chat
+from clew.control.explain import explain
 from clew.control.faults import NotNow
-from clew.control.runs import show_run
-from clew.control.speaking import say
+from clew.control.messages import say
+from clew.control.runs import rerun, retry_run, show_run
+from clew.control.threads import open_chat
 from clew.control.wakes import show_wake
-from clew.control.why import explain
 from clew.kernel import Evidence, FailureKind, Outcome
 from clew.protocol.orders import Order
 from clew.protocol.reports import Failed, Finish, Landed
@@ -29,14 +28,14 @@ Story = Callable[[Office, Order], Awaitable[None]]
 async def lost(at: Office, hears: bool = True) -> Order:
     """A turn of which nobody knows whether the agent took the prompt: its daemon was started anew."""
     order = await prompted(at, hears)
-    await at.desk.write(lambda connection: settle_orphans(connection, "daemon-1", [LOOM]))
+    await at.services.write(lambda connection: settle_orphans(connection, "daemon-1", [LOOM]))
     return order
 
 
 async def prompted(at: Office, hears: bool = True) -> Order:
     await at.agent()
-    await open_chat(at.desk, NewChat("ada"))
-    await say(at.desk, "chat-1", Words("hello"))
+    await open_chat(at.services, NewChat("ada"))
+    await say(at.services, "chat-1", Words("hello"))
     order = await at.claim_one()
     told = await at.report(
         order,
@@ -62,18 +61,18 @@ def told(database: Database, tmp_path: Path, story: Story, hears: bool = True) -
 def test_a_person_decides_what_nobody_else_can_tell(database: Database, tmp_path: Path, taken: bool) -> None:
     async def story(at: Office, order: Order) -> None:
         assert await at.claim() == []
-        (wake,) = await retry_run(at.desk, order.run)
+        (wake,) = await retry_run(at.services, order.run)
         assert await at.claim() == [], "to try again is not to know"
-        waiting = await show_wake(at.desk, wake.id)
+        waiting = await show_wake(at.services, wake.id)
         assert waiting.run is None
-        held = await explain(at.desk, wake.id)
+        held = await explain(at.services, wake.id)
         assert f"`clew retry {order.run} --not-taken` sends it again in full" in held.headline
-        (again,) = await retry_run(at.desk, order.run, Retry(taken=taken))
+        (again,) = await retry_run(at.services, order.run, Retry(taken=taken))
         assert (again.id, again.state) == (wake.id, "pending")
         after = await at.claim_one()
         assert (after.plan.already_told, bodies(after)) == (((1,), []) if taken else ((), ["hello"]))
         with pytest.raises(NotNow, match="nothing is left for you to decide"):
-            await retry_run(at.desk, order.run, Retry(taken=not taken))
+            await retry_run(at.services, order.run, Retry(taken=not taken))
 
     told(database, tmp_path, story, hears=False)
 
@@ -86,7 +85,7 @@ def test_a_retry_and_a_rerun_ask_before_they_send(database: Database, tmp_path: 
             gave_up = Failed(FailureKind.PERMANENT, "no such model")
             await at.plane.finish(Finish(order.run, order.attempt, gave_up))
             assert await at.claim() == []
-            (again,) = await retry_run(at.desk, order.run)
+            (again,) = await retry_run(at.services, order.run)
             asks = await at.claim_one()
             assert ([each.run for each in asks.questions], bodies(asks)) == ([order.run], [])
             await at.answer(asks, Evidence.CUT_OFF)
@@ -95,7 +94,7 @@ def test_a_retry_and_a_rerun_ask_before_they_send(database: Database, tmp_path: 
             await at.prompt(after)
             await at.finish(after)
             # Once more, on purpose: by now it is known which session that was.
-            (once_more,) = await rerun(at.desk, order.run)
+            (once_more,) = await rerun(at.services, order.run)
             third = await at.claim_one()
             assert ([wake.id for wake in third.wakes], third.plan.outcome) == ([once_more.id], Outcome.RESUME)
 
@@ -122,19 +121,19 @@ def test_a_retry_and_a_rerun_ask_before_they_send(database: Database, tmp_path: 
 )
 def test_why_says_what_became_of_the_prompt(database: Database, tmp_path: Path, evidence: Evidence, words: str) -> None:
     async def story(at: Office, order: Order) -> None:
-        before = (await explain(at.desk, order.run)).evidence
+        before = (await explain(at.services, order.run)).evidence
         assert before is not None
         assert before.words.startswith("Nobody knows yet whether the agent took the prompt; it is found out")
         asks = await at.claim_one()
         await at.answer(asks, evidence, "the answer")
-        shown = (await explain(at.desk, order.run)).evidence
+        shown = (await explain(at.services, order.run)).evidence
         assert shown is not None
         assert (shown.state, shown.words) == (evidence.value, words)
         assert (shown.at is None, shown.asked) == (False, int(evidence is Evidence.UNKNOWN))
         if evidence is Evidence.FINISHED:
-            wake = await show_wake(at.desk, order.wakes[0].id)
+            wake = await show_wake(at.services, order.wakes[0].id)
             assert (wake.state, wake.code, wake.run) == ("served", "served:read-back", order.run)
-            assert (await show_run(at.desk, asks.run)).code == "run:read-back"
+            assert (await show_run(at.services, asks.run)).code == "run:read-back"
 
     told(database, tmp_path, story)
 
@@ -144,9 +143,9 @@ def test_why_of_a_turn_that_ended_well_has_nothing_to_ask(database: Database, tm
     async def story() -> None:
         async with office(database, tmp_path) as at:
             order = await prompted(at)
-            assert (await explain(at.desk, order.run)).evidence is None, "while it goes nobody asks"
+            assert (await explain(at.services, order.run)).evidence is None, "while it goes nobody asks"
             await at.finish(order)
-            shown = (await explain(at.desk, order.run)).evidence
+            shown = (await explain(at.services, order.run)).evidence
             assert shown is not None
             assert (shown.state, shown.words) == ("finished", "The agent took the prompt and finished its turn.")
 

@@ -9,12 +9,11 @@ import psycopg
 import pytest
 from sqlalchemy import Connection
 
-from clew.control.again import rerun
-from clew.control.chats import open_chat
 from clew.control.issues import open_issue
+from clew.control.messages import say
 from clew.control.projects import add_project
-from clew.control.speaking import say
-from clew.control.threads import list_threads
+from clew.control.runs import rerun
+from clew.control.threads import list_threads, open_chat
 from clew.control.wakes import poke
 from clew.protocol.orders import Order
 from clew.protocol.requests import NewChat, NewIssue, NewProject, Poke, Words
@@ -35,28 +34,28 @@ def has_written(connection: Connection) -> bool:
 
 
 async def comments(at: Office) -> None:
-    await say(at.desk, "issue-1", Words("once"))
+    await say(at.services, "issue-1", Words("once"))
 
 
 async def asks_for_a_fresh_start(at: Office) -> None:
-    await say(at.desk, "issue-1", Words("once", fresh=True, key="k"))
+    await say(at.services, "issue-1", Words("once", fresh=True, key="k"))
 
 
 async def pokes(at: Office) -> None:
-    await poke(at.desk, Poke("ada", text="once", thread="issue-1"))
+    await poke(at.services, Poke("ada", text="once", thread="issue-1"))
 
 
 async def opens_an_issue(at: Office) -> None:
-    await open_issue(at.desk, NewIssue("Another", body="once", assignee="ada"))
+    await open_issue(at.services, NewIssue("Another", body="once", assignee="ada"))
 
 
 async def opens_a_chat(at: Office) -> None:
-    await open_chat(at.desk, NewChat("ada"))
+    await open_chat(at.services, NewChat("ada"))
 
 
 async def runs_again(at: Office) -> None:
-    (run,) = Daemon(at.desk._database).rows(runs)  # noqa: SLF001 - the only one there is
-    await rerun(at.desk, run.id)
+    (run,) = Daemon(at.services._database).rows(runs)  # noqa: SLF001 - the only one there is
+    await rerun(at.services, run.id)
 
 
 @on_postgresql
@@ -92,13 +91,13 @@ def test_what_was_done_is_not_done_again(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.desk, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
             await at.finish(await _prompted(at))
-            before = len(await list_threads(at.desk))
+            before = len(await list_threads(at.services))
             monkeypatch.setattr(PostgresDatabase, "_publish", is_lost)
             await asks(at)
             assert lost
-            assert len(await list_threads(at.desk)) == before + opened
+            assert len(await list_threads(at.services)) == before + opened
             rows = Daemon(database)
             assert [row.body for row in rows.rows(journal, "seq")].count("once") == said * (asks is not runs_again)
             assert len(rows.rows(wakes, state="pending")) == said
@@ -124,10 +123,10 @@ def test_words_that_were_taken_are_not_refused_because_of_what_came_after(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.desk, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
             await at.finish(await _prompted(at))
             monkeypatch.setattr(PostgresDatabase, "_publish", is_lost)
-            spoken = await say(at.desk, "issue-1", Words("once"))
+            spoken = await say(at.services, "issue-1", Words("once"))
             assert lost
             assert spoken.wake is not None
             assert (spoken.entry, spoken.wake.state, spoken.wake.repeated) == (3, "pending", False)
@@ -137,7 +136,7 @@ def test_words_that_were_taken_are_not_refused_because_of_what_came_after(
 
 
 async def says_it_to_nobody(at: Office) -> None:
-    spoken = await say(at.desk, "issue-1", Words("once", wakes=False))
+    spoken = await say(at.services, "issue-1", Words("once", wakes=False))
     assert (spoken.entry, spoken.wake) == (3, None)
 
 
@@ -146,7 +145,7 @@ async def adds_an_agent(at: Office) -> None:
 
 
 async def adds_a_project(at: Office) -> None:
-    assert (await add_project(at.desk, NewProject("maze", "https://example.org/maze.git"))).name == "maze"
+    assert (await add_project(at.services, NewProject("maze", "https://example.org/maze.git"))).name == "maze"
 
 
 @on_postgresql
@@ -167,10 +166,10 @@ def test_the_same_words_said_before_are_not_taken_for_those_that_were_lost(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.desk, NewIssue("Mend it", assignee="ada"))
-            assert (await say(at.desk, "issue-1", Words("yes", wakes=False))).entry == 2
+            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
+            assert (await say(at.services, "issue-1", Words("yes", wakes=False))).entry == 2
             monkeypatch.setattr(Pipeline, "commit", is_lost)
-            assert (await say(at.desk, "issue-1", Words("yes", wakes=False))).entry == 3
+            assert (await say(at.services, "issue-1", Words("yes", wakes=False))).entry == 3
             assert lost
 
     asyncio.run(story())
@@ -198,7 +197,7 @@ def test_what_wakes_nobody_is_done_once_too_and_not_refused(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.desk, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
             await at.finish(await _prompted(at))
             monkeypatch.setattr(PostgresDatabase, "_on_kept", is_lost)
             await asks(at)
@@ -208,7 +207,7 @@ def test_what_wakes_nobody_is_done_once_too_and_not_refused(
             assert len(rows.rows(agents)) == 1 + (asks is adds_an_agent)
             # Whoever asks for the same a second time is answered for that.
             if asks is says_it_to_nobody:
-                assert (await say(at.desk, "issue-1", Words("once", wakes=False))).entry == 4
+                assert (await say(at.services, "issue-1", Words("once", wakes=False))).entry == 4
             else:
                 with pytest.raises(NameTaken):
                     await asks(at)

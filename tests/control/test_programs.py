@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from clew.control.adopting import adopt_session
 from clew.control.agents import add_agent, change_agent, show_agent
-from clew.control.chats import open_chat
-from clew.control.doctor import examine
+from clew.control.doctor import examine, list_runtimes
 from clew.control.faults import BadRequest
-from clew.control.runtimes import list_runtimes
-from clew.control.starting import offer_agents
+from clew.control.programs import offer_agents
+from clew.control.sessions import adopt_session
+from clew.control.threads import open_chat
 from clew.control.wakes import poke
 from clew.kernel import AccountId, Capabilities, Outcome, PermissionMode, RuntimeId, capabilities_to_record
 from clew.protocol.machine import AgentProgram, Looked
@@ -62,7 +61,7 @@ class Keyed(Laptop):
 
 
 def keyed(at: Office, tmp_path: Path) -> Keyed:
-    at.desk.machine = machine = Keyed(tmp_path)
+    at.services.machine = machine = Keyed(tmp_path)
     return machine
 
 
@@ -75,7 +74,7 @@ class Seen:
 
 async def seen_by(at: Office, agent: str) -> Seen:
     """As whom the next run of that agent would work."""
-    await poke(at.desk, Poke(agent))
+    await poke(at.services, Poke(agent))
     order = await at.claim_one()
     assert order.agent.name == agent
     await at.prompt(order, f"n-{order.run}")
@@ -102,10 +101,10 @@ def test_two_agents_in_one_home_are_never_taken_for_one_another(database: Databa
                 "cyd": Seen(None, digest("two"), False),
             }
             for _ in range(20):
-                assert [each.state for each in await offer_agents(at.desk)] == ["ok"] * 3
+                assert [each.state for each in await offer_agents(at.services)] == ["ok"] * 3
                 for agent, known in own.items():
                     assert await seen_by(at, agent) == known
-            assert [each.accounts for each in await list_runtimes(at.desk)] == [("me@work",)]
+            assert [each.accounts for each in await list_runtimes(at.services)] == [("me@work",)]
             kept = (
                 select(agents.c.name, sessions.c.account, sessions.c.credential)
                 .join_from(sessions, lanes, lanes.c.id == sessions.c.lane_id)
@@ -115,7 +114,7 @@ def test_two_agents_in_one_home_are_never_taken_for_one_another(database: Databa
             )
             stamped = at.database.read(lambda link: [tuple(row) for row in link.execute(kept)])
             assert stamped == [(name, known.account, known.credential) for name, known in own.items()]
-            said = {each.name: each.words for each in await examine(at.desk) if each.name.startswith("agent ")}
+            said = {each.name: each.words for each in await examine(at.services) if each.name.startswith("agent ")}
             assert said == {
                 "agent ada": "loom 1.0, as me@work.",
                 "agent bob": "loom 1.0, with a key.",
@@ -134,10 +133,10 @@ def test_abilities_are_those_of_the_agents_own_options(database: Database, tmp_p
             keyed(at, tmp_path)
             await at.agent("ada", mode="read", options={"modes": "read full"})
             await at.agent("bob", mode="full", options={"modes": "full"})
-            assert (await change_agent(at.desk, "ada", AgentChange(mode="ask"))).mode == "ask"
+            assert (await change_agent(at.services, "ada", AgentChange(mode="ask"))).mode == "ask"
             with pytest.raises(BadRequest, match=r"nor to a stricter one; it knows full"):
-                await change_agent(at.desk, "bob", AgentChange(mode="ask"))
-            await poke(at.desk, Poke("ada"))
+                await change_agent(at.services, "bob", AgentChange(mode="ask"))
+            await poke(at.services, Poke("ada"))
             order = await at.claim_one()
             assert (order.plan.mode, order.plan.outcome) == (PermissionMode.READ, Outcome.BLANK)
 
@@ -154,10 +153,10 @@ def test_agents_of_an_older_database_wait_until_all_of_their_home_were_looked_at
             await at.agent("ada", environment={"LOGIN": "me@work"})
             await at.agent("bob", environment={"LOGIN": "me@home"})
             await at.agent("cyd", provider="wheel", environment={"LOGIN": "me@home"})
-            await at.desk.write(lambda connection: connection.execute(update(agents).values(program="")))
+            await at.services.write(lambda connection: connection.execute(update(agents).values(program="")))
             machine.offered.clear()
             machine.before["me@work"] = asyncio.Event()
-            starting = asyncio.create_task(offer_agents(at.desk))
+            starting = asyncio.create_task(offer_agents(at.services))
             await _until(lambda: len(machine.offered) == 1)
             # Cyd is somewhere else. Bob is known by now, but ada would be taken for bob.
             assert [program.provider for _, program in machine.offered] == ["wheel"]
@@ -182,10 +181,10 @@ def test_one_whose_program_is_gone_keeps_no_other_of_its_home_waiting(database: 
             keyed(at, tmp_path)
             await at.agent("ada", environment={"LOGIN": "me@work"})
             await at.agent("bob", environment={"LOGIN": "me@home"})
-            await at.desk.write(lambda connection: connection.execute(update(agents).values(program="")))
-            at.desk.machine = Gone(tmp_path)
+            await at.services.write(lambda connection: connection.execute(update(agents).values(program="")))
+            at.services.machine = Gone(tmp_path)
             async with asyncio.timeout(20):
-                assert [each.state for each in await offer_agents(at.desk)] == ["missing", "ok"]
+                assert [each.state for each in await offer_agents(at.services)] == ["missing", "ok"]
 
     asyncio.run(story())
 
@@ -203,9 +202,9 @@ def test_who_changes_an_agent_while_it_is_looked_at_has_the_last_word(database: 
             machine = keyed(at, tmp_path)
             await at.agent("ada", environment={"LOGIN": "me@work"})
             machine.before["me@work"] = asyncio.Event()
-            starting = asyncio.create_task(offer_agents(at.desk))
+            starting = asyncio.create_task(offer_agents(at.services))
             await asyncio.sleep(0.05)
-            await change_agent(at.desk, "ada", AgentChange(environment={"LOGIN": "me@home"}))
+            await change_agent(at.services, "ada", AgentChange(environment={"LOGIN": "me@home"}))
             machine.before["me@work"].set()
             await starting
             assert (await seen_by(at, "ada")).account == "me@home"
@@ -221,8 +220,8 @@ def test_a_session_is_adopted_as_its_new_agents_own(database: Database, tmp_path
             await at.agent("ada", environment={"LOGIN": "me@work"})
             await at.agent("bob", environment={"LOGIN": "me@home"})
             machine.found[RuntimeId(LOOM)] = [session_of("mine")]
-            chat = await open_chat(at.desk, NewChat("ada"))
-            await adopt_session(at.desk, chat.ref, Adopt("ada", LOOM, "mine"))
+            chat = await open_chat(at.services, NewChat("ada"))
+            await adopt_session(at.services, chat.ref, Adopt("ada", LOOM, "mine"))
             kept = at.database.read(lambda link: link.execute(select(sessions.c.account)).scalars().all())
             assert list(kept) == ["me@work"]
 
@@ -236,17 +235,17 @@ def test_a_person_allows_history_across_accounts_and_takes_it_back(database: Dat
             keyed(at, tmp_path)
             added = await at.agent("ada", environment={"LOGIN": "me@work"})
             assert not added.across_accounts
-            await at.desk.write(
+            await at.services.write(
                 lambda connection: connection.execute(update(agents).values(policy='{"parallel": true}'))
             )
-            assert (await change_agent(at.desk, "ada", AgentChange(across_accounts=True))).across_accounts
-            assert (await change_agent(at.desk, "ada", AgentChange(most=2))).across_accounts
-            await poke(at.desk, Poke("ada"))
+            assert (await change_agent(at.services, "ada", AgentChange(across_accounts=True))).across_accounts
+            assert (await change_agent(at.services, "ada", AgentChange(most=2))).across_accounts
+            await poke(at.services, Poke("ada"))
             policy = (await at.claim_one()).plan.situation.policy
             assert (policy.history_across_accounts, policy.parallel) == (True, True)
-            assert not (await change_agent(at.desk, "ada", AgentChange(across_accounts=False))).across_accounts
-            assert not (await show_agent(at.desk, "ada")).across_accounts
-            bob = await add_agent(at.desk, NewAgent("bob", "loom", across_accounts=True))
+            assert not (await change_agent(at.services, "ada", AgentChange(across_accounts=False))).across_accounts
+            assert not (await show_agent(at.services, "ada")).across_accounts
+            bob = await add_agent(at.services, NewAgent("bob", "loom", across_accounts=True))
             assert bob.across_accounts
 
     asyncio.run(story())
@@ -257,10 +256,12 @@ def test_a_policy_that_cannot_be_read_is_not_replaced(database: Database, tmp_pa
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent("ada")
-            await at.desk.write(lambda connection: connection.execute(update(agents).values(policy='{"parallel": 3}')))
+            await at.services.write(
+                lambda connection: connection.execute(update(agents).values(policy='{"parallel": 3}'))
+            )
             with pytest.raises(Unreadable, match="of agents cannot be read"):
-                await change_agent(at.desk, "ada", AgentChange(across_accounts=True))
-            assert not (await show_agent(at.desk, "ada")).across_accounts
-            await at.desk.write(lambda connection: connection.execute(update(agents).values(policy="{}")))
+                await change_agent(at.services, "ada", AgentChange(across_accounts=True))
+            assert not (await show_agent(at.services, "ada")).across_accounts
+            await at.services.write(lambda connection: connection.execute(update(agents).values(policy="{}")))
 
     asyncio.run(story())

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from clew.control.chats import open_chat
+from clew.control.explain import explain
 from clew.control.faults import BadRequest
-from clew.control.lanes import set_overlap
-from clew.control.speaking import say
-from clew.control.threads import show_thread
+from clew.control.messages import say
+from clew.control.threads import open_chat, set_overlap, show_thread
 from clew.control.wakes import show_wake
-from clew.control.why import explain
 from clew.kernel import capabilities_to_record
 from clew.protocol.machine import AgentProgram
 from clew.protocol.orders import ClaimRequest, Order
@@ -35,18 +33,18 @@ async def at_work(at: Office, steers: bool = True) -> Order:
         found = (await at.laptop.discover(AgentProgram("loom"))).registration
         assert found is not None
         able = replace(found, capabilities=json.dumps(capabilities_to_record(replace(ABLE, steers=True))))
-        await at.desk.write(lambda connection: register_runtime(connection, able))
-    await open_chat(at.desk, NewChat("ada"))
-    await say(at.desk, "chat-1", Words("one"))
+        await at.services.write(lambda connection: register_runtime(connection, able))
+    await open_chat(at.services, NewChat("ada"))
+    await say(at.services, "chat-1", Words("one"))
     order = await at.claim_one()
     await at.prompt(order, "n-1")
     return order
 
 
 async def said(at: Office, text: str, **how: Any) -> WakeView:
-    spoken = await say(at.desk, "chat-1", Words(text, **how))
+    spoken = await say(at.services, "chat-1", Words(text, **how))
     assert spoken.wake is not None
-    return await show_wake(at.desk, spoken.wake.id)
+    return await show_wake(at.services, spoken.wake.id)
 
 
 @pytest.mark.case("W13")
@@ -62,7 +60,7 @@ def test_one_message_is_steered_and_the_policy_stays(database: Database, tmp_pat
             assert reported.steer is not None
             assert [entry.body for entry in reported.steer.entries] == ["two"]
             assert (await said(at, "three")).code == "accepted:queued"
-            assert (await show_thread(at.desk, "chat-1")).lanes[0].overlap == "queue"
+            assert (await show_thread(at.services, "chat-1")).lanes[0].overlap == "queue"
 
     asyncio.run(story())
 
@@ -106,7 +104,7 @@ def test_news_stays_where_the_report_that_came_upon_it_could_not_be_kept(
                 raise OSError("no space left")
 
             with monkeypatch.context() as patch:
-                patch.setattr(at.desk, "write", full)
+                patch.setattr(at.services, "write", full)
                 with pytest.raises(OSError, match="no space"):
                     await at.report(order)
             assert (await at.report(order)).news is True
@@ -131,7 +129,7 @@ def test_a_lane_that_steers_says_of_each_message_what_became_of_it(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at_work(at)
-            lane = await set_overlap(at.desk, "chat-1", "ada", STEER)
+            lane = await set_overlap(at.services, "chat-1", "ada", STEER)
             assert lane.overlap == STEER
             assert (await said(at, "two", **how)).code == code
 
@@ -160,8 +158,8 @@ def test_what_makes_no_sense_is_refused(database: Database, tmp_path: Path, how:
         async with office(database, tmp_path) as at:
             await at_work(at)
             with pytest.raises(BadRequest, match=words):
-                await say(at.desk, "chat-1", Words("two", **{"overlap": STEER, **how}))
-            assert len((await show_thread(at.desk, "chat-1")).entries) == 1
+                await say(at.services, "chat-1", Words("two", **{"overlap": STEER, **how}))
+            assert len((await show_thread(at.services, "chat-1")).entries) == 1
 
     asyncio.run(story())
 
@@ -174,7 +172,7 @@ def test_why_says_what_a_run_was_told_on_the_way(database: Database, tmp_path: P
             two = await said(at, "two", overlap=STEER)
             reported = await at.report(order, steers=True)
             assert reported.steer is not None
-            assert (await explain(at.desk, two.id)).wakes[0].code == "carried:steering"
+            assert (await explain(at.services, two.id)).wakes[0].code == "carried:steering"
             line = {"taken": True, "wakes": [two.id], "entries": [2], "text": "two"}
             await at.report(
                 order,
@@ -182,16 +180,16 @@ def test_why_says_what_a_run_was_told_on_the_way(database: Database, tmp_path: P
                 events=(RunEventRecord(1, "steer", json.dumps(line)), RunEventRecord(2, "steer", "no JSON")),
             )
             await at.finish(order)
-            run = await explain(at.desk, order.run)
+            run = await explain(at.services, order.run)
             assert [(each.wakes, each.text, each.taken) for each in run.steered] == [
                 ((two.id,), "two", True),
                 ((), "", False),
             ]
             assert run.headline.startswith("blank:") or run.headline.startswith("reseed:")
-            wake = await explain(at.desk, two.id)
+            wake = await explain(at.services, two.id)
             words = f"Run {order.run} told its agent of it within the turn that was going."
             assert (wake.headline, wake.subject) == (f"steered: {words} [carried:steered]", two.id)
             first = next(each for each in run.wakes if each.id != two.id)
-            assert (await explain(at.desk, first.id)).headline == run.headline
+            assert (await explain(at.services, first.id)).headline == run.headline
 
     asyncio.run(story())

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from clew.control.closing import close_thread
 from clew.control.faults import BadRequest
+from clew.control.messages import say
 from clew.control.projects import add_project
-from clew.control.speaking import say
-from clew.control.threads import list_threads, show_thread
+from clew.control.threads import close_thread, list_threads, show_thread
 from clew.control.wakes import poke
 from clew.kernel import Outcome, read_subject
 from clew.protocol.requests import NewProject, Poke, Words
@@ -26,23 +25,26 @@ def test_every_event_of_a_subject_lands_in_its_thread(database: Database, tmp_pa
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            first = await poke(at.desk, Poke("ada", text="A review is wanted.", subject=PULL))
+            first = await poke(at.services, Poke("ada", text="A review is wanted.", subject=PULL))
             assert (first.reason, first.origin, first.thread) == ("event", "outside", read_subject(PULL).thread)
             order = await at.serve("n-1")
             assert (order.thread.kind, order.thread.title) == ("subject", PULL)
-            second = await poke(at.desk, Poke("ada", text="It was pushed to.", subject=PULL))
+            second = await poke(at.services, Poke("ada", text="It was pushed to.", subject=PULL))
             assert second.thread == first.thread
             again = await at.serve("n-1")
             assert (again.plan.outcome, again.lane) == (Outcome.RESUME, order.lane)
-            other = await poke(at.desk, Poke("ada", text="Another one.", subject="github:acme/app#13"))
+            other = await poke(at.services, Poke("ada", text="Another one.", subject="github:acme/app#13"))
             assert other.thread != first.thread
-            page = await show_thread(at.desk, PULL)
+            page = await show_thread(at.services, PULL)
             assert (page.thread.title, page.thread.assignee, page.thread.kind) == (PULL, "ada", "subject")
             # Whoever wrote it is not the user.
             assert (page.entries[0].author_kind, page.entries[0].author) == ("outside", PULL)
-            assert {each.title for each in await list_threads(at.desk, kind="subject")} == {PULL, "github:acme/app#13"}
+            assert {each.title for each in await list_threads(at.services, kind="subject")} == {
+                PULL,
+                "github:acme/app#13",
+            }
             # What a person says there is a person's.
-            spoken = await say(at.desk, PULL, Words("Leave it alone."))
+            spoken = await say(at.services, PULL, Words("Leave it alone."))
             assert spoken.wake is not None
             assert (spoken.wake.agent, spoken.wake.origin) == ("ada", "human")
 
@@ -56,9 +58,9 @@ def test_events_that_come_at_once_make_one_thread(database: Database, tmp_path: 
             for name in ("ada", "bob"):
                 await at.agent(name)
             asked = [Poke(("ada", "bob")[number % 2], text=f"Event {number}.", subject=PULL) for number in range(8)]
-            woken = await asyncio.gather(*(poke(at.desk, each) for each in asked))
+            woken = await asyncio.gather(*(poke(at.services, each) for each in asked))
             assert len({each.thread for each in woken}) == 1
-            page = await show_thread(at.desk, PULL)
+            page = await show_thread(at.services, PULL)
             assert sorted(entry.text for entry in page.entries) == [f"Event {number}." for number in range(8)]
             assert {lane.agent for lane in page.lanes} == {"ada", "bob"}
 
@@ -72,16 +74,16 @@ def test_a_subject_is_worked_on_in_the_project_of_its_first_event(database: Data
             await at.agent()
             for name in ("maze", "web"):
                 (tmp_path / name / ".git").mkdir(parents=True)
-                await add_project(at.desk, NewProject(name, str(tmp_path / name)))
-            await poke(at.desk, Poke("ada", text="one", subject=PULL, project="maze"))
+                await add_project(at.services, NewProject(name, str(tmp_path / name)))
+            await poke(at.services, Poke("ada", text="one", subject=PULL, project="maze"))
             assert (await at.claim_one()).project is not None
-            await poke(at.desk, Poke("ada", text="two", subject=PULL, project="maze"))
-            await poke(at.desk, Poke("ada", text="three", subject=PULL))
+            await poke(at.services, Poke("ada", text="two", subject=PULL, project="maze"))
+            await poke(at.services, Poke("ada", text="three", subject=PULL))
             with pytest.raises(BadRequest, match="is not worked on in web"):
-                await poke(at.desk, Poke("ada", text="four", subject=PULL, project="web"))
+                await poke(at.services, Poke("ada", text="four", subject=PULL, project="web"))
             with pytest.raises(NoSuchProject):
-                await poke(at.desk, Poke("ada", text="five", subject=PULL, project="none"))
-            assert len((await show_thread(at.desk, PULL)).entries) == 3
+                await poke(at.services, Poke("ada", text="five", subject=PULL, project="none"))
+            assert len((await show_thread(at.services, PULL)).entries) == 3
 
     asyncio.run(story())
 
@@ -104,8 +106,8 @@ def test_what_names_no_subject_is_refused(database: Database, tmp_path: Path, ho
         async with office(database, tmp_path) as at:
             await at.agent()
             with pytest.raises(BadRequest, match=words):
-                await poke(at.desk, Poke(**{"agent": "ada", "text": "one", **how}))
-            assert not await list_threads(at.desk, kind="subject")
+                await poke(at.services, Poke(**{"agent": "ada", "text": "one", **how}))
+            assert not await list_threads(at.services, kind="subject")
 
     asyncio.run(story())
 
@@ -116,12 +118,12 @@ def test_a_subject_that_is_closed_or_was_never_heard_of_is_said_to_be(database: 
         async with office(database, tmp_path) as at:
             await at.agent()
             with pytest.raises(NoSuchThread, match="Nothing was heard of"):
-                await show_thread(at.desk, PULL)
+                await show_thread(at.services, PULL)
             with pytest.raises(NoSuchThread, match="no source"):
-                await show_thread(at.desk, "GitHub:x")
-            await poke(at.desk, Poke("ada", text="one", subject=PULL))
-            await close_thread(at.desk, PULL)
+                await show_thread(at.services, "GitHub:x")
+            await poke(at.services, Poke("ada", text="one", subject=PULL))
+            await close_thread(at.services, PULL)
             with pytest.raises(ThreadClosed, match=PULL):
-                await poke(at.desk, Poke("ada", text="two", subject=PULL))
+                await poke(at.services, Poke("ada", text="two", subject=PULL))
 
     asyncio.run(story())

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Table, insert, select, update
 
 from clew.context import JournalEngine
-from clew.control.desk import Desk
-from clew.control.plane import Plane
+from clew.control.daemon_api import DaemonApi
+from clew.control.services import Services
 from clew.daemon import Daemon, Limits, LocalMachine
 from clew.kernel import (
     HUMAN,
@@ -90,8 +90,8 @@ class World:
         self.context = context or JournalEngine()
         self.database: Database = open_database(str(self.place / "clew.db"))
         self.database.do(upgrade)
-        self.desk = Desk(self.database, self.place)
-        self.plane: ControlPlane = Plane(self.desk)
+        self.services = Services(self.database, self.place)
+        self.plane: ControlPlane = DaemonApi(self.services)
         self.loom = Loom()
         self.programs: list[AgentProgram] = []
         self.daemon = self.new_daemon()
@@ -227,7 +227,7 @@ class World:
     async def close(self) -> None:
         await self.daemon.stop()
         await self.workspaces.close()
-        await self.desk.close()
+        await self.services.close()
         self.database.close()
 
 

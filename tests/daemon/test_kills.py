@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.control.again import retry_run
+from clew.control.runs import retry_run
 from clew.programs.marking import VARIABLE
 from clew.protocol.requests import Retry
 from clew.store.faults import HeldByAnother
@@ -82,7 +82,7 @@ def test_no_wake_is_lost_and_none_is_told_twice(tmp_path: Path) -> None:
         for held in there.rows(runs, state="queued"):
             (lane,) = there.rows(lanes, id=held.lane_id)
             (text,) = [body for author, body in there.said(lane.thread_id) if author == "human"]
-            await retry_run(there.desk, held.id, Retry(taken=text in _told(tmp_path)))
+            await retry_run(there.services, held.id, Retry(taken=text in _told(tmp_path)))
         await until(lambda: _open(there) == [], "what a person decided comes to an end", 60)
         assert {row.code for row in there.rows(wakes) if row.state != "served"} <= {"cancelled:by-user"}
         assert {row.state for row in there.rows(wakes)} <= {"served", "cancelled"}

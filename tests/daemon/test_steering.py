@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clew.control.waking import apply_overlap
+from clew.control.wakes import apply_overlap
 from clew.kernel import HUMAN, AdmissionPolicy, AgentId, Answer, ApprovalId, Overlap, ThreadId, WakeId, WakeReason
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolStarted
 from clew.protocol.reports import Report, Reported

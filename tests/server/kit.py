@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import httpx2
 from fastapi import FastAPI
 
-from clew.control.desk import Desk
+from clew.control.services import Services
 from clew.protocol.machine import Machine
 from clew.server.app import guarded, make_api
 from clew.server.guard import Bound
@@ -27,7 +27,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 @dataclass(frozen=True)
 class House:
-    desk: Desk
+    services: Services
     keys: Keys
     clients: Live
     api: FastAPI
@@ -40,24 +40,24 @@ class House:
 @asynccontextmanager
 async def house(data: Path, machine: Machine | None = None) -> AsyncIterator[House]:
     with temporary_store() as store:
-        async with serving(Desk(store, data, machine)) as opened:
+        async with serving(Services(store, data, machine)) as opened:
             yield opened
 
 
 @asynccontextmanager
-async def serving(desk: Desk) -> AsyncIterator[House]:
-    keys, clients = Keys(TOKEN), Live(desk)
-    api = make_api(desk, keys, BOUND, clients)
+async def serving(services: Services) -> AsyncIterator[House]:
+    keys, clients = Keys(TOKEN), Live(services)
+    api = make_api(services, keys, BOUND, clients)
     transport = httpx2.ASGITransport(guarded(api, keys, BOUND))
     async with (
         httpx2.AsyncClient(transport=transport, base_url=BOUND.address, headers=BEARER) as http,
         httpx2.AsyncClient(transport=transport, base_url=BOUND.address) as stranger,
     ):
         try:
-            yield House(desk, keys, clients, api, http, stranger)
+            yield House(services, keys, clients, api, http, stranger)
         finally:
             clients.close()
-            await desk.close()
+            await services.close()
 
 
 def inside(data: Path, work: Callable[[House], Coroutine[Any, Any, T]], machine: Machine | None = None) -> T:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from clew.control.desk import Desk
+from clew.control.services import Services
 from clew.server.bodies import LARGEST
 from clew.store.engine import sqlite
 from clew.store.engine.open import open_current, upgrade_database
@@ -154,7 +154,7 @@ def test_a_bug_is_told_without_what_is_inside(tmp_path: Path, caplog: pytest.Log
 
         @house.api.get("/broken")
         async def call() -> None:
-            await house.desk.read(broken)
+            await house.services.read(broken)
 
         answer = await house.http.get("/broken")
         said = problem(answer, 500)
@@ -175,8 +175,8 @@ def test_a_database_that_another_program_holds_is_no_bug(tmp_path: Path, monkeyp
         path = tmp_path / "clew.db"
         upgrade_database(str(path))
         with closing(open_current(str(path))) as database:
-            desk = Desk(database, tmp_path)
-            async with serving(desk) as at:
+            services = Services(database, tmp_path)
+            async with serving(services) as at:
                 with closing(sqlite3.connect(path, isolation_level=None)) as other:
                     other.execute("BEGIN EXCLUSIVE")
                     said = problem(await at.http.post("/api/v1/issues", json={"title": "x"}), 503)

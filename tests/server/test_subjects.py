@@ -17,7 +17,7 @@ PULL = "github:acme/app#12"
 def test_the_same_subject_is_the_same_thread(tmp_path: Path) -> None:
     async def work(at: House) -> None:
         row = {"id": "ada", "name": "ada", "provider": "loom", "home": "/srv"}
-        await at.desk.write(lambda connection: connection.execute(insert(agents).values(row)))
+        await at.services.write(lambda connection: connection.execute(insert(agents).values(row)))
         said = [await asked(at, text=text, key=text) for text in ("one", "two", "two")]
         assert {each["thread"] for each in said} == {read_subject(PULL).thread}
         assert [each["repeated"] for each in said] == [False, False, True]

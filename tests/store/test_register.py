@@ -27,12 +27,12 @@ def known(connection: Connection) -> list[tuple[str, str | None, str, int]]:
 def test_the_same_three_register_as_the_same_runtime(database: Database) -> None:
     first = register(database, LAPTOP)
     assert first == runtime_id(LAPTOP.machine, LAPTOP.provider, LAPTOP.home)
-    again = register(database, replace(LAPTOP, machine_name="desk", account=AccountId("you"), max_live=2))
+    again = register(database, replace(LAPTOP, machine_name="services", account=AccountId("you"), max_live=2))
     assert again == first
     assert database.read(known) == [("/srv/home", "you", '{"resume": true}', 2)]
     name = select(machines.c.name, machines.c.seen_at).where(machines.c.id == "m1")
     row = database.read(lambda connection: connection.execute(name).one())
-    assert (row.name, row.seen_at > 0) == ("desk", True)
+    assert (row.name, row.seen_at > 0) == ("services", True)
 
 
 @pytest.mark.case("R06")

@@ -22,10 +22,10 @@ from clew.app.parting import part
 from clew.app.placing import keep_place
 from clew.app.stopping import OnStop, Stop
 from clew.context import engine_named
-from clew.control.desk import Desk
-from clew.control.plane import Plane
+from clew.control.daemon_api import DaemonApi
 from clew.control.programs import GUIDE
-from clew.control.timing import keep_time
+from clew.control.services import Services
+from clew.control.timers import keep_time
 from clew.daemon import Daemon, LocalMachine
 from clew.ports.context import EngineSettings
 from clew.ports.plugins import find_engines, find_providers
@@ -87,13 +87,13 @@ async def _run(
     # What is entered last is left first: turns end while requests are still answered.
     async with AsyncExitStack() as stack:
         stack.enter_context(stop.heard())
-        desk = Desk(database, data.root)
-        stack.push_async_callback(desk.close)
-        desk.machine = machine = _machine(data)
+        services = Services(database, data.root)
+        stack.push_async_callback(services.close)
+        services.machine = machine = _machine(data)
         engine = engine_named("journal", find_engines(), EngineSettings(data.state / "context"))
-        daemon = Daemon(Plane(desk), machine, engine, data.outbox)
-        clients = Live(desk)
-        http = await stack.enter_async_context(served(make_app(desk, keys, bound, clients), listens))
+        daemon = Daemon(DaemonApi(services), machine, engine, data.outbox)
+        clients = Live(services)
+        http = await stack.enter_async_context(served(make_app(services, keys, bound, clients), listens))
         stack.callback(clients.close)
         stack.enter_context(announced(data, bound.address))
         stack.push_async_callback(part, daemon, stop, wanted.on_stop, wanted.grace, tell)
@@ -101,8 +101,8 @@ async def _run(
         shown = show_address(str(data.database) if wanted.database is None else wanted.database)
         tell(Ready(bound.address, link_of(keys, bound).link, data.root, shown))
         log.info("ready at %s", bound.address)
-        await stack.enter_async_context(beside("timers", keep_time(desk)))
-        await stack.enter_async_context(beside("discovery", discover(desk, daemon, tell)))
+        await stack.enter_async_context(beside("timers", keep_time(services)))
+        await stack.enter_async_context(beside("discovery", discover(services, daemon, tell)))
         await _until_asked(stop, http)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from clew.cli.place import DataDirectory, usual_data
-from clew.control.bounds import MOST
+from clew.control.validation import MOST
 from clew.ports.fault import Fault
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.control.bounds import LONGEST, not_too_long
+from clew.control.validation import LONGEST, not_too_long
 from clew.ports.fault import Fault
 
 

@@ -6,14 +6,12 @@ from typing import cast
 
 from sqlalchemy import Connection
 
-from clew.control.bounds import not_too_long
-from clew.control.desk import Desk
 from clew.control.faults import BadRequest
-from clew.control.modes import check_mode, must_express
-from clew.control.naming import check_name
 from clew.control.programs import changed, check_program, find_program, read_settings, write_settings
-from clew.control.rhythms import changed_rhythm, check_rhythm, set_rhythm, show_rhythm
-from clew.kernel import AgentId, RuntimeId
+from clew.control.schedules import changed_rhythm, check_rhythm, set_rhythm, show_rhythm
+from clew.control.services import Services
+from clew.control.validation import check_name, not_too_long
+from clew.kernel import AgentId, Capabilities, PermissionMode, RuntimeId, choose_mode
 from clew.protocol.machine import AgentProgram
 from clew.protocol.requests import AgentChange, NewAgent
 from clew.protocol.runtimes import Registration
@@ -31,25 +29,25 @@ from clew.store.queries.names import agent_named
 MOST_AT_ONCE = 100
 
 
-async def list_agents(desk: Desk) -> tuple[AgentView, ...]:
+async def list_agents(services: Services) -> tuple[AgentView, ...]:
     def look(connection: Connection) -> tuple[AgentView, ...]:
         going = count_going(connection, "agent_id")
         return tuple(_show(connection, row, going) for row in read_agents(connection))
 
-    return await desk.read(look)
+    return await services.read(look)
 
 
-async def show_agent(desk: Desk, name: str) -> AgentView:
-    return await desk.read(lambda connection: show_row(connection, agent_named(connection, name)))
+async def show_agent(services: Services, name: str) -> AgentView:
+    return await services.read(lambda connection: show_row(connection, agent_named(connection, name)))
 
 
-async def add_agent(desk: Desk, asked: NewAgent) -> AgentView:
+async def add_agent(services: Services, asked: NewAgent) -> AgentView:
     """Its program is looked for first: an agent that could not work is not added."""
     name = check_name(asked.name, "an agent")
     program = check_program(AgentProgram(asked.provider, asked.program, asked.options, asked.home, asked.environment))
     rhythm = None if asked.heartbeat is None else check_rhythm(asked.heartbeat)
     mode, most = check_mode(asked.mode), _most(asked.most)
-    found = await find_program(desk, program)
+    found = await find_program(services, program)
     must_express(mode, found.provider, read_capabilities(found.provider, found.capabilities))
     agent = store.new_agent()
 
@@ -58,7 +56,7 @@ async def add_agent(desk: Desk, asked: NewAgent) -> AgentView:
             name=name,
             provider=found.provider,
             runtime=register_runtime(connection, found),
-            home=str(desk.data / "homes" / name),
+            home=str(services.data / "homes" / name),
             mode=mode,
             model=keepable(asked.model or "") or None,
             instructions=_instructions(asked.instructions),
@@ -72,16 +70,16 @@ async def add_agent(desk: Desk, asked: NewAgent) -> AgentView:
             set_rhythm(connection, agent, rhythm)
         return _show_again(connection, agent)
 
-    added = await desk.write(do)
-    await _offer(desk, added, program)
+    added = await services.write(do)
+    await _offer(services, added, program)
     return added
 
 
-async def change_agent(desk: Desk, name: str, change: AgentChange) -> AgentView:
+async def change_agent(services: Services, name: str, change: AgentChange) -> AgentView:
     """What is not named stays. Another program or home is another runtime: what waits goes there, and the next
     decision says what becomes of its sessions."""
-    kept = await desk.read(lambda connection: agent_named(connection, name))
-    program, found = await _changed_program(desk, kept, change)
+    kept = await services.read(lambda connection: agent_named(connection, name))
+    program, found = await _changed_program(services, kept, change)
     if change.heartbeat is not None and change.no_heartbeat:
         raise BadRequest("A heartbeat cannot be set and taken away at once.", "Ask for one of them.")
     values = _values(change)
@@ -104,9 +102,9 @@ async def change_agent(desk: Desk, name: str, change: AgentChange) -> AgentView:
             set_rhythm(connection, agent, changed_rhythm(show_rhythm(connection, agent), change.heartbeat))
         return _show_again(connection, agent)
 
-    view = await desk.write(do)
+    view = await services.write(do)
     if program is not None:
-        await _offer(desk, view, program)
+        await _offer(services, view, program)
     return view
 
 
@@ -121,7 +119,7 @@ def _must_express(connection: Connection, agent: AgentId) -> None:
 
 
 async def _changed_program(
-    desk: Desk, kept: Row, change: AgentChange
+    services: Services, kept: Row, change: AgentChange
 ) -> tuple[AgentProgram | None, Registration | None]:
     """The program after the change, if it is one of the program, and what the machine says of it."""
     if all(each is None for each in (change.provider, change.program, change.options, change.home, change.environment)):
@@ -139,7 +137,7 @@ async def _changed_program(
             environment=changed(earlier.environment, change.environment),
         )
     )
-    return program, await find_program(desk, program)
+    return program, await find_program(services, program)
 
 
 def _values(change: AgentChange) -> Mapping[str, object]:
@@ -167,9 +165,9 @@ def _instructions(text: str | None) -> str | None:
     return None if text is None else keepable(not_too_long(text, "The instruction")) or None
 
 
-async def _offer(desk: Desk, agent: AgentView, program: AgentProgram) -> None:
+async def _offer(services: Services, agent: AgentView, program: AgentProgram) -> None:
     if agent.runtime is not None:
-        await desk.here().offer(RuntimeId(agent.runtime), program)
+        await services.here().offer(RuntimeId(agent.runtime), program)
 
 
 def show_row(connection: Connection, row: Row) -> AgentView:
@@ -205,3 +203,23 @@ def _show(connection: Connection, row: Row, going: Mapping[str, tuple[int, int]]
         heartbeat=show_rhythm(connection, AgentId(row["id"])),
         across_accounts=across_accounts(row["policy"]),
     )
+
+
+def check_mode(mode: str) -> str:
+    try:
+        known: str = PermissionMode(mode).value
+    except ValueError as fault:
+        raise BadRequest(
+            f"There is no mode {mode!r}.", f"Name one of {', '.join(each.value for each in PermissionMode)}."
+        ) from fault
+    return known
+
+
+def must_express(mode: str, provider: str, capabilities: Capabilities) -> None:
+    """An agent whose mode its program cannot be given would be held with every wake; a wider one is for its owner."""
+    if choose_mode(PermissionMode(mode), (), capabilities.modes).mode is None:
+        known = ", ".join(each.value for each in PermissionMode if each in capabilities.modes) or "none"
+        raise BadRequest(
+            f"{provider} cannot keep a program to the mode {mode}, nor to a stricter one; it knows {known}.",
+            f"Choose a mode that it knows, such as --mode {known.rpartition(' ')[2]}, if that is what you want.",
+        )

@@ -4,11 +4,11 @@ import time
 
 from sqlalchemy import Connection
 
-from clew.control.bounds import how_many, not_too_long
-from clew.control.desk import Desk
 from clew.control.faults import AnswerRefused, BadRequest
+from clew.control.services import Services
 from clew.control.showing.approvals import show_approval
-from clew.control.waking import PERSON
+from clew.control.validation import how_many, not_too_long
+from clew.control.wakes import PERSON
 from clew.kernel import Answer, Answered, ApprovalId, ApprovalReason, ApprovalState
 from clew.protocol.requests import AnswerTo
 from clew.protocol.views import ApprovalView
@@ -21,7 +21,7 @@ _GIVEN = {Answer.APPROVE: ApprovalState.APPROVED, Answer.DENY: ApprovalState.DEN
 
 
 async def list_approvals(
-    desk: Desk, state: str = "pending", limit: int = 100, run: str | None = None
+    services: Services, state: str = "pending", limit: int = 100, run: str | None = None
 ) -> tuple[ApprovalView, ...]:
     """Those that wait, the longest first; or the newest of `all`, or of those in another state. Or only a run's."""
     most = how_many(limit)
@@ -36,19 +36,19 @@ async def list_approvals(
             rows = reading.approvals_of_run(connection, run_called(connection, run))
         return tuple(show_approval(row) for row in rows if state in (ALL, row["state"]))[:most]
 
-    return await desk.read(look)
+    return await services.read(look)
 
 
-async def approvals_of(desk: Desk, run: str) -> tuple[ApprovalView, ...]:
+async def approvals_of(services: Services, run: str) -> tuple[ApprovalView, ...]:
     """All that a run has asked for, the newest first."""
 
     def look(connection: Connection) -> tuple[ApprovalView, ...]:
         return tuple(map(show_approval, reading.approvals_of_run(connection, run_called(connection, run))))
 
-    return await desk.read(look)
+    return await services.read(look)
 
 
-async def answer_approval(desk: Desk, approval: str, given: AnswerTo) -> ApprovalView:
+async def answer_approval(services: Services, approval: str, given: AnswerTo) -> ApprovalView:
     """The first answer counts; one that nobody is left to take is refused, and what was asked ends as stale."""
     words = not_too_long(given.text, "The answer")
     answer = Answer.APPROVE if given.allow else Answer.DENY
@@ -59,7 +59,7 @@ async def answer_approval(desk: Desk, approval: str, given: AnswerTo) -> Approva
         answered = store.answer_approval(connection, ApprovalId(asked), answer, PERSON.name, words)
         return show_approval(reading.read_approval(connection, asked)), answered
 
-    view, answered = await desk.write(do)
+    view, answered = await services.write(do)
     said_before = view.state == _GIVEN[answer] and (view.answer or "") == words
     if not answered.taken and not said_before:
         raise AnswerRefused(_too_late(view, answered), "See what waits with `clew approvals`.")

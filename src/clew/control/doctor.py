@@ -9,13 +9,18 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from clew.control.desk import Desk
+from sqlalchemy import Connection
+
 from clew.control.programs import read_settings, with_own_program
+from clew.control.services import Services
+from clew.kernel import Heard, Patience, Presence, presence
 from clew.ports.fault import Fault
 from clew.protocol.machine import AgentProgram, Machine
-from clew.protocol.views import CheckView
+from clew.protocol.views import CheckView, RuntimeView
 from clew.store.engine.clock import read_clock
 from clew.store.engine.statement import Row
+from clew.store.operations.runtimes import accounts_there
+from clew.store.queries import agents as reading
 from clew.store.queries.agents import list_agents
 from clew.store.schema.version import read_version
 
@@ -23,15 +28,15 @@ _WAIT = 60.0
 _BLOCK, _BLOCKS = 4096, 16
 
 
-async def examine(desk: Desk) -> tuple[CheckView, ...]:
-    disk = await asyncio.to_thread(_disk, desk.data)
-    checks = [await _database(desk), disk, _token(desk), await _git()]
-    if desk.machine is None:
+async def examine(services: Services) -> tuple[CheckView, ...]:
+    disk = await asyncio.to_thread(_disk, services.data)
+    checks = [await _database(services), disk, _token(services), await _git()]
+    if services.machine is None:
         return (*checks, CheckView("machine", "missing", "No machine is at hand.", "Start one with `clew up`."))
-    checks.append(CheckView("machine", "ok", f"Machine {desk.machine.id} serves."))
-    machine = desk.machine
+    checks.append(CheckView("machine", "ok", f"Machine {services.machine.id} serves."))
+    machine = services.machine
     looked = [_provider(machine, name) for name in await with_own_program(machine)]
-    agents = [_agent(machine, row) for row in await desk.read(list_agents)]
+    agents = [_agent(machine, row) for row in await services.read(list_agents)]
     found = await asyncio.gather(*looked, *agents)
     if disk.state != "ok":
         # Programs may be missing for want of room alone.
@@ -39,10 +44,10 @@ async def examine(desk: Desk) -> tuple[CheckView, ...]:
     return (*checks, *found)
 
 
-async def _database(desk: Desk) -> CheckView:
+async def _database(services: Services) -> CheckView:
     try:
-        version = await desk.read(read_version)
-        await desk.write(read_clock)
+        version = await services.read(read_version)
+        await services.write(read_clock)
     except Fault as fault:
         return CheckView("database", "failed", fault.words, fault.remedy)
     return CheckView("database", "ok", f"It answers; its schema is {version.schema}.")
@@ -63,8 +68,8 @@ def _disk(data: Path) -> CheckView:
     return CheckView("disk", "ok", f"{data} can be written.")
 
 
-def _token(desk: Desk) -> CheckView:
-    token = desk.data / "token"
+def _token(services: Services) -> CheckView:
+    token = services.data / "token"
     try:
         mode = stat.S_IMODE(token.stat().st_mode)
     except OSError as fault:
@@ -117,3 +122,31 @@ async def _look(machine: Machine, name: str, program: AgentProgram, remedy: str)
     account, key = looked.registration.account, looked.registration.credential
     as_whom = f", as {account}" if account else ", with a key" if key else ""
     return CheckView(name, "ok", f"{program.provider} {looked.version}".strip() + f"{as_whom}.")
+
+
+async def list_runtimes(services: Services) -> tuple[RuntimeView, ...]:
+    def look(connection: Connection) -> tuple[RuntimeView, ...]:
+        going = reading.count_going(connection, "runtime_id")
+        accounts = accounts_there(connection)
+        return tuple(
+            _show(row, going.get(row["id"], (0, 0)), accounts.get(row["id"], ()))
+            for row in reading.list_runtimes(connection)
+        )
+
+    return await services.read(look)
+
+
+def _show(row: Row, going: tuple[int, int], accounts: tuple[str, ...]) -> RuntimeView:
+    here = presence(Heard(row["seen_at"] or 0.0), row["now"], Patience())
+    return RuntimeView(
+        id=row["id"],
+        machine=row["machine_name"],
+        provider=row["provider"],
+        home=row["home"],
+        accounts=accounts,
+        online=here is Presence.ONLINE,
+        seen_at=row["seen_at"],
+        live=going[0],
+        most=row["max_live"],
+        waiting=going[1],
+    )

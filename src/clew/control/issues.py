@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from clew.control.bounds import not_too_long
-from clew.control.desk import Desk
 from clew.control.faults import BadRequest, NotNow
+from clew.control.services import Services
 from clew.control.showing.threads import show_thread
 from clew.control.threads import page_of
-from clew.control.waking import new_wake, requested, say_it, wake
+from clew.control.validation import check_title, not_too_long
+from clew.control.wakes import new_wake, requested, say_it, wake
 from clew.kernel import (
     AgentId,
     AuthorKind,
@@ -40,12 +40,11 @@ from clew.store.queries.names import agent_named, project_named, thread_called
 from clew.store.queries.threads import newest_runs_in, read_thread
 from clew.store.queries.wakes import pending_wakes
 
-_LONGEST_TITLE = 300
 MOST_TOLD = 100
 """How many of the latest entries an issue's first agent is asked to act on, and a handover looks through."""
 
 
-async def open_issue(desk: Desk, asked: NewIssue) -> ThreadPage:
+async def open_issue(services: Services, asked: NewIssue) -> ThreadPage:
     """Its text is the first entry of its journal, and what its agent is woken for."""
     title = check_title(asked.title)
     text = not_too_long(asked.body.strip(), "The text") or title
@@ -63,10 +62,10 @@ async def open_issue(desk: Desk, asked: NewIssue) -> ThreadPage:
                 _give(wake(connection, request), agent)
         return page_of(connection, thread)
 
-    return await desk.write(do)
+    return await services.write(do)
 
 
-async def assign_thread(desk: Desk, ref: str, asked: Assign) -> ThreadView:
+async def assign_thread(services: Services, ref: str, asked: Assign) -> ThreadView:
     """What its former agent was still to do of it ends. The first agent of an issue is asked to act on what people said
     in it; each later one is handed the thread as history, and is asked to act on the handover alone."""
 
@@ -90,7 +89,7 @@ async def assign_thread(desk: Desk, ref: str, asked: Assign) -> ThreadView:
                 _give(wake(connection, request), agent)
         return show_thread(connection, thread)
 
-    return await desk.write(do)
+    return await services.write(do)
 
 
 def _give(accepted: Accepted, agent: Row) -> None:
@@ -149,11 +148,3 @@ def _said(latest: Sequence[Entry]) -> list[EntrySeq]:
 def _last_answer(latest: Sequence[Entry]) -> EntrySeq:
     """The last entry that an agent wrote; 0 where none has."""
     return max((entry.seq for entry in latest if entry.facts.author.kind is AuthorKind.AGENT), default=EntrySeq(0))
-
-
-def check_title(title: str) -> str:
-    """One line that is not empty."""
-    line = " ".join(title.split())
-    if not line or len(line) > _LONGEST_TITLE:
-        raise BadRequest(f"A title has 1 to {_LONGEST_TITLE} characters.", "Put the rest into the text.")
-    return line

@@ -6,10 +6,10 @@ from typing import cast
 
 from sqlalchemy import Connection
 
-from clew.control.desk import Desk
+from clew.control.agents import check_mode
 from clew.control.faults import BadRequest
-from clew.control.modes import check_mode
-from clew.control.naming import check_name
+from clew.control.services import Services
+from clew.control.validation import check_name
 from clew.ports.workspaces import SourceFound, SourceKind
 from clew.protocol.requests import NewProject, ProjectChange
 from clew.protocol.views import Mode, ProjectView
@@ -23,40 +23,40 @@ _MOST_COMMANDS = 100
 _LONGEST = 10_000
 
 
-async def list_projects(desk: Desk) -> tuple[ProjectView, ...]:
-    return await desk.read(lambda connection: tuple(_show(row) for row in read_projects(connection)))
+async def list_projects(services: Services) -> tuple[ProjectView, ...]:
+    return await services.read(lambda connection: tuple(_show(row) for row in read_projects(connection)))
 
 
-async def show_project(desk: Desk, name: str) -> ProjectView:
-    return await desk.read(lambda connection: _show(project_named(connection, name)))
+async def show_project(services: Services, name: str) -> ProjectView:
+    return await services.read(lambda connection: _show(project_named(connection, name)))
 
 
-async def add_project(desk: Desk, asked: NewProject) -> ProjectView:
+async def add_project(services: Services, asked: NewProject) -> ProjectView:
     name, limit = check_name(asked.name, "a project"), _limit(asked.mode_limit)
     setup = _setup(asked.setup)
-    found = await desk.here().inspect(asked.source, asked.plain, asked.base or None)
+    found = await services.here().inspect(asked.source, asked.plain, asked.base or None)
     settings = _settings(found.kind, _base(asked.base, found), setup)
 
     def do(connection: Connection) -> ProjectView:
-        store.add_project(connection, name, keepable(found.source), _machine(desk, found), limit, settings)
+        store.add_project(connection, name, keepable(found.source), _machine(services, found), limit, settings)
         return _show(project_named(connection, name))
 
-    return await desk.write(do)
+    return await services.write(do)
 
 
-async def change_project(desk: Desk, name: str, change: ProjectChange) -> ProjectView:
+async def change_project(services: Services, name: str, change: ProjectChange) -> ProjectView:
     """Another source is where the project has gone: lanes that waited for it are looked at again."""
-    kept = _show(await desk.read(lambda connection: project_named(connection, name)))
+    kept = _show(await services.read(lambda connection: project_named(connection, name)))
     kind, base = SourceKind(kept.kind), kept.base if change.base is None else change.base or None
     values: dict[str, object] = {}
     if change.source is not None:
-        found = await desk.here().inspect(change.source, kind is SourceKind.PLAIN, base)
+        found = await services.here().inspect(change.source, kind is SourceKind.PLAIN, base)
         kind, base = found.kind, _base(base, found)
-        values |= {"source": keepable(found.source), "machine_id": _machine(desk, found)}
+        values |= {"source": keepable(found.source), "machine_id": _machine(services, found)}
     elif base is not None and kind is SourceKind.PLAIN:
         raise BadRequest("A plain directory has no branches.", "Leave the base out.")
     elif change.base:
-        await desk.here().inspect(kept.source, False, base)
+        await services.here().inspect(kept.source, False, base)
     if change.mode_limit is not None:
         values["mode_limit"] = _limit(change.mode_limit)
     setup = kept.setup if change.setup is None else _setup(change.setup)
@@ -66,12 +66,12 @@ async def change_project(desk: Desk, name: str, change: ProjectChange) -> Projec
         store.change_project(connection, project_named(connection, name), values)
         return _show(project_named(connection, name))
 
-    return await desk.write(do)
+    return await services.write(do)
 
 
-def _machine(desk: Desk, found: SourceFound) -> str | None:
+def _machine(services: Services, found: SourceFound) -> str | None:
     """A directory is its machine's; an address is everybody's."""
-    return None if found.kind is SourceKind.ADDRESS else desk.here().id
+    return None if found.kind is SourceKind.ADDRESS else services.here().id
 
 
 def _base(base: str | None, found: SourceFound) -> str | None:

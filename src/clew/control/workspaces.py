@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from clew.control.desk import Desk
 from clew.control.faults import BadRequest
+from clew.control.services import Services
 from clew.kernel import WorkspaceId
 from clew.ports.workspaces import Cleaned, Listed
 from clew.protocol.views import CleanedView, WorkspaceView
@@ -15,8 +15,8 @@ from clew.store.queries.sessions import names_of_lanes
 from clew.store.queries.threads import thread_ref
 
 
-async def list_workspaces(desk: Desk) -> tuple[WorkspaceView, ...]:
-    found = await desk.here().workspaces()
+async def list_workspaces(services: Services) -> tuple[WorkspaceView, ...]:
+    found = await services.here().workspaces()
 
     def look(connection: Connection) -> tuple[WorkspaceView, ...]:
         mine = [each.lane for each in found if each.lane is not None]
@@ -24,13 +24,13 @@ async def list_workspaces(desk: Desk) -> tuple[WorkspaceView, ...]:
         projects = {row["id"]: row["name"] for row in list_projects(connection)}
         return tuple(_show(each, lanes.get(each.lane or ""), projects.get(each.project or "")) for each in found)
 
-    return await desk.read(look)
+    return await services.read(look)
 
 
-async def clean_workspaces(desk: Desk, asked: Sequence[str] = ()) -> tuple[CleanedView, ...]:
+async def clean_workspaces(services: Services, asked: Sequence[str] = ()) -> tuple[CleanedView, ...]:
     """What is merged, unchanged and idle goes. Where some are named, by their directory or id, only those go, and
     though they are dirty or unmerged."""
-    machine = desk.here()
+    machine = services.here()
     ids = [_called(each, await machine.workspaces()) for each in dict.fromkeys(asked)]
     return tuple(_cleaned(each) for each in await machine.clean(ids))
 

@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse
 from starlette.types import ASGIApp
 
 from clew import __version__
-from clew.control.desk import Desk
+from clew.control.services import Services
 from clew.server.bodies import Bodies
 from clew.server.calls import BASE, Calls
 from clew.server.describing import describe
@@ -38,8 +38,8 @@ class HealthView:
     version: str
 
 
-def make_app(desk: Desk, keys: Keys, bound: Bound, clients: Live) -> ASGIApp:
-    return guarded(make_api(desk, keys, bound, clients), keys, bound)
+def make_app(services: Services, keys: Keys, bound: Bound, clients: Live) -> ASGIApp:
+    return guarded(make_api(services, keys, bound, clients), keys, bound)
 
 
 def guarded(api: FastAPI, keys: Keys, bound: Bound) -> ASGIApp:
@@ -47,7 +47,7 @@ def guarded(api: FastAPI, keys: Keys, bound: Bound) -> ASGIApp:
     return Guard(Bodies(api), keys, bound)
 
 
-def make_api(desk: Desk, keys: Keys, bound: Bound, clients: Live) -> FastAPI:
+def make_api(services: Services, keys: Keys, bound: Bound, clients: Live) -> FastAPI:
     app = FastAPI(
         title="Clew",
         version=__version__,
@@ -80,7 +80,7 @@ def make_api(desk: Desk, keys: Keys, bound: Bound, clients: Live) -> FastAPI:
 
     calls = Calls(app, "server")
     for put in (agents, projects, threads, wakes, runs, approvals, machine):
-        put(calls, desk)
+        put(calls, services)
     live(calls, clients)
     entering(calls, keys, bound)
     return app

@@ -11,8 +11,8 @@ from typing import Annotated
 from fastapi import Header
 from fastapi.responses import StreamingResponse
 
-from clew.control.desk import Desk
 from clew.control.runs import show_run
+from clew.control.services import Services
 from clew.control.threads import look_at_thread
 from clew.ports.fault import Fault
 from clew.server.asked import Filter, Seq
@@ -33,8 +33,8 @@ STILL = 15.0
 class Live:
     """All clients that watch."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._bells: set[asyncio.Event] = set()
         self._open = True
 
@@ -51,13 +51,13 @@ class Live:
         mark = None if last is None else read_mark(last)
         scope: Scope
         if run is not None:
-            scope = OneRun((await show_run(self._desk, run)).id)
+            scope = OneRun((await show_run(self._services, run)).id)
             mark = mark or Mark(lines={scope.id: after})
         elif thread is not None:
-            scope = OneThread((await look_at_thread(self._desk, thread)).id)
+            scope = OneThread((await look_at_thread(self._services, thread)).id)
         else:
             scope = Everything()
-        return self._told(Watch(self._desk, scope, mark))
+        return self._told(Watch(self._services, scope, mark))
 
     async def _told(self, watch: Watch) -> AsyncIterator[bytes]:
         bell = asyncio.Event()
@@ -68,7 +68,7 @@ class Live:
 
         self._bells.add(bell)
         # Listened to before it is looked at: what changes meanwhile is looked at again.
-        self._desk.hints.listen(hear)
+        self._services.hints.listen(hear)
         try:
             yield COME_BACK
             while self._open:
@@ -82,7 +82,7 @@ class Live:
             # Whoever comes back is told why, with a status.
             log.info("a stream ended: %s [%s]", fault, fault.code)
         finally:
-            self._desk.hints.unlisten(hear)
+            self._services.hints.unlisten(hear)
             self._bells.discard(bell)
 
 

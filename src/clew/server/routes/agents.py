@@ -1,32 +1,32 @@
 """Agents: who works."""
 
 from clew.control.agents import add_agent, change_agent, list_agents, show_agent
-from clew.control.desk import Desk
+from clew.control.services import Services
 from clew.protocol.requests import AgentChange, NewAgent
 from clew.protocol.views import AgentView
 from clew.server.asked import Name
 from clew.server.calls import Calls
 
 
-def agents(calls: Calls, desk: Desk) -> None:
+def agents(calls: Calls, services: Services) -> None:
     calls = calls.below("/agents", "agents")
 
     @calls.get("")
     async def list_all() -> tuple[AgentView, ...]:
         """Every agent, by name."""
-        return await list_agents(desk)
+        return await list_agents(services)
 
     @calls.post("", status_code=201)
     async def add(asked: NewAgent) -> AgentView:
         """A new agent. Its program is looked for first: one that could not work is not added."""
-        return await add_agent(desk, asked)
+        return await add_agent(services, asked)
 
     @calls.get("/{name}")
     async def show(name: Name) -> AgentView:
         """One agent, by its name."""
-        return await show_agent(desk, name)
+        return await show_agent(services, name)
 
     @calls.patch("/{name}")
     async def change(name: Name, asked: AgentChange) -> AgentView:
         """Change what is named; the rest stays as it is. `paused` stops and starts it."""
-        return await change_agent(desk, name, asked)
+        return await change_agent(services, name, asked)

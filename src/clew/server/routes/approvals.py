@@ -1,23 +1,23 @@
 """Approvals: what agents ask people."""
 
 from clew.control.approvals import answer_approval, list_approvals
-from clew.control.desk import Desk
+from clew.control.services import Services
 from clew.protocol.requests import AnswerTo
 from clew.protocol.views import ApprovalView
 from clew.server.asked import Filter, Limit, Name
 from clew.server.calls import Calls
 
 
-def approvals(calls: Calls, desk: Desk) -> None:
+def approvals(calls: Calls, services: Services) -> None:
     calls = calls.below("/approvals", "approvals")
 
     @calls.get("")
     async def list_all(state: Filter = None, run: Filter = None, limit: Limit = 100) -> tuple[ApprovalView, ...]:
         """What waits for an answer, the longest first; or what is in another `state`, or in any (`all`). With `run`,
         only what that run asked."""
-        return await list_approvals(desk, state or "pending", limit, run)
+        return await list_approvals(services, state or "pending", limit, run)
 
     @calls.post("/{approval}")
     async def answer(approval: Name, asked: AnswerTo) -> ApprovalView:
         """Allow or deny, or answer a question. The first answer counts."""
-        return await answer_approval(desk, approval, asked)
+        return await answer_approval(services, approval, asked)

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from clew.control.desk import Desk
-from clew.control.doctor import examine
-from clew.control.runtimes import list_runtimes
+from clew.control.doctor import examine, list_runtimes
+from clew.control.services import Services
 from clew.control.sessions import found_sessions, list_sessions
 from clew.control.workspaces import clean_workspaces, list_workspaces
 from clew.protocol.views import CheckView, CleanedView, FoundSessionView, RuntimeView, SessionView, WorkspaceView
@@ -22,35 +21,35 @@ class Clean:
     asked: Annotated[tuple[str, ...], Field(max_length=1000)] = ()
 
 
-def machine(calls: Calls, desk: Desk) -> None:
+def machine(calls: Calls, services: Services) -> None:
     calls = calls.below("", "machine")
 
     @calls.get("/sessions")
     async def sessions(thread: Filter = None, agent: Filter = None, limit: Limit = 100) -> tuple[SessionView, ...]:
         """Sessions that Clew knows, newest first."""
-        return await list_sessions(desk, thread, agent, limit)
+        return await list_sessions(services, thread, agent, limit)
 
     @calls.get("/sessions/found")
     async def found() -> tuple[FoundSessionView, ...]:
         """Sessions that the agents of this machine have, whether Clew knows them or not."""
-        return await found_sessions(desk)
+        return await found_sessions(services)
 
     @calls.get("/runtimes")
     async def runtimes() -> tuple[RuntimeView, ...]:
         """Where agents can run."""
-        return await list_runtimes(desk)
+        return await list_runtimes(services)
 
     @calls.get("/workspaces")
     async def workspaces() -> tuple[WorkspaceView, ...]:
         """The directories that agents work in, with their use of the disk."""
-        return await list_workspaces(desk)
+        return await list_workspaces(services)
 
     @calls.post("/workspaces/clean")
     async def clean(asked: Clean) -> tuple[CleanedView, ...]:
         """Remove those that are merged and clean, and those that are named."""
-        return await clean_workspaces(desk, asked.asked)
+        return await clean_workspaces(services, asked.asked)
 
     @calls.get("/doctor")
     async def doctor() -> tuple[CheckView, ...]:
         """What is installed, what works, and what to do about the rest."""
-        return await examine(desk)
+        return await examine(services)

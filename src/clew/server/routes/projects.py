@@ -1,32 +1,32 @@
 """Projects: what is worked on."""
 
-from clew.control.desk import Desk
 from clew.control.projects import add_project, change_project, list_projects, show_project
+from clew.control.services import Services
 from clew.protocol.requests import NewProject, ProjectChange
 from clew.protocol.views import ProjectView
 from clew.server.asked import Name
 from clew.server.calls import Calls
 
 
-def projects(calls: Calls, desk: Desk) -> None:
+def projects(calls: Calls, services: Services) -> None:
     calls = calls.below("/projects", "projects")
 
     @calls.get("")
     async def list_all() -> tuple[ProjectView, ...]:
         """Every project, by name."""
-        return await list_projects(desk)
+        return await list_projects(services)
 
     @calls.post("", status_code=201)
     async def add(asked: NewProject) -> ProjectView:
         """A new project, from a directory of the server's machine or an address that git can clone."""
-        return await add_project(desk, asked)
+        return await add_project(services, asked)
 
     @calls.get("/{name}")
     async def show(name: Name) -> ProjectView:
         """One project, by its name."""
-        return await show_project(desk, name)
+        return await show_project(services, name)
 
     @calls.patch("/{name}")
     async def change(name: Name, asked: ProjectChange) -> ProjectView:
         """Change what is named; the rest stays as it is."""
-        return await change_project(desk, name, asked)
+        return await change_project(services, name, asked)

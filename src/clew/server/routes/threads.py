@@ -5,14 +5,11 @@ from typing import Annotated
 
 from fastapi import Query
 
-from clew.control.adopting import adopt_session
-from clew.control.chats import open_chat
-from clew.control.closing import close_thread, reopen_thread
-from clew.control.desk import Desk
 from clew.control.issues import assign_thread, open_issue
-from clew.control.lanes import set_overlap
-from clew.control.speaking import say
-from clew.control.threads import list_threads, show_thread
+from clew.control.messages import say
+from clew.control.services import Services
+from clew.control.sessions import adopt_session
+from clew.control.threads import close_thread, list_threads, open_chat, reopen_thread, set_overlap, show_thread
 from clew.protocol.requests import Adopt, Assign, NewChat, NewIssue, Overlapping, Words
 from clew.protocol.views import LaneView, SessionView, Spoken, ThreadPage, ThreadView
 from clew.server.asked import Before, Filter, Limit, Name
@@ -26,58 +23,58 @@ class LaneChange:
     overlap: Overlapping
 
 
-def threads(calls: Calls, desk: Desk) -> None:
+def threads(calls: Calls, services: Services) -> None:
     calls = calls.below("", "threads")
 
     @calls.post("/issues", status_code=201)
     async def new_issue(asked: NewIssue) -> ThreadPage:
         """A new issue; with an assignee, that agent is woken."""
-        return await open_issue(desk, asked)
+        return await open_issue(services, asked)
 
     @calls.post("/chats", status_code=201)
     async def new_chat(asked: NewChat) -> ThreadView:
         """A new chat with an agent."""
-        return await open_chat(desk, asked)
+        return await open_chat(services, asked)
 
     @calls.get("/threads")
     async def list_all(
         kind: Filter = None, state: Filter = None, agent: Filter = None, limit: Limit = 50, before: Before = None
     ) -> tuple[ThreadView, ...]:
         """Threads, newest first."""
-        return await list_threads(desk, kind=kind, state=state, agent=agent, limit=limit, before=before)
+        return await list_threads(services, kind=kind, state=state, agent=agent, limit=limit, before=before)
 
     @calls.get("/threads/{ref}")
     async def show(ref: Name, before: EntryBefore = None, limit: Limit = 50) -> ThreadPage:
         """One thread with the newest of its journal, or what is before an entry. `ref` is as people call it (issue-3,
         chat-1, own-ada) or its id."""
-        return await show_thread(desk, ref, before=before, limit=limit)
+        return await show_thread(services, ref, before=before, limit=limit)
 
     @calls.post("/threads/{ref}/words", status_code=201)
     async def speak(ref: Name, asked: Words) -> Spoken:
         """Say something in a thread. The answer is given when it is durable."""
-        return await say(desk, ref, asked)
+        return await say(services, ref, asked)
 
     @calls.post("/threads/{ref}/assign")
     async def assign(ref: Name, asked: Assign) -> ThreadView:
         """Give it to an agent, or to nobody."""
-        return await assign_thread(desk, ref, asked)
+        return await assign_thread(services, ref, asked)
 
     @calls.post("/threads/{ref}/close")
     async def close(ref: Name) -> ThreadView:
         """Close it; what goes on in it is stopped."""
-        return await close_thread(desk, ref)
+        return await close_thread(services, ref)
 
     @calls.post("/threads/{ref}/reopen")
     async def reopen(ref: Name) -> ThreadView:
         """Open it again."""
-        return await reopen_thread(desk, ref)
+        return await reopen_thread(services, ref)
 
     @calls.post("/threads/{ref}/adopt", status_code=201)
     async def adopt(ref: Name, asked: Adopt) -> SessionView:
         """Go on in this thread with a session that a person has had with the agent."""
-        return await adopt_session(desk, ref, asked)
+        return await adopt_session(services, ref, asked)
 
     @calls.patch("/threads/{ref}/lanes/{agent}")
     async def change_lane(ref: Name, agent: Name, asked: LaneChange) -> LaneView:
         """What becomes of words that come while the agent works in this thread."""
-        return await set_overlap(desk, ref, agent, asked.overlap)
+        return await set_overlap(services, ref, agent, asked.overlap)

@@ -1,6 +1,6 @@
 """Wakes: requests that an agent act, each with its receipt."""
 
-from clew.control.desk import Desk
+from clew.control.services import Services
 from clew.control.wakes import cancel_wake, poke, show_wake
 from clew.protocol.requests import Poke
 from clew.protocol.views import Cancelled, WakeView
@@ -8,20 +8,20 @@ from clew.server.asked import Name
 from clew.server.calls import Calls
 
 
-def wakes(calls: Calls, desk: Desk) -> None:
+def wakes(calls: Calls, services: Services) -> None:
     calls = calls.below("/wakes", "wakes")
 
     @calls.post("", status_code=201)
     async def wake(asked: Poke) -> WakeView:
         """Wake an agent by hand, in a thread or in its own. The same `key` is the same wake, however often it comes."""
-        return await poke(desk, asked)
+        return await poke(services, asked)
 
     @calls.get("/{wake}")
     async def show(wake: Name) -> WakeView:
         """A wake's receipt."""
-        return await show_wake(desk, wake)
+        return await show_wake(services, wake)
 
     @calls.delete("/{wake}")
     async def cancel(wake: Name) -> Cancelled:
         """Take it back while nobody has begun to serve it."""
-        return await cancel_wake(desk, wake)
+        return await cancel_wake(services, wake)

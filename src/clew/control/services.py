@@ -1,4 +1,4 @@
-"""The desk that every use case works at: the database, the machine beside it, and what is heard of both."""
+"""The services that every use case works at: the database, the machine beside it, and what is heard of both."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,14 +8,14 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from clew.control.faults import NoMachine
-from clew.control.hearing import Hints
+from clew.control.hints import Hints
 from clew.protocol.machine import Machine
 from clew.store.engine.database import Database
 
 Result = TypeVar("Result")
 
 
-class Desk:
+class Services:
     """`data` is the directory that the server keeps its own files in. The machine may come later, or never."""
 
     def __init__(self, database: Database, data: Path, machine: Machine | None = None) -> None:

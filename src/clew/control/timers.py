@@ -4,7 +4,7 @@ import asyncio
 import logging
 from functools import partial
 
-from clew.control.desk import Desk
+from clew.control.services import Services
 from clew.kernel import Instant
 from clew.ports.fault import Fault
 from clew.store.engine.clock import read_clock
@@ -21,15 +21,15 @@ MOST_LOOKS = 100
 _log = logging.getLogger("clew.timing")
 
 
-async def keep_time(desk: Desk) -> None:
+async def keep_time(services: Services) -> None:
     """Until it is cancelled. What goes wrong is said once, and tried again with the next look."""
     since: Instant | None = None
     said = ""
     while True:
         try:
             if since is None:
-                since = await desk.read(read_clock)
-            await look_at_time(desk, since)
+                since = await services.read(read_clock)
+            await look_at_time(services, since)
             said = ""
         except Exception as fault:  # noqa: BLE001 - whatever it is, time goes on
             words = str(fault) if isinstance(fault, Fault) else repr(fault)
@@ -39,17 +39,17 @@ async def keep_time(desk: Desk) -> None:
         await asyncio.sleep(EVERY)
 
 
-async def look_at_time(desk: Desk, since: Instant) -> int:
+async def look_at_time(services: Services, since: Instant) -> int:
     """Everything that is due now; how much that was. `since` is when this server began to hear its daemons."""
     done = 0
     for _ in range(MOST_LOOKS):
         # Nothing is written while nothing is due.
-        due = await desk.read(anything_due)
+        due = await services.read(anything_due)
         if not (due.ticks or due.leases or due.approvals):
             break
-        ticked = len(await desk.write(tick_due)) if due.ticks else 0
-        ended = len(await desk.write(partial(expire, listening_since=since))) if due.leases else 0
-        denied = len(await desk.write(expire_approvals)) if due.approvals else 0
+        ticked = len(await services.write(tick_due)) if due.ticks else 0
+        ended = len(await services.write(partial(expire, listening_since=since))) if due.leases else 0
+        denied = len(await services.write(expire_approvals)) if due.approvals else 0
         done += ticked + ended + denied
         if not ticked + ended + denied:
             # Leases that are kept through their grace are due all the same.

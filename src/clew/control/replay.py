@@ -7,8 +7,8 @@ from functools import partial
 
 import orjson
 
-from clew.control.desk import Desk
 from clew.control.faults import BadRequest
+from clew.control.services import Services
 from clew.kernel import Policy, RecordError, policy_from_record
 from clew.kernel import replay as decide_again
 from clew.protocol.requests import Replay
@@ -24,13 +24,13 @@ MOST = 200_000
 MOST_CHANGED = 5000
 
 
-async def replay_decisions(desk: Desk, asked: Replay) -> ReplayView:
+async def replay_decisions(services: Services, asked: Replay) -> ReplayView:
     """Of the runs that were queued since then, page by page, so that nobody else waits for it."""
     policy = _policy(asked)
     place: Place = first_since(asked.since)
     looked_at, unreadable, changed = 0, 0, list[Changed]()
     while looked_at < MOST and len(changed) < MOST_CHANGED:
-        rows = await desk.read(partial(decisions_after, place=place, most=PAGE))
+        rows = await services.read(partial(decisions_after, place=place, most=PAGE))
         if not rows:
             break
         last = rows[-1]

@@ -2,11 +2,11 @@
 
 from sqlalchemy import Connection
 
-from clew.control.desk import Desk
 from clew.control.faults import BadRequest
-from clew.control.lanes import overlap_called
+from clew.control.services import Services
 from clew.control.showing.wakes import show_wake
-from clew.control.waking import new_wake, requested, say_it, wake
+from clew.control.threads import overlap_called
+from clew.control.wakes import new_wake, requested, say_it, wake
 from clew.kernel import Overlap, ThreadId, WakeReason
 from clew.protocol.requests import Words
 from clew.protocol.views import Spoken
@@ -22,7 +22,7 @@ from clew.store.queries.wakes import read_wake, read_wakes
 _REASONS = {"issue": WakeReason.COMMENT}
 
 
-async def say(desk: Desk, ref: str, words: Words) -> Spoken:
+async def say(services: Services, ref: str, words: Words) -> Spoken:
     """A comment on an issue, a message in a chat. Where it wakes nobody it is written down all the same."""
     if not words.text.strip():
         raise BadRequest("Nothing was said.", "Give a text; to wake an agent without one, use `clew wake`.")
@@ -51,7 +51,7 @@ async def say(desk: Desk, ref: str, words: Words) -> Spoken:
         accepted = wake(connection, request, words.resume_run, overlap)
         return Spoken(accepted.entry or 0, show_wake(read_wake(connection, accepted.wake), accepted.repeated))
 
-    return await desk.write(do)
+    return await services.write(do)
 
 
 def _written(

@@ -11,14 +11,13 @@ import pytest
 from sqlalchemy import update
 
 from clew.control.agents import change_agent, show_agent
-from clew.control.closing import close_thread, reopen_thread
-from clew.control.desk import Desk
+from clew.control.explain import explain
 from clew.control.faults import BadRhythm
 from clew.control.issues import open_issue
 from clew.control.projects import add_project
-from clew.control.threads import look_at_thread, show_thread
-from clew.control.timing import look_at_time
-from clew.control.why import explain
+from clew.control.services import Services
+from clew.control.threads import close_thread, look_at_thread, reopen_thread, show_thread
+from clew.control.timers import look_at_time
 from clew.kernel import LaneScope, Outcome, RouteKey, RouteKind, RunScope
 from clew.protocol.orders import Order
 from clew.protocol.requests import AgentChange, NewIssue, NewProject, RhythmChange
@@ -33,10 +32,10 @@ from tests.store.kit import bodies
 
 async def _tick(at: Office, ago: float = 1.0) -> None:
     """Time passes until the heartbeat was due that long ago."""
-    due = (await at.desk.read(read_clock)) - ago
+    due = (await at.services.read(read_clock)) - ago
     put = update(schedules).values(next_due=due, last_due=None)
-    await at.desk.write(lambda connection: connection.execute(put).rowcount)
-    await look_at_time(at.desk, 0.0)
+    await at.services.write(lambda connection: connection.execute(put).rowcount)
+    await look_at_time(at.services, 0.0)
 
 
 async def _beat(at: Office, native: str) -> Order:
@@ -50,7 +49,7 @@ def test_isolated_ticks_have_one_route_and_a_scope_each(database: Database, tmp_
         async with office(database, tmp_path) as at:
             await at.agent(heartbeat=Rhythm(every=1800))
             orders = [await _beat(at, f"n-{number}") for number in range(4)]
-            own = (await look_at_thread(at.desk, "own-ada")).id
+            own = (await look_at_thread(at.services, "own-ada")).id
             assert {order.route for order in orders} == {RouteKey(RouteKind.THREAD, own)}
             assert [order.plan.situation.scope for order in orders] == [
                 RunScope(order.lane, order.run) for order in orders
@@ -87,10 +86,10 @@ def test_a_machine_that_slept_gets_one_tick(database: Database, tmp_path: Path) 
             order = await at.serve()
             assert len(order.wakes) == 1
             assert await at.claim() == []
-            shown = (await show_agent(at.desk, "ada")).heartbeat
+            shown = (await show_agent(at.services, "ada")).heartbeat
             assert shown is not None
             assert shown.next_at is not None
-            assert shown.next_at > await at.desk.read(read_clock)
+            assert shown.next_at > await at.services.read(read_clock)
 
     asyncio.run(story())
 
@@ -100,11 +99,11 @@ def test_two_servers_that_look_at_the_same_moment_make_one_wake(database: Databa
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent(heartbeat=Rhythm(every=60))
-            due = (await at.desk.read(read_clock)) - 1
+            due = (await at.services.read(read_clock)) - 1
             put = update(schedules).values(next_due=due)
-            await at.desk.write(lambda connection: connection.execute(put).rowcount)
-            other = Desk(database, tmp_path)
-            await asyncio.gather(*(look_at_time(desk, 0.0) for desk in (at.desk, other) for _ in range(3)))
+            await at.services.write(lambda connection: connection.execute(put).rowcount)
+            other = Services(database, tmp_path)
+            await asyncio.gather(*(look_at_time(services, 0.0) for services in (at.services, other) for _ in range(3)))
             (order,) = await at.claim(most=10)
             assert len(order.wakes) == 1
 
@@ -118,10 +117,10 @@ def test_a_heartbeat_that_is_tied_to_a_projects_thread_works_in_its_directory(
         async with office(database, tmp_path) as at:
             await at.agent()
             (tmp_path / "maze" / ".git").mkdir(parents=True)
-            await add_project(at.desk, NewProject("maze", str(tmp_path / "maze")))
-            await open_issue(at.desk, NewIssue("Watch it", project="maze"))
+            await add_project(at.services, NewProject("maze", str(tmp_path / "maze")))
+            await open_issue(at.services, NewIssue("Watch it", project="maze"))
             changed = await change_agent(
-                at.desk, "ada", AgentChange(heartbeat=RhythmChange(every=300, thread="issue-1"))
+                at.services, "ada", AgentChange(heartbeat=RhythmChange(every=300, thread="issue-1"))
             )
             assert changed.heartbeat is not None
             assert changed.heartbeat.thread == "issue-1"
@@ -133,12 +132,12 @@ def test_a_heartbeat_that_is_tied_to_a_projects_thread_works_in_its_directory(
             await at.prompt(order)
             await at.finish(order)
             # A closed thread is not woken by its timer either.
-            await close_thread(at.desk, "issue-1")
-            assert (await show_agent(at.desk, "ada")).heartbeat.next_at is None  # type: ignore[union-attr]
-            await look_at_time(at.desk, 0.0)
+            await close_thread(at.services, "issue-1")
+            assert (await show_agent(at.services, "ada")).heartbeat.next_at is None  # type: ignore[union-attr]
+            await look_at_time(at.services, 0.0)
             await _tick(at)
             assert await at.claim() == []
-            await reopen_thread(at.desk, "issue-1")
+            await reopen_thread(at.services, "issue-1")
             await _tick(at)
             assert len(await at.claim()) == 1
 
@@ -148,11 +147,11 @@ def test_a_heartbeat_that_is_tied_to_a_projects_thread_works_in_its_directory(
 def test_what_is_not_named_of_a_heartbeat_stays(database: Database, tmp_path: Path) -> None:
     async def story() -> None:
         async with office(database, tmp_path) as at:
-            await open_issue(at.desk, NewIssue("Look after it"))
+            await open_issue(at.services, NewIssue("Look after it"))
             await at.agent(heartbeat=Rhythm(every=1800, isolated=False, thread="issue-1"))
 
             async def after(**change: Any) -> Rhythm:
-                beat = (await change_agent(at.desk, "ada", AgentChange(heartbeat=RhythmChange(**change)))).heartbeat
+                beat = (await change_agent(at.services, "ada", AgentChange(heartbeat=RhythmChange(**change)))).heartbeat
                 assert beat is not None
                 return replace(beat, next_at=None, last_at=None)
 
@@ -172,29 +171,29 @@ def test_a_heartbeat_can_be_changed_and_taken_away(database: Database, tmp_path:
         async with office(database, tmp_path) as at:
             await at.agent(heartbeat=Rhythm(every=60))
             changed = await change_agent(
-                at.desk, "ada", AgentChange(heartbeat=RhythmChange(every=7200, isolated=False))
+                at.services, "ada", AgentChange(heartbeat=RhythmChange(every=7200, isolated=False))
             )
             assert changed.heartbeat is not None
             assert (changed.heartbeat.every, changed.heartbeat.isolated) == (7200, False)
             rhythm = RhythmChange(cron="0 9 * * 1-5", zone="Europe/Berlin")
-            changed = await change_agent(at.desk, "ada", AgentChange(heartbeat=rhythm))
+            changed = await change_agent(at.services, "ada", AgentChange(heartbeat=rhythm))
             assert changed.heartbeat is not None
             assert (changed.heartbeat.every, changed.heartbeat.zone) == (None, "Europe/Berlin")
             assert changed.heartbeat.isolated is False
             assert changed.heartbeat.next_at is not None
             due = datetime.fromtimestamp(changed.heartbeat.next_at, ZoneInfo("Europe/Berlin"))
             assert (due.hour, due.minute, due.weekday() < 5) == (9, 0, True)
-            assert (await change_agent(at.desk, "ada", AgentChange(no_heartbeat=True))).heartbeat is None
+            assert (await change_agent(at.services, "ada", AgentChange(no_heartbeat=True))).heartbeat is None
             with pytest.raises(BadRhythm, match="There is no heartbeat that this could be about"):
-                await change_agent(at.desk, "ada", AgentChange(heartbeat=RhythmChange(isolated=True)))
-            await look_at_time(at.desk, 0.0)
+                await change_agent(at.services, "ada", AgentChange(heartbeat=RhythmChange(isolated=True)))
+            await look_at_time(at.services, 0.0)
             assert await at.claim() == []
             with pytest.raises(NoSuchThread):
-                await change_agent(at.desk, "ada", AgentChange(heartbeat=RhythmChange(every=60, thread="issue-9")))
-            await open_issue(at.desk, NewIssue("Closed"))
-            await close_thread(at.desk, "issue-1")
+                await change_agent(at.services, "ada", AgentChange(heartbeat=RhythmChange(every=60, thread="issue-9")))
+            await open_issue(at.services, NewIssue("Closed"))
+            await close_thread(at.services, "issue-1")
             with pytest.raises(ThreadClosed):
-                await change_agent(at.desk, "ada", AgentChange(heartbeat=RhythmChange(every=60, thread="issue-1")))
+                await change_agent(at.services, "ada", AgentChange(heartbeat=RhythmChange(every=60, thread="issue-1")))
 
     asyncio.run(story())
 
@@ -203,10 +202,10 @@ def test_a_paused_agents_ticks_leave_receipts_and_wake_nobody(database: Database
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent(heartbeat=Rhythm(every=60))
-            await change_agent(at.desk, "ada", AgentChange(paused=True))
+            await change_agent(at.services, "ada", AgentChange(paused=True))
             await _tick(at)
             assert await at.claim() == []
-            assert (await show_thread(at.desk, "own-ada")).runs == ()
+            assert (await show_thread(at.services, "own-ada")).runs == ()
 
     asyncio.run(story())
 
@@ -221,10 +220,12 @@ def test_a_tick_on_a_busy_lane_is_left_to_the_next(database: Database, tmp_path:
             await at.prompt(going)
             await _tick(at)
             assert await at.claim() == []
-            skipped = await at.desk.read(
+            skipped = await at.services.read(
                 lambda connection: connection.execute(wakes.select().where(wakes.c.state == "skipped")).one()
             )
-            assert (await explain(at.desk, skipped.id)).headline.startswith("skipped: The lane is busy; the next tick")
+            assert (await explain(at.services, skipped.id)).headline.startswith(
+                "skipped: The lane is busy; the next tick"
+            )
             await at.finish(going)
             await _tick(at)
             assert len(await at.claim()) == 1

@@ -6,7 +6,7 @@ from dataclasses import replace
 import orjson
 from sqlalchemy import Connection
 
-from clew.control.desk import Desk
+from clew.control.services import Services
 from clew.control.showing.decisions import show_decision
 from clew.control.showing.runs import show_run
 from clew.control.showing.steering import show_steer
@@ -23,9 +23,9 @@ from clew.store.queries.threads import thread_ref
 from clew.store.queries.wakes import pending_wakes, read_wake, wakes_of_run
 
 
-async def explain(desk: Desk, what: str) -> WhyView:
+async def explain(services: Services, what: str) -> WhyView:
     """For a run or a wake, by its id or a beginning that no other has."""
-    return await desk.read(lambda connection: _explain(connection, what))
+    return await services.read(lambda connection: _explain(connection, what))
 
 
 def _explain(connection: Connection, what: str) -> WhyView:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from clew.control.desk import Desk
-from clew.control.hearing import Watch
+from clew.control.hints import Watch
+from clew.control.services import Services
 from clew.kernel import RunId, RuntimeId
 from clew.protocol.control import Claimed
 from clew.protocol.orders import ClaimRequest, Order
@@ -43,11 +43,11 @@ class _Poll:
         self._watch.add(frozenset(f"{_NEWS}{run}" for run in new))
 
 
-class Plane:
+class DaemonApi:
     """Implements `clew.protocol.control.ControlPlane`."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, services: Services) -> None:
+        self._services = services
         # What daemons have not been told yet; a report of the run is answered with it too.
         self._news: dict[RunId, None] = {}
         self._listens = False
@@ -56,13 +56,13 @@ class Plane:
         self._polls: dict[str, list[_Poll]] = {}
 
     async def register(self, registration: Registration) -> RuntimeId:
-        return await self._desk.write(partial(register_runtime, registration=registration))
+        return await self._services.write(partial(register_runtime, registration=registration))
 
     async def claim(self, asked: ClaimRequest, holding: frozenset[RunId], wait: float) -> Claimed:
         self._listen()
         until = time.monotonic() + wait
         queues = frozenset(f"queue:{runtime}" for runtime in asked.runtimes)
-        with self._desk.hints.watch(queues) as watch, self._polling(asked.by, watch, holding) as poll:
+        with self._services.hints.watch(queues) as watch, self._polling(asked.by, watch, holding) as poll:
             heard: Topics = frozenset()
             while True:
                 orders = await self._orders(asked)
@@ -81,7 +81,7 @@ class Plane:
         news = said.run in self._news
         self._news.pop(said.run, None)
         try:
-            reported = await self._desk.write(partial(report, said=said))
+            reported = await self._services.write(partial(report, said=said))
         except BaseException:
             # Nobody was told of it.
             self._news |= dict.fromkeys((said.run,) if news else ())
@@ -90,15 +90,15 @@ class Plane:
         return replace(reported, news=True) if news and not said.steers else reported
 
     async def finish(self, said: Finish) -> Finished:
-        finished = await self._desk.write(partial(finish, said=said))
+        finished = await self._services.write(partial(finish, said=said))
         self._news.pop(said.run, None)
         return finished
 
     async def renew(self, of: Sequence[RuntimeId], held: Sequence[Held]) -> Renewed:
-        return await self._desk.write(partial(renew, of=of, held=held))
+        return await self._services.write(partial(renew, of=of, held=held))
 
     async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
-        return await self._desk.write(partial(settle_orphans, by=by, of=of, held=held))
+        return await self._services.write(partial(settle_orphans, by=by, of=of, held=held))
 
     @contextmanager
     def _polling(self, by: str, watch: Watch, holding: Iterable[RunId]) -> Iterator["_Poll"]:
@@ -114,7 +114,7 @@ class Plane:
     def _listen(self) -> None:
         if not self._listens:
             self._listens = True
-            self._desk.hints.listen(self._on_hint)
+            self._services.hints.listen(self._on_hint)
 
     def _on_hint(self, topics: Topics) -> None:
         self._news |= {RunId(topic.removeprefix(_NEWS)): None for topic in topics if topic.startswith(_NEWS)}
@@ -131,7 +131,7 @@ class Plane:
     async def _orders(self, asked: ClaimRequest) -> tuple[Order, ...]:
         if asked.most < 1 or not asked.runtimes:
             return ()
-        return await self._desk.write(partial(claim, asked=asked))
+        return await self._services.write(partial(claim, asked=asked))
 
     async def _hear(self, asked: ClaimRequest, holding: frozenset[RunId]) -> None:
         """A daemon that holds runs speaks of them when it renews; to hear it before would tell nothing of them."""
@@ -139,4 +139,4 @@ class Plane:
         if holding or now - self._heard.get(asked.runtimes, -HEAR) < HEAR:
             return
         self._heard[asked.runtimes] = now
-        await self._desk.write(partial(hear, of=asked.runtimes))
+        await self._services.write(partial(hear, of=asked.runtimes))
