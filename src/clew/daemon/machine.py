@@ -172,6 +172,6 @@ def _real(path: Path) -> Path:
 def _settle(state: Path) -> None:
     for ledger in sorted(state.glob("*/ledger")):
         try:
-            Ledger(ledger).settle()
+            Ledger(ledger).end_orphans()
         except Fault as fault:
             _log.warning("%s: %s", ledger, fault)
