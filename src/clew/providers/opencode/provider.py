@@ -22,17 +22,16 @@ from clew.kernel import (
     Sent,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
+from clew.programs.checks import MALFORMED, MalformedId, check_options, check_variables
 from clew.programs.environment import environment_for
 from clew.programs.faults import ProgramFault, Refused, TooSlow
-from clew.programs.holding import is_held
-from clew.programs.ids import MALFORMED, MalformedId
-from clew.programs.ledger import Ledger
-from clew.programs.options import must_be_known
+from clew.programs.ledger import open_ledger
+from clew.programs.locks import is_locked
 from clew.programs.scratch import Scratch
 from clew.programs.secrets import Redactor
 from clew.providers.opencode import archiving, launching
 from clew.providers.opencode.api import NOT_FOUND, Api
-from clew.providers.opencode.belonging import Belongings, must_be_variables
+from clew.providers.opencode.belonging import Belongings
 from clew.providers.opencode.credential import credential
 from clew.providers.opencode.faults import SessionMissing
 from clew.providers.opencode.home import CURSOR_VERSION, ID_SHAPE, cursor_of, directory_at, id_of, locks, store
@@ -73,15 +72,13 @@ CAPABILITIES = Capabilities(
 
 class OpenCodeProvider:
     def __init__(self, settings: Settings) -> None:
-        must_be_known(settings.options, (AGENT, PROJECT_CONFIG), "OpenCode")
+        check_options(settings.options, (AGENT, PROJECT_CONFIG), "OpenCode")
         self._settings = settings
         environment = environment_for(settings.home, settings.environment)
         self._store = store(environment)
-        self._ledger = Ledger(settings.state / "ledger") if settings.state is not None else None
-        if self._ledger is not None:
-            self._ledger.settle()
+        self._ledger = open_ledger(settings.state)
         self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
-        self._scratch.settle()
+        self._scratch.remove_orphans()
         # One for all its servers: what is hidden stays hidden when the server has to be started again.
         self._password = secrets.token_urlsafe(24)
         self._locks = locks(self._store)
@@ -115,7 +112,7 @@ class OpenCodeProvider:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
             id_ = id_of(cursor)
-            if is_held(self._locks, id_):
+            if is_locked(self._locks, id_):
                 return Probe(
                     ProbeKind.BUSY, holder="another session of Clew", detail="another session of Clew has it open"
                 )
@@ -148,7 +145,8 @@ class OpenCodeProvider:
         if spec.cursor is not None:
             id_of(spec.cursor)
         place_of(spec)
-        must_be_variables(spec.environment)
+        # A shell with wrong variables would not start, and not say why; they are written as UTF-8.
+        check_variables(spec.environment, errors="strict")
         launch, agent = self._launch(), self._settings.options.get(AGENT)
 
         async def opening(server: Server) -> Opened:

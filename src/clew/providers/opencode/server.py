@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, Refused, TooSlow
+from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, TooSlow
 from clew.programs.program import Program
+from clew.programs.tasks import cancelled_from_outside, closed_provider
 from clew.providers.opencode.faults import CutOff
 from clew.providers.opencode.gate import Gate
 from clew.providers.opencode.http import Answer, Http, Json, NotListening
@@ -55,7 +56,7 @@ class Server:
         except NotListening:
             if self._tasks:
                 # It did listen, so it is gone, whether or not its end was noticed.
-                words = self._launch.redactor().text(await self._program.parting(_NOTICED))
+                words = self._launch.redactor().text(await self._program.final_words(_NOTICED))
                 self._is_over(words or "It does not listen any more.")
             raise
 
@@ -108,7 +109,7 @@ class Server:
         self._is_over(await self._last_words())
 
     async def _last_words(self) -> str:
-        words = self._launch.redactor().text(await self._program.parting(1.0))
+        words = self._launch.redactor().text(await self._program.final_words(1.0))
         return words or f"It ended with status {self._program.returncode}."
 
     async def _read_events(self, begun: asyncio.Future[None]) -> None:
@@ -175,7 +176,7 @@ async def _port(launch: Launch, program: Program) -> int:
     async for line in program.lines():
         if found := _LISTENING.search(line):
             return int(found[1])
-    words = launch.redactor().text(await program.parting(1.0))
+    words = launch.redactor().text(await program.final_words(1.0))
     raise CannotStart(
         f"OpenCode's server ended at once: {words or 'it said nothing'}", "Start `opencode serve` by hand."
     )
@@ -222,7 +223,7 @@ class Shared:
             try:
                 return await self._starting
             except asyncio.CancelledError:
-                if not _called_off():
+                if not cancelled_from_outside():
                     self._must_be_open()
                 raise
             finally:
@@ -248,7 +249,7 @@ class Shared:
 
     def _must_be_open(self) -> None:
         if self._closed:
-            raise Refused("This provider is closed.", "Make another.")
+            raise closed_provider()
 
     async def _start(self) -> Server:
         await self._end()
@@ -259,9 +260,3 @@ class Shared:
         if self._server is not None:
             await self._server.end()
             self._server = None
-
-
-def _called_off() -> bool:
-    """Whether the one who waits is cancelled, and not only what it waits for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
