@@ -20,7 +20,7 @@ class Taps:
         self._ear.bind(("127.0.0.1", 0))
         self._out: dict[str, float] = {}
         self._changed = threading.Condition()
-        self._script = _TAPS / ("protocol.py" if over_http else "pipe.py")
+        self._script = _TAPS / ("wire.py" if over_http else "pipe.py")
         self._thread = threading.Thread(target=self._hear, name="taps")
         self._thread.start()
 

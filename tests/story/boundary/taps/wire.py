@@ -1,6 +1,6 @@
 """Stands before `opencode serve`, says when a word of a person passes, and disturbs the connection as it is told to.
 
-    python -I protocol.py PROGRAM [ARGUMENTS...]
+    python -I wire.py PROGRAM [ARGUMENTS...]
 
 The server is started behind it, and the line that says where the server listens names this process instead. Rules are
 files in `BOUNDARY_RULES`, each good once: `trouble/<token>` for the call that carries that word, `trouble/<session>`
