@@ -6,47 +6,18 @@ The letters are JSON that a later Clew can read.
 
 import asyncio
 import contextlib
-import json
 import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from clew.kernel import (
-    AccountId,
-    ApprovalId,
-    Attestation,
-    Cursor,
-    Directory,
-    EntrySeq,
-    Evidence,
-    FailureKind,
-    Floor,
-    NativeId,
-    RunId,
-    WaitsFor,
-)
+from clew.kernel import RunId
 from clew.ports.fault import Fault
-from clew.protocol.reports import (
-    Asked,
-    Completed,
-    End,
-    Failed,
-    Finish,
-    NewSession,
-    Report,
-    Returned,
-    RunEventRecord,
-    Steered,
-    Stopped,
-    StoreAnswer,
-    StoreAsked,
-    Usage,
-)
+from clew.protocol.codec import decode, encode
+from clew.protocol.reports import Finish, Report
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS said (
@@ -197,13 +168,10 @@ def _delete_run(file: sqlite3.Connection, run: RunId) -> None:
 
 REPORT, FINISH = "report", "finish"
 
-_ENDS: Mapping[str, type[End]] = {each.__name__: each for each in (Completed, Failed, Returned, Stopped, StoreAsked)}
-
 
 def letter_of(said: Report | Finish) -> Letter:
     if isinstance(said, Finish):
-        end = {"is": type(said.end).__name__, **asdict(said.end)}
-        return Letter(said.run, said.attempt, FINISH, _text({"end": end, "pin": _pin(said.pin)}))
+        return Letter(said.run, said.attempt, FINISH, encode(said))
     if (
         said.opens
         or said.settled
@@ -213,89 +181,13 @@ def letter_of(said: Report | Finish) -> Letter:
         or said.reopens
     ):
         raise ValueError("a report that decides whether a prompt goes out is never sent later")
-    body = {
-        "pin": _pin(said.pin),
-        "tool_ran": said.tool_ran,
-        "asks": [asdict(ask) for ask in said.asks],
-        "answered": said.answered,
-        "steered": None if said.steered is None else asdict(said.steered),
-        "events": [[event.seq, event.kind, event.body] for event in said.events],
-    }
-    return Letter(said.run, said.attempt, REPORT, _text(body))
+    return Letter(said.run, said.attempt, REPORT, encode(said))
 
 
 def read_letter(letter: Letter) -> Report | Finish:
-    """Raises ValueError, TypeError, KeyError or AttributeError where it cannot be read."""
-    body = json.loads(letter.body)
-    pin = None if body["pin"] is None else _read_pin(body["pin"])
+    """Raises ValueError where it cannot be read."""
     if letter.kind == FINISH:
-        return Finish(letter.run, letter.attempt, _read_end(body["end"]), pin)
+        return decode(letter.body, Finish)
     if letter.kind != REPORT:
         raise ValueError(f"unknown kind of letter {letter.kind!r}")
-    return Report(
-        letter.run,
-        letter.attempt,
-        pin=pin,
-        tool_ran=body["tool_ran"],
-        asks=tuple(Asked(ApprovalId(ask["id"]), ask["question"], ask["expires_at"]) for ask in body["asks"]),
-        answered=body["answered"],
-        steered=_read_steered(body.get("steered")),
-        events=tuple(RunEventRecord(seq, kind, text) for seq, kind, text in body["events"]),
-    )
-
-
-def _text(body: Mapping[str, Any]) -> str:
-    # ASCII, so that a lone surrogate in an agent's output is stored as it came.
-    return json.dumps(body, ensure_ascii=True)
-
-
-def _pin(pin: NewSession | None) -> dict[str, Any] | None:
-    return None if pin is None else asdict(pin)
-
-
-def _read_end(said: dict[str, Any]) -> End:
-    kind = _ENDS[said.pop("is")]
-    if "usage" in said:
-        said["usage"] = Usage(**said["usage"])
-    if kind is Failed:
-        said["kind"] = FailureKind(said["kind"])
-    if kind is Returned:
-        said["waits_for"] = WaitsFor(said["waits_for"])
-    if kind in (Failed, Stopped):
-        said["heard"] = _read_attestation(said.get("heard"))
-    if kind is StoreAsked:
-        said["answers"] = tuple(
-            StoreAnswer(RunId(each["run"]), _read_attestation(each["prompt"]), _read_attestation(each["steered"]))
-            for each in said["answers"]
-        )
-    return kind(**said)
-
-
-def _read_attestation(said: dict[str, Any] | None) -> Attestation | None:
-    return None if said is None else Attestation(**{**said, "evidence": Evidence(said["evidence"])})
-
-
-def _read_pin(said: dict[str, Any]) -> NewSession:
-    cursor, directory, floor = said["cursor"], said["directory"], said["floor"]
-    return NewSession(
-        cursor=Cursor(cursor["version"], NativeId(cursor["native_id"]), cursor["extra"]),
-        directory=Directory(directory["path"], directory["real"]),
-        account=None if said["account"] is None else AccountId(said["account"]),
-        begins=EntrySeq(said["begins"]),
-        also=_entries(said["also"]),
-        floor=None if floor is None else Floor(floor["generation"], EntrySeq(floor["entry"]), _entries(floor["kept"])),
-        model=said["model"],
-        mode=said["mode"],
-        instructions=said["instructions"],
-        tools=said["tools"],
-        seen=EntrySeq(said.get("seen", 0)),
-        credential=said.get("credential"),
-    )
-
-
-def _read_steered(said: dict[str, Any] | None) -> Steered | None:
-    return None if said is None else Steered(said["taken"], EntrySeq(said["through"]))
-
-
-def _entries(numbers: list[int]) -> tuple[EntrySeq, ...]:
-    return tuple(map(EntrySeq, numbers))
+    return decode(letter.body, Report)

@@ -119,7 +119,7 @@ class Backlog:
         for letter in letters:
             try:
                 said = read_letter(letter)
-            except (ValueError, TypeError, KeyError, AttributeError) as fault:
+            except ValueError as fault:
                 _log.warning("run %s: a letter of the outbox cannot be read and is dropped: %r", run, fault)
             else:
                 await self._say(said)

@@ -9,6 +9,8 @@ from operator import attrgetter
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from clew.kernel.capability import Capabilities
+from clew.kernel.decision import decide
+from clew.kernel.plan import Plan
 from clew.kernel.situation import Policy, Situation
 
 RECORD_VERSION = 1
@@ -116,6 +118,10 @@ def _writer(hint: Any) -> _Write:
             return {"is": type(value).__name__, **written}
 
         return write_choice
+    if hint is Plan:
+        # The situation says all of it: who reads it decides again.
+        write = _writer(Situation)
+        return lambda plan: write(plan.situation)
     if is_dataclass(hint):
         assert isinstance(hint, type)
         # These two come again with every claim, and nobody changes a record that was written.
@@ -125,6 +131,9 @@ def _writer(hint: Any) -> _Write:
         if get_origin(hint) is tuple:
             return lambda value: [write(item) for item in value]
         return lambda value: sorted([write(item) for item in value], key=str)
+    if get_origin(hint) is Mapping:
+        write = _writer(_plain(get_args(hint)[1]))
+        return lambda value: {str(key): write(item) for key, item in value.items()}
     if issubclass(hint, Enum):
         return lambda value: str(value.value)
     return _as_it_is
@@ -150,11 +159,15 @@ def _reader(hint: Any) -> _Read:
     choices = _choices(hint)
     if choices:
         return _read_choice(choices, type(None) in get_args(hint))
+    if hint is Plan:
+        return _read_plan
     if is_dataclass(hint):
         assert isinstance(hint, type)
         return _read_fields(hint)
     if get_origin(hint) in (tuple, frozenset):
         return _read_items(_reader(_plain(get_args(hint)[0])), get_origin(hint))
+    if get_origin(hint) is Mapping:
+        return _read_mapping(_reader(_plain(get_args(hint)[1])))
     if issubclass(hint, Enum):
         return _read_member(hint)
     return _read_plain(hint)
@@ -206,6 +219,19 @@ def _read_items(read_one: _Read, collection: Any) -> _Read:
         if not isinstance(stored, list):
             raise RecordError(f"{where}: {stored!r} is not a list")
         return collection([read_one(item, f"{where}[{at}]") for at, item in enumerate(stored)])
+
+    return read
+
+
+def _read_plan(stored: Any, where: str) -> Plan:
+    return decide(_reader(Situation)(stored, where))
+
+
+def _read_mapping(read_one: _Read) -> _Read:
+    def read(stored: Any, where: str) -> Any:
+        if not isinstance(stored, dict):
+            raise RecordError(f"{where}: {stored!r} is not an object")
+        return {key: read_one(item, f"{where}.{key}") for key, item in stored.items()}
 
     return read
 
