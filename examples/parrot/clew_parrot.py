@@ -29,8 +29,8 @@ from clew.kernel import (
 )
 from clew.ports.events import Done, Ending, Event, SessionNamed, Text
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Provider, Settings
+from clew.programs.checks import check_options
 from clew.programs.faults import NotAble, Refused
-from clew.programs.options import must_be_known
 
 # It does nothing, so nothing of it needs to be forbidden: the strictest mode stands for all of them.
 MODE = PermissionMode.READ
@@ -43,7 +43,7 @@ def make(settings: Settings) -> Provider:
 
 class Parrot:
     def __init__(self, settings: Settings) -> None:
-        must_be_known(settings.options, {"word"}, "A parrot")
+        check_options(settings.options, {"word"}, "A parrot")
         self._word = settings.options.get("word", "")
         self._sessions: set[Session] = set()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from clew.control.runs import retry_run
-from clew.programs.marking import VARIABLE
+from clew.programs.process_tag import VARIABLE
 from clew.protocol.requests import Retry
 from clew.store.faults import HeldByAnother
 from clew.store.schema.tables import lanes, runs, wakes

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clew.programs import marking
+from clew.programs import process_tag as marking
 from clew.programs.faults import CannotStart
 from clew.programs.ledger import Ledger
-from clew.programs.marking import Mark, Owner, Swept, end_marked, lowest_of, marked, new_mark
+from clew.programs.process_tag import Owner, ProcessTag, Swept, end_tagged, lowest_child, new_tag, tagged_processes
 from clew.programs.scratch import Scratch
 from tests.programs.kit import alive, eventually, pid_in, run, shell
 
@@ -42,17 +42,17 @@ def test_what_an_owner_left_that_was_killed_is_ended(tmp_path: Path) -> None:
             left, child = await pid_in(tmp_path / "left"), await pid_in(tmp_path / "child")
             assert await eventually((tmp_path / "ready").exists)
             ledger = Ledger(tmp_path / "ledger")
-            assert ledger.settle() == 0, "its owner lives"
+            assert ledger.end_orphans() == 0, "its owner lives"
             assert alive(left)
             owner.send_signal(signal.SIGKILL)
             owner.wait()
             assert alive(left)
             assert alive(child)
-            assert ledger.settle() >= 3
+            assert ledger.end_orphans() >= 3
             assert not alive(left)
             assert not alive(child)
             assert not list((tmp_path / "ledger").iterdir())
-            assert ledger.settle() == 0
+            assert ledger.end_orphans() == 0
 
         run(scene())
     finally:
@@ -63,7 +63,7 @@ def test_what_an_owner_left_that_was_killed_is_ended(tmp_path: Path) -> None:
 def test_a_program_of_ours_survives_a_second_provider_that_settles(tmp_path: Path) -> None:
     async def scene() -> None:
         program = await shell("sleep 300", tmp_path, Ledger(tmp_path / "ledger"))
-        assert Ledger(tmp_path / "ledger").settle() == 0
+        assert Ledger(tmp_path / "ledger").end_orphans() == 0
         assert alive(program.pid)
         await program.end(1)
         assert not list((tmp_path / "ledger").iterdir())
@@ -73,12 +73,12 @@ def test_a_program_of_ours_survives_a_second_provider_that_settles(tmp_path: Pat
 
 @pytest.mark.parametrize("text", ["", "nonsense", "1 2 3", "x y"])
 def test_an_entry_that_cannot_be_read_has_no_owner(tmp_path: Path, text: str) -> None:
-    mark = new_mark()
+    mark = new_tag()
     process = subprocess.Popen(["sleep", "300"], env=mark.environment)
     try:
         ledger = Ledger(tmp_path)
         (tmp_path / mark.token).write_text(text)
-        assert ledger.settle() == 1
+        assert ledger.end_orphans() == 1
         assert process.wait(5) == -9
     finally:
         process.kill()
@@ -94,7 +94,7 @@ def test_an_owner_is_not_mistaken_for_another_with_its_number() -> None:
 
 
 def test_one_that_has_ended_and_was_not_waited_for_does_not_live() -> None:
-    code = "from clew.programs.marking import Owner; print(Owner.ourselves().written, flush=True); input()"
+    code = "from clew.programs.process_tag import Owner; print(Owner.ourselves().written, flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
@@ -108,16 +108,16 @@ def test_one_that_has_ended_and_was_not_waited_for_does_not_live() -> None:
 
 
 def test_a_mark_is_found_in_no_process_but_its_own() -> None:
-    mine, other = new_mark(), new_mark()
+    mine, other = new_tag(), new_tag()
     process = subprocess.Popen(["sleep", "300"], env=mine.environment)
     try:
-        assert marked(mine) == [process.pid]
-        assert marked(other) == []
-        assert marked(other, mine) == [process.pid]
-        assert marked(Mark(mine.token[:-1])) == []
-        assert end_marked([]) == Swept(0, clean=True)
-        assert end_marked([other]) == Swept(0, clean=True)
-        assert end_marked([mine]) == Swept(1, clean=True)
+        assert tagged_processes(mine) == [process.pid]
+        assert tagged_processes(other) == []
+        assert tagged_processes(other, mine) == [process.pid]
+        assert tagged_processes(ProcessTag(mine.token[:-1])) == []
+        assert end_tagged([]) == Swept(0, clean=True)
+        assert end_tagged([other]) == Swept(0, clean=True)
+        assert end_tagged([mine]) == Swept(1, clean=True)
         assert process.wait(5) == -9
     finally:
         process.kill()
@@ -126,33 +126,33 @@ def test_a_mark_is_found_in_no_process_but_its_own() -> None:
 
 def test_only_what_can_have_been_started_since_is_looked_at_while_numbers_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marking, "_numbers", lambda: 2**22)
-    mark, began = new_mark(), time.monotonic()
+    mark, began = new_tag(), time.monotonic()
     process = subprocess.Popen(["sleep", "300"], env=mark.environment)
     try:
-        assert lowest_of(process.pid, began) == process.pid
-        assert lowest_of(process.pid, began - 60) == 0, "numbers may have come round by now"
-        assert lowest_of(2**22, began) == 0, "they have: none that high was given yet"
+        assert lowest_child(process.pid, began) == process.pid
+        assert lowest_child(process.pid, began - 60) == 0, "numbers may have come round by now"
+        assert lowest_child(2**22, began) == 0, "they have: none that high was given yet"
         monkeypatch.setattr(marking, "_numbers", lambda: 1)
-        assert lowest_of(process.pid, began) == 0, "where there are few, they come round at once"
-        assert end_marked([mark], lowest=process.pid + 1) == Swept(0, clean=True)
-        assert end_marked([mark], lowest=process.pid) == Swept(1, clean=True)
+        assert lowest_child(process.pid, began) == 0, "where there are few, they come round at once"
+        assert end_tagged([mark], lowest=process.pid + 1) == Swept(0, clean=True)
+        assert end_tagged([mark], lowest=process.pid) == Swept(1, clean=True)
     finally:
         process.kill()
         process.wait()
 
 
 def test_whoever_ended_while_it_was_looked_may_have_started_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    mark = new_mark()
+    mark = new_tag()
     with subprocess.Popen(["true"]) as gone:
         gone.wait(10)
     process = subprocess.Popen(["sleep", "300"], env=mark.environment)
     try:
         lists = iter([[gone.pid], [process.pid], []])
         monkeypatch.setattr(marking, "_processes", lambda: next(lists))
-        assert end_marked([mark]) == Swept(1, clean=True)
+        assert end_tagged([mark]) == Swept(1, clean=True)
         # One that is known to have ended is no reason to look again, and others not for ever.
         lists = iter([[gone.pid]])
-        assert end_marked([mark], over=gone.pid) == Swept(0, clean=True)
+        assert end_tagged([mark], over=gone.pid) == Swept(0, clean=True)
         listed = 0
 
         def others() -> list[int]:
@@ -161,7 +161,7 @@ def test_whoever_ended_while_it_was_looked_may_have_started_another(monkeypatch:
             return [2**22 + listed]
 
         monkeypatch.setattr(marking, "_processes", others)
-        assert end_marked([mark]) == Swept(0, clean=True)
+        assert end_tagged([mark]) == Swept(0, clean=True)
         assert 1 < listed < 100
     finally:
         process.kill()
@@ -170,7 +170,7 @@ def test_whoever_ended_while_it_was_looked_may_have_started_another(monkeypatch:
 
 def test_a_process_that_is_becoming_another_program_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the midst of an exec it shows no environment; who looked only once would leave it running."""
-    mark = new_mark()
+    mark = new_tag()
     process = subprocess.Popen(["sleep", "300"], env=mark.environment)
     try:
         looks = 0
@@ -184,9 +184,9 @@ def test_a_process_that_is_becoming_another_program_is_waited_for(monkeypatch: p
 
         monkeypatch.setattr(marking, "_show", late)
         monkeypatch.setattr(marking, "_is_becoming", lambda pid, _: pid == process.pid)
-        assert marked(mark) == [process.pid]
+        assert tagged_processes(mark) == [process.pid]
         looks = -(10**9)
-        assert marked(mark) == [], "nor does anybody wait for ever"
+        assert tagged_processes(mark) == [], "nor does anybody wait for ever"
     finally:
         process.kill()
         process.wait()
@@ -198,8 +198,8 @@ def test_a_look_does_not_wait_for_those_that_never_show_anything(monkeypatch: py
     try:
         assert run(eventually(lambda: " Z " in Path(f"/proc/{zombie.pid}/stat").read_text()))
         monkeypatch.setattr(marking, "_processes", lambda: [1, process.pid, zombie.pid])
-        monkeypatch.setattr("clew.programs.marking.time.sleep", lambda _: pytest.fail("it waits"))
-        assert marked(new_mark()) == []
+        monkeypatch.setattr("clew.programs.process_tag.time.sleep", lambda _: pytest.fail("it waits"))
+        assert tagged_processes(new_tag()) == []
     finally:
         monkeypatch.undo()
         process.kill()
@@ -208,9 +208,9 @@ def test_a_look_does_not_wait_for_those_that_never_show_anything(monkeypatch: py
 
 
 def test_we_are_never_among_those_that_are_ended() -> None:
-    mark = new_mark()
+    mark = new_tag()
     code = (
-        "import os, sys; from clew.programs.marking import Mark, end_marked, marked;"
+        "import os, sys; from clew.programs.process_tag import Mark, end_marked, marked;"
         "m = Mark(os.environ['CLEW_MARK']); print(marked(m), end_marked([m]).ended)"
     )
     said = subprocess.run(
@@ -221,11 +221,11 @@ def test_we_are_never_among_those_that_are_ended() -> None:
 
 def test_the_ledger_is_its_owners_alone(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "deep" / "ledger")
-    ledger.enter(Mark("ab"))
+    ledger.add(ProcessTag("ab"))
     assert (tmp_path / "deep" / "ledger").stat().st_mode & 0o77 == 0
     assert (tmp_path / "deep" / "ledger" / "ab").stat().st_mode & 0o77 == 0
-    ledger.leave(Mark("ab"))
-    ledger.leave(Mark("ab"))
+    ledger.remove(ProcessTag("ab"))
+    ledger.remove(ProcessTag("ab"))
     assert list((tmp_path / "deep" / "ledger").iterdir()) == []
 
 
@@ -237,7 +237,7 @@ def test_where_nothing_can_be_kept_nothing_is_started(tmp_path: Path) -> None:
         Scratch(tmp_path / "file").make()
     ledger = Ledger(tmp_path / "ledger")
     (tmp_path / "ledger").rmdir()
-    for attempt in (lambda: ledger.enter(Mark("ab")), ledger.settle):
+    for attempt in (lambda: ledger.add(ProcessTag("ab")), ledger.end_orphans):
         with pytest.raises(CannotStart):
             attempt()
 

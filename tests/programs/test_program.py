@@ -7,7 +7,7 @@ import pytest
 
 from clew.programs.faults import BadArguments, CannotStart, ProgramEnded, TooSlow
 from clew.programs.ledger import Ledger
-from clew.programs.marking import VARIABLE
+from clew.programs.process_tag import VARIABLE
 from clew.programs.program import Program, start
 from tests.programs.kit import alive, eventually, pid_in, python, run, running_with, shell
 
@@ -17,7 +17,7 @@ def test_lines_go_in_and_out(tmp_path: Path) -> None:
         program = await shell("while read line; do echo got $line; done", tmp_path)
         await program.send(b"one")
         await program.send(b"two")
-        await program.send_end()
+        await program.close_input()
         lines = [line async for line in program.lines()]
         assert await program.wait(5) == 0
         await program.end(1)
@@ -53,7 +53,7 @@ def test_its_environment_is_what_is_passed_and_its_mark(tmp_path: Path, monkeypa
 def test_last_words_are_the_end_of_its_errors(tmp_path: Path) -> None:
     async def scene() -> str:
         program = await shell("seq 1 1000 >&2; echo the end >&2; exit 3", tmp_path)
-        words = await program.parting(5)
+        words = await program.final_words(5)
         assert program.returncode == 3
         await program.end(1)
         return words
@@ -75,7 +75,7 @@ def test_an_end_ends_what_it_started_however_far_that_has_gone(tmp_path: Path, g
         )
         pids = [program.pid, *[await pid_in(tmp_path / name) for name in ("child", "left", "orphan")]]
         assert all(map(alive, pids))
-        assert program.family() >= set(pids)
+        assert program.processes() >= set(pids)
         await program.end(2, gently)
         assert not any(map(alive, pids))
         await program.end(2, gently)
@@ -137,10 +137,10 @@ def test_only_what_began_later_is_ended(tmp_path: Path) -> None:
     async def scene() -> None:
         program = await shell("sleep 300 & echo $! > first; read go; sleep 300 & echo $! > second; read go", tmp_path)
         first = await pid_in(tmp_path / "first")
-        before = program.family()
+        before = program.processes()
         await program.send(b"go")
         second = await pid_in(tmp_path / "second")
-        program.end_family(but=before)
+        program.end_processes(but=before)
         assert await eventually(lambda: not alive(second))
         assert alive(first)
         assert alive(program.pid)
@@ -187,7 +187,7 @@ def test_a_program_that_does_not_read_keeps_nobody_waiting(tmp_path: Path) -> No
         program = await shell("sleep 300", tmp_path)
         with pytest.raises(TooSlow):
             await program.send(b"x" * 10_000_000, 0.2)
-        await program.send_end()
+        await program.close_input()
         await program.end(1)
 
     run(scene())
@@ -211,7 +211,7 @@ def test_last_words_hold_no_secret_and_are_bounded(tmp_path: Path) -> None:
     async def scene() -> str:
         command = ("/bin/sh", "-c", 'yes "$API_KEY" | head -c 300000 >&2; echo >&2; echo "last: $API_KEY" >&2')
         program = await start(command, tmp_path, {"API_KEY": secret, "PATH": "/usr/bin:/bin"})
-        words = await program.parting(5)
+        words = await program.final_words(5)
         await program.end(1)
         return words
 

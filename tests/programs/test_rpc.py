@@ -114,7 +114,7 @@ def test_what_is_told_with_no_object_is_told_with_an_empty_one(tmp_path: Path) -
 
 def test_a_call_to_a_program_that_does_not_read_has_its_deadline(tmp_path: Path) -> None:
     async def play(peer: Peer, _heard: Heard, _program: Program) -> None:
-        await peer.tell("deaf")
+        await peer.notify("deaf")
         with pytest.raises(TooSlow, match="echo"):
             await peer.call("echo", {"text": "x" * 10_000_000}, 0.3)
 

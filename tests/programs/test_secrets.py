@@ -76,7 +76,7 @@ def test_no_way_of_cutting_a_text_into_parts_shows_a_secret(words: list[str], da
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     stream = SECRETS.stream()
-    shown = [*(stream.take(part) for part in parts), stream.rest()]
+    shown = [*(stream.feed(part) for part in parts), stream.flush()]
     assert KEY not in "".join(shown)
     if KEY not in text:
         assert "".join(shown) == text
@@ -84,11 +84,11 @@ def test_no_way_of_cutting_a_text_into_parts_shows_a_secret(words: list[str], da
 
 def test_text_without_secrets_is_not_held_back() -> None:
     stream = Redactor({}).stream()
-    assert stream.take("anything") == "anything"
-    assert stream.rest() == ""
+    assert stream.feed("anything") == "anything"
+    assert stream.flush() == ""
     stream = SECRETS.stream()
-    assert stream.take("hello sk-a") == "hello "
-    assert stream.take("nother") == "sk-another"
+    assert stream.feed("hello sk-a") == "hello "
+    assert stream.feed("nother") == "sk-another"
 
 
 def test_an_environment_is_cut_down_and_the_parts_lie_over_it() -> None:

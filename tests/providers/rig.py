@@ -32,7 +32,7 @@ from typing import ClassVar, Self
 
 from clew.kernel import Cursor, Directory
 from clew.ports.provider import Provider, Settings
-from clew.programs.marking import VARIABLE
+from clew.programs.process_tag import VARIABLE
 from tests.providers.agents import Agents
 from tests.providers.loopback.server import Model
 

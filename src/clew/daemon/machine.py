@@ -168,6 +168,6 @@ def key_of(program: AgentProgram) -> str:
 def _end_leftovers(state: Path) -> None:
     for ledger in sorted(state.glob("*/ledger")):
         try:
-            Ledger(ledger).settle()
+            Ledger(ledger).end_orphans()
         except Fault as fault:
             _log.warning("%s: %s", ledger, fault)

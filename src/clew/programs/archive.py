@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from clew.programs.contents import VERSION, Contents, Item, OtherVersion, from_json, safe, to_json
+from clew.programs.checks import check_paths
 from clew.programs.faults import BadArchive, Refused
-from clew.programs.paths import must_be_paths
+from clew.programs.manifest import VERSION, Item, Manifest, OtherVersion, from_json, safe, to_json
 
 LARGEST = 2**30
 """Bytes of all files of a session together. They are held in memory, so nobody may make us hold more."""
@@ -65,8 +65,8 @@ def pack(
 
     A file that only grew is held from where that one ended; one that was rewritten is held whole.
     """
-    must_be_paths(into)
-    before = Contents(provider, format_, native_id, (), {})
+    check_paths(into)
+    before = Manifest(provider, format_, native_id, (), {})
     if since is not None:
         before = _earlier(since, before)
         _must_stay(since, into)
@@ -76,7 +76,7 @@ def pack(
     except ValueError as fault:
         raise Refused(f"Session {native_id} cannot be archived: {fault}.", "Look at its files.") from fault
     continues = before.state if any(item.start for item in items) else None
-    contents = Contents(provider, format_, native_id, items, facts, continues)
+    contents = Manifest(provider, format_, native_id, items, facts, continues)
     listed = to_json(contents)
     if contents.size > LARGEST or len(listed) > _LARGEST_LIST:
         raise Refused(f"Session {native_id} has {contents.size} bytes in {len(items)} files.", _too_large())
@@ -88,13 +88,13 @@ def pack(
     return Packed(file_digest(into), contents.whole)
 
 
-def contents_of(path: Path) -> Contents:
+def contents_of(path: Path) -> Manifest:
     """The list alone, for a look; what it promises is checked by `unpack`."""
     with _opened(path) as archive:
         return _list(archive, path)
 
 
-def unpack(path: Path, provider: str, formats: frozenset[str]) -> tuple[Contents, dict[str, bytes]]:
+def unpack(path: Path, provider: str, formats: frozenset[str]) -> tuple[Manifest, dict[str, bytes]]:
     """Every file, checked against the list: whole, undamaged, of this provider and a format it reads."""
     with _opened(path) as archive:
         contents = _list(archive, path)
@@ -138,7 +138,7 @@ def _item(name: str, data: bytes, old: Item | None) -> Item:
     return Item(name, len(data), _digest(data), old.size if old is not None and grown else 0)
 
 
-def _earlier(since: Path, now: Contents) -> Contents:
+def _earlier(since: Path, now: Manifest) -> Manifest:
     """Its list, if it is undamaged and of the same session: otherwise somebody's books are wrong."""
     with _opened(since) as archive:
         old = _list(archive, since)
@@ -197,7 +197,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
         raise _damaged(path, str(fault)) from fault
 
 
-def _list(archive: zipfile.ZipFile, path: Path) -> Contents:
+def _list(archive: zipfile.ZipFile, path: Path) -> Manifest:
     try:
         size = archive.getinfo(_LIST).file_size
         if size > _LARGEST_LIST:
@@ -215,7 +215,7 @@ def _list(archive: zipfile.ZipFile, path: Path) -> Contents:
     return contents
 
 
-def _files(archive: zipfile.ZipFile, contents: Contents, path: Path, before: Mapping[str, bytes]) -> dict[str, bytes]:
+def _files(archive: zipfile.ZipFile, contents: Manifest, path: Path, before: Mapping[str, bytes]) -> dict[str, bytes]:
     files = {}
     for item in contents.items:
         data = before.get(item.name, b"")[: item.start] + _part(archive, item, path)

@@ -51,7 +51,7 @@ class SessionBusy(Refused):
     code = "program:session-busy"
 
 
-class CannotHold(ProgramFault):
+class CannotLock(ProgramFault):
     code = "program:cannot-hold"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.programs.faults import CannotStart
-from clew.programs.marking import Mark, Owner, end_marked, marked
+from clew.programs.process_tag import Owner, ProcessTag, end_tagged, tagged_processes
 
 
 class Ledger:
@@ -20,7 +20,7 @@ class Ledger:
         with _writable(directory):
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def enter(self, mark: Mark, owner: Owner | None = None) -> None:
+    def add(self, mark: ProcessTag, owner: Owner | None = None) -> None:
         """Ours, unless another owner is named."""
         entry, beside = self._directory / mark.token, self._directory / f".{mark.token}"
         with _writable(self._directory):
@@ -30,23 +30,23 @@ class Ledger:
             # Whole or not at all: a reader in between would take an unfinished entry for a dead owner's.
             beside.rename(entry)
 
-    def leave(self, mark: Mark) -> None:
+    def remove(self, mark: ProcessTag) -> None:
         with contextlib.suppress(FileNotFoundError):
             (self._directory / mark.token).unlink()
 
-    def settle(self) -> int:
+    def end_orphans(self) -> int:
         """End what owners that are gone left going; how many processes there were."""
         with _writable(self._directory):
-            left = [Mark(entry.name) for entry in self._directory.iterdir() if not entry.name.startswith(".")]
+            left = [ProcessTag(entry.name) for entry in self._directory.iterdir() if not entry.name.startswith(".")]
         left = [mark for mark in left if not self._owner_lives(mark)]
-        swept = end_marked(left)
+        swept = end_tagged(left)
         for mark in left:
             # What could not be ended stays in the ledger for whoever comes next.
-            if swept.clean or not marked(mark):
-                self.leave(mark)
+            if swept.clean or not tagged_processes(mark):
+                self.remove(mark)
         return swept.ended
 
-    def _owner_lives(self, mark: Mark) -> bool:
+    def _owner_lives(self, mark: ProcessTag) -> bool:
         try:
             owner = Owner.read((self._directory / mark.token).read_text(encoding="ascii"))
         except FileNotFoundError:

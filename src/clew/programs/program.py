@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clew.programs.faults import BadArguments, CannotStart, NoProgram, NotUnderstood, ProgramEnded, TooSlow
 from clew.programs.ledger import Ledger
-from clew.programs.marking import Swept, end_marked, lowest_of, marked, new_mark
+from clew.programs.process_tag import Swept, end_tagged, lowest_child, new_tag, tagged_processes
 from clew.programs.secrets import Redactor
 
 LONGEST_LINE = 256 * 1024 * 1024
@@ -51,13 +51,13 @@ class Program:
         lines = kept.decode(errors="replace").splitlines()[-_LAST_LINES:]
         return self._redactor.text("\n".join(line.rstrip() for line in lines).strip())
 
-    def family(self) -> frozenset[int]:
+    def processes(self) -> frozenset[int]:
         """The processes that carry its mark: itself, and all that it has started and that still run."""
-        return frozenset(marked(self._mark.mark))
+        return frozenset(tagged_processes(self._mark.mark))
 
-    def end_family(self, but: frozenset[int]) -> None:
+    def end_processes(self, but: frozenset[int]) -> None:
         """End what carries its mark, but for those."""
-        for pid in self.family() - but:
+        for pid in self.processes() - but:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -74,7 +74,7 @@ class Program:
         except (BrokenPipeError, ConnectionResetError) as fault:
             raise ProgramEnded(self._ended_words(), "It is started again for the next turn.") from fault
 
-    async def send_end(self) -> None:
+    async def close_input(self) -> None:
         """Close its input: many programs end by that alone. What it has not read by then it may still read."""
         stdin = self._process.stdin
         if stdin is not None and not stdin.is_closing():
@@ -105,7 +105,7 @@ class Program:
             pause = min(pause * 2, 0.05)
         return self._process.returncode
 
-    async def parting(self, seconds: float) -> str:
+    async def final_words(self, seconds: float) -> str:
         """Its last words once it has closed its output: what it wrote to its error stream may still be on the way."""
         await asyncio.wait([self._reading], timeout=seconds)
         await self.wait(seconds)
@@ -138,7 +138,7 @@ class Program:
                 self._mark.leave()
 
     def _sweep(self) -> Swept:
-        return end_marked([self._mark.mark], lowest=lowest_of(self.pid, self._mark.began), over=self.pid)
+        return end_tagged([self._mark.mark], lowest=lowest_child(self.pid, self._mark.began), over=self.pid)
 
     def _signal(self, number: signal.Signals) -> None:
         # The group lives on while any of its processes does, so its number cannot have passed to somebody else's.
@@ -159,16 +159,16 @@ class Program:
 
 class _Marked:
     def __init__(self, ledger: Ledger | None) -> None:
-        self.mark = new_mark()
+        self.mark = new_tag()
         self.began = time.monotonic()
         self._ledger = ledger
         if ledger is not None:
             # Before the program is there: a crash in between leaves an entry for nothing, which harms nobody.
-            ledger.enter(self.mark)
+            ledger.add(self.mark)
 
     def leave(self) -> None:
         if self._ledger is not None:
-            self._ledger.leave(self.mark)
+            self._ledger.remove(self.mark)
 
 
 async def start(
@@ -237,5 +237,5 @@ def _undo(starting: "asyncio.Task[asyncio.subprocess.Process]", mark: _Marked) -
     if not starting.cancelled() and starting.exception() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(starting.result().pid, signal.SIGKILL)
-        end_marked([mark.mark])
+        end_tagged([mark.mark])
     mark.leave()

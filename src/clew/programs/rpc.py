@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from clew.programs.faults import NotUnderstood, ProgramEnded, TooSlow
-from clew.programs.lines import parsed, written
+from clew.programs.json_lines import dumps, loads
 from clew.programs.program import Program
 
 Message = Mapping[str, Any]
@@ -62,7 +62,7 @@ class Peer:
             if answer.done() and not answer.cancelled():
                 answer.exception()
 
-    async def tell(self, method: str, arguments: Message | None = None) -> None:
+    async def notify(self, method: str, arguments: Message | None = None) -> None:
         await self._send({"method": method} if arguments is None else {"method": method, "params": arguments})
 
     async def reply(self, number: int | str, result: Any) -> None:
@@ -78,14 +78,14 @@ class Peer:
             self._reading.exception()
 
     def _send(self, message: Message) -> Awaitable[None]:
-        return self._program.send(written({**self._extra, **message}))
+        return self._program.send(dumps({**self._extra, **message}))
 
     async def _read(self) -> None:
         words = ""
         try:
             async for line in self._program.lines():
                 self._take(line)
-            await self._program.parting(_PARTING)
+            await self._program.final_words(_PARTING)
         except NotUnderstood as fault:
             words = fault.words
         finally:
@@ -100,7 +100,7 @@ class Peer:
 
     def _take(self, line: bytes) -> None:
         try:
-            message = parsed(line)
+            message = loads(line)
         except ValueError:
             # Some programs let a line of their log slip in between.
             return

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.programs.faults import CannotStart
-from clew.programs.marking import Owner
+from clew.programs.process_tag import Owner
 
 
 class Scratch:
@@ -16,7 +16,7 @@ class Scratch:
     def __init__(self, place: Path | None) -> None:
         self._place = place
 
-    def settle(self) -> None:
+    def remove_orphans(self) -> None:
         """Remove what those left who are gone."""
         if self._place is None or not self._place.is_dir():
             return
@@ -36,7 +36,7 @@ class Scratch:
             raise CannotStart(words, "Make it a directory that Clew may write to.") from fault
 
     @contextlib.contextmanager
-    def for_a_moment(self) -> Iterator[Path]:
+    def temporary(self) -> Iterator[Path]:
         made = self.make()
         try:
             yield made

@@ -60,7 +60,7 @@ class Redaction:
         self._values = values
         self._held = ""
 
-    def take(self, part: str) -> str:
+    def feed(self, part: str) -> str:
         """As much of the text so far as can be shown."""
         text = self._held + part
         for value in self._values:
@@ -69,7 +69,7 @@ class Redaction:
         shown, self._held = text[: len(text) - longest], text[len(text) - longest :]
         return shown
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """What was held back, once nothing more comes."""
         held, self._held = self._held, ""
         return held

@@ -76,7 +76,7 @@ async def run_setup(
         return None
     # What a setup of a process that was killed has left going would work against this one.
     ledger = Ledger(layout.ledger)
-    await asyncio.to_thread(ledger.settle)
+    await asyncio.to_thread(ledger.end_orphans)
     deadline = time.monotonic() + setup.seconds
     with Output(output) as written:
         for command in setup.commands:
@@ -98,7 +98,7 @@ async def _run(
     shell = ("/bin/sh", "-c", f"exec 2>&1\n{command}")
     program = await start(shell, directory, setup.environment, ledger)
     try:
-        await program.send_end()
+        await program.close_input()
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
             status = await _follow(program, Redactor(setup.environment), written, progress)
     except TimeoutError as fault:

@@ -10,8 +10,8 @@ import pytest
 
 from clew.kernel import Cursor, NativeId, ProbeKind
 from clew.ports.provider import Provider, Settings
+from clew.programs.checks import MALFORMED
 from clew.programs.faults import NotUnderstood, ProgramFault, Refused
-from clew.programs.ids import MALFORMED
 from clew.providers.acp import make
 from clew.providers.opencode.home import locks, store
 from tests.providers.acp.locks import preset_locks

@@ -13,7 +13,7 @@ import pytest
 from clew.kernel import Answer, Cursor, NativeId, PermissionMode, ProbeKind
 from clew.ports.events import Done, Ending, ErrorCode, ToolFinished, ToolStarted
 from clew.ports.provider import Provider, Settings
-from clew.programs.faults import CannotHold, CannotStart, NotAble, NotUnderstood, Refused, SessionBusy, TooSlow
+from clew.programs.faults import CannotLock, CannotStart, NotAble, NotUnderstood, Refused, SessionBusy, TooSlow
 from clew.providers.acp import make
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
@@ -137,7 +137,7 @@ def test_where_nobody_can_tell_who_has_a_session_none_is_opened(tmp_path: Path) 
     async def scene() -> None:
         provider = odd(abilities=LISTS, sessions=known(tmp_path))
         for cursor in (None, KNOWN):
-            with pytest.raises(CannotHold, match="home"):
+            with pytest.raises(CannotLock, match="home"):
                 await provider.open(spec(tmp_path, cursor=cursor))
         assert (await provider.probe(KNOWN, place(tmp_path))).kind is ProbeKind.UNREACHABLE
         await provider.close()

@@ -11,7 +11,7 @@ from clew.kernel import PermissionMode
 from clew.ports.events import ApprovalAsked
 from clew.ports.provider import Provider, Settings
 from clew.programs.faults import CannotStart, Refused
-from clew.programs.projects import main_tree, reach
+from clew.programs.project_files import directories, main_worktree
 from clew.providers.acp import make
 from tests.providers.kit import QUICK, opened, run, spec, turn
 
@@ -124,13 +124,13 @@ def test_edit_does_not_let_the_agent_write_what_it_obeys(tmp_path: Path, call: A
 
 def test_outside_of_a_repository_a_project_is_its_directory(tmp_path: Path) -> None:
     here = (tmp_path / "project").resolve()
-    assert reach(here, ("no-such-marker",)) == [here]
-    assert reach(here, ("no-such-marker",), alone=False) == [here, *here.parents]
+    assert directories(here, ("no-such-marker",)) == [here]
+    assert directories(here, ("no-such-marker",), alone=False) == [here, *here.parents]
 
 
 def test_a_worktree_knows_its_repository(tmp_path: Path) -> None:
     (tmp_path / "main" / ".git" / "worktrees" / "w").mkdir(parents=True)
     (tmp_path / "w" / "below").mkdir(parents=True)
     (tmp_path / "w" / ".git").write_text(f"gitdir: {tmp_path}/main/.git/worktrees/w\n")
-    assert main_tree(tmp_path / "w" / "below") == tmp_path / "main"
-    assert main_tree(tmp_path / "main") is None
+    assert main_worktree(tmp_path / "w" / "below") == tmp_path / "main"
+    assert main_worktree(tmp_path / "main") is None

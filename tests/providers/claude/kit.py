@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from clew.kernel import Answer, Cursor, Directory, PermissionMode
 from clew.ports.events import ApprovalAsked, Ending, Event
 from clew.ports.provider import Deadlines, LiveSession, OpenSpec, Provider, Settings
-from clew.programs.marking import VARIABLE
+from clew.programs.process_tag import VARIABLE
 from clew.providers.claude import make
 from tests.providers.agents import Agents, claude_home
 from tests.providers.contract.stage import Turned

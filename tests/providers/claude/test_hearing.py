@@ -12,7 +12,7 @@ import pytest
 from clew import kernel
 from clew.kernel import Cursor, Directory, Evidence, NativeId, PromptId, Sent, digest_of
 from clew.ports.provider import Settings
-from clew.programs.marking import Owner
+from clew.programs.process_tag import Owner
 from clew.providers.claude import make
 
 ID = "0bcad7cc-50ff-49fe-91e3-de643c3f86dd"

@@ -13,7 +13,7 @@ from clew.ports.events import ApprovalAsked, Ending, PlanChanged, QuestionAsked,
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, Refused
-from clew.programs.holding import is_held, take
+from clew.programs.locks import is_locked, lock_session
 from clew.programs.program import start
 from clew.providers.claude import command, make, modes
 from clew.providers.claude.faults import Busy, NoSuchSession
@@ -255,7 +255,7 @@ def test_a_session_that_another_provider_of_the_home_has_is_busy(place: Place) -
         async with place.provider() as provider:
             cursor = await begun(provider, place.work(), "first")
             archived = await provider.archive(cursor, place.work(), place.root / "copy")
-            hold = take(locks, cursor.native_id)
+            hold = lock_session(locks, cursor.native_id)
             assert (await provider.probe(cursor, place.work())).kind is ProbeKind.BUSY
             with pytest.raises(Busy):
                 await provider.open(OpenSpec(place.work(), READ, cursor))
@@ -266,9 +266,9 @@ def test_a_session_that_another_provider_of_the_home_has_is_busy(place: Place) -
             for of in (cursor, None):
                 session = await provider.open(OpenSpec(place.work(), READ, of))
                 assert session.landing.native_id is not None
-                assert is_held(locks, session.landing.native_id)
+                assert is_locked(locks, session.landing.native_id)
                 await session.close()
-                assert not is_held(locks, session.landing.native_id)
+                assert not is_locked(locks, session.landing.native_id)
 
     run(scene())
 

@@ -17,9 +17,9 @@ import pytest
 from clew.kernel import Cursor, Directory, NativeId, PermissionMode, ProbeKind
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.archive import pack
+from clew.programs.checks import MALFORMED
 from clew.programs.faults import BadArchive, CannotStart, ProgramFault, Refused
-from clew.programs.ids import MALFORMED
-from clew.programs.marking import Owner
+from clew.programs.process_tag import Owner
 from clew.providers.claude import carrying, make
 from clew.providers.claude.apart import apart
 from clew.providers.claude.faults import HomeFailed

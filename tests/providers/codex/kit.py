@@ -101,7 +101,7 @@ class Lab:
                 answer: dict[str, Any] = await peer.call(method, arguments, 30)
                 return answer
             finally:
-                await program.send_end()
+                await program.close_input()
                 await program.wait(5)
                 await program.end(5)
                 await peer.close()
@@ -124,7 +124,7 @@ class Lab:
         peer = Peer(program, lambda *_: None, lambda *_: None, lambda _: None)
         about = {"name": "another", "title": "another", "version": "0"}
         await peer.call("initialize", {"clientInfo": about, "capabilities": {"experimentalApi": True}}, 30)
-        await peer.tell("initialized")
+        await peer.notify("initialized")
         return program, peer
 
 

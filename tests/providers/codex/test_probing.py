@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from clew.kernel import Cursor, NativeId, ProbeKind
+from clew.programs.checks import MALFORMED
 from clew.programs.faults import Refused
-from clew.programs.holding import is_held, take
-from clew.programs.ids import MALFORMED
+from clew.programs.locks import is_locked, lock_session
 from clew.providers.codex.faults import SessionArchived, SessionBusy, SessionMissing
 from clew.providers.codex.probing import DAMAGED, NO_ROLLOUT
 from tests.providers.acp.locks import preset_locks
@@ -24,7 +24,7 @@ def test_a_session_that_another_provider_of_the_home_has_is_busy(lab: Lab, tmp_p
         cursor = await lab.begun(provider)
         archived = await provider.archive(cursor, lab.directory(), tmp_path / "copy")
         locks = preset_locks("codex", {"CODEX_HOME": str(lab.root())})
-        hold = take(locks, cursor.native_id)
+        hold = lock_session(locks, cursor.native_id)
         assert (await provider.probe(cursor, lab.directory())).kind is ProbeKind.BUSY
         with pytest.raises(SessionBusy):
             await lab.open(provider, cursor)
@@ -34,9 +34,9 @@ def test_a_session_that_another_provider_of_the_home_has_is_busy(lab: Lab, tmp_p
         # And the other way round, from the beginning on.
         for session in (await lab.open(provider, cursor), await lab.open(provider)):
             assert session.landing.native_id is not None
-            assert is_held(locks, session.landing.native_id)
+            assert is_locked(locks, session.landing.native_id)
             await session.close()
-            assert not is_held(locks, session.landing.native_id)
+            assert not is_locked(locks, session.landing.native_id)
 
     lab.play(scene())
 

@@ -14,7 +14,7 @@ from clew.kernel import Answer
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, QuestionAsked, Text, Thought, Used
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.faults import Refused
-from clew.programs.holding import Hold
+from clew.programs.locks import SessionLock
 from clew.providers.codex import locks
 from tests.providers.codex.kit import ASK, FULL, Lab, quick, turn
 from tests.providers.contract.stage import eventually
@@ -142,7 +142,7 @@ def test_a_fork_that_is_called_off_late_leaves_no_file(lab: Lab, monkeypatch: py
             there.extend(lab.rollouts())
             loop.call_soon_threadsafe(opening.cancel)
 
-        def claim(*given: Any) -> Hold:
+        def claim(*given: Any) -> SessionLock:
             call_off()
             time.sleep(0.1)
             return claimed(*given)

@@ -11,7 +11,7 @@ import pytest
 from clew.kernel import Cursor, NativeId, PermissionMode, ProbeKind
 from clew.ports.events import Ending, ErrorCode, SessionNamed, Text
 from clew.ports.provider import Provider, Settings
-from clew.programs.faults import CannotHold, CannotStart, NotAble, Refused, SessionBusy
+from clew.programs.faults import CannotLock, CannotStart, NotAble, Refused, SessionBusy
 from clew.providers.command import make
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
@@ -196,7 +196,7 @@ def test_what_cannot_be_held_or_kept_is_not_opened(tmp_path: Path) -> None:
     async def scene() -> None:
         provider = command(tmp_path, **FULL)
         for cursor in (None, Cursor(1, NativeId("one"))):
-            with pytest.raises(CannotHold):
+            with pytest.raises(CannotLock):
                 await provider.open(spec(tmp_path, cursor=cursor))
         assert (await provider.probe(Cursor(1, NativeId("one")), place(tmp_path))).kind is ProbeKind.UNREACHABLE
         # One that nobody can resume needs no lock.

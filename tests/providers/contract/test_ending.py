@@ -12,7 +12,7 @@ from clew.ports.events import Ending, ErrorCode, Text
 from clew.ports.fault import Fault
 from clew.ports.provider import Settings
 from clew.programs.ledger import Ledger
-from clew.programs.marking import Owner, new_mark
+from clew.programs.process_tag import Owner, new_tag
 from tests.providers.contract.stage import Stage, core, eventually
 from tests.providers.contract.test_interrupt import until
 
@@ -87,10 +87,10 @@ async def test_what_a_crash_left_is_ended_by_the_next_provider(stage: Stage, tmp
     def kept(settings: Settings) -> Settings:
         return replace(settings, state=tmp_path)
 
-    mark = new_mark()
+    mark = new_tag()
     left = subprocess.Popen(["sleep", "300"], env=mark.environment)
     try:
-        Ledger(tmp_path / "ledger").enter(mark, Owner(GONE, 1))
+        Ledger(tmp_path / "ledger").add(mark, Owner(GONE, 1))
         provider = stage.anew(change=kept)
         session = await stage.open(provider=provider)
         assert left.wait(5) < 0

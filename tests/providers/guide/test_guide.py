@@ -15,7 +15,7 @@ import pytest
 from clew.kernel import Answer, Cursor, NativeId, PermissionMode, ProbeKind
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, PlanChanged, Thought, ToolFinished, ToolStarted
 from clew.ports.provider import LiveSession, Provider, Settings
-from clew.programs.faults import CannotHold, ProgramFault, Refused, SessionBusy
+from clew.programs.faults import CannotLock, ProgramFault, Refused, SessionBusy
 from clew.providers.guide import make
 from clew.providers.guide.carrying import carry_in, carry_out
 from clew.providers.guide.home import home_of
@@ -312,7 +312,7 @@ def test_a_home_that_cannot_be_used_is_told_at_once(tmp_path: Path, spoilt: str)
     async def scene() -> None:
         provider = make(Settings(home={"GUIDE_HOME": str(tmp_path / "home")}))
         began = time.monotonic()
-        with pytest.raises((CannotHold, Refused), match="home"):
+        with pytest.raises((CannotLock, Refused), match="home"):
             await provider.open(spec(tmp_path))
         assert time.monotonic() - began < 10
         if spoilt != "home/locks":

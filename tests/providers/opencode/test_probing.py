@@ -10,9 +10,9 @@ import pytest
 
 from clew.kernel import Cursor, Directory, NativeId, Probe, ProbeKind
 from clew.ports.provider import Deadlines, OpenSpec, Settings
+from clew.programs.checks import MALFORMED
 from clew.programs.faults import ProgramFault
-from clew.programs.ids import MALFORMED
-from clew.programs.marking import VARIABLE
+from clew.programs.process_tag import VARIABLE
 from clew.providers.opencode.provider import MISSING, SUBAGENT, OpenCodeProvider
 from tests.providers.agents import marked
 from tests.providers.opencode.kit import FULL

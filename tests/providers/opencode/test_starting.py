@@ -16,8 +16,8 @@ import pytest
 
 from clew.kernel import Cursor, Directory, NativeId, ProbeKind
 from clew.ports.provider import Deadlines, OpenSpec, Settings
-from clew.programs.faults import BadArguments, CannotHold, CannotStart, ProgramEnded, Refused, SessionBusy, TooSlow
-from clew.programs.marking import VARIABLE
+from clew.programs.faults import BadArguments, CannotLock, CannotStart, ProgramEnded, Refused, SessionBusy, TooSlow
+from clew.programs.process_tag import VARIABLE
 from clew.providers.opencode.faults import CutOff
 from clew.providers.opencode.provider import OpenCodeProvider
 from clew.providers.opencode.rules import rules_for
@@ -255,7 +255,7 @@ def test_a_home_that_is_none_is_said_and_makes_nothing_missing(tmp_path: Path) -
             probe = await provider.probe(CURSOR, Directory(str(tmp_path)))
             assert (probe.kind, str(home) in probe.detail) == (ProbeKind.UNREACHABLE, True)
             for ask in (_open, _open_new):
-                with pytest.raises(CannotHold):
+                with pytest.raises(CannotLock):
                     await ask(provider, tmp_path)
         finally:
             await provider.close()

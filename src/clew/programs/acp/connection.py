@@ -46,7 +46,7 @@ class Launch:
         if self.scratch_in is None or self.scratch_in in self.environment:
             yield self.environment
             return
-        with self.scratch.for_a_moment() as directory:
+        with self.scratch.temporary() as directory:
             yield {**self.environment, self.scratch_in: str(directory)}
 
 
@@ -140,7 +140,7 @@ class Connection:
             raise refused(method, refusal, self.redactor) from refusal
 
     async def tell(self, method: str, arguments: Message) -> None:
-        await self._peer.tell(method, arguments)
+        await self._peer.notify(method, arguments)
 
     def reply(self, number: int | str, result: Message) -> None:
         self._send(self._peer.reply(number, result))
@@ -149,16 +149,16 @@ class Connection:
         self._send(self._peer.refuse(number, _NO_METHOD, f"Clew does not offer {method}."))
 
     def family(self) -> frozenset[int]:
-        return self._program.family()
+        return self._program.processes()
 
     def end_family(self, but: frozenset[int]) -> None:
-        self._program.end_family(but)
+        self._program.end_processes(but)
 
     async def end(self, flush: float = 0.0) -> None:
         """End the agent and all it started; where it had a session, it gets a moment to put its store in order."""
         try:
             if self.lives and flush:
-                await self._program.send_end()
+                await self._program.close_input()
                 await self._program.wait(min(flush, self._deadlines.close))
         finally:
             try:

@@ -29,12 +29,11 @@ from clew.programs.acp.opening import Opening, expressible
 from clew.programs.acp.probing import NOT_LISTED, probe, signals
 from clew.programs.acp.session import AcpSession
 from clew.programs.acp.widening import must_not_widen
+from clew.programs.checks import MALFORMED, MalformedId, check_homes, check_id, check_paths
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, Refused
-from clew.programs.holding import is_held, locks_by_name, must_lock, take
-from clew.programs.ids import MALFORMED, MalformedId, check_id
 from clew.programs.ledger import Ledger
-from clew.programs.paths import must_be_homes, must_be_paths
+from clew.programs.locks import is_locked, lock_session, locks_of_home, must_be_lockable
 from clew.programs.scratch import Scratch
 
 
@@ -87,8 +86,8 @@ class AcpProvider:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
             self._check(cursor)
-            must_be_paths(directory)
-            if is_held(self._locks, cursor.native_id):
+            check_paths(directory)
+            if is_locked(self._locks, cursor.native_id):
                 return Probe(ProbeKind.BUSY, holder="another opening of it by Clew", detail="it is open")
             async with self._met(Path(directory.path)) as connection:
                 return await probe(connection, self._agent, cursor, directory)
@@ -100,17 +99,17 @@ class AcpProvider:
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:
         try:
             self._check(cursor)
-            must_be_paths(directory)
+            check_paths(directory)
             # Held, so that nobody opens it meanwhile: loading is the only way to read it.
             with ExitStack() as held:
-                held.callback(take(self._locks, cursor.native_id).release)
+                held.callback(lock_session(self._locks, cursor.native_id).release)
                 async with self._met(Path(directory.path)) as connection:
                     return await heard(connection, self._agent, cursor, directory, sent, self._settings.deadlines)
         except Fault as fault:
             return Attestation(Evidence.UNKNOWN, str(fault))
 
     async def open(self, spec: OpenSpec) -> LiveSession:
-        must_be_paths(spec.directory)
+        check_paths(spec.directory)
         if spec.fresh_id is not None:
             raise NotAble("The agent chooses the ids of its sessions itself.", "Take the id that it says.")
         if spec.cursor is not None:
@@ -123,12 +122,12 @@ class AcpProvider:
         with ExitStack() as held:
 
             def hold(id_: NativeId) -> None:
-                held.callback(take(self._locks, id_).release)
+                held.callback(lock_session(self._locks, id_).release)
 
             if resumed is not None:
                 hold(resumed)
             else:
-                must_lock(self._locks)
+                must_be_lockable(self._locks)
             connection = await self._connect(Path(spec.directory.path), spec)
             try:
                 opening = Opening(connection, self._agent, spec, mode, self._settings.deadlines, hold)
@@ -229,20 +228,20 @@ class AcpProvider:
         """The ledger; with its first use ends what a crash has left."""
         if self._ledger is None and self._settings.state is not None:
             self._ledger = Ledger(self._settings.state / "ledger")
-            await asyncio.to_thread(self._ledger.settle)
-            await asyncio.to_thread(self._scratch.settle)
+            await asyncio.to_thread(self._ledger.end_orphans)
+            await asyncio.to_thread(self._scratch.remove_orphans)
         return self._ledger
 
 
 def _locks(name: str, agent: AcpAgent, settings: Settings, home: str) -> Path:
     environment = environment_for(agent.environment, settings.home, settings.environment)
-    must_be_homes(environment, {"HOME", *(variable for variable, _ in agent.locks)})
+    check_homes(environment, {"HOME", *(variable for variable, _ in agent.locks)})
     if agent.locks_at is not None:
         return agent.locks_at(environment)
     for variable, below in agent.locks:
         if environment.get(variable):
             return Path(environment[variable]).resolve() / below
-    return locks_by_name(name, home, environment)
+    return locks_of_home(name, home, environment)
 
 
 def _neutral() -> Path:

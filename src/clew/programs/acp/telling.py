@@ -93,10 +93,10 @@ class _Parts:
 
     def take(self, update: Mapping[str, Any]) -> Iterator[str]:
         self._id = update.get("messageId")
-        yield from self._tell(self._stream.take(text_of(update.get("content"))))
+        yield from self._tell(self._stream.feed(text_of(update.get("content"))))
 
     def rest(self) -> Iterator[str]:
-        yield from self._tell(self._stream.rest())
+        yield from self._tell(self._stream.flush())
 
     def end(self) -> str:
         text, self._told = "".join(self._told), []

@@ -8,13 +8,13 @@ from clew.kernel import Directory, PermissionMode
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.tool import Tool
 from clew.programs.faults import Refused
-from clew.programs.projects import found
+from clew.programs.project_files import find_files
 
 
 def must_not_widen(agent: AcpAgent, mode: PermissionMode, directory: Directory) -> None:
     if mode is PermissionMode.FULL:
         return
-    file = next(found(Path(directory.path), agent.obeys, alone=not agent.obeys_all_above), None)
+    file = next(find_files(Path(directory.path), agent.obeys, alone=not agent.obeys_all_above), None)
     if file is not None:
         other = f", or use the provider {agent.instead}" if agent.instead else ""
         raise Refused(

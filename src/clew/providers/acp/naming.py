@@ -20,9 +20,8 @@ from pathlib import Path
 from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
 from clew.programs.acp.agent import AS_ASKED, EVERYTHING, AcpAgent, ModeRule
+from clew.programs.checks import check_options, check_paths
 from clew.programs.faults import Refused
-from clew.programs.options import must_be_known
-from clew.programs.paths import must_be_paths
 from clew.providers.acp.presets import PRESETS
 
 _KNOWN = frozenset({"agent", "missing", "list", "history", "asks"}) | {f"mode.{mode}" for mode in PermissionMode}
@@ -32,7 +31,7 @@ _LISTS = ("whole", "short")
 
 def agent_of(settings: Settings) -> AcpAgent:
     options = settings.options
-    must_be_known(options, _KNOWN, "An ACP agent")
+    check_options(options, _KNOWN, "An ACP agent")
     name = options.get("agent")
     if name is not None and name not in PRESETS:
         raise Refused(f"There is no preset {name}.", f"There are {', '.join(sorted(PRESETS))}; or name a command line.")
@@ -78,6 +77,6 @@ def _rule(mode: PermissionMode, id_: str) -> ModeRule:
 def home_of(settings: Settings) -> str:
     """The variables that locate its store; without any it is the user's own home."""
     where = settings.home or {"HOME": os.environ.get("HOME", "/")}
-    must_be_paths(*where.values())
+    check_paths(*where.values())
     agent = settings.options.get("agent") or " ".join(settings.program)
     return " ".join([agent, *(f"{name}={os.path.realpath(value)}" for name, value in sorted(where.items()))])

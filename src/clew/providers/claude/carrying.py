@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from clew.kernel import Cursor, Directory, NativeId
 from clew.ports.provider import ArchiveFile
-from clew.programs import holding as shared
+from clew.programs import locks as shared
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, Refused
 from clew.providers.claude import beside, diverging, holding
@@ -106,7 +106,7 @@ def _alone(home: Home) -> Hold:
         raise Refused("Another session is being restored into this home.", "Try again when it is.") from busy
 
 
-def _claimed(home: Home, native_id: str) -> shared.Hold:
+def _claimed(home: Home, native_id: str) -> shared.SessionLock:
     try:
         return holding.claim(home, native_id)
     except Busy as busy:

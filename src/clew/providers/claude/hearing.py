@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.kernel import Attestation, Evidence, NativeId, PromptId
-from clew.programs import lines
+from clew.programs import json_lines as lines
 from clew.providers.claude import holding
 from clew.providers.claude.home import Home
 from clew.providers.claude.transcript import Line, prompt_in
@@ -99,7 +99,7 @@ def _objects(text: bytes) -> tuple[list[Line], bytes]:
     """The objects in a line, and what is left of it. There is one, unless a line was cut off and the program wrote the
     next behind it; it reads both then, if the first was whole but for its end."""
     try:
-        one = lines.parsed(text) if text else None
+        one = lines.loads(text) if text else None
     except ValueError:
         return _several(text)
     return ([one] if isinstance(one, dict) else []), b""
@@ -112,7 +112,7 @@ def _several(text: bytes) -> tuple[list[Line], bytes]:
             one, end = json.JSONDecoder().raw_decode(rest)
         except (ValueError, RecursionError):
             break
-        found += [lines.whole(one)] if isinstance(one, dict) else []
+        found += [lines.without_surrogates(one)] if isinstance(one, dict) else []
         rest = rest[end:].lstrip()
     return found, rest.encode("utf-8", "replace")
 

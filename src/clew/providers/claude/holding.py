@@ -13,9 +13,9 @@ from pathlib import Path
 
 import orjson
 
-from clew.programs import holding as shared
+from clew.programs import locks as shared
 from clew.programs.faults import SessionBusy
-from clew.programs.marking import Owner
+from clew.programs.process_tag import Owner
 from clew.providers.claude.faults import Busy
 from clew.providers.claude.home import Home
 
@@ -45,10 +45,10 @@ def take(home: Home, transcript: Path) -> Hold:
     return hold
 
 
-def claim(home: Home, native_id: str) -> shared.Hold:
+def claim(home: Home, native_id: str) -> shared.SessionLock:
     """Hold an id against every other opening by Clew, by whichever program."""
     try:
-        return shared.take(home.locks, native_id)
+        return shared.lock_session(home.locks, native_id)
     except SessionBusy as fault:
         words = f"Session {native_id} is open in {_OTHER}."
         raise Busy(words, "Close it there, or wait until it is.") from fault
@@ -70,7 +70,7 @@ def holder(home: Home, transcript: Path) -> str | None:
     if hold is not None:
         hold.release()
     by = running(home, transcript.stem) or ("another program" if hold is None else None)
-    return by or (_OTHER if shared.is_held(home.locks, transcript.stem) else None)
+    return by or (_OTHER if shared.is_locked(home.locks, transcript.stem) else None)
 
 
 def running(home: Home, native_id: str) -> str | None:

@@ -273,7 +273,7 @@ class Live:
     async def _leave(self) -> None:
         """Tell it of its end, so that it writes what it still has."""
         if self._ended is None:
-            await self._opened.program.send_end()
+            await self._opened.program.close_input()
             await self._opened.program.wait(min(_GRACE, self._opened.deadlines.close))
 
     # ---------------------------------------------------------------- the listener of its wire

@@ -18,11 +18,9 @@ from clew.kernel import (
     Sent,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, OpenSpec, Settings
+from clew.programs.checks import MALFORMED, MalformedId, check_homes, check_options, check_paths
 from clew.programs.faults import CannotStart, ProgramFault, Refused
-from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
-from clew.programs.options import must_be_known
-from clew.programs.paths import must_be_homes, must_be_paths
 from clew.programs.program import start
 from clew.programs.secrets import Redactor
 from clew.providers.claude import carrying, hearing, holding, modes, store
@@ -42,10 +40,10 @@ _MODELS = ("default", "opus", "sonnet", "haiku")
 
 class Claude:
     def __init__(self, settings: Settings) -> None:
-        must_be_known(settings.options, (), "Claude Code")
+        check_options(settings.options, (), "Claude Code")
         self._settings = settings
         self._environment = environment_of(settings)
-        must_be_homes(self._environment, HOMES)
+        check_homes(self._environment, HOMES)
         self._home = Home.of(self._environment)
         self._ledger: Ledger | None = None
         self._settling = asyncio.Lock()
@@ -92,7 +90,7 @@ class Claude:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
             readable(cursor)
-            must_be_paths(directory)
+            check_paths(directory)
             return await apart(lambda: self._probe(cursor, directory))
         except MalformedId as fault:
             return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
@@ -127,7 +125,7 @@ class Claude:
         return replace(told, reply=Redactor(self._environment).text(told.reply))
 
     async def open(self, spec: OpenSpec) -> Live:
-        must_be_paths(spec.directory)
+        check_paths(spec.directory)
         self._must_be_open()
         opening = asyncio.create_task(self._opened(spec))
         self._opening.add(opening)
@@ -161,11 +159,11 @@ class Claude:
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:
         native_id = readable(cursor)
-        must_be_paths(directory, into)
+        check_paths(directory, into)
         return await apart(lambda: carrying.archive(self._home, native_id, directory, into, since))
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
-        must_be_paths(directory, archive)
+        check_paths(directory, archive)
         return await apart(lambda: carrying.restore(self._home, archive, directory))
 
     async def close(self) -> None:
@@ -197,7 +195,7 @@ class Claude:
         async with self._settling:
             if self._ledger is None:
                 ledger = Ledger(self._settings.state / "ledger")
-                await asyncio.to_thread(ledger.settle)
+                await asyncio.to_thread(ledger.end_orphans)
                 self._ledger = ledger
         return self._ledger
 

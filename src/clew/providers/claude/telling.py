@@ -103,11 +103,11 @@ class Telling:
         delta = event.get("delta") or {}
         if event.get("type") == "content_block_start":
             self._parts = self._redactor.stream()
-        elif delta.get("type") == "text_delta" and (shown := self._parts.take(str(delta.get("text", "")))):
+        elif delta.get("type") == "text_delta" and (shown := self._parts.feed(str(delta.get("text", "")))):
             yield Text(shown, final=False)
 
     def _held_back(self) -> Iterator[Event]:
-        if rest := self._parts.rest():
+        if rest := self._parts.flush():
             yield Text(rest, final=False)
 
     def _limit(self, limit: Mapping[str, Any]) -> None:

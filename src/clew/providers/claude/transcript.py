@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from clew.programs import lines
+from clew.programs import json_lines as lines
 from clew.providers.claude.home import project_name
 
 _TAIL = 4 * 1024 * 1024
@@ -49,7 +49,7 @@ def lines_of(data: bytes, kinds: Iterable[str] = ()) -> Iterator[Line | None]:
         if signs and not any(sign in text for sign in signs):
             continue
         try:
-            line = lines.parsed(text)
+            line = lines.loads(text)
         except ValueError:
             line = None
         yield line if isinstance(line, dict) else None
@@ -94,7 +94,7 @@ def summary_in(data: bytes, project: str) -> Summary:
 
 def binding(native_id: str, place: str) -> bytes:
     """The line by which a transcript says that it belongs there."""
-    return lines.written({"type": _BOUND, "sessionId": native_id, "cwd": place}) + b"\n"
+    return lines.dumps({"type": _BOUND, "sessionId": native_id, "cwd": place}) + b"\n"
 
 
 def _talks(line: Line) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.ports.events import Done, Ending, ErrorCode, Event, Used
-from clew.programs import lines
+from clew.programs import json_lines as lines
 from clew.providers.claude.failing import failure, failure_in
 from clew.providers.claude.steering import Steered
 from clew.providers.claude.telling import Telling
@@ -143,5 +143,5 @@ class Turn:
 
 def literal(prompt: str) -> str:
     """A prompt that begins with a slash would be run as a command of the program, or be lost as an unknown one."""
-    text = str(lines.whole(prompt))
+    text = str(lines.without_surrogates(prompt))
     return f" {text}" if text.startswith("/") else text

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from clew.kernel import Cursor, Directory, NativeId
 from clew.ports.provider import OpenSpec
-from clew.programs import holding as shared
+from clew.programs import locks as shared
+from clew.programs.checks import check_id
 from clew.programs.faults import CannotStart, NotAble, Refused
-from clew.programs.ids import check_id
 from clew.providers.claude import beside, holding
 from clew.providers.claude.apart import apart
 from clew.providers.claude.faults import NoSuchSession
@@ -32,7 +32,7 @@ class Way:
     turns: int = 0
     hold: Hold | None = None
     placed: beside.Placed | None = None
-    claim: shared.Hold | None = None
+    claim: shared.SessionLock | None = None
 
     def give_up(self) -> None:
         """Give back what was taken, and take away what was made for nothing."""

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from clew.programs import lines
+from clew.programs import json_lines as lines
 from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, TooSlow
 from clew.programs.program import Program
 from clew.programs.secrets import Redactor
@@ -85,7 +85,7 @@ class Wire:
         await self._send({"type": "control_response", "response": response})
 
     async def _send(self, message: Message) -> None:
-        await self._program.send(lines.written(message))
+        await self._program.send(lines.dumps(message))
 
     async def _read(self) -> None:
         words = ""
@@ -96,7 +96,7 @@ class Wire:
             # A line beyond all measure cannot be read on from.
             words = fault.words
         finally:
-            words = words or await self._program.parting(_PARTING)
+            words = words or await self._program.final_words(_PARTING)
             for answer in self._waiting.values():
                 if not answer.done():
                     answer.set_exception(ProgramEnded(f"Claude Code ended: {words or 'it said nothing'}", _AGAIN))
@@ -104,7 +104,7 @@ class Wire:
 
     def _take(self, line: bytes) -> None:
         try:
-            message = lines.parsed(line)
+            message = lines.loads(line)
         except ValueError:
             # A tool of the user's may let a line of its own slip in between.
             return

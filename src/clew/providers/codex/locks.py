@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from clew.programs import faults as programs
-from clew.programs.holding import Hold, is_held, must_lock, take
+from clew.programs import locks
+from clew.programs.locks import SessionLock, lock_session, must_be_lockable
 from clew.providers.codex.faults import SessionBusy
 
 _DIRECTORY = "thread-writer-locks"
@@ -19,22 +20,22 @@ _PATIENCE = 5.0
 _PAUSE = 0.02
 
 
-def claim(root: Path, thread: str) -> Hold:
+def claim(root: Path, thread: str) -> SessionLock:
     """Hold a thread against every other opening by Clew, by whichever program."""
     try:
-        return take(root / _CLAIMS, thread)
+        return lock_session(root / _CLAIMS, thread)
     except programs.SessionBusy as fault:
         words = f"Session {thread} is open in another program of Clew."
         raise SessionBusy(words, "Close it there, or wait.") from fault
 
 
 def must_be_claimable(root: Path) -> None:
-    must_lock(root / _CLAIMS)
+    must_be_lockable(root / _CLAIMS)
 
 
 def is_loaded(root: Path, thread: str) -> bool:
     """Whether some process has the thread loaded, ours among them. One that was killed holds no lock."""
-    return is_held(root / _CLAIMS, thread) or is_locked(root, thread)
+    return locks.is_locked(root / _CLAIMS, thread) or is_locked(root, thread)
 
 
 def is_locked(root: Path, thread: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.kernel import Cursor, NativeId
-from clew.programs.ids import check_id
+from clew.programs.checks import check_id
 
 CURSOR_VERSION = 1
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"

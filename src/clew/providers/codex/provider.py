@@ -21,13 +21,11 @@ from clew.kernel import (
     Sent,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
+from clew.programs.checks import MALFORMED, MalformedId, check_homes, check_options, check_paths
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
-from clew.programs.holding import Hold
-from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
-from clew.programs.options import must_be_known
-from clew.programs.paths import must_be_homes, must_be_paths
+from clew.programs.locks import SessionLock
 from clew.programs.rpc import CallRefused
 from clew.programs.secrets import Redactor
 from clew.providers.codex import archiving, discovering, locating, locks, placing, probing
@@ -70,14 +68,14 @@ CAPABILITIES = Capabilities(
 
 class CodexProvider:
     def __init__(self, settings: Settings) -> None:
-        must_be_known(settings.options, (), "Codex")
+        check_options(settings.options, (), "Codex")
         self._settings = settings
         self._environment = environment_for(settings.home, settings.environment)
-        must_be_homes(self._environment, HOMES)
+        check_homes(self._environment, HOMES)
         self._home = Home(self._environment)
         self._ledger = Ledger(settings.state / "ledger") if settings.state is not None else None
         if self._ledger is not None:
-            self._ledger.settle()
+            self._ledger.end_orphans()
         self._sessions: set[CodexSession] = set()
         self._told_back: set[PromptId] = set()
         """What Codex said that it took, in turns that did not end well."""
@@ -162,7 +160,7 @@ class CodexProvider:
         return said
 
     async def open(self, spec: OpenSpec) -> LiveSession:
-        must_be_paths(spec.directory)
+        check_paths(spec.directory)
         if spec.cursor is not None:
             id_of(spec.cursor)
         if spec.fresh_id is not None:
@@ -201,11 +199,11 @@ class CodexProvider:
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
         thread = id_of(cursor)
-        must_be_paths(into)
+        check_paths(into)
         return await apart(lambda: archiving.archive(self._home.root, thread, into, since))
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
-        must_be_paths(directory, archive)
+        check_paths(directory, archive)
         return await self._underway.do(self._restored(archive, directory))
 
     async def _restored(self, archive: Path, directory: Directory) -> Cursor:
@@ -240,7 +238,7 @@ class CodexProvider:
         if thread is None:
             await apart(lambda: locks.must_be_claimable(self._home.root))
         else:
-            claim = await apart(lambda: locks.claim(self._home.root, thread), Hold.release)
+            claim = await apart(lambda: locks.claim(self._home.root, thread), SessionLock.release)
             held.callback(claim.release)
 
     async def _claimed_as_made(self, server: AppServer, landed: Opened, held: contextlib.ExitStack) -> None:

@@ -15,7 +15,7 @@ from clew import __version__
 from clew.ports.provider import Deadlines
 from clew.programs.faults import NotUnderstood, ProgramEnded
 from clew.programs.ledger import Ledger
-from clew.programs.marking import end_marked, new_mark
+from clew.programs.process_tag import end_tagged, new_tag
 from clew.programs.program import Program, start
 from clew.programs.rpc import Peer
 from clew.programs.secrets import Redactor
@@ -57,9 +57,9 @@ class Tools:
     nothing of the program's own environment on to them."""
 
     def __init__(self, ledger: Ledger | None) -> None:
-        self._mark, self._ledger = new_mark(), ledger
+        self._mark, self._ledger = new_tag(), ledger
         if ledger is not None:
-            ledger.enter(self._mark)
+            ledger.add(self._mark)
 
     @property
     def setting(self) -> str:
@@ -67,9 +67,9 @@ class Tools:
         return f'shell_environment_policy.set.{name}="{value}"'
 
     async def end(self) -> None:
-        await asyncio.to_thread(end_marked, [self._mark])
+        await asyncio.to_thread(end_tagged, [self._mark])
         if self._ledger is not None:
-            self._ledger.leave(self._mark)
+            self._ledger.remove(self._mark)
 
 
 class AppServer:
@@ -124,7 +124,7 @@ class AppServer:
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
-                    await self._program.send_end()
+                    await self._program.close_input()
             await self._program.wait(min(2.0, self.deadlines.close))
         finally:
             await self._end(gently=True)
@@ -137,7 +137,7 @@ class AppServer:
         client = {"name": "clew", "title": "Clew", "version": __version__}
         hello = {"clientInfo": client, "capabilities": {"experimentalApi": True}}
         self.about = await self.call("initialize", hello, self.deadlines.start)
-        await self._peer.tell("initialized")
+        await self._peer.notify("initialized")
 
     # ---------------------------------------------------------------- what comes in
 

@@ -8,7 +8,7 @@ import os
 import tomllib
 from pathlib import Path
 
-from clew.programs.projects import GIT, found, main_tree
+from clew.programs.project_files import GIT, find_files, main_worktree
 from clew.providers.codex.home import Home
 from clew.providers.codex.rules import allows
 
@@ -32,14 +32,14 @@ def widening(home: Home, directory: Path) -> Path | None:
     """A file of the project that counts and gives more than a mode does, if there is one."""
     if not _is_trusted(home, directory):
         return None
-    files = found(directory, _FILES, home.project_roots or GIT)
+    files = find_files(directory, _FILES, home.project_roots or GIT)
     return next((file for file in files if home.root not in file.parents and _widens(file)), None)
 
 
 def _is_trusted(home: Home, directory: Path) -> bool:
     """By any name that Codex might look for; one more than it does costs a question, one less would cost more."""
     here = Path(os.path.realpath(directory))
-    repository = main_tree(directory)
+    repository = main_worktree(directory)
     places = {here, *here.parents, *([repository] if repository is not None else [])}
     return not places.isdisjoint(home.trusted)
 

@@ -189,13 +189,13 @@ class Turn:
     def _part(self, told: Told, raw: Json) -> Iterator[Event]:
         """A secret may be cut in two by the parts, so a part is shown as far as it cannot be the beginning of one."""
         stream = self._streams.setdefault(str(told.arguments.get("itemId")), self._redactor.stream())
-        shown = stream.take(str(told.arguments.get("delta", "")))
+        shown = stream.feed(str(told.arguments.get("delta", "")))
         if shown:
             yield Text(shown, final=False, raw={**raw, "params": {**raw["params"], "delta": shown}})
 
     def _rest(self, item: str, raw: Json) -> Iterator[Event]:
         stream = self._streams.pop(item, None)
-        if stream is not None and (held := stream.rest()):
+        if stream is not None and (held := stream.flush()):
             yield Text(held, final=False, raw=raw)
 
     def _end(self, turn: Json, limits: Json, raw: Json) -> Iterator[Event]:

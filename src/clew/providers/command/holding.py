@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from clew.kernel import NativeId
-from clew.programs.holding import Hold, must_lock, take
+from clew.programs.locks import SessionLock, lock_session, must_be_lockable
 
 
 class Holding:
@@ -11,7 +11,7 @@ class Holding:
 
     def __init__(self, locks: Path | None) -> None:
         self._locks = locks
-        self._holds: dict[NativeId, Hold] = {}
+        self._holds: dict[NativeId, SessionLock] = {}
 
     def begin(self, id_: NativeId | None) -> None:
         """Hold the session of that id, beside those it had before; of one that has none yet, make sure that it can be
@@ -19,9 +19,9 @@ class Holding:
         if self._locks is None or id_ in self._holds:
             return
         if id_ is None:
-            must_lock(self._locks)
+            must_be_lockable(self._locks)
         else:
-            self._holds[id_] = take(self._locks, id_)
+            self._holds[id_] = lock_session(self._locks, id_)
 
     def end(self) -> None:
         for hold in self._holds.values():

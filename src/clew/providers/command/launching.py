@@ -26,7 +26,7 @@ class Running:
     async def ledger(self) -> Ledger | None:
         if self._ledger is None and self._state is not None:
             self._ledger = Ledger(self._state / "ledger")
-            await asyncio.to_thread(self._ledger.settle)
+            await asyncio.to_thread(self._ledger.end_orphans)
         return self._ledger
 
     async def start(self, command: Arguments, directory: Path, environment: Mapping[str, str], close: float) -> Program:
@@ -86,10 +86,10 @@ class Launcher:
         program = await self.launch(arguments, directory)
         seconds = self.settings.deadlines.answer
         try:
-            await program.send_end()
+            await program.close_input()
             async with asyncio.timeout(seconds):
                 lines = [line async for line in program.lines()]
-                words = await program.parting(seconds)
+                words = await program.final_words(seconds)
         except TimeoutError as fault:
             raise TooSlow(f"The program did not answer within {seconds:g} s.", "It is tried again.") from fault
         finally:

@@ -22,10 +22,10 @@ from clew.kernel import (
     choose_mode,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
+from clew.programs.checks import MALFORMED, MalformedId, check_id
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
-from clew.programs.holding import is_held, locks_by_name
-from clew.programs.ids import MALFORMED, MalformedId, check_id
+from clew.programs.locks import is_locked, locks_of_home
 from clew.providers.command.asking import Asker, signal
 from clew.providers.command.holding import Holding
 from clew.providers.command.launching import Launcher, Running
@@ -39,7 +39,7 @@ class CommandProvider:
         self._launcher = Launcher(settings, recipe, Running(settings.state))
         self._sessions: set[CommandSession] = set()
         environment = environment_for(settings.home, settings.environment)
-        self._locks = locks_by_name("command", home_of(settings), environment)
+        self._locks = locks_of_home("command", home_of(settings), environment)
 
     @property
     def name(self) -> ProviderName:
@@ -77,7 +77,7 @@ class CommandProvider:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
             self._check(cursor)
-            if is_held(self._locks, cursor.native_id):
+            if is_locked(self._locks, cursor.native_id):
                 return Probe(ProbeKind.BUSY, holder="another opening of it by Clew", detail="it is open")
         except MalformedId as fault:
             return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)

@@ -28,9 +28,8 @@ from itertools import pairwise
 
 from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
+from clew.programs.checks import check_options, check_paths
 from clew.programs.faults import BadOptions, Refused
-from clew.programs.options import must_be_known
-from clew.programs.paths import must_be_paths
 
 PROMPT, SESSION, MODEL, OPTIONS = "{prompt}", "{session}", "{model}", "{options}"
 _KNOWN = ("start", "resume", "session", "probe", "missing", "model", "version", "id")
@@ -59,7 +58,7 @@ class Recipe:
 
 def recipe_of(settings: Settings) -> Recipe:
     options = settings.options
-    must_be_known(options, (*_KNOWN, *_MODES), "A command")
+    check_options(options, (*_KNOWN, *_MODES), "A command")
     if not settings.program:
         raise Refused("It is not said which program is meant.", "Name its command line (program).")
     modes = {mode: _words(options[name]) for name, mode in _MODES.items() if name in options}
@@ -90,7 +89,7 @@ def recipe_of(settings: Settings) -> Recipe:
 def home_of(settings: Settings) -> str:
     """The same program with the same variables is the same home."""
     where = settings.home or {"HOME": os.environ.get("HOME", "/")}
-    must_be_paths(*where.values())
+    check_paths(*where.values())
     return " ".join(
         [*settings.program, *(f"{name}={os.path.realpath(value)}" for name, value in sorted(where.items()))]
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, ProbeKind, PromptId, choose_mode
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
-from clew.programs.faults import BadArguments, CannotHold, CannotStart, NotAble, Refused, SessionBusy
+from clew.programs.faults import BadArguments, CannotLock, CannotStart, NotAble, Refused, SessionBusy
 from clew.providers.command.asking import Asker
 from clew.providers.command.holding import Holding
 from clew.providers.command.launching import Launcher
@@ -77,7 +77,7 @@ class CommandSession:
                 if isinstance(event, SessionNamed):
                     try:
                         self._holding.begin(event.native_id)
-                    except (SessionBusy, CannotHold) as fault:
+                    except (SessionBusy, CannotLock) as fault:
                         await self.interrupt()
                         for last in _failed(ErrorCode.UNKNOWN, fault.words, handed=True):
                             yield last

@@ -66,14 +66,14 @@ class Turn:
             # A program that does not want its input may have ended by now; its exit status tells how.
             with contextlib.suppress(ProgramEnded):
                 await self._program.send(prompt.encode(errors="replace"), self._deadlines.silence)
-        await self._program.send_end()
+        await self._program.close_input()
         lines = self._program.lines()
         while True:
             try:
                 async with asyncio.timeout(self._deadlines.silence):
                     line = await anext(lines)
             except StopAsyncIteration:
-                await self._program.parting(self._deadlines.close)
+                await self._program.final_words(self._deadlines.close)
                 return
             for event in self._on_line(line.decode(errors="replace")):
                 yield event

@@ -24,11 +24,10 @@ from clew.ports.provider import ArchiveFile, Settings
 from clew.programs.acp.agent import AcpAgent, ModeRule
 from clew.programs.acp.listing import CURSOR_VERSION
 from clew.programs.acp.provider import AcpProvider
+from clew.programs.checks import check_homes, check_options, check_paths
 from clew.programs.environment import environment_for
 from clew.programs.faults import Refused
-from clew.programs.holding import take
-from clew.programs.options import must_be_known
-from clew.programs.paths import must_be_homes, must_be_paths
+from clew.programs.locks import lock_session
 from clew.providers.guide.agent.wire import PROMPT_ID, STEER
 from clew.providers.guide.carrying import FORMAT, carry_in, carry_out
 from clew.providers.guide.hearing import attestation
@@ -64,9 +63,9 @@ GUIDE = AcpAgent(
 
 class GuideProvider(AcpProvider):
     def __init__(self, settings: Settings) -> None:
-        must_be_known(settings.options, (), "The guide")
+        check_options(settings.options, (), "The guide")
         environment = environment_for(settings.home)
-        must_be_homes(environment, HOMES)
+        check_homes(environment, HOMES)
         self._store = home_of(environment).resolve()
         named = replace(settings, home={**settings.home, VARIABLE: str(self._store)})
         super().__init__("guide", GUIDE, named, str(self._store))
@@ -100,7 +99,7 @@ class GuideProvider(AcpProvider):
         try:
             self._check(cursor)
             with ExitStack() as held:
-                held.callback(take(self._locks, cursor.native_id).release)
+                held.callback(lock_session(self._locks, cursor.native_id).release)
                 # What a crash of Clew has left running is ended first: it may still write.
                 await self._settled()
                 return await asyncio.to_thread(attestation, self._store, cursor.native_id, sent)
@@ -113,7 +112,7 @@ class GuideProvider(AcpProvider):
             return await asyncio.to_thread(carry_out, self._store, cursor.native_id, into, since)
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
-        must_be_paths(directory, archive)
+        check_paths(directory, archive)
         if not Path(directory.path).is_dir():
             raise Refused(f"{directory} is no directory.", "Make it first.")
         with self._in_words():

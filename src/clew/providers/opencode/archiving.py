@@ -13,7 +13,7 @@ from clew.kernel import NativeId
 from clew.ports.provider import ArchiveFile
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, Refused, SessionBusy
-from clew.programs.lines import parsed, written
+from clew.programs.json_lines import dumps, loads
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.history import turns_in
 from clew.providers.opencode.home import cursor_of, id_of
@@ -44,7 +44,7 @@ async def archive(api: Api, id_: str, into: Path, since: Path | None, seconds: f
     documents = [await _document(api, each, seconds) for each in (session, *await _descendants(api, id_))]
     files = {name: data for document in documents for name, data in _files(document)}
     # There is no way to put it back; the tools that wrote it are in the history.
-    files[_TODO] = written(await api.todo(id_))
+    files[_TODO] = dumps(await api.todo(id_))
     if (await _at_rest(api, id_))["time"]["updated"] != session["time"]["updated"]:
         raise _in_a_turn(id_)
     facts = {"version": str(session.get("version", ""))}
@@ -81,9 +81,9 @@ async def _descendants(api: Api, id_: str) -> list[Json]:
 def _files(document: Json) -> Iterator[tuple[str, bytes]]:
     """A session is a directory: what is said of it, and its messages in their order."""
     own = document["info"]["id"]
-    yield f"{own}/{_INFO}", written(document["info"])
+    yield f"{own}/{_INFO}", dumps(document["info"])
     for message in document["messages"]:
-        yield f"{own}/{_MESSAGES}/{message['info']['id']}.json", written(message)
+        yield f"{own}/{_MESSAGES}/{message['info']['id']}.json", dumps(message)
 
 
 def read(path: Path) -> Copy:
@@ -117,8 +117,8 @@ def _parsed(path: Path, files: Mapping[str, bytes], id_: str, names: Sequence[st
     """The session of that id, out of the files in its directory."""
     try:
         # Once more: what it may do is not taken from any archive, whoever made it.
-        info = _carried(parsed(files[f"{id_}/{_INFO}"]))
-        messages = [parsed(files[name]) for name in names if name != f"{id_}/{_INFO}"]
+        info = _carried(loads(files[f"{id_}/{_INFO}"]))
+        messages = [loads(files[name]) for name in names if name != f"{id_}/{_INFO}"]
         document = {"info": info, "messages": messages}
         strange = next(_strangers(id_, messages), None)
         if strange is None and (info["id"] != id_ or [name for name, _ in _files(document)] != list(names)):

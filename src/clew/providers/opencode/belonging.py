@@ -14,7 +14,7 @@ import orjson
 
 from clew.programs.faults import BadArguments
 from clew.programs.ledger import Ledger
-from clew.programs.marking import end_marked, new_mark
+from clew.programs.process_tag import end_tagged, new_tag
 
 
 def must_be_variables(environment: Mapping[str, str]) -> None:
@@ -31,11 +31,11 @@ def must_be_variables(environment: Mapping[str, str]) -> None:
 class Belongings:
     def __init__(self, id_: str, environment: Mapping[str, str], ledger: Ledger | None) -> None:
         self._name, self._ledger = f"{id_}.json", ledger
-        self._mark = new_mark()
+        self._mark = new_tag()
         self._environment = {**environment, **self._mark.environment}
         self._files: set[Path] = set()
         if ledger is not None:
-            ledger.enter(self._mark)
+            ledger.add(self._mark)
 
     def lay(self, sessions: Path) -> None:
         """Where a server's plugin looks for it. They may be secrets, so nobody else can read them."""
@@ -46,7 +46,7 @@ class Belongings:
             written.write(orjson.dumps(self._environment))
 
     async def end_processes(self) -> None:
-        await asyncio.to_thread(end_marked, [self._mark])
+        await asyncio.to_thread(end_tagged, [self._mark])
 
     async def end(self) -> None:
         for path in self._files:
@@ -56,4 +56,4 @@ class Belongings:
             await self.end_processes()
         finally:
             if self._ledger is not None:
-                self._ledger.leave(self._mark)
+                self._ledger.remove(self._mark)

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from clew.programs.lines import parsed
+from clew.programs.json_lines import loads
 from clew.providers.opencode.home import data
 
 _NAMES = re.compile(r"_API_(KEY|TOKEN)$|_ACCESS_(KEY|TOKEN)(_ID)?$|_BEARER_TOKEN(_|$)")
@@ -38,7 +38,7 @@ def _logins(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 
 def _kept(environment: Mapping[str, str]) -> dict[str, Any]:
     try:
-        value = parsed(environment.get(_CONTENT, "").encode() or (data(environment) / "auth.json").read_bytes())
+        value = loads(environment.get(_CONTENT, "").encode() or (data(environment) / "auth.json").read_bytes())
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}

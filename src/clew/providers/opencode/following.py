@@ -220,7 +220,7 @@ class Following:
         if about.get("field") != "text" or about.get("messageID") not in self._said or part in self._thinking:
             return
         stream = self._streams.setdefault(part, self._redactor.stream())
-        if shown := stream.take(str(about.get("delta", ""))):
+        if shown := stream.feed(str(about.get("delta", ""))):
             yield Text(shown, final=False)
 
     def _tool(self, part: Json) -> Iterator[Event]:

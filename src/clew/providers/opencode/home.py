@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clew.kernel import Cursor, Directory, NativeId
-from clew.programs.ids import check_id
+from clew.programs.checks import check_id
 
 CURSOR_VERSION = 1
 ID_SHAPE = r"ses_[0-9A-Za-z]{1,196}"

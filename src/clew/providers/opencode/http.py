@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, TooSlow
-from clew.programs.lines import parsed, written
+from clew.programs.json_lines import dumps, loads
 
 HOST = "127.0.0.1"
 _LIMIT = 2**20
@@ -44,7 +44,7 @@ class Http:
         except TimeoutError as fault:
             raise TooSlow(f"OpenCode did not answer {method} {_bare(path)} within {seconds:g} s.", _AGAIN) from fault
         try:
-            return Answer(status, parsed(content))
+            return Answer(status, loads(content))
         except ValueError:
             return Answer(status, None)
 
@@ -65,7 +65,7 @@ class Http:
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.startswith(b"data:"):
-                        yield _event(parsed(line[5:]))
+                        yield _event(loads(line[5:]))
 
     @contextlib.asynccontextmanager
     async def _sent(
@@ -79,7 +79,7 @@ class Http:
             words = f"There is no way to OpenCode's server: {fault.strerror}."
             raise Refused(words, "Close something else, and try again.") from fault
         try:
-            content = b"" if body is None else written(body)
+            content = b"" if body is None else dumps(body)
             writer.write(self._head(method, path, len(content)) + content)
             await writer.drain()
             yield reader, *await _answered(reader)

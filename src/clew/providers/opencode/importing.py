@@ -17,7 +17,7 @@ async def imported(launch: Launch, document: Json, directory: str) -> None:
 
     It adds what is missing, and changes nothing that is there but where the session belongs.
     """
-    with launch.scratch.for_a_moment() as beside:
+    with launch.scratch.temporary() as beside:
         file = beside / "session.json"
         file.write_bytes(orjson.dumps(document))
         program = await launch.start("import", str(file), directory=Path(directory))
@@ -25,7 +25,7 @@ async def imported(launch: Launch, document: Json, directory: str) -> None:
             async with asyncio.timeout(launch.deadlines.start):
                 said = b"\n".join([line async for line in program.lines()]).decode(errors="replace")
                 status = await program.wait(launch.deadlines.close)
-                words = launch.redactor().text(await program.parting(1.0))
+                words = launch.redactor().text(await program.final_words(1.0))
         except TimeoutError as fault:
             raise TooSlow("OpenCode's import did not end in time.", "Give it more time.") from fault
         finally:

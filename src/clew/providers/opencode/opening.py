@@ -11,7 +11,7 @@ from clew.kernel import Landing, NativeId
 from clew.ports.provider import OpenSpec
 from clew.programs.at_once import both
 from clew.programs.faults import CannotStart, NotAble, ProgramEnded, ProgramFault, Refused
-from clew.programs.holding import Hold, must_lock, take
+from clew.programs.locks import SessionLock, lock_session, must_be_lockable
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.applying import Agent, agent_in, apply
 from clew.providers.opencode.faults import CutOff, ModelUnknown
@@ -30,7 +30,7 @@ class Opened:
     id: str
     directory: str
     agent: Agent
-    hold: Hold
+    hold: SessionLock
     landing: Landing
     known: set[str]
     left: tuple[Json, ...]
@@ -50,7 +50,7 @@ class Opening:
 
     async def open(self, spec: OpenSpec) -> Opened:
         place = place_of(spec)
-        must_lock(self.locks)
+        must_be_lockable(self.locks)
         if spec.model is not None:
             await must_have(self.api, place, spec.model)
         if spec.cursor is None:
@@ -58,7 +58,7 @@ class Opening:
         id_ = id_of(spec.cursor)
         if spec.fork:
             return await self._fork(spec, id_, place)
-        hold = take(self.locks, id_)
+        hold = lock_session(self.locks, id_)
         try:
             return await self._land(spec, await self.api.session(id_), hold)
         except BaseException:
@@ -79,10 +79,10 @@ class Opening:
     async def _made(self, spec: OpenSpec, making: Coroutine[Any, Any, Json], place: str | None = None) -> Opened:
         """A session that is there as soon as it is asked for; one that is not wanted any more is deleted again."""
         made = asyncio.ensure_future(making)
-        hold: Hold | None = None
+        hold: SessionLock | None = None
         try:
             session = await self._known(made)
-            hold = take(self.locks, str(session["id"]))
+            hold = lock_session(self.locks, str(session["id"]))
             if place is not None and directory_at(str(session["directory"])) != directory_at(place):
                 session = await bring_into(self.api, self.launch, session, place)
             return await self._land(spec, session, hold)
@@ -107,7 +107,7 @@ class Opening:
             id_ = str((await made)["id"])
             await Api(await self.shared.running()).delete(id_)
 
-    async def _land(self, spec: OpenSpec, session: Json, hold: Hold) -> Opened:
+    async def _land(self, spec: OpenSpec, session: Json, hold: SessionLock) -> Opened:
         if session.get("parentID"):
             raise Refused(f"Session {session['id']} belongs to a subagent.", "Open the session that it belongs to.")
         id_, where = str(session["id"]), str(session["directory"])

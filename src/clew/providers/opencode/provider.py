@@ -22,12 +22,11 @@ from clew.kernel import (
     Sent,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
+from clew.programs.checks import MALFORMED, MalformedId, check_options
 from clew.programs.environment import environment_for
 from clew.programs.faults import ProgramFault, Refused, TooSlow
-from clew.programs.holding import is_held
-from clew.programs.ids import MALFORMED, MalformedId
 from clew.programs.ledger import Ledger
-from clew.programs.options import must_be_known
+from clew.programs.locks import is_locked
 from clew.programs.scratch import Scratch
 from clew.programs.secrets import Redactor
 from clew.providers.opencode import archiving, launching
@@ -73,15 +72,15 @@ CAPABILITIES = Capabilities(
 
 class OpenCodeProvider:
     def __init__(self, settings: Settings) -> None:
-        must_be_known(settings.options, (AGENT, PROJECT_CONFIG), "OpenCode")
+        check_options(settings.options, (AGENT, PROJECT_CONFIG), "OpenCode")
         self._settings = settings
         environment = environment_for(settings.home, settings.environment)
         self._store = store(environment)
         self._ledger = Ledger(settings.state / "ledger") if settings.state is not None else None
         if self._ledger is not None:
-            self._ledger.settle()
+            self._ledger.end_orphans()
         self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
-        self._scratch.settle()
+        self._scratch.remove_orphans()
         # One for all its servers: what is hidden stays hidden when the server has to be started again.
         self._password = secrets.token_urlsafe(24)
         self._locks = locks(self._store)
@@ -115,7 +114,7 @@ class OpenCodeProvider:
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
             id_ = id_of(cursor)
-            if is_held(self._locks, id_):
+            if is_locked(self._locks, id_):
                 return Probe(
                     ProbeKind.BUSY, holder="another session of Clew", detail="another session of Clew has it open"
                 )

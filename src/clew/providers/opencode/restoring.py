@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.programs.faults import BadArchive, NotUnderstood, ProgramFault, Refused
-from clew.programs.holding import take
+from clew.programs.locks import lock_session
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.archiving import Copy
 from clew.providers.opencode.checking import Checker
@@ -47,7 +47,7 @@ class Restoring:
         await self._check()
         with contextlib.ExitStack() as stack:
             for document in self.copy.documents:
-                stack.callback(take(self.locks, document["info"]["id"]).release)
+                stack.callback(lock_session(self.locks, document["info"]["id"]).release)
             for document in self.copy.documents:
                 await self._look(document)
             try:

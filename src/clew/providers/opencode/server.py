@@ -55,7 +55,7 @@ class Server:
         except NotListening:
             if self._tasks:
                 # It did listen, so it is gone, whether or not its end was noticed.
-                words = self._launch.redactor().text(await self._program.parting(_NOTICED))
+                words = self._launch.redactor().text(await self._program.final_words(_NOTICED))
                 self._is_over(words or "It does not listen any more.")
             raise
 
@@ -108,7 +108,7 @@ class Server:
         self._is_over(await self._last_words())
 
     async def _last_words(self) -> str:
-        words = self._launch.redactor().text(await self._program.parting(1.0))
+        words = self._launch.redactor().text(await self._program.final_words(1.0))
         return words or f"It ended with status {self._program.returncode}."
 
     async def _read_events(self, begun: asyncio.Future[None]) -> None:
@@ -175,7 +175,7 @@ async def _port(launch: Launch, program: Program) -> int:
     async for line in program.lines():
         if found := _LISTENING.search(line):
             return int(found[1])
-    words = launch.redactor().text(await program.parting(1.0))
+    words = launch.redactor().text(await program.final_words(1.0))
     raise CannotStart(
         f"OpenCode's server ended at once: {words or 'it said nothing'}", "Start `opencode serve` by hand."
     )

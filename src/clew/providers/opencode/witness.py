@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clew.kernel import Attestation, Evidence, Sent
 from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
-from clew.programs.holding import is_held
+from clew.programs.locks import is_locked
 from clew.programs.secrets import Redactor
 from clew.providers.opencode import keeping
 from clew.providers.opencode.api import Api
@@ -51,7 +51,7 @@ class Witness:
             return Attestation(Evidence.UNKNOWN, "A turn of the session is going on.")
         if told.evidence is Evidence.UNSENT and may_come:
             return Attestation(Evidence.UNKNOWN, "OpenCode has let it in, and is writing it.")
-        if not ours and is_held(self.locks, session):
+        if not ours and is_locked(self.locks, session):
             return Attestation(Evidence.UNKNOWN, "Another process of Clew has the session open.")
         return told
 

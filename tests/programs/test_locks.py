@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from clew.programs.faults import CannotHold, SessionBusy
-from clew.programs.holding import is_held, locks_by_name, must_lock, take
+from clew.programs.faults import CannotLock, SessionBusy
+from clew.programs.locks import is_locked, lock_session, locks_of_home, must_be_lockable
 
 HOLDER = """
 import sys
 from pathlib import Path
-from clew.programs.holding import take
+from clew.programs.locks import take
 hold = take(Path(sys.argv[1]), "one")
 print("held", flush=True)
 sys.stdin.read()
@@ -22,16 +22,16 @@ sys.stdin.read()
 
 def test_a_session_is_held_once(tmp_path: Path) -> None:
     locks = tmp_path / "deep" / "locks"
-    assert not is_held(locks, "one")
-    hold = take(locks, "one")
-    assert is_held(locks, "one")
+    assert not is_locked(locks, "one")
+    hold = lock_session(locks, "one")
+    assert is_locked(locks, "one")
     with pytest.raises(SessionBusy, match="one"):
-        take(locks, "one")
-    other = take(locks, "two")
+        lock_session(locks, "one")
+    other = lock_session(locks, "two")
     hold.release()
     hold.release()
-    assert not is_held(locks, "one")
-    take(locks, "one").release()
+    assert not is_locked(locks, "one")
+    lock_session(locks, "one").release()
     other.release()
     assert list(locks.iterdir()) == []
 
@@ -40,19 +40,19 @@ def test_another_process_is_kept_out_until_it_is_gone(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdin=-1, stdout=-1) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        assert is_held(tmp_path, "one")
+        assert is_locked(tmp_path, "one")
         with pytest.raises(SessionBusy):
-            take(tmp_path, "one")
+            lock_session(tmp_path, "one")
         holder.kill()
         holder.wait()
-        assert not is_held(tmp_path, "one")
-        take(tmp_path, "one").release()
+        assert not is_locked(tmp_path, "one")
+        lock_session(tmp_path, "one").release()
 
 
 def test_an_id_that_is_no_name_of_a_file_is_held_as_well(tmp_path: Path) -> None:
     ids = ("../../etc/passwd", "a/b", "", ".", "..", "-", "x" * 5000, "a\0b", "\ud800", "a b", "a", "=" + "0" * 64)
-    holds = [take(tmp_path, each) for each in ids]
-    assert all(is_held(tmp_path, each) for each in ids)
+    holds = [lock_session(tmp_path, each) for each in ids]
+    assert all(is_locked(tmp_path, each) for each in ids)
     assert len(list(tmp_path.iterdir())) == len(ids)
     for hold in holds:
         hold.release()
@@ -64,13 +64,13 @@ def test_who_only_looks_keeps_nobody_out(tmp_path: Path) -> None:
 
     def look() -> None:
         while not over.is_set():
-            is_held(tmp_path, "one")
+            is_locked(tmp_path, "one")
 
     looking = threading.Thread(target=look)
     looking.start()
     try:
         for _ in range(300):
-            take(tmp_path, "one").release()
+            lock_session(tmp_path, "one").release()
     finally:
         over.set()
         looking.join()
@@ -79,22 +79,22 @@ def test_who_only_looks_keeps_nobody_out(tmp_path: Path) -> None:
 def test_where_nobody_can_tell_nobody_has_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for locks in (tmp_path / "file", tmp_path / "file" / "locks", Path("/proc/none")):
-        with pytest.raises(CannotHold):
-            take(locks, "one")
-        with pytest.raises(CannotHold):
-            must_lock(locks)
-    with pytest.raises(CannotHold):
-        is_held(tmp_path / "file", "one")
+        with pytest.raises(CannotLock):
+            lock_session(locks, "one")
+        with pytest.raises(CannotLock):
+            must_be_lockable(locks)
+    with pytest.raises(CannotLock):
+        is_locked(tmp_path / "file", "one")
 
 
 def test_the_same_home_has_the_same_locks_and_another_has_others() -> None:
     ours = {"HOME": "/h", "PATH": "/bin"}
-    locks = locks_by_name("acp", "agent HOME=/h", ours)
+    locks = locks_of_home("acp", "agent HOME=/h", ours)
     assert locks.is_relative_to("/h/.local/state/clew/locks")
-    assert locks == locks_by_name("acp", "agent HOME=/h", {"HOME": "/h"})
+    assert locks == locks_of_home("acp", "agent HOME=/h", {"HOME": "/h"})
     others = {
-        locks_by_name("command", "agent HOME=/h", ours),
-        locks_by_name("acp", "agent HOME=/x", ours),
-        locks_by_name("acp", "agent HOME=/h", {**ours, "XDG_STATE_HOME": "/s"}),
+        locks_of_home("command", "agent HOME=/h", ours),
+        locks_of_home("acp", "agent HOME=/x", ours),
+        locks_of_home("acp", "agent HOME=/h", {**ours, "XDG_STATE_HOME": "/s"}),
     }
     assert len({locks, *others}) == 4

@@ -6,32 +6,32 @@ from typing import Any
 import orjson
 
 
-def parsed(line: bytes) -> Any:
+def loads(line: bytes) -> Any:
     """Raises `ValueError` for what is no JSON."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         try:
-            return whole(json.loads(line.decode()))
+            return without_surrogates(json.loads(line.decode()))
         except RecursionError as fault:
             raise ValueError("nested too deep") from fault
 
 
-def written(value: Any) -> bytes:
+def dumps(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return orjson.dumps(whole(value))
+        return orjson.dumps(without_surrogates(value))
 
 
-def whole(value: Any) -> Any:
+def without_surrogates(value: Any) -> Any:
     """The same with no half of a character in it: nobody else takes such a text."""
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case list():
-            return [whole(each) for each in value]
+            return [without_surrogates(each) for each in value]
         case dict():
-            return {whole(key): whole(each) for key, each in value.items()}
+            return {without_surrogates(key): without_surrogates(each) for key, each in value.items()}
         case _:
             return value

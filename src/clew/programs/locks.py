@@ -14,14 +14,14 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from clew.programs.faults import CannotHold, SessionBusy
+from clew.programs.faults import CannotLock, SessionBusy
 
 _SAFE = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,99}")
 _PATIENCE, _PAUSE = 10.0, 0.002
 """Seconds. Who only looks has the lock, too, for less than a moment, unless the machine is busy."""
 
 
-class Hold:
+class SessionLock:
     """A session that is ours until `release`."""
 
     def __init__(self, path: Path, file: int) -> None:
@@ -37,7 +37,7 @@ class Hold:
             os.close(file)
 
 
-def locks_by_name(provider: str, home: str, environment: Mapping[str, str]) -> Path:
+def locks_of_home(provider: str, home: str, environment: Mapping[str, str]) -> Path:
     """Where the locks of a home are of which only its name is known, and not where it keeps what.
 
     Variables may name files as well as directories, so nothing is put there. The same name leads every process of a
@@ -48,12 +48,12 @@ def locks_by_name(provider: str, home: str, environment: Mapping[str, str]) -> P
     return Path(state) / "clew" / "locks" / named
 
 
-def must_lock(locks: Path) -> None:
+def must_be_lockable(locks: Path) -> None:
     """Before a session is made that could not be held then."""
-    take(locks, f"new-{uuid.uuid4()}").release()
+    lock_session(locks, f"new-{uuid.uuid4()}").release()
 
 
-def take(locks: Path, id_: str) -> Hold:
+def lock_session(locks: Path, id_: str) -> SessionLock:
     """Hold that session, or say that another does; where nobody can tell, nobody has it."""
     path = locks / _name(id_)
     try:
@@ -63,7 +63,7 @@ def take(locks: Path, id_: str) -> Hold:
             try:
                 _lock(file)
                 if _same(file, path):
-                    hold, file = Hold(path, file), -1
+                    hold, file = SessionLock(path, file), -1
                     return hold
             finally:
                 if file >= 0:
@@ -74,7 +74,7 @@ def take(locks: Path, id_: str) -> Hold:
         raise _cannot(locks, fault) from fault
 
 
-def is_held(locks: Path, id_: str) -> bool:
+def is_locked(locks: Path, id_: str) -> bool:
     try:
         file = os.open(locks / _name(id_), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -125,6 +125,6 @@ def _name(id_: str) -> str:
     return f"={hashlib.sha256(id_.encode(errors='surrogatepass')).hexdigest()}"
 
 
-def _cannot(locks: Path, fault: OSError) -> CannotHold:
+def _cannot(locks: Path, fault: OSError) -> CannotLock:
     words = f"Nobody can tell who has a session: {locks} cannot be used ({fault.strerror})."
-    return CannotHold(words, "Make that directory writable for Clew.")
+    return CannotLock(words, "Make that directory writable for Clew.")

@@ -38,7 +38,7 @@ _ENDED = frozenset("ZXx")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ProcessTag:
     token: str
 
     @property
@@ -46,8 +46,8 @@ class Mark:
         return {VARIABLE: self.token}
 
 
-def new_mark() -> Mark:
-    return Mark(secrets.token_hex(16))
+def new_tag() -> ProcessTag:
+    return ProcessTag(secrets.token_hex(16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Owner:
         return not (fields and fields[0] in _ENDED) and _started_in(fields) == self.started
 
 
-def lowest_of(pid: int, began: float) -> int:
+def lowest_child(pid: int, began: float) -> int:
     """The lowest number of a process that this one can have started, when it began at that time of `time.monotonic`.
 
     Numbers are given in turn: nothing it started is below its own, unless they may have come round since. After a short
@@ -107,7 +107,7 @@ def _number(name: str) -> int:
     return int(last[0]) if last and last[0].isdigit() else 0
 
 
-def marked(*marks: Mark) -> list[int]:
+def tagged_processes(*marks: ProcessTag) -> list[int]:
     """The processes that carry a mark, ours not among them. Empty where the system does not show environments."""
     return _look(marks, 0).found
 
@@ -120,7 +120,7 @@ class _Look:
     ended: set[int]
 
 
-def _look(marks: Sequence[Mark], lowest: int) -> _Look:
+def _look(marks: Sequence[ProcessTag], lowest: int) -> _Look:
     wanted = [f"\0{VARIABLE}={mark.token}\0".encode() for mark in marks]
     look = _Look([], set())
     unknown = [pid for pid in _processes() if pid >= lowest and pid != os.getpid()]
@@ -152,7 +152,7 @@ class Swept:
     clean: bool
 
 
-def end_marked(marks: Iterable[Mark], patience: float = 5.0, lowest: int = 0, over: int = 0) -> Swept:
+def end_tagged(marks: Iterable[ProcessTag], patience: float = 5.0, lowest: int = 0, over: int = 0) -> Swept:
     """End every process that carries one of the marks, and those they start meanwhile. `over` is one that has ended."""
     ended: set[int] = set()
     deadline = time.monotonic() + patience

@@ -26,7 +26,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class Manifest:
     """`facts` are the provider's own. What holds only what was added `continues` an archive in that state."""
 
     provider: str
@@ -57,7 +57,7 @@ class OtherVersion(Exception):
     """It was written by another Clew."""
 
 
-def to_json(contents: Contents) -> bytes:
+def to_json(contents: Manifest) -> bytes:
     return json.dumps(
         {
             "version": VERSION,
@@ -75,7 +75,7 @@ def to_json(contents: Contents) -> bytes:
     ).encode()
 
 
-def from_json(data: bytes) -> Contents:
+def from_json(data: bytes) -> Manifest:
     """Raises `ValueError` and the like for what is no list, or says what cannot be."""
     stored = json.loads(data)
     if stored["version"] != VERSION:
@@ -87,7 +87,7 @@ def from_json(data: bytes) -> Contents:
     if continues is None and any(item.start for item in items):
         raise ValueError("it does not say what it continues")
     provider, format_, native_id = (_text(stored[name]) for name in ("provider", "format", "native_id"))
-    return Contents(provider, format_, native_id, items, _of(dict, stored["facts"]), continues)
+    return Manifest(provider, format_, native_id, items, _of(dict, stored["facts"]), continues)
 
 
 def safe(name: str) -> str:

@@ -7,8 +7,8 @@ import pytest
 
 from clew.kernel import Directory
 from clew.programs.archive import contents_of, pack
+from clew.programs.checks import check_homes, check_paths
 from clew.programs.faults import BadArchive, BadArguments, CannotStart, NoProgram, Refused
-from clew.programs.paths import must_be_homes, must_be_paths
 from clew.programs.program import start
 from tests.programs.kit import run
 
@@ -17,15 +17,15 @@ from tests.programs.kit import run
 def test_what_no_system_takes_is_no_path(text: str) -> None:
     for path in (text, Path(text), Directory(text)):
         with pytest.raises(Refused, match="cannot be a path"):
-            must_be_paths("/fine", path)
-    must_be_paths("/fine", Path("also fine"), None, "/not-\udcff-utf-8")
+            check_paths("/fine", path)
+    check_paths("/fine", Path("also fine"), None, "/not-\udcff-utf-8")
 
 
 @pytest.mark.parametrize("value", ["", "here", "./here", "~/here", "/a\0b", "/\ud800"])
 def test_a_home_is_a_whole_path(value: str) -> None:
     with pytest.raises(Refused, match="THE_HOME"):
-        must_be_homes({"THE_HOME": value}, ["THE_HOME"])
-    must_be_homes({"THE_HOME": value, "OTHER": "/whole"}, ["OTHER", "NOT_SET"])
+        check_homes({"THE_HOME": value}, ["THE_HOME"])
+    check_homes({"THE_HOME": value, "OTHER": "/whole"}, ["OTHER", "NOT_SET"])
 
 
 def test_a_pipe_is_no_archive_and_nobody_waits_for_it(tmp_path: Path) -> None:

@@ -7,14 +7,16 @@ from pathlib import Path
 GIT = (".git",)
 
 
-def found(directory: Path, patterns: Sequence[str], roots: Sequence[str] = GIT, alone: bool = True) -> Iterator[Path]:
+def find_files(
+    directory: Path, patterns: Sequence[str], roots: Sequence[str] = GIT, alone: bool = True
+) -> Iterator[Path]:
     """The files of these patterns in the directory and above it, as far as the project reaches."""
-    for place in reach(directory, roots, alone) if patterns else ():
+    for place in directories(directory, roots, alone) if patterns else ():
         for pattern in patterns:
             yield from sorted(path for path in place.glob(pattern) if path.is_file() or path.is_symlink())
 
 
-def reach(directory: Path, roots: Sequence[str] = GIT, alone: bool = True) -> list[Path]:
+def directories(directory: Path, roots: Sequence[str] = GIT, alone: bool = True) -> list[Path]:
     """The directory and those above it, up to the first that holds a `root`; where none does, it `alone`, or all."""
     here = Path(os.path.realpath(directory))
     places = [here, *here.parents]
@@ -24,9 +26,9 @@ def reach(directory: Path, roots: Sequence[str] = GIT, alone: bool = True) -> li
     return places[: top + 1]
 
 
-def main_tree(directory: Path) -> Path | None:
+def main_worktree(directory: Path) -> Path | None:
     """The repository that a linked worktree belongs to; None for every other directory."""
-    for place in reach(directory):
+    for place in directories(directory):
         try:
             said = (place / ".git").read_text("utf-8").strip()
         except (OSError, ValueError):
