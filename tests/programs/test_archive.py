@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew.programs import archive as archiving
-from clew.programs.archive import contents_of, file_digest, join, pack, unpack
+from clew.programs.archive import file_digest, join, manifest_of, pack, unpack
 from clew.programs.faults import BadArchive, Refused
 
 FORMATS = frozenset({"form-1"})
@@ -44,7 +44,7 @@ def test_what_was_packed_comes_out(tmp_path: Path) -> None:
     contents, files = unpack(path, "agent", FORMATS)
     assert files == FILES
     assert (contents.native_id, contents.facts, contents.whole) == ("id-1", {"turns": 3}, True)
-    assert contents_of(path) == contents
+    assert manifest_of(path) == contents
     assert [each.name for each in tmp_path.iterdir()] == ["a.zip"]
 
 
@@ -94,7 +94,7 @@ def test_a_file_that_did_not_only_grow_is_held_whole(tmp_path: Path) -> None:
     base = packed(tmp_path / "base.zip")
     for changed in (b"other" + FILES["session.jsonl"], FILES["session.jsonl"][:-1]):
         tail = packed(tmp_path / "tail.zip", {"session.jsonl": changed}, since=base)
-        assert contents_of(tail).whole
+        assert manifest_of(tail).whole
         assert unpack(tail, "agent", FORMATS)[1] == {"session.jsonl": changed}
         with pytest.raises(BadArchive, match="it is whole"):
             join(base, tail, tmp_path / "whole.zip")

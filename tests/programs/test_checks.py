@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clew.kernel import Directory
-from clew.programs.archive import contents_of, pack
+from clew.programs.archive import manifest_of, pack
 from clew.programs.checks import check_homes, check_paths
 from clew.programs.faults import BadArchive, BadArguments, CannotStart, NoProgram, Refused
 from clew.programs.program import start
@@ -31,7 +31,7 @@ def test_a_home_is_a_whole_path(value: str) -> None:
 def test_a_pipe_is_no_archive_and_nobody_waits_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(BadArchive, match="no file"):
-        contents_of(tmp_path / "pipe")
+        manifest_of(tmp_path / "pipe")
     with pytest.raises(BadArchive, match="no file"):
         pack(tmp_path / "new", "one", "format", "id", {}, {}, since=tmp_path / "pipe")
 

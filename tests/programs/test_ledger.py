@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.programs import process_tag as marking
+from clew.programs import process_tag
 from clew.programs.faults import CannotStart
 from clew.programs.ledger import Ledger
 from clew.programs.process_tag import Owner, ProcessTag, Swept, end_tagged, lowest_child, new_tag, tagged_processes
@@ -73,11 +73,11 @@ def test_a_program_of_ours_survives_a_second_provider_that_settles(tmp_path: Pat
 
 @pytest.mark.parametrize("text", ["", "nonsense", "1 2 3", "x y"])
 def test_an_entry_that_cannot_be_read_has_no_owner(tmp_path: Path, text: str) -> None:
-    mark = new_tag()
-    process = subprocess.Popen(["sleep", "300"], env=mark.environment)
+    tag = new_tag()
+    process = subprocess.Popen(["sleep", "300"], env=tag.environment)
     try:
         ledger = Ledger(tmp_path)
-        (tmp_path / mark.token).write_text(text)
+        (tmp_path / tag.token).write_text(text)
         assert ledger.end_orphans() == 1
         assert process.wait(5) == -9
     finally:
@@ -125,34 +125,34 @@ def test_a_mark_is_found_in_no_process_but_its_own() -> None:
 
 
 def test_only_what_can_have_been_started_since_is_looked_at_while_numbers_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marking, "_numbers", lambda: 2**22)
-    mark, began = new_tag(), time.monotonic()
-    process = subprocess.Popen(["sleep", "300"], env=mark.environment)
+    monkeypatch.setattr(process_tag, "_pid_max", lambda: 2**22)
+    tag, began = new_tag(), time.monotonic()
+    process = subprocess.Popen(["sleep", "300"], env=tag.environment)
     try:
         assert lowest_child(process.pid, began) == process.pid
         assert lowest_child(process.pid, began - 60) == 0, "numbers may have come round by now"
         assert lowest_child(2**22, began) == 0, "they have: none that high was given yet"
-        monkeypatch.setattr(marking, "_numbers", lambda: 1)
+        monkeypatch.setattr(process_tag, "_pid_max", lambda: 1)
         assert lowest_child(process.pid, began) == 0, "where there are few, they come round at once"
-        assert end_tagged([mark], lowest=process.pid + 1) == Swept(0, clean=True)
-        assert end_tagged([mark], lowest=process.pid) == Swept(1, clean=True)
+        assert end_tagged([tag], lowest=process.pid + 1) == Swept(0, clean=True)
+        assert end_tagged([tag], lowest=process.pid) == Swept(1, clean=True)
     finally:
         process.kill()
         process.wait()
 
 
 def test_whoever_ended_while_it_was_looked_may_have_started_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    mark = new_tag()
+    tag = new_tag()
     with subprocess.Popen(["true"]) as gone:
         gone.wait(10)
-    process = subprocess.Popen(["sleep", "300"], env=mark.environment)
+    process = subprocess.Popen(["sleep", "300"], env=tag.environment)
     try:
         lists = iter([[gone.pid], [process.pid], []])
-        monkeypatch.setattr(marking, "_processes", lambda: next(lists))
-        assert end_tagged([mark]) == Swept(1, clean=True)
+        monkeypatch.setattr(process_tag, "_processes", lambda: next(lists))
+        assert end_tagged([tag]) == Swept(1, clean=True)
         # One that is known to have ended is no reason to look again, and others not for ever.
         lists = iter([[gone.pid]])
-        assert end_tagged([mark], over=gone.pid) == Swept(0, clean=True)
+        assert end_tagged([tag], over=gone.pid) == Swept(0, clean=True)
         listed = 0
 
         def others() -> list[int]:
@@ -160,8 +160,8 @@ def test_whoever_ended_while_it_was_looked_may_have_started_another(monkeypatch:
             listed += 1
             return [2**22 + listed]
 
-        monkeypatch.setattr(marking, "_processes", others)
-        assert end_tagged([mark]) == Swept(0, clean=True)
+        monkeypatch.setattr(process_tag, "_processes", others)
+        assert end_tagged([tag]) == Swept(0, clean=True)
         assert 1 < listed < 100
     finally:
         process.kill()
@@ -170,11 +170,11 @@ def test_whoever_ended_while_it_was_looked_may_have_started_another(monkeypatch:
 
 def test_a_process_that_is_becoming_another_program_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the midst of an exec it shows no environment; who looked only once would leave it running."""
-    mark = new_tag()
-    process = subprocess.Popen(["sleep", "300"], env=mark.environment)
+    tag = new_tag()
+    process = subprocess.Popen(["sleep", "300"], env=tag.environment)
     try:
         looks = 0
-        shown = marking._show  # noqa: SLF001
+        shown = process_tag._read  # noqa: SLF001
 
         def late(name: str) -> bytes | None:
             nonlocal looks
@@ -182,11 +182,11 @@ def test_a_process_that_is_becoming_another_program_is_waited_for(monkeypatch: p
             looks += its
             return b"" if its and looks < 5 else shown(name)
 
-        monkeypatch.setattr(marking, "_show", late)
-        monkeypatch.setattr(marking, "_is_becoming", lambda pid, _: pid == process.pid)
-        assert tagged_processes(mark) == [process.pid]
+        monkeypatch.setattr(process_tag, "_read", late)
+        monkeypatch.setattr(process_tag, "_is_in_exec", lambda pid, _: pid == process.pid)
+        assert tagged_processes(tag) == [process.pid]
         looks = -(10**9)
-        assert tagged_processes(mark) == [], "nor does anybody wait for ever"
+        assert tagged_processes(tag) == [], "nor does anybody wait for ever"
     finally:
         process.kill()
         process.wait()
@@ -197,7 +197,7 @@ def test_a_look_does_not_wait_for_those_that_never_show_anything(monkeypatch: py
     zombie = subprocess.Popen(["true"])
     try:
         assert run(eventually(lambda: " Z " in Path(f"/proc/{zombie.pid}/stat").read_text()))
-        monkeypatch.setattr(marking, "_processes", lambda: [1, process.pid, zombie.pid])
+        monkeypatch.setattr(process_tag, "_processes", lambda: [1, process.pid, zombie.pid])
         monkeypatch.setattr("clew.programs.process_tag.time.sleep", lambda _: pytest.fail("it waits"))
         assert tagged_processes(new_tag()) == []
     finally:
@@ -208,14 +208,12 @@ def test_a_look_does_not_wait_for_those_that_never_show_anything(monkeypatch: py
 
 
 def test_we_are_never_among_those_that_are_ended() -> None:
-    mark = new_tag()
+    tag = new_tag()
     code = (
-        "import os, sys; from clew.programs.process_tag import Mark, end_marked, marked;"
-        "m = Mark(os.environ['CLEW_MARK']); print(marked(m), end_marked([m]).ended)"
+        "import os, sys; from clew.programs.process_tag import ProcessTag, end_tagged, tagged_processes;"
+        "m = ProcessTag(os.environ['CLEW_MARK']); print(tagged_processes(m), end_tagged([m]).ended)"
     )
-    said = subprocess.run(
-        [sys.executable, "-c", code], env=mark.environment, capture_output=True, text=True, check=True
-    )
+    said = subprocess.run([sys.executable, "-c", code], env=tag.environment, capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[] 0"
 
 

@@ -13,8 +13,8 @@ from clew.programs.locks import is_locked, lock_session, locks_of_home, must_be_
 HOLDER = """
 import sys
 from pathlib import Path
-from clew.programs.locks import take
-hold = take(Path(sys.argv[1]), "one")
+from clew.programs.locks import lock_session
+hold = lock_session(Path(sys.argv[1]), "one")
 print("held", flush=True)
 sys.stdin.read()
 """

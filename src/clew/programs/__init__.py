@@ -1,1 +1,1 @@
-"""Programs: other people's programs as processes of ours, started, talked to and ended with all they started."""
+"""Run other people's programs: start them, talk to them, lock their sessions, and end them with all they started."""

@@ -1,4 +1,4 @@
-"""Archives: a session's files in one file with a list of what belongs in, checked whole before anything is restored.
+"""Archives: a zip of a session's files with a manifest, checked completely before anything is restored.
 
 A later archive may hold only what was added since an earlier one; joined with that one, it is whole again.
 """
@@ -21,15 +21,15 @@ from clew.programs.faults import BadArchive, Refused
 from clew.programs.manifest import VERSION, Item, Manifest, OtherVersion, from_json, safe, to_json
 
 LARGEST = 2**30
-"""Bytes of all files of a session together. They are held in memory, so nobody may make us hold more."""
+"""Bytes of all files of a session together. They are read into memory, so this is the limit."""
 
-_LARGEST_LIST = 16 * 2**20
+_LARGEST_MANIFEST = 16 * 2**20
 _PIECE = 2**20
-_LIST = "clew-archive.json"
-# The library unpacks these in pieces no longer than it is asked for; others it does not.
+_MANIFEST = "clew-archive.json"
+# zipfile decompresses these two in pieces of the size that is asked for, and other methods not.
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
-# All that zipfile lets out when its bytes are not what they should be.
+# Everything that zipfile raises for damaged bytes.
 _DAMAGE = (
     OSError,
     ValueError,
@@ -46,7 +46,7 @@ _DAMAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What `pack` wrote: the digest of its bytes, and whether it can be restored by itself."""
+    """The digest of the file that `pack` wrote, and whether it can be restored without another."""
 
     digest: str
     whole: bool
@@ -61,9 +61,9 @@ def pack(
     facts: Mapping[str, Any],
     since: Path | None = None,
 ) -> Packed:
-    """Write an archive. With `since`, an earlier one of this session, what that has is left out.
+    """Write an archive. With `since`, an earlier one of this session, leave out what that one has.
 
-    A file that only grew is held from where that one ended; one that was rewritten is held whole.
+    Of a file that only grew, the added bytes are held; a file that was rewritten is held whole.
     """
     check_paths(into)
     before = Manifest(provider, format_, native_id, (), {})
@@ -76,43 +76,43 @@ def pack(
     except ValueError as fault:
         raise Refused(f"Session {native_id} cannot be archived: {fault}.", "Look at its files.") from fault
     continues = before.state if any(item.start for item in items) else None
-    contents = Manifest(provider, format_, native_id, items, facts, continues)
-    listed = to_json(contents)
-    if contents.size > LARGEST or len(listed) > _LARGEST_LIST:
-        raise Refused(f"Session {native_id} has {contents.size} bytes in {len(items)} files.", _too_large())
+    manifest = Manifest(provider, format_, native_id, items, facts, continues)
+    listed = to_json(manifest)
+    if manifest.size > LARGEST or len(listed) > _LARGEST_MANIFEST:
+        raise Refused(f"Session {native_id} has {manifest.size} bytes in {len(items)} files.", _too_large())
     with _written(into) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-        archive.writestr(_LIST, listed)
+        archive.writestr(_MANIFEST, listed)
         for item in items:
             if item.held:
                 archive.writestr(item.name, files[item.name][item.start :])
-    return Packed(file_digest(into), contents.whole)
+    return Packed(file_digest(into), manifest.whole)
 
 
-def contents_of(path: Path) -> Manifest:
-    """The list alone, for a look; what it promises is checked by `unpack`."""
+def manifest_of(path: Path) -> Manifest:
+    """Read the manifest alone. Only `unpack` checks that the files match it."""
     with _opened(path) as archive:
-        return _list(archive, path)
+        return _manifest(archive, path)
 
 
 def unpack(path: Path, provider: str, formats: frozenset[str]) -> tuple[Manifest, dict[str, bytes]]:
-    """Every file, checked against the list: whole, undamaged, of this provider and a format it reads."""
+    """Every file, checked against the manifest: complete, undamaged, of this provider and of a format it reads."""
     with _opened(path) as archive:
-        contents = _list(archive, path)
-        if contents.provider != provider or contents.format not in formats:
+        manifest = _manifest(archive, path)
+        if manifest.provider != provider or manifest.format not in formats:
             raise BadArchive(
-                f"{path.name} holds a session of {contents.provider} ({contents.format}); {provider} reads"
+                f"{path.name} holds a session of {manifest.provider} ({manifest.format}); {provider} reads"
                 f" {', '.join(sorted(formats))}.",
                 "Restore it with the agent it came from.",
             )
-        if not contents.whole:
+        if not manifest.whole:
             raise BadArchive(f"{path.name} holds only what was added.", "Join it with the archive before it first.")
-        return contents, _files(archive, contents, path, {})
+        return manifest, _files(archive, manifest, path, {})
 
 
 def join(base: Path, tail: Path, into: Path) -> str:
-    """A whole archive from a whole one and what was added since; its digest."""
+    """Write a whole archive from a whole one and the additions since; returns its digest."""
     with _opened(base) as first, _opened(tail) as second:
-        old, new = _list(first, base), _list(second, tail)
+        old, new = _manifest(first, base), _manifest(second, tail)
         if new.whole:
             raise BadArchive(f"{tail.name} continues nothing: it is whole.", "Restore it as it is.")
         if not old.whole:
@@ -139,9 +139,9 @@ def _item(name: str, data: bytes, old: Item | None) -> Item:
 
 
 def _earlier(since: Path, now: Manifest) -> Manifest:
-    """Its list, if it is undamaged and of the same session: otherwise somebody's books are wrong."""
+    """The manifest of the earlier archive. Raises if that is damaged or of another session."""
     with _opened(since) as archive:
-        old = _list(archive, since)
+        old = _manifest(archive, since)
         if (old.provider, old.format, old.native_id) != (now.provider, now.format, now.native_id):
             raise BadArchive(
                 f"{since.name} holds session {old.native_id} of {old.provider} ({old.format}), not {now.native_id} of"
@@ -151,7 +151,7 @@ def _earlier(since: Path, now: Manifest) -> Manifest:
         for item in old.items:
             whole = _part(archive, item, since)
             if item.start == 0 and _digest(whole) != item.digest:
-                raise _damaged(since, f"{item.name} is not what the list says")
+                raise _damaged(since, f"{item.name} is not what the manifest says")
     return old
 
 
@@ -162,22 +162,22 @@ def _must_stay(since: Path, into: Path) -> None:
 
 @contextlib.contextmanager
 def _written(into: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its name when it is whole and on the disk. A session is nobody else's to read."""
-    beside: Path | None = None
+    """A file that gets its name when it is complete and on disk, readable for this user only."""
+    part: Path | None = None
     try:
         number, name = tempfile.mkstemp(prefix=f".{into.name[:100]}.", suffix=".part", dir=into.parent)
-        beside = Path(name)
+        part = Path(name)
         with os.fdopen(number, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(into)
+        part.replace(into)
     except OSError as fault:
         why = f"there is no directory {into.parent}" if not into.parent.is_dir() else fault.strerror or str(fault)
         raise Refused(f"The archive cannot be written to {into}: {why}.", "Mend that, or name another file.") from fault
     finally:
-        if beside is not None:
-            beside.unlink(missing_ok=True)
+        if part is not None:
+            part.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------- reading
@@ -185,48 +185,48 @@ def _written(into: Path) -> Iterator[IO[bytes]]:
 
 def _opened(path: Path) -> zipfile.ZipFile:
     try:
-        told = path.stat()
-        # Whoever opens a pipe waits for somebody at its other end.
-        if not stat.S_ISREG(told.st_mode):
+        info = path.stat()
+        # Opening a pipe would block until another process opens its other end.
+        if not stat.S_ISREG(info.st_mode):
             raise _damaged(path, "it is no file")
-        # Its own table of contents is read whole.
-        if told.st_size > 2 * LARGEST:
+        # zipfile reads the whole table of manifest.
+        if info.st_size > 2 * LARGEST:
             raise BadArchive(f"{path.name} is larger than any archive.", _too_large())
         return zipfile.ZipFile(path)
     except _DAMAGE as fault:
         raise _damaged(path, str(fault)) from fault
 
 
-def _list(archive: zipfile.ZipFile, path: Path) -> Manifest:
+def _manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
     try:
-        size = archive.getinfo(_LIST).file_size
-        if size > _LARGEST_LIST:
-            raise _damaged(path, "its list is too long")
-        contents = from_json(_read(archive, _LIST, size))
+        size = archive.getinfo(_MANIFEST).file_size
+        if size > _LARGEST_MANIFEST:
+            raise _damaged(path, "its manifest is too long")
+        manifest = from_json(_read(archive, _MANIFEST, size))
     except OtherVersion as fault:
         raise BadArchive(
             f"{path.name} has version {fault}; this program reads {VERSION}.",
             "Use the Clew that made it, or archive anew.",
         ) from fault
     except _DAMAGE as fault:
-        raise _damaged(path, f"its list cannot be read ({fault})") from fault
-    if contents.size > LARGEST:
-        raise BadArchive(f"{path.name} holds {contents.size} bytes by its list.", _too_large())
-    return contents
+        raise _damaged(path, f"its manifest cannot be read ({fault})") from fault
+    if manifest.size > LARGEST:
+        raise BadArchive(f"{path.name} holds {manifest.size} bytes by its manifest.", _too_large())
+    return manifest
 
 
-def _files(archive: zipfile.ZipFile, contents: Manifest, path: Path, before: Mapping[str, bytes]) -> dict[str, bytes]:
+def _files(archive: zipfile.ZipFile, manifest: Manifest, path: Path, before: Mapping[str, bytes]) -> dict[str, bytes]:
     files = {}
-    for item in contents.items:
+    for item in manifest.items:
         data = before.get(item.name, b"")[: item.start] + _part(archive, item, path)
         if (len(data), _digest(data)) != (item.size, item.digest):
-            raise _damaged(path, f"{item.name} is not what the list says")
+            raise _damaged(path, f"{item.name} is not what the manifest says")
         files[item.name] = data
     return files
 
 
 def _part(archive: zipfile.ZipFile, item: Item, path: Path) -> bytes:
-    """What the archive has of that file. The list has the last word on how much there is to unpack."""
+    """The bytes of that file in this archive. The manifest says how many are unpacked."""
     if not item.held:
         return b""
     try:
@@ -236,16 +236,16 @@ def _part(archive: zipfile.ZipFile, item: Item, path: Path) -> bytes:
 
 
 def _read(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
-    """In pieces: whatever it would unpack to, no more than that is held."""
-    told = archive.getinfo(name)
-    if told.compress_type not in _PACKED or told.file_size != size:
-        raise ValueError("it is not as long as the list says, or packed in another way")
+    """In pieces, so that no more than `size` bytes are ever held, whatever the zip would unpack to."""
+    info = archive.getinfo(name)
+    if info.compress_type not in _PACKED or info.file_size != size:
+        raise ValueError("it is not as long as the manifest says, or packed in another way")
     read = bytearray()
-    with archive.open(told) as file:
+    with archive.open(info) as file:
         while piece := file.read(_PIECE):
             read += piece
             if len(read) > size:
-                raise ValueError("it is longer than the list says")
+                raise ValueError("it is longer than the manifest says")
     return bytes(read)
 
 

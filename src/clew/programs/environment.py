@@ -1,9 +1,9 @@
-"""The environment a program gets: what a program needs of ours, its home, and nothing that was not meant for it."""
+"""The environment of a program: the few variables of Clew's own that every program needs, and what it is given."""
 
 import os
 from collections.abc import Mapping
 
-# What locates programs, language, terminal, certificates and the way out; everything else is the agent's own matter.
+# Programs, language, terminal, certificates and proxies. Everything else must be given to the agent explicitly.
 PASSED_ON = (
     "PATH",
     "LANG",
@@ -30,7 +30,7 @@ PASSED_ON = (
 
 
 def environment_for(*parts: Mapping[str, str], of: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours, cut down, with the parts laid over it in order. HOME is ours unless a part names another."""
+    """PASSED_ON and HOME of our environment (or `of`), then the parts in order: a later one overrides."""
     ours = os.environ if of is None else of
     result = {name: ours[name] for name in (*PASSED_ON, "HOME") if name in ours}
     for part in parts:

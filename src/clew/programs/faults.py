@@ -1,6 +1,10 @@
-"""What can go wrong with a program, each with what to do about it."""
+"""Faults of a program. Each is raised with what happened and what to do next."""
+
+from typing import Self
 
 from clew.ports.fault import Fault
+
+CHECK_HOME = "Check that the directory is there, is yours and has room."
 
 
 class ProgramFault(Fault):
@@ -12,11 +16,11 @@ class CannotStart(ProgramFault):
 
 
 class NoProgram(CannotStart):
-    """It is not there, or is none."""
+    """The file is missing, or is not a program."""
 
 
 class BadArguments(CannotStart):
-    """What it was to be given cannot be an argument at all; another try changes nothing."""
+    """An argument or variable that no program can be given; a retry changes nothing."""
 
     code = "program:bad-arguments"
 
@@ -42,7 +46,7 @@ class Refused(ProgramFault):
 
 
 class BadOptions(Refused):
-    """What an agent was given as options is nothing its provider knows."""
+    """An option that the provider does not know."""
 
     code = "program:bad-options"
 
@@ -57,3 +61,15 @@ class CannotLock(ProgramFault):
 
 class NotAble(ProgramFault):
     code = "program:not-able"
+
+
+class HomeFailed(ProgramFault):
+    """The system refused to read or write the files of an agent's home. `agent` is the agent's name."""
+
+    agent = "the agent"
+
+    @classmethod
+    def because(cls, error: OSError) -> Self:
+        what = f": {error.filename}" if error.filename else ""
+        words = f"The files of {cls.agent} cannot be read or written ({error.strerror}{what})."
+        return cls(words, CHECK_HOME)

@@ -1,4 +1,4 @@
-"""One line of JSON, as JavaScript writes it: it cuts a text also in the middle of a character and writes the half."""
+"""One line of JSON, as JavaScript writes it: it may cut a text within a character and write a lone surrogate."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import orjson
 
 
 def loads(line: bytes) -> Any:
-    """Raises `ValueError` for what is no JSON."""
+    """Raises `ValueError` if the line is not JSON."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -25,7 +25,7 @@ def dumps(value: Any) -> bytes:
 
 
 def without_surrogates(value: Any) -> Any:
-    """The same with no half of a character in it: nobody else takes such a text."""
+    """The same value with each lone surrogate replaced: UTF-8 cannot encode one."""
     match value:
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

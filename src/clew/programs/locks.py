@@ -1,6 +1,7 @@
-"""Who has a session: most agents lock nothing, and of two that go on with one session a branch is lost. One holds it.
+"""Session locks: at most one process has a session open.
 
-The lock is a file that all who share the home share, and goes with its holder, however that ends.
+Most agents lock nothing, and when two processes continue one session, one branch is lost. The lock is flock(2) on a
+file in a directory that belongs to the agent's home; the system releases it when its process ends, however it ends.
 """
 
 import contextlib
@@ -18,11 +19,11 @@ from clew.programs.faults import CannotLock, SessionBusy
 
 _SAFE = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,99}")
 _PATIENCE, _PAUSE = 10.0, 0.002
-"""Seconds. Who only looks has the lock, too, for less than a moment, unless the machine is busy."""
+"""Seconds. `is_locked` takes the lock too, for an instant, or longer on a busy machine."""
 
 
 class SessionLock:
-    """A session that is ours until `release`."""
+    """Held until `release`."""
 
     def __init__(self, path: Path, file: int) -> None:
         self._path = path
@@ -31,17 +32,17 @@ class SessionLock:
     def release(self) -> None:
         file, self._file = self._file, None
         if file is not None:
-            # While it is still ours: who waits for it finds that its file is gone, and makes a new one.
+            # Before the lock is released: a process that waits for it finds that the file is gone, and makes a new one.
             with contextlib.suppress(OSError):
                 self._path.unlink()
             os.close(file)
 
 
 def locks_of_home(provider: str, home: str, environment: Mapping[str, str]) -> Path:
-    """Where the locks of a home are of which only its name is known, and not where it keeps what.
+    """The lock directory for a home of which only the name is known.
 
-    Variables may name files as well as directories, so nothing is put there. The same name leads every process of a
-    user to the same directory below the HOME that the program gets, which is ours unless its home is another.
+    The variables of such a home may name files or directories, so nothing is written there. The same name gives every
+    process of a user the same directory, below the HOME that the program gets.
     """
     named = hashlib.sha256(f"{provider}\0{home}".encode(errors="surrogatepass")).hexdigest()[:32]
     state = environment.get("XDG_STATE_HOME") or Path(environment.get("HOME", "/")) / ".local" / "state"
@@ -49,12 +50,12 @@ def locks_of_home(provider: str, home: str, environment: Mapping[str, str]) -> P
 
 
 def must_be_lockable(locks: Path) -> None:
-    """Before a session is made that could not be held then."""
+    """Raise now if a session that is about to be made could not be locked."""
     lock_session(locks, f"new-{uuid.uuid4()}").release()
 
 
 def lock_session(locks: Path, id_: str) -> SessionLock:
-    """Hold that session, or say that another does; where nobody can tell, nobody has it."""
+    """Lock a session. Raises `SessionBusy` if another process has it, `CannotLock` if locks cannot be used at all."""
     path = locks / _name(id_)
     try:
         locks.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -63,8 +64,8 @@ def lock_session(locks: Path, id_: str) -> SessionLock:
             try:
                 _lock(file)
                 if _same(file, path):
-                    hold, file = SessionLock(path, file), -1
-                    return hold
+                    lock, file = SessionLock(path, file), -1
+                    return lock
             finally:
                 if file >= 0:
                     os.close(file)
@@ -82,7 +83,7 @@ def is_locked(locks: Path, id_: str) -> bool:
     except OSError as fault:
         raise _cannot(locks, fault) from fault
     try:
-        # Shared, so that two who only look do not stand in each other's way.
+        # LOCK_SH, so that two processes that only look do not block each other.
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -94,7 +95,7 @@ def is_locked(locks: Path, id_: str) -> bool:
 
 
 def _lock(file: int) -> None:
-    """Raises when somebody has it; those who only look are waited for."""
+    """LOCK_EX. Raises if a session lock is held; waits for processes that only look."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -104,10 +105,10 @@ def _lock(file: int) -> None:
                 raise
         else:
             return
-        # Only who looks can share it.
+        # LOCK_SH succeeds only if the holder only looks.
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         fcntl.flock(file, fcntl.LOCK_UN)
-        # Not all at the same beat: two who try this way stand in each other's way.
+        # A random pause: two processes that try this way block each other.
         time.sleep(random.uniform(0.0, _PAUSE))
 
 
@@ -119,12 +120,12 @@ def _same(file: int, path: Path) -> bool:
 
 
 def _name(id_: str) -> str:
-    """The id itself where it is fit for a file's name; otherwise a name that no fit id has."""
+    """The id if it is safe as a file name; otherwise `=` and a digest, which no safe id begins with."""
     if _SAFE.fullmatch(id_):
         return id_
     return f"={hashlib.sha256(id_.encode(errors='surrogatepass')).hexdigest()}"
 
 
 def _cannot(locks: Path, fault: OSError) -> CannotLock:
-    words = f"Nobody can tell who has a session: {locks} cannot be used ({fault.strerror})."
+    words = f"Sessions cannot be locked: {locks} cannot be used ({fault.strerror})."
     return CannotLock(words, "Make that directory writable for Clew.")

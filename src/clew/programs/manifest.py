@@ -1,4 +1,4 @@
-"""The list in an archive: whose session it is and which files belong to it, written down and read back with doubt."""
+"""The manifest of an archive: whose session it is and which files it has. Nothing in one is trusted on reading."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One file: its size and digest when whole, and from which byte on this archive holds it."""
+    """One file: its whole size and digest, and the first byte that this archive holds."""
 
     name: str
     size: int
@@ -21,13 +21,13 @@ class Item:
 
     @property
     def held(self) -> int:
-        """How many of its bytes are in this archive."""
+        """How many of its bytes this archive holds."""
         return self.size - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`facts` are the provider's own. What holds only what was added `continues` an archive in that state."""
+    """`facts` are the provider's own. An archive that holds only additions `continues` one with that `state`."""
 
     provider: str
     format: str
@@ -42,33 +42,33 @@ class Manifest:
 
     @property
     def state(self) -> str:
-        """A digest of the session as it was: the same for a tail, and for the whole archive that it is joined to."""
+        """A digest of the session's files. The same for additions and for the whole archive that they are joined to."""
         files = [[item.name, item.size, item.digest] for item in self.items]
         stated = json.dumps([self.provider, self.format, self.native_id, files])
         return hashlib.sha256(stated.encode()).hexdigest()
 
     @property
     def size(self) -> int:
-        """Of its files when whole."""
+        """Of all files when whole."""
         return sum(item.size for item in self.items)
 
 
 class OtherVersion(Exception):
-    """It was written by another Clew."""
+    """Another version of Clew wrote it."""
 
 
-def to_json(contents: Manifest) -> bytes:
+def to_json(manifest: Manifest) -> bytes:
     return json.dumps(
         {
             "version": VERSION,
-            "provider": contents.provider,
-            "format": contents.format,
-            "native_id": contents.native_id,
-            "facts": dict(contents.facts),
-            "continues": contents.continues,
+            "provider": manifest.provider,
+            "format": manifest.format,
+            "native_id": manifest.native_id,
+            "facts": dict(manifest.facts),
+            "continues": manifest.continues,
             "items": [
                 {"name": item.name, "size": item.size, "digest": item.digest, "start": item.start}
-                for item in contents.items
+                for item in manifest.items
             ],
         },
         sort_keys=True,
@@ -76,7 +76,7 @@ def to_json(contents: Manifest) -> bytes:
 
 
 def from_json(data: bytes) -> Manifest:
-    """Raises `ValueError` and the like for what is no list, or says what cannot be."""
+    """Raises `ValueError`, `KeyError` or `TypeError` for a malformed or inconsistent manifest."""
     stored = json.loads(data)
     if stored["version"] != VERSION:
         raise OtherVersion(str(stored["version"])[:80])
@@ -91,7 +91,7 @@ def from_json(data: bytes) -> Manifest:
 
 
 def safe(name: str) -> str:
-    """The name of a file in an archive. Raises `ValueError` for one that leads outside."""
+    """Return the name of a file in an archive. Raises `ValueError` for one that leads outside."""
     parts = PurePosixPath(name)
     odd = "\\" in name or "\0" in name or name != str(parts)
     if parts.is_absolute() or ".." in parts.parts or name in ("", ".") or odd:
@@ -108,7 +108,7 @@ def _item(stored: Any) -> Item:
 
 def _text(value: Any) -> str:
     text: str = _of(str, value)
-    # Half a character would fail whoever writes it down.
+    # Raises for half a character, which cannot be written later.
     text.encode()
     return text
 

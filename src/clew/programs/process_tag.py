@@ -1,7 +1,7 @@
-"""Marks: every process that a program of ours starts inherits a token in its environment, and is found again by it.
+"""Process tags: a program's processes inherit a token in their environment, and are found again by it in /proc.
 
-A process group does not hold a tool's shell that made a group of its own, and a dead parent tells nothing of its
-children. The token does, and no process of anybody else has it.
+A process group is not enough: a tool's shell may make a group of its own, and a dead parent does not lead to its
+children. The token does, and no other process has it.
 """
 
 import contextlib
@@ -19,22 +19,22 @@ VARIABLE = "CLEW_MARK"
 _PROC = "/proc"
 _PART = 1 << 16
 _NUMBERS = 1_000_000
-"""Of processes and threads: no machine gives out more in a second, for each takes the same lock of the kernel."""
+"""Process and thread ids per second: no machine gives out more, because each takes the same lock of the kernel."""
 
-_LOOKS = 10
-"""How often it is looked again where nobody was found, because somebody ended meanwhile."""
+_SCANS = 10
+"""How many scans may follow one that found no process, because a process ended in between."""
 
 _DENIED = b"denied"
-"""What another user's process shows; no environment looks like this."""
+"""Stands for the environment of another user's process, which cannot be read."""
 
-_BECOMING = 1.0
-"""Seconds to wait for a process that is becoming another program. It takes a thousandth, unless the machine is busy."""
+_EXEC = 1.0
+"""Seconds to wait for a process within exec(2). It takes a millisecond, unless the machine is busy."""
 
-# Places in /proc/<pid>/stat, counted from the state, and flags in one of them.
+# Fields of /proc/<pid>/stat, counted from the state, and flags in one of them.
 _FLAGS, _STARTED, _ENV_START, _ENV_END = 6, 19, 47, 48
 _EXITING, _OF_THE_KERNEL = 0x4, 0x200000
 _ENDED = frozenset("ZXx")
-"""States of a process that has ended and is still shown."""
+"""States of a process that has ended and was not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def new_tag() -> ProcessTag:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process by its number and when it started: the number alone passes to others."""
+    """A process by its pid and start time: a pid alone is given to another process later."""
 
     pid: int
     started: int
@@ -72,8 +72,7 @@ class Owner:
 
     @property
     def lives(self) -> bool:
-        """Where the system does not show when a process started, its number must do. One that has ended, and was only
-        not waited for, does nothing more."""
+        """Where the system shows no start time, the pid must do. A zombie does not count as living."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -85,63 +84,62 @@ class Owner:
 
 
 def lowest_child(pid: int, began: float) -> int:
-    """The lowest number of a process that this one can have started, when it began at that time of `time.monotonic`.
+    """The lowest pid that a child of this process can have, if it began at that time of `time.monotonic`.
 
-    Numbers are given in turn: nothing it started is below its own, unless they may have come round since. After a short
-    turn this spares a look at all that goes on on the machine.
+    Pids are given in ascending order: no child is below its parent, unless they may have wrapped around since. After a
+    short turn this saves reading every process of the machine.
     """
-    if time.monotonic() - began > _numbers() / _NUMBERS:
+    if time.monotonic() - began > _pid_max() / _NUMBERS:
         return 0
     return pid if _number("loadavg") >= pid else 0
 
 
 @cache
-def _numbers() -> int:
-    """How many there are before they come round."""
+def _pid_max() -> int:
     return _number("sys/kernel/pid_max")
 
 
 def _number(name: str) -> int:
-    """The last that stands there; 0 where none does."""
-    last = (_show(name) or b"").split()[-1:]
+    """The last number in that file of /proc; 0 where there is none."""
+    last = (_read(name) or b"").split()[-1:]
     return int(last[0]) if last and last[0].isdigit() else 0
 
 
-def tagged_processes(*marks: ProcessTag) -> list[int]:
-    """The processes that carry a mark, ours not among them. Empty where the system does not show environments."""
-    return _look(marks, 0).found
+def tagged_processes(*tags: ProcessTag) -> list[int]:
+    """The processes with one of the tags, without this one. Empty where the system does not show environments."""
+    return _scan(tags, 0).found
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """Who carries a mark, and who had ended when it was looked at: what such a one started last is in no list yet."""
+class _Scan:
+    """The tagged processes, and those that ended during the scan: a child they started last may not be listed yet."""
 
     found: list[int]
     ended: set[int]
 
 
-def _look(marks: Sequence[ProcessTag], lowest: int) -> _Look:
-    wanted = [f"\0{VARIABLE}={mark.token}\0".encode() for mark in marks]
-    look = _Look([], set())
+def _scan(tags: Sequence[ProcessTag], lowest: int) -> _Scan:
+    wanted = [f"\0{VARIABLE}={tag.token}\0".encode() for tag in tags]
+    scan = _Scan([], set())
     unknown = [pid for pid in _processes() if pid >= lowest and pid != os.getpid()]
-    deadline = time.monotonic() + _BECOMING
+    deadline = time.monotonic() + _EXEC
     while unknown:
-        shown = {pid: _show(f"{pid}/environ") for pid in unknown}
-        look.found.extend(pid for pid, lines in shown.items() if lines and _carries(lines, wanted))
+        shown = {pid: _read(f"{pid}/environ") for pid in unknown}
+        scan.found.extend(pid for pid, lines in shown.items() if lines and _has_tag(lines, wanted))
         silent = {pid: _stat(pid) for pid, lines in shown.items() if lines == b""}
-        look.ended.update(pid for pid, lines in shown.items() if lines is None)
-        look.ended.update(pid for pid, fields in silent.items() if not fields or fields[0] in _ENDED)
-        # One that is just becoming another program shows nothing, for a moment.
-        unknown = [pid for pid, fields in silent.items() if _is_becoming(pid, fields)]
+        scan.ended.update(pid for pid, lines in shown.items() if lines is None)
+        scan.ended.update(pid for pid, fields in silent.items() if not fields or fields[0] in _ENDED)
+        # A process within exec(2) shows no environment for a moment.
+        unknown = [pid for pid, fields in silent.items() if _is_in_exec(pid, fields)]
         if time.monotonic() > deadline:
             break
         if unknown:
             time.sleep(0.001)
-    return look
+    return scan
 
 
-def _carries(environment: bytes, wanted: Sequence[bytes]) -> bool:
-    return any(mark in b"\0%b" % environment for mark in wanted)
+def _has_tag(environment: bytes, wanted: Sequence[bytes]) -> bool:
+    return any(tag in b"\0%b" % environment for tag in wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,19 +150,19 @@ class Swept:
     clean: bool
 
 
-def end_tagged(marks: Iterable[ProcessTag], patience: float = 5.0, lowest: int = 0, over: int = 0) -> Swept:
-    """End every process that carries one of the marks, and those they start meanwhile. `over` is one that has ended."""
+def end_tagged(tags: Iterable[ProcessTag], patience: float = 5.0, lowest: int = 0, over: int = 0) -> Swept:
+    """Kill every process with one of the tags, and those they start meanwhile. `over` is one known to have ended."""
     ended: set[int] = set()
     deadline = time.monotonic() + patience
-    wanted, seen, looks = tuple(marks), {over}, 0
+    wanted, seen, empty = tuple(tags), {over}, 0
     found: list[int] = []
-    while wanted and looks < _LOOKS:
-        look = _look(wanted, lowest)
-        found = look.found
-        if not found and look.ended <= seen:
+    while wanted and empty < _SCANS:
+        scan = _scan(wanted, lowest)
+        found = scan.found
+        if not found and scan.ended <= seen:
             break
-        seen |= look.ended
-        looks = 0 if found else looks + 1
+        seen |= scan.ended
+        empty = 0 if found else empty + 1
         ended.update(found)
         for pid in found:
             _kill(pid)
@@ -182,10 +180,10 @@ def _processes() -> list[int]:
         return []
 
 
-def _show(name: str) -> bytes | None:
-    """What the system shows; None when it is not there any more, and a word of ours where it may not be read.
+def _read(name: str) -> bytes | None:
+    """Read a file of /proc; None when it is gone, `_DENIED` where it may not be read.
 
-    Every process of the machine may be read after a turn, so this goes to the system directly.
+    With os.read: after a turn, every process of the machine may be read.
     """
     try:
         file = os.open(f"{_PROC}/{name}", os.O_RDONLY | os.O_CLOEXEC)
@@ -202,13 +200,11 @@ def _show(name: str) -> bytes | None:
     return shown
 
 
-def _is_becoming(pid: int, fields: Sequence[str]) -> bool:
-    """Whether a process of ours that showed no environment was in the midst of an exec: the old one gone, the new one
-    not yet there."""
+def _is_in_exec(pid: int, fields: Sequence[str]) -> bool:
+    """Whether a process of this user shows no environment because it is within exec(2)."""
     if len(fields) <= _ENV_END or int(fields[_FLAGS]) & (_EXITING | _OF_THE_KERNEL):
         return False
-    # One that has ended and was not yet waited for shows nothing, and needs nothing. One that has an environment by now
-    # got it since it was looked at.
+    # A zombie has no environment. A process with a range for its environment got it after the scan read it.
     if fields[0] in _ENDED or (fields[_ENV_END] != "0" and fields[_ENV_END] == fields[_ENV_START]):
         return False
     try:
@@ -218,7 +214,7 @@ def _is_becoming(pid: int, fields: Sequence[str]) -> bool:
 
 
 def _started(pid: int) -> int:
-    """In the system's own ticks; 0 where it does not say."""
+    """In clock ticks; 0 where the system does not say."""
     return _started_in(_stat(pid))
 
 
@@ -227,8 +223,8 @@ def _started_in(fields: list[str]) -> int:
 
 
 def _stat(pid: int) -> list[str]:
-    """What follows the name, which may hold anything, brackets among it."""
-    shown = _show(f"{pid}/stat")
+    """The fields after the command name, which may itself contain brackets."""
+    shown = _read(f"{pid}/stat")
     return [] if shown is None or shown == _DENIED else shown.decode(errors="replace").rpartition(")")[2].split()
 
 

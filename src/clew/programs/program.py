@@ -1,4 +1,4 @@
-"""A program as a process in a group of its own: lines in, lines out, and an end that leaves nothing running."""
+"""A program as a process in its own group: lines in, lines out, and an end that leaves nothing running."""
 
 import asyncio
 import contextlib
@@ -9,16 +9,17 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
+from clew.programs.checks import check_variables
 from clew.programs.faults import BadArguments, CannotStart, NoProgram, NotUnderstood, ProgramEnded, TooSlow
-from clew.programs.ledger import Ledger
-from clew.programs.process_tag import Swept, end_tagged, lowest_child, new_tag, tagged_processes
+from clew.programs.ledger import Ledger, LedgerEntry
+from clew.programs.process_tag import Swept, end_tagged, lowest_child, tagged_processes
 from clew.programs.secrets import Redactor
 
 LONGEST_LINE = 256 * 1024 * 1024
 """Bytes. An agent sends whole files and images in one line."""
 
 SENDING = 30.0
-"""Seconds for a program to take a line. One that does not read would keep us for ever."""
+"""Seconds for a program to read a line. Without a limit, one that does not read would block us for ever."""
 
 _CLOSING = 1.0
 _LAST_WORDS = 64 * 1024
@@ -26,11 +27,11 @@ _LAST_LINES = 200
 
 
 class Program:
-    """Made by `start`. `last_words` is the end of what it wrote to its error stream, without the secrets it got."""
+    """Made by `start`. `last_words` is the end of its error stream, without the secrets it was given."""
 
-    def __init__(self, process: asyncio.subprocess.Process, mark: "_Marked", redactor: Redactor) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, entry: LedgerEntry, redactor: Redactor) -> None:
         self._process = process
-        self._mark = mark
+        self._entry = entry
         self._redactor = redactor
         self._errors, self._more = b"", False
         self._reading = asyncio.create_task(self._read_errors())
@@ -46,17 +47,17 @@ class Program:
 
     @property
     def last_words(self) -> str:
-        # Where it was cut, a line may begin with half a secret.
+        # The first line may be cut within a secret.
         kept = self._errors.partition(b"\n")[2] if self._more else self._errors
         lines = kept.decode(errors="replace").splitlines()[-_LAST_LINES:]
         return self._redactor.text("\n".join(line.rstrip() for line in lines).strip())
 
     def processes(self) -> frozenset[int]:
-        """The processes that carry its mark: itself, and all that it has started and that still run."""
-        return frozenset(tagged_processes(self._mark.mark))
+        """The running processes with its tag: itself, and all that it has started."""
+        return frozenset(tagged_processes(self._entry.tag))
 
     def end_processes(self, but: frozenset[int]) -> None:
-        """End what carries its mark, but for those."""
+        """End its processes, except those."""
         for pid in self.processes() - but:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -75,17 +76,17 @@ class Program:
             raise ProgramEnded(self._ended_words(), "It is started again for the next turn.") from fault
 
     async def close_input(self) -> None:
-        """Close its input: many programs end by that alone. What it has not read by then it may still read."""
+        """Many programs end when their input is closed. What was written before can still be read."""
         stdin = self._process.stdin
         if stdin is not None and not stdin.is_closing():
             stdin.close()
-            # Not wait_for, which in Python 3.11 forgets that it was called off when both happen at once.
+            # Not wait_for: in Python 3.11 it loses a cancellation that comes at the same time as the result.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
                 async with asyncio.timeout(_CLOSING):
                     await stdin.wait_closed()
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """What it writes, line by line, until it closes its output."""
+        """Its output, line by line, until it closes it."""
         stdout = self._process.stdout
         assert stdout is not None, "every program is started with its output to us"
         try:
@@ -95,9 +96,9 @@ class Program:
             raise NotUnderstood(f"A line was longer than {LONGEST_LINE} bytes.", "Update the program.") from fault
 
     async def wait(self, seconds: float) -> int | None:
-        """Its exit status, or None when it still runs by then.
+        """Its exit status, or None if it still runs after that time.
 
-        Looked at, not waited for: the library waits for its pipes, too, and what it left running may hold those.
+        Polled: asyncio's own wait also waits for the pipes, which a process that it left running may hold open.
         """
         deadline, pause = time.monotonic() + seconds, 0.001
         while self._process.returncode is None and time.monotonic() < deadline:
@@ -106,15 +107,15 @@ class Program:
         return self._process.returncode
 
     async def final_words(self, seconds: float) -> str:
-        """Its last words once it has closed its output: what it wrote to its error stream may still be on the way."""
+        """Its last words, once it has closed its output: its error stream may not be read to the end yet."""
         await asyncio.wait([self._reading], timeout=seconds)
         await self.wait(seconds)
         return self.last_words
 
     async def end(self, seconds: float, gently: bool = True) -> None:
-        """End it and all that it started: asked first, then made to. Safe to repeat.
+        """End it and all that it started: SIGTERM first if `gently`, then SIGKILL. Safe to repeat.
 
-        Who is cancelled meanwhile ends it without asking.
+        If the caller is cancelled meanwhile, it is killed at once.
         """
         if self._gone:
             return
@@ -125,7 +126,7 @@ class Program:
             self._signal(signal.SIGKILL)
             self._gone = (await asyncio.to_thread(self._sweep)).clean
             await self.wait(seconds)
-            # A grandchild may hold the pipe open; it has just been ended, so this does not wait for long.
+            # A grandchild may have held the pipe open; it has just been ended.
             await asyncio.wait([self._reading], timeout=seconds)
         except asyncio.CancelledError:
             self._signal(signal.SIGKILL)
@@ -133,15 +134,15 @@ class Program:
             raise
         finally:
             self._reading.cancel()
-            # What could not be ended stays in the ledger for whoever comes next.
+            # A process that could not be ended stays in the ledger for the next start.
             if self._gone:
-                self._mark.leave()
+                self._entry.remove()
 
     def _sweep(self) -> Swept:
-        return end_tagged([self._mark.mark], lowest=lowest_child(self.pid, self._mark.began), over=self.pid)
+        return end_tagged([self._entry.tag], lowest=lowest_child(self.pid, self._entry.began), over=self.pid)
 
     def _signal(self, number: signal.Signals) -> None:
-        # The group lives on while any of its processes does, so its number cannot have passed to somebody else's.
+        # The group exists while any of its processes does, so its id cannot belong to another group.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
@@ -157,34 +158,20 @@ class Program:
         return f"The program has ended (status {self._process.returncode}): {self.last_words or 'it said nothing'}"
 
 
-class _Marked:
-    def __init__(self, ledger: Ledger | None) -> None:
-        self.mark = new_tag()
-        self.began = time.monotonic()
-        self._ledger = ledger
-        if ledger is not None:
-            # Before the program is there: a crash in between leaves an entry for nothing, which harms nobody.
-            ledger.add(self.mark)
-
-    def leave(self) -> None:
-        if self._ledger is not None:
-            self._ledger.remove(self.mark)
-
-
 async def start(
     command: Sequence[str], directory: Path, environment: Mapping[str, str], ledger: Ledger | None = None
 ) -> Program:
-    """Start a program in a directory and a process group of its own. Its environment is what is passed, and no more.
+    """Start a program in a directory, in its own process group, with exactly that environment and its tag.
 
-    Called off meanwhile, it comes back when what was started has ended.
+    If the caller is cancelled meanwhile, this returns when what was started has ended.
     """
-    must_be_variables(environment)
-    mark = _Marked(ledger)
+    check_variables(environment)
+    entry = LedgerEntry(ledger)
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
             *command,
             cwd=directory,
-            env={**environment, **mark.mark.environment},
+            env={**environment, **entry.tag.environment},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -193,20 +180,20 @@ async def start(
         )
     )
     try:
-        # Shielded: the library waits for ever when it is called off before all pipes are there.
+        # Shielded: asyncio waits for ever if it is cancelled before all pipes are connected.
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        starting.add_done_callback(lambda done: _undo(done, mark))
+        starting.add_done_callback(lambda done: _undo(done, entry))
         await asyncio.wait([starting])
         raise
     except OSError as fault:
-        mark.leave()
+        entry.remove()
         raise _not_started(command[0], directory, fault) from fault
     except ValueError as fault:
-        mark.leave()
+        entry.remove()
         words = f"{command[0]} cannot be given its arguments: {fault}."
-        raise BadArguments(words, "Take zero bytes, and halves of letters, out of them.") from fault
-    return Program(process, mark, Redactor(environment))
+        raise BadArguments(words, "Take zero bytes, and halves of characters, out of them.") from fault
+    return Program(process, entry, Redactor(environment))
 
 
 def _not_started(program: str, directory: Path, fault: OSError) -> CannotStart:
@@ -221,21 +208,10 @@ def _not_started(program: str, directory: Path, fault: OSError) -> CannotStart:
     return CannotStart(f"{words}.", "Try again when the machine has room.")
 
 
-def must_be_variables(environment: Mapping[str, str]) -> None:
-    """Some of these the system takes, and the program gets another variable, or none."""
-    for name, value in environment.items():
-        try:
-            proper = bool(name) and "=" not in name and b"\0" not in f"{name}{value}".encode(errors="surrogateescape")
-        except UnicodeEncodeError:
-            proper = False
-        if not proper:
-            raise BadArguments(f"{name[:80]!r} cannot be a variable of a program.", "Take it out, or mend it.")
-
-
-def _undo(starting: "asyncio.Task[asyncio.subprocess.Process]", mark: _Marked) -> None:
-    """End at once what nobody waits for any more."""
+def _undo(starting: "asyncio.Task[asyncio.subprocess.Process]", entry: LedgerEntry) -> None:
+    """Kill a program whose caller was cancelled."""
     if not starting.cancelled() and starting.exception() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(starting.result().pid, signal.SIGKILL)
-        end_tagged([mark.mark])
-    mark.leave()
+        end_tagged([entry.tag])
+    entry.remove()

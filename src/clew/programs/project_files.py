@@ -1,4 +1,4 @@
-"""Files of a project that an agent obeys: whoever may write to the project could get more by them than its mode."""
+"""Files of a project that an agent obeys. An agent that may write to its project could widen its mode by them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,14 +10,17 @@ GIT = (".git",)
 def find_files(
     directory: Path, patterns: Sequence[str], roots: Sequence[str] = GIT, alone: bool = True
 ) -> Iterator[Path]:
-    """The files of these patterns in the directory and above it, as far as the project reaches."""
+    """The files that match the patterns, in the directory and above it up to the project's root."""
     for place in directories(directory, roots, alone) if patterns else ():
         for pattern in patterns:
             yield from sorted(path for path in place.glob(pattern) if path.is_file() or path.is_symlink())
 
 
 def directories(directory: Path, roots: Sequence[str] = GIT, alone: bool = True) -> list[Path]:
-    """The directory and those above it, up to the first that holds a `root`; where none does, it `alone`, or all."""
+    """The directory and its parents up to the first that holds one of `roots`.
+
+    Without a root: the directory `alone`, or with all its parents.
+    """
     here = Path(os.path.realpath(directory))
     places = [here, *here.parents]
     top = next((at for at, place in enumerate(places) if any((place / root).exists() for root in roots)), None)
@@ -27,13 +30,13 @@ def directories(directory: Path, roots: Sequence[str] = GIT, alone: bool = True)
 
 
 def main_worktree(directory: Path) -> Path | None:
-    """The repository that a linked worktree belongs to; None for every other directory."""
+    """The main worktree of the repository, for a directory in a linked worktree; otherwise None."""
     for place in directories(directory):
         try:
-            said = (place / ".git").read_text("utf-8").strip()
+            pointer = (place / ".git").read_text("utf-8").strip()
         except (OSError, ValueError):
             continue
-        kept = Path(os.path.realpath(place / said.removeprefix("gitdir:").strip()))
-        if kept.parent.name == "worktrees":
-            return kept.parent.parent.parent
+        git_dir = Path(os.path.realpath(place / pointer.removeprefix("gitdir:").strip()))
+        if git_dir.parent.name == "worktrees":
+            return git_dir.parent.parent.parent
     return None

@@ -1,4 +1,4 @@
-"""Calls over a program's lines: JSON objects with an id are answered, those without are told."""
+"""JSON-RPC over a program's lines. Messages with an id are requests and get an answer; others are notifications."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,12 +10,12 @@ from clew.programs.program import Program
 
 Message = Mapping[str, Any]
 
-_PARTING = 1.0
-"""Seconds for the last words of a program that has closed its output."""
+_FINAL_WORDS = 1.0
+"""Seconds to read the error stream of a program that has closed its output."""
 
 
 class CallRefused(Exception):
-    """The program answered a call with an error: its code, its words and what it added."""
+    """The program answered a call with an error."""
 
     def __init__(self, code: int, words: str, data: Any = None) -> None:
         super().__init__(words)
@@ -23,27 +23,27 @@ class CallRefused(Exception):
 
 
 class Peer:
-    """Both sides may call. `told` gets what needs no answer, `asked` what does; neither may block."""
+    """Both sides may call. `notified` gets the program's notifications, `requested` its requests; neither may block."""
 
     def __init__(
         self,
         program: Program,
-        told: Callable[[str, Message], None],
-        asked: Callable[[int | str, str, Message], None],
+        notified: Callable[[str, Message], None],
+        requested: Callable[[int | str, str, Message], None],
         ended: Callable[[str], None],
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         self._program = program
-        self._told, self._asked, self._ended = told, asked, ended
+        self._notified, self._requested, self._ended = notified, requested, ended
         self._extra = dict(extra or {})
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._last = 0
         self._reading = asyncio.create_task(self._read())
 
     async def call(self, method: str, arguments: Message, seconds: float) -> Any:
-        """Ask, and wait for the answer no longer than that."""
+        """Send a request and wait for its answer, at most that long."""
         if self._reading.done():
-            # Nobody is left to answer, though a pipe may still take the question.
+            # No answer can come, although the pipe may still accept the request.
             raise ProgramEnded(f"The program has ended: {self._said()}.", "It is started again.")
         self._last += 1
         number = self._last
@@ -58,7 +58,7 @@ class Peer:
             ) from fault
         finally:
             del self._waiting[number]
-            # One that was settled while its question was still being sent has nobody to hear of its fault.
+            # Retrieve the exception of an answer that came while the request was being sent, or asyncio logs it.
             if answer.done() and not answer.cancelled():
                 answer.exception()
 
@@ -84,8 +84,8 @@ class Peer:
         words = ""
         try:
             async for line in self._program.lines():
-                self._take(line)
-            await self._program.final_words(_PARTING)
+                self._receive(line)
+            await self._program.final_words(_FINAL_WORDS)
         except NotUnderstood as fault:
             words = fault.words
         finally:
@@ -98,11 +98,11 @@ class Peer:
     def _said(self) -> str:
         return self._program.last_words or "it closed its output"
 
-    def _take(self, line: bytes) -> None:
+    def _receive(self, line: bytes) -> None:
         try:
             message = loads(line)
         except ValueError:
-            # Some programs let a line of their log slip in between.
+            # Some programs write log lines in between.
             return
         if not isinstance(message, dict):
             return
@@ -111,14 +111,14 @@ class Peer:
             given = message.get("params")
             arguments = given if isinstance(given, dict) else {}
             if number is None:
-                self._told(method, arguments)
+                self._notified(method, arguments)
             elif isinstance(number, int | str):
-                self._asked(number, method, arguments)
+                self._requested(number, method, arguments)
         elif isinstance(number, int) and (answer := self._waiting.get(number)) is not None and not answer.done():
-            _settle(answer, message)
+            _resolve(answer, message)
 
 
-def _settle(answer: asyncio.Future[Any], message: Message) -> None:
+def _resolve(answer: asyncio.Future[Any], message: Message) -> None:
     error = message.get("error")
     if isinstance(error, dict):
         answer.set_exception(CallRefused(error.get("code", 0), str(error.get("message", "")), error.get("data")))

@@ -1,4 +1,4 @@
-"""Directories for what only lives as long as a process of ours, found again and removed after a crash."""
+"""Temporary directories of a process. After a crash, the next start finds and removes them."""
 
 import contextlib
 import shutil
@@ -11,13 +11,13 @@ from clew.programs.process_tag import Owner
 
 
 class Scratch:
-    """A directory's name begins with who made it. Without a place that outlives us, the system's own is used."""
+    """Each directory is named after the process that made it. Without a `place` they are made in the system's own."""
 
     def __init__(self, place: Path | None) -> None:
         self._place = place
 
     def remove_orphans(self) -> None:
-        """Remove what those left who are gone."""
+        """Remove the directories of processes that have ended."""
         if self._place is None or not self._place.is_dir():
             return
         for each in self._place.iterdir():
@@ -25,7 +25,7 @@ class Scratch:
                 shutil.rmtree(each, ignore_errors=True)
 
     def make(self) -> Path:
-        """Nobody else can look into it."""
+        """Readable for this user only."""
         owner = Owner.ourselves()
         try:
             if self._place is not None:

@@ -1,4 +1,4 @@
-"""Secrets: values that must not appear in a log, an event or a message, taken out wherever they might."""
+"""Redaction: secret values of an environment are removed from logs, events and messages."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,28 +6,28 @@ from typing import Any
 
 HIDDEN = "[hidden]"
 _SHORTEST = 6
-# An author is none, and a working directory (PWD) is none; a database's password (MYSQL_PWD) is one.
+# AUTHOR and PWD (the working directory) are not secret; MYSQL_PWD is.
 _NAMES = re.compile(
     r"KEY|TOKEN|SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|AUTH(?!OR(?!I))|PRIVATE|COOKIE|BEARER"
     r"|(^|_)(PASS|PAT|DSN)(_|$)|_PWD$",
     re.IGNORECASE,
 )
 _IN_ADDRESS = re.compile(r"://[^/@\s]*?:([^/@\s]+)@")
-"""The password in an address, as databases and proxies have it."""
+"""The password in a URL, as for databases and proxies."""
 _LONG_LINE = 16
 
 
 class Redactor:
-    """Knows the values of an environment whose names say that they are secret, and passwords in its addresses."""
+    """Hides the values of variables with a secret name, and passwords in URLs."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         found: set[str] = set()
         for name, value in environment.items():
             found.update(_IN_ADDRESS.findall(value))
             if _NAMES.search(name):
-                # A key of several lines is told line by line.
+                # A key of several lines may be printed line by line.
                 found.update((value, *(line for line in value.splitlines() if len(line) >= _LONG_LINE)))
-        # A short value would hide ordinary words; it is no secret worth the name.
+        # A short value would hide ordinary words.
         self._values = sorted((value for value in found if len(value) >= _SHORTEST), key=len, reverse=True)
 
     def text(self, text: str) -> str:
@@ -36,7 +36,7 @@ class Redactor:
         return text
 
     def value(self, value: Any) -> Any:
-        """The same in everything that JSON can hold."""
+        """The same for any JSON value."""
         if not self._values:
             return value
         match value:
@@ -54,14 +54,14 @@ class Redactor:
 
 
 class Redaction:
-    """Text that comes in parts: a part's end is held back while it may be the beginning of a secret."""
+    """Text that comes in parts. The end of a part is held back while it may be the beginning of a secret."""
 
     def __init__(self, values: Sequence[str]) -> None:
         self._values = values
         self._held = ""
 
     def feed(self, part: str) -> str:
-        """As much of the text so far as can be shown."""
+        """The text that can be shown by now."""
         text = self._held + part
         for value in self._values:
             text = text.replace(value, HIDDEN)
@@ -70,12 +70,12 @@ class Redaction:
         return shown
 
     def flush(self) -> str:
-        """What was held back, once nothing more comes."""
+        """What was held back, when no more parts come."""
         held, self._held = self._held, ""
         return held
 
 
 def _begun(text: str, value: str) -> int:
-    """How much of the secret the text ends with."""
+    """The length of the secret's beginning that the text ends with."""
     longest = min(len(text), len(value) - 1)
     return next((size for size in range(longest, 0, -1) if text.endswith(value[:size])), 0)

@@ -7,7 +7,7 @@ import pytest
 
 from clew.ports.events import Ending
 from clew.ports.provider import LiveSession, OpenSpec, Provider
-from clew.providers.claude.live import Live
+from clew.providers.claude.session import ClaudeSession
 from tests.providers.claude.kit import ASK, FULL, Place, call, run, turn
 
 
@@ -15,17 +15,17 @@ def background(command: str) -> str:
     return call("Bash", command=command, description="in the background", run_in_background=True)
 
 
-async def opened(provider: Provider, spec: OpenSpec) -> tuple[LiveSession, Live]:
+async def opened(provider: Provider, spec: OpenSpec) -> tuple[LiveSession, ClaudeSession]:
     session = await provider.open(spec)
-    assert isinstance(session, Live)
+    assert isinstance(session, ClaudeSession)
     return session, session
 
 
-def works(live: Live) -> bool:
+def works(live: ClaudeSession) -> bool:
     return live.works_on
 
 
-async def ends(live: Live) -> None:
+async def ends(live: ClaudeSession) -> None:
     async with asyncio.timeout(20.0):
         while live.works_on:
             await asyncio.sleep(0.05)

@@ -15,8 +15,8 @@ from clew import kernel
 from clew.kernel import Cursor, Directory, Evidence, PromptId, Sent, digest_of
 from clew.ports.events import Ending, ErrorCode, Event, Text, ToolStarted
 from clew.ports.provider import LiveSession, OpenSpec, Provider, Settings
-from clew.providers.claude.following import Following
-from clew.providers.claude.steering import Steered
+from clew.providers.claude.turn import Steer
+from clew.providers.claude.turn_follower import TurnFollower
 from tests.providers.claude.kit import FULL, Place, begun, run, turn
 from tests.providers.contract.stage import Turned, eventually
 from tests.providers.loopback.server import Model
@@ -395,13 +395,13 @@ def test_words_that_were_told_back_and_never_written_are_not_taken(
     async def scene() -> None:
         async with place.provider() as provider:
             session = await provider.open(OpenSpec(place.work(), FULL))
-            taken = Following._taken  # noqa: SLF001 - the moment at which they are told back
+            taken = TurnFollower._steer_taken  # noqa: SLF001 - the moment at which they are told back
 
-            def kill_then(self: Following, told: Steered) -> None:
+            def kill_then(self: TurnFollower, told: Steer) -> None:
                 kill(place, session)
                 taken(self, told)
 
-            monkeypatch.setattr(Following, "_taken", kill_then)
+            monkeypatch.setattr(TurnFollower, "_steer_taken", kill_then)
             id_ = new_id()
             asked = await going(session, "RUN: sleep 0.5\nSAY: done", new_id(), ToolStarted)
             answered = await session.steer("echoed-words", id_)

@@ -8,9 +8,9 @@ import pytest
 
 from clew.kernel import ProbeKind
 from clew.programs.faults import Refused
-from clew.providers.codex.underway import Underway
+from clew.programs.tasks import ProviderTasks
 from tests.providers.codex.kit import Lab, turn
-from tests.providers.codex.test_transfer import archived, everything
+from tests.providers.codex.test_archive import archived, everything
 
 
 def entered(state: Path) -> list[str]:
@@ -83,7 +83,7 @@ def test_a_restore_under_way_is_taken_back_when_the_provider_is_closed(lab: Lab)
 
 def test_what_was_done_in_the_moment_in_which_it_was_called_off_is_undone() -> None:
     async def scene() -> list[str]:
-        underway, undone = Underway(), list[str]()
+        underway, undone = ProviderTasks(), list[str]()
 
         async def work() -> str:
             # Runs before the one who waits for it can.
@@ -93,7 +93,7 @@ def test_what_was_done_in_the_moment_in_which_it_was_called_off_is_undone() -> N
         async def undo(result: str) -> None:
             undone.append(result)
 
-        waiting = asyncio.create_task(underway.do(work(), undo))
+        waiting = asyncio.create_task(underway.run(work(), undo))
         with pytest.raises(asyncio.CancelledError):
             await waiting
         return undone

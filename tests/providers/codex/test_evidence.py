@@ -15,7 +15,7 @@ from clew import kernel
 from clew.kernel import Cursor, Evidence, PromptId, Sent, digest_of
 from clew.ports.events import Ending, ErrorCode, Event, SessionNamed, Text, ToolStarted
 from clew.ports.provider import Settings
-from clew.providers.codex import writing
+from clew.providers.codex import turn as turn_module
 from clew.providers.codex.provider import CodexProvider
 from tests.providers.codex.kit import Lab, lines_of, turn
 from tests.providers.contract.stage import Turned
@@ -392,7 +392,7 @@ def test_what_codex_took_and_did_not_write_is_not_called_unsent(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     """As on a full disk: Codex goes on, and the file knows nothing of it."""
-    monkeypatch.setattr(writing, "_PATIENCE", 0.2)
+    monkeypatch.setattr(turn_module, "_WRITING", 0.2)
 
     async def scene() -> None:
         provider, prompt = lab.provider(), WORDS if end == "completed" else f"{WORDS}\nRUN: sleep 30"

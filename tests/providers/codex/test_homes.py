@@ -16,8 +16,8 @@ from clew.kernel import Cursor, Directory, NativeId, PermissionMode, ProbeKind
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.archive import pack
 from clew.programs.faults import BadArchive, ProgramFault
-from clew.providers.codex.apart import apart
-from clew.providers.codex.archiving import FORMAT
+from clew.programs.tasks import in_thread
+from clew.providers.codex.archive import FORMAT
 from clew.providers.codex.faults import HomeFailed
 from clew.providers.codex.provider import CodexProvider
 
@@ -70,7 +70,7 @@ def test_what_is_done_after_nobody_waits_is_undone() -> None:
     done, undone = threading.Event(), threading.Event()
 
     async def scene() -> None:
-        waiting = asyncio.create_task(apart(lambda: done.wait(5), lambda _: undone.set()))
+        waiting = asyncio.create_task(in_thread(lambda: done.wait(5), HomeFailed, lambda _: undone.set()))
         await asyncio.sleep(0.05)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

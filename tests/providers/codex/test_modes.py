@@ -6,7 +6,7 @@ import pytest
 
 from clew.kernel import PermissionMode
 from clew.programs.faults import NotUnderstood
-from clew.providers.codex.modes import RULES, Policy, policy_of, told
+from clew.providers.codex.modes import RULES, Policy, policy_in, policy_of
 from tests.providers.codex.kit import ASK, EDIT, FULL, READ
 
 
@@ -39,4 +39,4 @@ def test_the_policy_of_a_mode_is_that_mode(mode: PermissionMode) -> None:
 
 def test_a_silent_program_is_not_believed() -> None:
     with pytest.raises(NotUnderstood):
-        told({"sandbox": None})
+        policy_in({"sandbox": None})

@@ -15,7 +15,9 @@ from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, Que
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.faults import Refused
 from clew.programs.locks import SessionLock
+from clew.programs.rpc import CallRefused
 from clew.providers.codex import locks
+from clew.providers.codex.server import AppServer, Json
 from tests.providers.codex.kit import ASK, FULL, Lab, quick, turn
 from tests.providers.contract.stage import eventually
 
@@ -161,6 +163,35 @@ def test_a_fork_that_is_called_off_late_leaves_no_file(lab: Lab, monkeypatch: py
         with pytest.raises(asyncio.CancelledError):
             await opening
         assert len(there) == len(before) + 1, "it was called off when the fork was on disk"
+        assert lab.rollouts() == before
+
+    lab.play(scene())
+
+
+@pytest.mark.case("P06")
+def test_a_cancelled_fork_that_codex_does_not_delete_leaves_no_file(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        provider = lab.provider()
+        cursor = await lab.begun(provider)
+        before, there, refused = lab.rollouts(), list[Path](), list[str]()
+
+        async def call(server: AppServer, method: str, arguments: Json, seconds: float | None = None) -> Json:
+            if method == "thread/delete":
+                refused.append(str(arguments["threadId"]))
+                raise CallRefused(-32600, "not now")
+            answer = await real(server, method, arguments, seconds)
+            if method == "thread/fork":
+                there.extend(lab.rollouts())
+                opening.cancel()
+            return answer
+
+        real = AppServer.call
+        monkeypatch.setattr(AppServer, "call", call)
+        opening = asyncio.create_task(lab.open(provider, cursor, fork=True))
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert len(there) == len(before) + 1, "it was cancelled when the fork was on disk"
+        assert len(refused) == 1
         assert lab.rollouts() == before
 
     lab.play(scene())

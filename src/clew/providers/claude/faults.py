@@ -1,15 +1,16 @@
-"""What can go wrong with Claude Code beyond what can with any program."""
+"""Faults of Claude Code beyond those of every program."""
 
-from clew.programs.faults import ProgramFault
+from clew.programs import faults
 
 
-class Busy(ProgramFault):
+class Busy(faults.ProgramFault):
     code = "claude:busy"
 
 
-class NoSuchSession(ProgramFault):
+class NoSuchSession(faults.ProgramFault):
     code = "claude:no-such-session"
 
 
-class HomeFailed(ProgramFault):
+class HomeFailed(faults.HomeFailed):
     code = "claude:home-failed"
+    agent = "Claude Code"

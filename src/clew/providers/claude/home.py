@@ -1,4 +1,4 @@
-"""Claude Code's home: where it keeps its sessions, under which names, and whose account it has."""
+"""Claude Code's home: where it keeps sessions, how it names them, and which account it uses."""
 
 import hashlib
 import unicodedata
@@ -9,21 +9,28 @@ from typing import Any
 
 import orjson
 
-from clew.kernel import AccountId, Directory
+from clew.kernel import AccountId, Cursor, Directory, NativeId
+from clew.programs.checks import check_id
 
+CURSOR_VERSION = 1
 ID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-"""A session's id: a lower-case UUID. Another name in its place is a title to the program, and may open anything."""
+"""A session's id: a lower-case UUID. The program takes any other string for a title, and may open any session by it."""
 
 HOMES = frozenset({"HOME", "CLAUDE_CONFIG_DIR"})
-"""The variables that say where it is."""
+"""The variables that locate the home."""
 
 _LONGEST_NAME = 200
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
+def id_of(cursor: Cursor) -> NativeId:
+    check_id(cursor, CURSOR_VERSION, ID, "Claude Code")
+    return cursor.native_id
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
-    """`root` is its configuration directory; `own` the file in which it notes who is logged in."""
+    """`root` is the configuration directory; `own` is the file that holds the login."""
 
     root: Path
     own: Path
@@ -46,38 +53,38 @@ class Home:
 
     @property
     def is_there(self) -> bool:
-        """An empty directory is where a home should have been mounted: no used home is empty."""
+        """False for an empty directory: a home that was used is never empty, so this one is not mounted."""
         return self.root.is_dir() and any(path != self.locks for path in self.root.iterdir())
 
     @property
     def locks(self) -> Path:
-        """Clew's own, where every provider of this home has them."""
+        """Clew's own locks, shared by every provider of this home."""
         return self.root / "clew-locks"
 
     def project(self, directory: Directory) -> Path:
-        """Where it keeps the sessions that were begun in a directory."""
+        """Where the program keeps the sessions that were begun in a directory."""
         return self.projects / project_name(real(directory))
 
     def tasks(self, native_id: str) -> Path:
         return self.root / "tasks" / native_id
 
     def copies(self, native_id: str) -> list[Path]:
-        """The transcripts of that session: one, unless somebody copied it. Names are not derived but looked for.
+        """The transcripts of that session: one, unless it was copied. Every project is searched.
 
-        One that is not found is not there only where all could be looked at.
+        If none is found and a project cannot be read, this raises: the transcript may be there.
         """
-        found, closed = [], None
+        found, unreadable = [], None
         try:
             for project in sorted(self.projects.iterdir()):
                 try:
                     if (path := project / f"{native_id}.jsonl").is_file():
                         found.append(path)
                 except PermissionError as fault:
-                    closed = fault
+                    unreadable = fault
         except FileNotFoundError:
             return []
-        if closed is not None and not found:
-            raise closed
+        if unreadable is not None and not found:
+            raise unreadable
         return found
 
     def transcripts(self) -> Iterator[Path]:
@@ -85,12 +92,12 @@ class Home:
 
 
 def real(directory: Directory) -> str:
-    """The program asks the system where it is, and so knows every directory by its real path."""
+    """The directory's real path, by which the program knows it."""
     return str(Path(directory.place).resolve())
 
 
 def project_name(path: str) -> str:
-    """As the program names it: all but ASCII letters and digits become dashes; what is too long is cut and hashed."""
+    """The program's name for a path: all but ASCII letters and digits become dashes; a long name is cut and hashed."""
     text = unicodedata.normalize("NFC", path).encode("utf-16-le")
     units = [int.from_bytes(text[at : at + 2], "little") for at in range(0, len(text), 2)]
     name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
@@ -117,11 +124,11 @@ _SECRETS = {
     "ANTHROPIC_AUTH_TOKEN": "token",
     "CLAUDE_CODE_OAUTH_TOKEN": "token",
 }
-"""What it authenticates with when it is in its environment, in that order, before any login."""
+"""Variables that the program authenticates with, in this order, before any login."""
 
 
 def account_of(home: Home, environment: Mapping[str, str]) -> AccountId | None:
-    """The login that the program will act as. A secret that it is given goes before its login, and names nobody."""
+    """The login that the program will use. A secret in the environment takes precedence, and names no account."""
     if credential_in(environment) is not None:
         return None
     try:
@@ -133,15 +140,15 @@ def account_of(home: Home, environment: Mapping[str, str]) -> AccountId | None:
 
 
 def account_said(said: Any) -> AccountId | None:
-    """The login that the program itself says it acts as; None where it names nobody, as with a key."""
+    """The login that the program itself reports; None where it names no account, as with a key."""
     email = said.get("email") if isinstance(said, dict) else None
     return AccountId(email) if isinstance(email, str) and email else None
 
 
 def credential_in(environment: Mapping[str, str]) -> str | None:
-    """The secret that the program is given, as a short digest; None where it is given none."""
+    """A short digest of the secret in the environment; None where there is none."""
     for name, kind in _SECRETS.items():
         if secret := environment.get(name):
-            # Enough to tell two keys apart, and nothing by which one could be found.
+            # Enough to tell two keys apart, too short to recover one.
             return f"{kind}:{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
     return None

@@ -1,4 +1,4 @@
-"""Permission modes: what each of ours is to Claude Code, and how one is applied so that it holds."""
+"""Permission modes: Claude Code's word for each, how one is put into force, and the hooks that keep it."""
 
 import asyncio
 import os
@@ -7,10 +7,10 @@ from typing import Any
 
 from clew.kernel import PermissionMode
 from clew.programs.faults import Refused
-from clew.providers.claude.wire import Wire
+from clew.providers.claude.connection import Connection
 
 WORDS: Mapping[PermissionMode, str] = {
-    # It refuses what it would have to ask for; `plan` only tells the model not to.
+    # `dontAsk` refuses what it would have to ask for; `plan` only tells the model not to.
     PermissionMode.READ: "dontAsk",
     PermissionMode.ASK: "default",
     PermissionMode.EDIT: "acceptEdits",
@@ -19,27 +19,34 @@ WORDS: Mapping[PermissionMode, str] = {
 
 _MEANS: Mapping[str, PermissionMode] = {
     **{word: mode for mode, word in WORDS.items()},
-    # A model decides there what is asked; that is no less than everything.
+    # A model decides there what is asked, so it may allow everything.
     "auto": PermissionMode.FULL,
-    # `plan` is not known: what it allows depends on how the program was started.
+    # `plan` is left out: what it allows depends on how the program was started.
 }
 
 NEVER = frozenset({"EnterPlanMode", "ExitPlanMode", "EnterWorktree", "ExitWorktree"})
 """Tools by which the agent would leave the mode or the directory that its session was opened with."""
 
-# Rules for these grant nothing that changes anything.
+GATE_HOOK = "clew"
+"""The program asks by this name before it takes a prompt."""
+TOOL_HOOK = "clew-tools"
+"""The program asks by this name before it uses a tool."""
+WORKTREE_HOOK = "clew-worktrees"
+"""The program asks by this name before it makes a worktree for a subagent; in no mode does it ask a person for that."""
+
+# Rules for these tools allow no change.
 _READERS = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read", "Skill", "ToolSearch", "WebFetch", "WebSearch"})
 _WRITERS = ("Edit", "NotebookEdit", "Write")
 
 
 def meant(word: object) -> PermissionMode | None:
-    """Ours for one of its own; None for one that is not known, which must then be taken for the widest."""
+    """Clew's mode for a word of Claude Code; None for an unknown word, which must be treated as the widest mode."""
     return _MEANS.get(str(word))
 
 
 def full_is_allowed(environment: Mapping[str, str]) -> bool:
-    """As root it refuses to do all it likes, unless it is told that it is in a sandbox: that is the user's to say."""
-    # Its own test: no other word for yes counts, and one that did would end every start.
+    """As root the program refuses the full mode, unless the user says that it is in a sandbox."""
+    # The same test as the program's own: it takes no other word for yes, and would end at every start.
     return os.geteuid() != 0 or environment.get("IS_SANDBOX") == "1"
 
 
@@ -49,7 +56,7 @@ def expressible(environment: Mapping[str, str]) -> frozenset[PermissionMode]:
 
 
 def before_a_tool(tool: object, word: object, mode: PermissionMode) -> Mapping[str, Any]:
-    """What it is told when it is about to use a tool: a project's agent may bring along a mode wider than ours."""
+    """The answer to the tool hook: a subagent that the project defines may have a wider mode than the session."""
     own = meant(word)
     if tool in NEVER:
         return _decided("deny", f"{tool} is not for this session: its mode and its directory stay what they are.")
@@ -63,60 +70,60 @@ def _decided(decision: str, why: str) -> Mapping[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **told}}
 
 
-async def apply(wire: Wire, mode: PermissionMode, seconds: float, new: bool = False) -> PermissionMode:
-    """Put a mode into force, and raise when the program does not confirm it; what it confirms is returned.
+async def apply(connection: Connection, mode: PermissionMode, seconds: float, new: bool = False) -> PermissionMode:
+    """Put a mode into force and return the one that the program confirms; raises when it confirms none.
 
-    The user's or the company's settings may rule full out, whatever the program was started with. In a `new` program
-    nothing is suspended yet that would have to be given back.
+    The user's or the company's settings may rule out full, whatever the program was started with: then it is edit. In a
+    `new` program no rule is suspended that would have to be restored.
     """
     try:
-        await _apply(wire, mode, seconds, new)
+        await _apply(connection, mode, seconds, new)
     except Refused:
         if mode is not PermissionMode.FULL:
             raise
         mode = PermissionMode.EDIT
-        await _apply(wire, mode, seconds, new)
+        await _apply(connection, mode, seconds, new)
     return mode
 
 
-async def _apply(wire: Wire, mode: PermissionMode, seconds: float, new: bool) -> None:
+async def _apply(connection: Connection, mode: PermissionMode, seconds: float, new: bool) -> None:
     if not new:
-        await _suspend(wire, mode, seconds)
-        await _set(wire, mode, seconds)
+        await _suspend(connection, mode, seconds)
+        await _set(connection, mode, seconds)
     elif mode is PermissionMode.READ:
-        # Where one fails the program is ended, so neither waits for the other.
-        await asyncio.gather(_suspend(wire, mode, seconds), _set(wire, mode, seconds))
+        # If one fails the program is ended, so neither has to wait for the other.
+        await asyncio.gather(_suspend(connection, mode, seconds), _set(connection, mode, seconds))
     else:
-        await _set(wire, mode, seconds)
+        await _set(connection, mode, seconds)
 
 
-async def _set(wire: Wire, mode: PermissionMode, seconds: float) -> None:
-    answer = await wire.request("set_permission_mode", seconds, mode=WORDS[mode])
+async def _set(connection: Connection, mode: PermissionMode, seconds: float) -> None:
+    answer = await connection.request("set_permission_mode", seconds, mode=WORDS[mode])
     if meant(answer.get("mode")) is not mode:
         raise _not_applied(mode, f"it says {answer.get('mode')!r}")
 
 
-async def _suspend(wire: Wire, mode: PermissionMode, seconds: float) -> None:
-    """What would be done unasked in read; in other modes, nothing any more."""
+async def _suspend(connection: Connection, mode: PermissionMode, seconds: float) -> None:
+    """In read, suspend every rule that allows a change without asking; in other modes, restore them."""
     reads = mode is PermissionMode.READ
-    held = _held_back(await _allowed(wire, seconds)) if reads else []
-    # What it may do in a sandbox of its own it does unasked unless told otherwise; null leaves that to the user.
+    held = _held_back(await _allowed(connection, seconds)) if reads else []
+    # By default the program runs commands in its own sandbox without asking; null restores the user's setting.
     settings = {"permissions": {"ask": held}, "sandbox": {"autoAllowBashIfSandboxed": False} if reads else None}
-    # It answers in the order in which it is asked.
-    applied = wire.request("apply_flag_settings", seconds, settings=settings)
-    _, known = await asyncio.gather(applied, wire.request("get_settings", seconds))
+    # The program answers in the order of the requests.
+    applied = connection.request("apply_flag_settings", seconds, settings=settings)
+    _, known = await asyncio.gather(applied, connection.request("get_settings", seconds))
     if missing := set(held) - set(_rules(known, "ask")):
         raise _not_applied(mode, f"it keeps the grants {', '.join(sorted(missing))}")
     if reads and _runs_unasked(known):
         raise _not_applied(mode, "it runs commands unasked in its sandbox")
 
 
-async def _allowed(wire: Wire, seconds: float) -> Sequence[str]:
-    return _rules(await wire.request("get_settings", seconds), "allow")
+async def _allowed(connection: Connection, seconds: float) -> Sequence[str]:
+    return _rules(await connection.request("get_settings", seconds), "allow")
 
 
 def _held_back(allowed: Sequence[str]) -> list[str]:
-    """A rule that allows beats every mode of the program, and the same rule with `ask` beats that one."""
+    """An `allow` rule overrides every mode of the program, and the same rule under `ask` overrides that one."""
     granted = [rule for rule in allowed if rule.partition("(")[0] not in _READERS]
     return sorted({*granted, *_WRITERS})
 

@@ -1,4 +1,4 @@
-"""An opened session: what is known of it, from its landing to its end."""
+"""An opened session: its process, its place on disk, its mode, and what runs in its background."""
 
 import asyncio
 import contextlib
@@ -11,27 +11,51 @@ from clew.ports.events import SessionNamed
 from clew.ports.provider import Deadlines
 from clew.programs.program import Program
 from clew.programs.secrets import Redactor
-from clew.providers.claude import holding, modes, transcript
-from clew.providers.claude.apart import apart
-from clew.providers.claude.asking import Asking
+from clew.programs.tasks import in_thread
+from clew.providers.claude import locks, modes, transcript
+from clew.providers.claude.approvals import Approvals
+from clew.providers.claude.connection import Connection, Message
+from clew.providers.claude.events import EventReader, Usage
 from clew.providers.claude.faults import Busy, HomeFailed
-from clew.providers.claude.holding import Hold
-from clew.providers.claude.home import Home, real
-from clew.providers.claude.spending import Spent
-from clew.providers.claude.telling import Telling
-from clew.providers.claude.way import CURSOR_VERSION, Way
-from clew.providers.claude.wire import Message, Wire
+from clew.providers.claude.home import CURSOR_VERSION, Home, real
+from clew.providers.claude.locks import TranscriptLock
+from clew.providers.claude.open_target import OpenTarget
 
 _WRITING = 5.0
-"""Seconds. The program writes its transcript a little after it has told the same."""
+"""Seconds. The program writes a line to its transcript a little after it has sent the same."""
+_RUNNING = frozenset({"pending", "running"})
+
+
+class BackgroundTasks:
+    """Commands and agents that outlast their turn. The program reports their begin and end, also between turns."""
+
+    def __init__(self) -> None:
+        self._tasks: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._tasks)
+
+    def note(self, message: Message) -> None:
+        if message.get("type") != "system":
+            return
+        task = str(message.get("task_id"))
+        match message.get("subtype"):
+            case "task_started":
+                self._tasks.add(task)
+            case "task_notification":
+                self._tasks.discard(task)
+            case "task_updated" if (message.get("patch") or {}).get("status", "running") not in _RUNNING:
+                self._tasks.discard(task)
+            case _:
+                pass
 
 
 @dataclass
 class Opened:
-    """`mode` is in force; `next_mode` is what the next turn gets. `unbound` when its process could do all it likes."""
+    """`mode` is in force; `next_mode` is the next turn's. `started_full`: the process was started in the full mode."""
 
     program: Program
-    wire: Wire
+    connection: Connection
     home: Home
     redactor: Redactor
     deadlines: Deadlines
@@ -39,42 +63,42 @@ class Opened:
     native_id: NativeId
     mode: PermissionMode
     next_mode: PermissionMode
-    unbound: bool
+    started_full: bool
     model: str | None
-    asking: Asking
-    way: Way
+    approvals: Approvals
+    target: OpenTarget
     cursor: Cursor | None = None
     transcript: Path | None = None
-    spent: Spent = field(default_factory=Spent)
+    usage: Usage = field(default_factory=Usage)
     applying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def named(self) -> SessionNamed:
         return SessionNamed(self.native_id, self.cursor is not None)
 
-    def telling(self) -> Telling:
-        return Telling(self.redactor, self.home.tasks(self.native_id))
+    def reader(self) -> EventReader:
+        return EventReader(self.redactor, self.home.tasks(self.native_id))
 
     @property
-    def needs_another(self) -> bool:
-        """Whether the next mode takes another process: what may do all and what may not is settled as it starts."""
-        return self.next_mode is not self.mode and self.unbound is not (self.next_mode is PermissionMode.FULL)
+    def needs_restart(self) -> bool:
+        """Whether the next mode needs another process: full or not full is fixed when the process starts."""
+        return self.next_mode is not self.mode and self.started_full is not (self.next_mode is PermissionMode.FULL)
 
     async def apply_mode(self) -> PermissionMode:
-        """One at a time: what is in force is what was applied last. What takes another process is not applied here."""
+        """Put the next mode into force, unless it needs a restart. One at a time: the last one applied counts."""
         async with self.applying:
-            if self.next_mode is not self.mode and not self.needs_another:
+            if self.next_mode is not self.mode and not self.needs_restart:
                 wanted = self.next_mode
-                self.mode = await modes.apply(self.wire, wanted, self.deadlines.answer)
+                self.mode = await modes.apply(self.connection, wanted, self.deadlines.answer)
                 if self.next_mode is wanted:
                     self.next_mode = self.mode
             return self.mode
 
-    def count(self, result: Message) -> None:
-        _, self.spent = Spent.told(result, self.spent)
+    def count_usage(self, result: Message) -> None:
+        _, self.usage = Usage.of_turn(result, self.usage)
 
-    def wrong(self, native_id: object, place: object, word: object) -> str | None:
-        """In what the program is not where it said it was, by what it says now."""
+    def mismatch(self, native_id: object, place: object, word: object) -> str | None:
+        """How the program's session, directory or mode differs from its landing; None when all are as they were."""
         landing, mode = self.landing, modes.meant(word)
         if native_id != self.native_id:
             return f"Claude Code is in session {native_id}, not in {self.native_id}."
@@ -86,19 +110,19 @@ class Opened:
 
     @property
     def is_stored(self) -> bool:
-        """False once the transcript that it told of is gone."""
+        """False once the transcript is gone."""
         try:
             return self.transcript is None or self.transcript.exists()
         except OSError:
             return False
 
-    def look_for_transcript(self) -> None:
-        """For a program that was kept from telling where it is."""
+    def find_transcript(self) -> None:
+        """For a program that had no chance to name its transcript at the gate."""
         if self.transcript is None:
             self.transcript = next(iter(self.home.copies(self.native_id)), None)
 
-    async def written(self, uuid: str) -> bool:
-        """Wait until that line is in the transcript, for as long as that usually takes."""
+    async def wait_written(self, uuid: str) -> bool:
+        """Wait until that line is in the transcript; False when it is not within 5 seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_WRITING):
                 while not self._has(uuid):
@@ -106,36 +130,38 @@ class Opened:
                 return True
         return False
 
-    async def keeps(self, id_: str, ended: Callable[[], bool]) -> bool:
-        """Whether the transcript has words that the program told back as part of its turn. It writes them within a
-        tenth of a second; what it has not written when it ends, it has lost."""
+    async def wait_steer_written(self, id_: str, ended: Callable[[], bool]) -> bool:
+        """Whether words that the program echoed are kept.
+
+        It writes them within a tenth of a second; what it has not written when it ends is lost.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_WRITING):
                 while not self._has(id_):
                     if ended():
                         return self._has(id_)
                     await asyncio.sleep(0.02)
-        # One that runs and cannot write has them all the same.
+        # A program that runs and cannot write has the words all the same.
         return True
 
     def _has(self, uuid: str) -> bool:
         return self.transcript is not None and transcript.holds(self.transcript, uuid)
 
-    async def made_durable(self) -> SessionNamed | None:
-        """From now on another process could find the session; none of ours may take it."""
+    async def make_durable(self) -> SessionNamed | None:
+        """Lock the new transcript: from now on other processes can find the session."""
         path = self.transcript
         if self.cursor is not None or path is None:
             return None
-        # Nobody can have a session that has only just come to be; and if, the turn that made it still counts.
+        # A session that was made just now is locked by no other process; if it is, the turn that made it still counts.
         with contextlib.suppress(Busy, HomeFailed):
-            self.way.hold = await apart(lambda: holding.lock(path), Hold.release)
-        self.cursor, self.way.placed = Cursor(CURSOR_VERSION, self.native_id), None
+            self.target.lock = await in_thread(lambda: locks.lock_transcript(path), HomeFailed, TranscriptLock.release)
+        self.cursor, self.target.copies = Cursor(CURSOR_VERSION, self.native_id), None
         return self.named
 
     async def end(self) -> None:
-        """End the process with all it started, and let go of the session."""
+        """End the process with all it started, and release the session."""
         try:
             await self.program.end(self.deadlines.close)
-            await self.wire.close()
+            await self.connection.close()
         finally:
-            self.way.give_up()
+            self.target.release()

@@ -1,30 +1,33 @@
-"""A transcript: the file of lines in which Claude Code keeps a session. Nothing here changes one."""
+"""Transcripts: the JSON-lines files in which Claude Code keeps its sessions. Nothing here changes one."""
 
+import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from clew.programs import json_lines as lines
-from clew.providers.claude.home import project_name
+from clew.kernel import Cursor, Directory, NativeId
+from clew.ports.provider import FoundSession
+from clew.programs import json_lines
+from clew.providers.claude.home import ID, Home, project_name, real
 
 _TAIL = 4 * 1024 * 1024
-# What the program itself puts into a user's mouth.
+# User messages that the program itself writes begin with one of these.
 _ITS_OWN = ("<command-name>", "<local-command", "<bash-", "[Request interrupted by user")
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 _TITLE_LENGTH = 80
 _BOUND = "clew-bound"
-"""A line of ours, which the program passes over as it does all that it does not know: the session was put there."""
+"""A line of Clew's own that binds a restored session to its directory. Claude Code skips unknown types of lines."""
 
 Line = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a transcript tells. `talks` when it has something that the program would resume; `bound` when its directory
-    is one for which the program would look where it lies."""
+    """`talks`: there is something that the program would resume. `bound`: the transcript is where the program looks for
+    sessions of its directory."""
 
     turns: int
     directory: str | None
@@ -33,15 +36,15 @@ class Summary:
     bound: bool = True
 
     def is_of(self, place: str) -> bool:
-        """Whether it belongs to that directory, which the program may spell with other code points."""
+        """Whether it belongs to that directory, which the program may spell with other Unicode code points."""
         told = self.directory
         return told is not None and unicodedata.normalize("NFC", told) == unicodedata.normalize("NFC", place)
 
 
 def lines_of(data: bytes, kinds: Iterable[str] = ()) -> Iterator[Line | None]:
-    """Each line, None where it is not one. A last line without its end is not there yet.
+    """Each line as an object, None where it is not one. A last line without its newline is left out.
 
-    With `kinds`, lines of other kinds may be passed over: most of a long transcript need not be read.
+    With `kinds`, lines of other types may be skipped, so that most of a long transcript is not parsed.
     """
     whole, _, _ = data.rpartition(b"\n")
     signs = [f'"type":"{kind}"'.encode() for kind in kinds]
@@ -49,14 +52,14 @@ def lines_of(data: bytes, kinds: Iterable[str] = ()) -> Iterator[Line | None]:
         if signs and not any(sign in text for sign in signs):
             continue
         try:
-            line = lines.loads(text)
+            line = json_lines.loads(text)
         except ValueError:
             line = None
         yield line if isinstance(line, dict) else None
 
 
 def summary_of(path: Path) -> Summary:
-    """Read once for as long as the file stays the same."""
+    """Cached by the file's time and size."""
     state = path.stat()
     return _summary_of(path, state.st_mtime_ns, state.st_size)
 
@@ -67,8 +70,8 @@ def _summary_of(path: Path, _changed: int, _size: int) -> Summary:
 
 
 def summary_in(data: bytes, project: str) -> Summary:
-    """A project's name is cut from a path and does not lead back, and two paths may have one name. A line that names a
-    path with that name tells, the last of them."""
+    """The directory is the last `cwd` whose project name is `project`: a project's name does not lead back to its path,
+    and two paths may have the same name."""
     prompts: dict[str, str] = {}
     titles: dict[str, str] = {}
     first = bound = None
@@ -84,7 +87,7 @@ def summary_in(data: bytes, project: str) -> Summary:
             titles[kind] = line[_TITLES[kind]]
         talks = talks or _talks(line)
         if (prompt := prompt_in(line)) is not None:
-            # A compaction may write earlier lines once more.
+            # A compaction may repeat earlier lines.
             prompts[line["uuid"]] = prompt
     talks = talks or any(_talks(line) for line in lines_of(data, ("assistant",)) if line is not None)
     title = next((titles[kind] for kind in _TITLES if kind in titles), None) or next(filter(None, prompts.values()), "")
@@ -93,8 +96,8 @@ def summary_in(data: bytes, project: str) -> Summary:
 
 
 def binding(native_id: str, place: str) -> bytes:
-    """The line by which a transcript says that it belongs there."""
-    return lines.dumps({"type": _BOUND, "sessionId": native_id, "cwd": place}) + b"\n"
+    """The line that binds a transcript to a directory."""
+    return json_lines.dumps({"type": _BOUND, "sessionId": native_id, "cwd": place}) + b"\n"
 
 
 def _talks(line: Line) -> bool:
@@ -103,7 +106,7 @@ def _talks(line: Line) -> bool:
 
 
 def prompt_in(line: Line) -> str | None:
-    """What was asked, when the line is a prompt; None when the program, a tool or a side thread speaks."""
+    """The prompt's text; None for a line of the program, a tool or a side thread."""
     if line.get("type") != "user" or not isinstance(line.get("uuid"), str):
         return None
     if any(line.get(sign) for sign in ("isMeta", "isSidechain", "isCompactSummary", "toolUseResult")):
@@ -124,7 +127,7 @@ def prompt_in(line: Line) -> str | None:
 
 
 def holds(path: Path, uuid: str) -> bool:
-    """Whether the line of that uuid has been written, whole; or the one that holds the words told under it."""
+    """Whether a whole line has that uuid, or holds words that were sent with it."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL))
@@ -135,14 +138,61 @@ def holds(path: Path, uuid: str) -> bool:
 
 
 def damage(data: bytes, native_id: str) -> str | None:
-    """Why these bytes are not that session whole, and None when they are. The program itself would not notice."""
+    """Why these bytes are not that whole session; None when they are. The program itself does not check."""
     if not data.endswith(b"\n"):
         return "its last line is cut off"
     talks = False
     for number, line in enumerate(lines_of(data), 1):
         if line is None:
-            return f"line {number} is no line of a transcript"
+            return f"line {number} is not a line of a transcript"
         if line.get("sessionId", native_id) != native_id:
             return f"line {number} belongs to session {line['sessionId']}"
         talks = talks or line.get("type") in ("user", "assistant")
     return None if talks else "nothing was said in it"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A session in the home. `here` when it belongs to the directory that was asked for."""
+
+    path: Path
+    summary: Summary
+    directory: Directory | None
+    here: bool
+
+
+def find(home: Home, native_id: NativeId, directory: Directory) -> Stored | None:
+    """Of several copies: the one of that directory, or else the one that was used last."""
+    project = home.project(directory)
+    copies = sorted(home.copies(native_id), key=lambda path: (path.parent == project, path.stat().st_mtime))
+    if not copies:
+        return None
+    path = copies[-1]
+    summary = summary_of(path)
+    place = _place(summary)
+    # One that was copied there by hand is meant to be there; one that names no directory can go on anywhere.
+    copied = path.parent == project and not summary.bound
+    here = copied or place is None or summary.is_of(real(directory))
+    return Stored(path, summary, place, here)
+
+
+def sessions(home: Home, version: int) -> Sequence[FoundSession]:
+    found: dict[str, FoundSession] = {}
+    for path in home.transcripts():
+        if re.fullmatch(ID, path.stem) is None:
+            continue
+        try:
+            updated, summary = path.stat().st_mtime, summary_of(path)
+        except FileNotFoundError:
+            continue
+        before = found.get(path.stem)
+        if not summary.talks or (before is not None and (before.updated_at or 0) >= updated):
+            continue
+        cursor = Cursor(version, NativeId(path.stem))
+        found[path.stem] = FoundSession(cursor, _place(summary), summary.title, updated, summary.turns)
+    return sorted(found.values(), key=lambda session: session.updated_at or 0.0, reverse=True)
+
+
+def _place(summary: Summary) -> Directory | None:
+    told = summary.directory
+    return Directory(told, told) if told is not None and told.startswith("/") else None

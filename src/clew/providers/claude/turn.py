@@ -1,89 +1,104 @@
-"""One turn: a prompt on its way through Claude Code, and what is heard of it until its last event."""
+"""The state of one turn: its prompt, what was received of it, and its last events."""
 
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from clew.ports.events import Done, Ending, ErrorCode, Event, Used
-from clew.programs import json_lines as lines
-from clew.providers.claude.failing import failure, failure_in
-from clew.providers.claude.steering import Steered
-from clew.providers.claude.telling import Telling
-from clew.providers.claude.wire import Message
+from clew.programs import json_lines
+from clew.providers.claude.connection import Message
+from clew.providers.claude.events import EventReader, failure, failure_in
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Received:
     message: Message
 
     @property
-    def tries_again(self) -> bool:
+    def is_retry(self) -> bool:
         return self.message.get("subtype") == "api_retry"
 
     @property
     def shows_life(self) -> bool:
-        """Trying again and again is no sign of life, however often it is said."""
-        return not self.tries_again and self.message.get("type") != "keep_alive"
+        """Retries and keep-alives do not count, however many come."""
+        return not self.is_retry and self.message.get("type") != "keep_alive"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Requested:
     number: str
     request: Message
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """That request is waited for no more: a person answered it, or it was taken back."""
+class RequestClosed:
+    """A person answered that request, or the program cancelled it."""
 
     number: str
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PromptWritten:
     """The prompt is in the transcript."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessEnded:
     words: str
 
 
 @dataclass(frozen=True, slots=True)
-class Silent:
-    """Nothing was heard for as long as that may be."""
+class Silence:
+    """Nothing was received within the deadline."""
 
 
-Heard = Told | Asked | Answered | Written | Ended | Silent
+Signal = Received | Requested | RequestClosed | PromptWritten | ProcessEnded | Silence
+
+
+@dataclass
+class Steer:
+    """Words sent within a turn. The program puts them into the turn after the next tool, and echoes them by `id`.
+
+    If no tool follows, it would make a turn of its own of them when this one is over. It asks at the gate before that,
+    and the gate refuses, which leaves no trace of the words; so the end of the turn is told only then. `taken` is
+    resolved when the words are part of the turn, or never will be.
+    """
+
+    text: str
+    id: str
+    taken: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def resolve(self, taken: bool) -> None:
+        if not self.taken.done():
+            self.taken.set_result(taken)
 
 
 @dataclass
 class Turn:
-    """`id` is the uuid that the prompt's line gets in the transcript, and what the program tells it back by.
+    """`id` is the uuid of the prompt's line in the transcript; the program echoes the prompt by it.
 
-    `accepted` once the program has taken this very prompt: before, it may be at a turn that it began by itself.
-
-    `blocked` when it was held back at the last moment, and `stopped` says why we ended the turn, if we did. `tried` is
-    the last failure of the model after which the program tried again, `stands` where it last said it was. `steered` is
-    what it is told meanwhile, one after the other; `ended_with` is its last line while that is not settled.
+    `accepted` once the program has taken this prompt; before that it may be at a turn that it began by itself.
+    `blocked` when the gate refused the prompt. `stopped` is the reason why Clew ended the turn, if it did. `last_retry`
+    is the last failure of the model that the program retried, `last_status` where it last said it was. `steer` is what
+    was sent last within the turn; `result` is the program's last line while that steer is unresolved.
     """
 
     text: str
-    telling: Telling
+    reader: EventReader
     id: str
-    inbox: "asyncio.Queue[Heard]" = field(default_factory=asyncio.Queue)
+    inbox: "asyncio.Queue[Signal]" = field(default_factory=asyncio.Queue)
     begun: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     blocked: bool = False
     interrupted: bool = False
     over: bool = False
     stopped: tuple[ErrorCode, str] | None = None
-    tried: Message | None = None
-    stands: Message | None = None
+    last_retry: Message | None = None
+    last_status: Message | None = None
     steering: asyncio.Lock = field(default_factory=asyncio.Lock)
-    steered: Steered | None = None
-    ended_with: Message | None = None
+    steer: Steer | None = None
+    result: Message | None = None
     answers: tuple[str, ...] = ()
-    """What it said at the end of turns of its own making that belong to this one."""
+    """The results of turns that the program began by itself and that belong to this one."""
 
     @property
     def accepted(self) -> bool:
@@ -93,17 +108,17 @@ class Turn:
         if not self.begun.done():
             self.begun.set_result(True)
 
-    def leave(self) -> None:
-        """Whoever waits to tell it something waits no longer."""
+    def release_waiters(self) -> None:
+        """Steering callers stop waiting for this turn."""
         if not self.begun.done():
             self.begun.set_result(False)
-        if self.steered is not None:
-            self.steered.settle(False)
+        if self.steer is not None:
+            self.steer.resolve(False)
 
     @property
-    def tells(self) -> Steered | None:
-        """What it was told, and has neither taken nor refused."""
-        return None if self.steered is None or self.steered.taken.done() else self.steered
+    def open_steer(self) -> Steer | None:
+        """The steer that the program has neither taken nor lost yet."""
+        return None if self.steer is None or self.steer.taken.done() else self.steer
 
     @property
     def ending(self) -> bool:
@@ -112,8 +127,8 @@ class Turn:
     def end(self, shown: Message, used: Used) -> Iterator[Event]:
         """The last events, by the program's own last line."""
         yield used
-        reply = self.telling.reply
-        failed = failure_in(shown, self.telling.kind, self.telling.reset_at)
+        reply = self.reader.reply
+        failed = failure_in(shown, self.reader.error_kind, self.reader.reset_at)
         if failed is None and not self.blocked and isinstance(shown.get("result"), str):
             reply = "\n\n".join((*self.answers, shown["result"]))
         if self.stopped is not None:
@@ -127,21 +142,21 @@ class Turn:
             yield self._done(Ending.INTERRUPTED if self.interrupted else Ending.COMPLETED, reply, shown)
 
     def cut(self, code: ErrorCode, words: str) -> Iterator[Event]:
-        """The last events when the program says no more."""
+        """The last events when the program sends no last line."""
         if self.interrupted and self.stopped is None:
-            yield self._done(Ending.INTERRUPTED, self.telling.reply, {})
+            yield self._done(Ending.INTERRUPTED, self.reader.reply, {})
             return
         code, words = self.stopped or (code, words)
         yield failure(code, words)
-        yield self._done(Ending.FAILED, self.telling.reply, {})
+        yield self._done(Ending.FAILED, self.reader.reply, {})
 
     def _done(self, ending: Ending, reply: str, raw: Message) -> Done:
         self.over = True
-        self.leave()
+        self.release_waiters()
         return Done(ending, reply, raw=raw)
 
 
 def literal(prompt: str) -> str:
-    """A prompt that begins with a slash would be run as a command of the program, or be lost as an unknown one."""
-    text = str(lines.without_surrogates(prompt))
+    """The prompt, not to be run as a command: the program takes text that begins with a slash for one."""
+    text = str(json_lines.without_surrogates(prompt))
     return f" {text}" if text.startswith("/") else text

@@ -1,23 +1,24 @@
-"""What can go wrong with Codex beyond what can go wrong with any program."""
+"""Faults of Codex beyond those of every program."""
 
-from clew.programs.faults import ProgramFault, Refused
+from clew.programs import faults
 
 
-class SessionBusy(Refused):
+class SessionBusy(faults.Refused):
     code = "codex:busy"
 
 
-class SessionMissing(Refused):
+class SessionMissing(faults.Refused):
     code = "codex:missing"
 
 
-class SessionArchived(Refused):
+class SessionArchived(faults.Refused):
     code = "codex:archived"
 
 
-class Diverged(Refused):
+class Diverged(faults.Refused):
     code = "codex:diverged"
 
 
-class HomeFailed(ProgramFault):
+class HomeFailed(faults.HomeFailed):
     code = "codex:home-failed"
+    agent = "Codex"

@@ -1,4 +1,4 @@
-"""A home of Codex: where it is, whose account it uses, and what its own settings say."""
+"""A home of Codex: where it is, which account it uses, and what its settings say."""
 
 import hashlib
 import json
@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from clew.kernel import AccountId, Directory
-from clew.providers.codex.rules import allows
+from clew.programs.faults import CHECK_HOME
+from clew.providers.codex.faults import HomeFailed
 
 HOMES = frozenset({"CODEX_HOME", "HOME"})
-"""The variables that say where it is."""
+"""The variables that locate the home."""
 
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
 
@@ -23,9 +24,19 @@ def directory_at(path: str) -> Directory:
     return Directory(path, os.path.realpath(path))
 
 
+def make_home(root: Path) -> None:
+    """Codex makes no home, and says little where it cannot write to one."""
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except FileExistsError as fault:
+        raise HomeFailed(f"The home {root} of Codex is no directory.", "Move it away, or name another.") from fault
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise HomeFailed(f"The home {root} of Codex cannot be written to.", CHECK_HOME)
+
+
 @dataclass(frozen=True)
 class Home:
-    """Found by the environment that the program gets."""
+    """Located by the environment that the program gets."""
 
     environment: Mapping[str, str]
 
@@ -37,24 +48,24 @@ class Home:
 
     @property
     def account(self) -> AccountId | None:
-        """The login that this home names, where that is what its model is asked with. A key names nobody."""
+        """The account of the login, if the model is asked with a login. A key names no account."""
         named = _table(self._login, "tokens").get("account_id")
         return AccountId(str(named)) if named and self._asks_with_login and not self._kept_key else None
 
     @property
     def credential(self) -> str | None:
-        """The key that its model is asked with, as a short digest; None where it is a login, or where there is none."""
+        """A short digest of the key that the model is asked with; None for a login, or without a key."""
         key = self._key
         return None if key is None else "api-key:" + hashlib.sha256(key.encode(errors="replace")).hexdigest()[:8]
 
     @property
     def lists_models(self) -> bool:
-        """The program lists the models of its maker, whichever provider the home has chosen."""
+        """Codex lists OpenAI's models only, whichever model provider the home has chosen."""
         return bool(self._config.get("model_provider", "openai") == "openai")
 
     @property
     def workspace(self) -> dict[str, Any]:
-        """What this home adds to the sandbox of a workspace."""
+        """What this home adds to the workspace-write sandbox."""
         kept = _table(self._config, "sandbox_workspace_write")
         return {
             "writableRoots": list(kept.get("writable_roots", [])),
@@ -64,20 +75,15 @@ class Home:
         }
 
     @property
-    def standing_rules(self) -> Path | None:
-        """A file of rules that let commands out of the sandbox in every mode, without asking, if there is one."""
-        return next((file for file in sorted((self.root / "rules").glob("*.rules")) if allows(file)), None)
-
-    @property
     def trusted(self) -> frozenset[Path]:
-        """The projects that its person has told it to trust."""
+        """The projects that the user has told Codex to trust."""
         projects = _table(self._config, "projects")
         named = (place for place in projects if _table(projects, place).get("trust_level") == "trusted")
         return frozenset(Path(os.path.realpath(place)) for place in named)
 
     @property
     def project_roots(self) -> tuple[str, ...]:
-        """By what it knows the top of a project; empty where this home says nothing of that."""
+        """The names that mark the root of a project; empty where this home sets none."""
         named = self._config.get("project_root_markers")
         return tuple(map(str, named)) if isinstance(named, list) else ()
 
@@ -103,7 +109,7 @@ class Home:
 
     @property
     def _asks_with_login(self) -> bool:
-        """Whether the model is asked with what `codex login` keeps; a provider of the home's own has its own key."""
+        """Whether the model is asked with what `codex login` stored; other model providers have their own key."""
         provider = self._model_provider
         if provider.get("env_key") or provider.get("experimental_bearer_token"):
             return False
@@ -111,7 +117,7 @@ class Home:
 
     @property
     def _kept_key(self) -> str | None:
-        """It goes before a login that is kept beside it, unless the home says otherwise."""
+        """A stored key takes precedence over a stored login, unless the home says otherwise."""
         kept = self._login.get("OPENAI_API_KEY")
         return str(kept) if kept and self._login.get("auth_mode", "apikey") == "apikey" else None
 

@@ -1,4 +1,8 @@
-"""Writer locks: Codex holds one for each thread that it has loaded, and Clew takes the same before it puts a file."""
+"""Locks of threads. Codex holds a writer lock for each thread it has loaded; Clew takes the same to write a file.
+
+In addition Clew has locks of its own in the home, shared by all its providers: not every program that opens a thread
+takes Codex's lock.
+"""
 
 import contextlib
 import fcntl
@@ -13,39 +17,38 @@ from clew.programs.locks import SessionLock, lock_session, must_be_lockable
 from clew.providers.codex.faults import SessionBusy
 
 _DIRECTORY = "thread-writer-locks"
-_CLAIMS = "clew-locks"
-"""Clew's own, where every provider of this home has them: not every program that opens a thread takes Codex's."""
+CLAIMS = "clew-locks"
 _ALL = ".coordination.lock"
 _PATIENCE = 5.0
 _PAUSE = 0.02
 
 
 def claim(root: Path, thread: str) -> SessionLock:
-    """Hold a thread against every other opening by Clew, by whichever program."""
+    """Keep every other provider of Clew from opening the thread, whichever program it uses."""
     try:
-        return lock_session(root / _CLAIMS, thread)
+        return lock_session(root / CLAIMS, thread)
     except programs.SessionBusy as fault:
         words = f"Session {thread} is open in another program of Clew."
         raise SessionBusy(words, "Close it there, or wait.") from fault
 
 
 def must_be_claimable(root: Path) -> None:
-    must_be_lockable(root / _CLAIMS)
+    must_be_lockable(root / CLAIMS)
 
 
 def is_loaded(root: Path, thread: str) -> bool:
-    """Whether some process has the thread loaded, ours among them. One that was killed holds no lock."""
-    return locks.is_locked(root / _CLAIMS, thread) or is_locked(root, thread)
+    """Whether any process has the thread loaded, also one of Clew. A killed process holds no lock."""
+    return locks.is_locked(root / CLAIMS, thread) or is_locked(root, thread)
 
 
 def is_locked(root: Path, thread: str) -> bool:
-    """By Codex itself."""
+    """Whether Codex has the thread loaded."""
     try:
         file = os.open(root / _DIRECTORY / f"{thread}.lock", os.O_RDWR)
     except OSError:
         return False
     try:
-        # Shared, so that two who only look do not stand in each other's way.
+        # LOCK_SH, so that two processes that only look do not block each other.
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
@@ -55,8 +58,8 @@ def is_locked(root: Path, thread: str) -> bool:
 
 
 @contextlib.contextmanager
-def held(root: Path, threads: Iterable[str]) -> Iterator[None]:
-    """Hold these threads, so that no program loads one meanwhile."""
+def lock_threads(root: Path, threads: Iterable[str]) -> Iterator[None]:
+    """Lock these threads, so that no program loads one meanwhile."""
     directory = root / _DIRECTORY
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -74,14 +77,14 @@ def held(root: Path, threads: Iterable[str]) -> Iterator[None]:
 
 
 def _forget(directory: Path, thread: str) -> None:
-    # One that is left behind is in nobody's way: it is not held.
+    # A lock file that is left behind does no harm: it is not locked.
     with contextlib.suppress(OSError, SessionBusy), _coordinated(directory):
         (directory / f"{thread}.lock").unlink()
 
 
 @contextlib.contextmanager
 def _coordinated(directory: Path) -> Iterator[None]:
-    """Files of this directory come and go under one lock. It is held for moments only, so who holds it longer hangs."""
+    """Codex makes and removes lock files under this one lock. It is held for moments, so a longer holder hangs."""
     path = directory / _ALL
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:

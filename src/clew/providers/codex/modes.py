@@ -1,17 +1,18 @@
-"""What the four modes are for Codex: a sandbox that the system keeps, and a policy that says when a person is asked."""
+"""Permission modes in Codex: a sandbox that the system enforces, and a policy that says when a person is asked."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from clew.kernel import PermissionMode
-from clew.programs.faults import NotUnderstood
+from clew.programs.faults import NotUnderstood, Refused, TooSlow
+from clew.programs.rpc import CallRefused
+from clew.providers.codex.server import AppServer, Json
 
 
 class Sandbox(StrEnum):
-    """As it is asked for, and as it is told."""
-
     READ_ONLY = "read-only"
     WORKSPACE_WRITE = "workspace-write"
     DANGER_FULL_ACCESS = "danger-full-access"
@@ -23,7 +24,7 @@ class Approval(StrEnum):
 
 
 PERSON = "user"
-"""Who answers. A home may be set to let a model answer; that would be nobody's yes."""
+"""Who reviews approvals. A home may be set to let a model answer; that would be no person's yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,14 @@ RULES: Mapping[PermissionMode, Rule] = {
 
 
 def asked(mode: PermissionMode) -> dict[str, Any]:
-    """For opening a thread: sent every time, for what a thread has kept of an earlier opening may be wider."""
+    """The settings to open a thread with. Sent every time: those of an earlier opening may be wider."""
     rule = RULES[mode]
     return {"sandbox": rule.sandbox.value, "approvalPolicy": rule.approval.value, "approvalsReviewer": PERSON}
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the program says that it keeps."""
+    """The permissions that Codex says it enforces."""
 
     sandbox: Mapping[str, Any]
     approval: Any
@@ -56,7 +57,7 @@ class Policy:
 
     @property
     def mode(self) -> PermissionMode:
-        """Never narrower than the truth: what is not known for sure counts as the widest it could be."""
+        """Never narrower than the truth: what is not certain counts as the widest it could be."""
         asks = self.approval != Approval.NEVER
         match self.sandbox.get("type"):
             case "readOnly" if asks and self.reviewer != PERSON:
@@ -78,8 +79,7 @@ class Policy:
         }
 
 
-def told(answer: Mapping[str, Any], sandbox: str = "sandbox") -> Policy:
-    """The policy out of what the program answered."""
+def policy_in(answer: Mapping[str, Any], sandbox: str = "sandbox") -> Policy:
     kept = answer.get(sandbox)
     if not isinstance(kept, Mapping) or "approvalPolicy" not in answer:
         raise NotUnderstood("Codex did not say which permissions it keeps.", "Update Codex or Clew; nothing was sent.")
@@ -87,7 +87,7 @@ def told(answer: Mapping[str, Any], sandbox: str = "sandbox") -> Policy:
 
 
 def policy_of(mode: PermissionMode, workspace: Mapping[str, Any]) -> Policy:
-    """For a thread that is open already; `workspace` is what the home adds to the sandbox of that name."""
+    """The policy for a thread that is open already; `workspace` is what the home adds to that sandbox."""
     rule = RULES[mode]
     match rule.sandbox:
         case Sandbox.READ_ONLY:
@@ -97,3 +97,53 @@ def policy_of(mode: PermissionMode, workspace: Mapping[str, Any]) -> Policy:
         case Sandbox.DANGER_FULL_ACCESS:
             kept = {"type": "dangerFullAccess"}
     return Policy(kept, rule.approval.value, PERSON)
+
+
+_OPEN_AGAIN = "Open the session again."
+
+
+class ThreadSettings:
+    """The policy and the model of the next turn. A change counts only when Codex confirms it."""
+
+    def __init__(self, server: AppServer, thread: str, policy: Policy, model: str) -> None:
+        self.policy, self.model = policy, model
+        self._server, self._thread = server, thread
+        self._one_at_a_time = asyncio.Lock()
+        self._confirmed: asyncio.Future[Json] | None = None
+
+    async def set_mode(self, mode: PermissionMode, workspace: Mapping[str, Any]) -> PermissionMode:
+        async with self._one_at_a_time:
+            wanted = policy_of(mode, workspace)
+            if self.policy != wanted:
+                self.policy = policy_in(await self._change(wanted.for_turn()), "sandboxPolicy")
+        if self.policy.mode > mode:
+            raise Refused(f"The mode {mode} was to be set; Codex keeps {self.policy.mode}.", _OPEN_AGAIN)
+        return self.policy.mode
+
+    async def set_model(self, model: str) -> None:
+        async with self._one_at_a_time:
+            if model == self.model:
+                return
+            kept = await self._change({"model": model})
+            if kept.get("model") != model:
+                raise Refused(f"The model {model} was to be set; Codex keeps {kept.get('model')}.", _OPEN_AGAIN)
+            self.model = model
+
+    def on_updated(self, arguments: Json) -> None:
+        waiting = self._confirmed
+        if waiting is not None and not waiting.done() and arguments.get("threadId") == self._thread:
+            waiting.set_result(arguments.get("threadSettings") or {})
+
+    async def _change(self, change: Json) -> Json:
+        confirmed: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        self._confirmed = confirmed
+        try:
+            await self._server.call("thread/settings/update", {"threadId": self._thread, **change})
+            async with asyncio.timeout(self._server.deadlines.answer):
+                return await confirmed
+        except CallRefused as fault:
+            raise Refused(f"Codex does not change its settings: {fault.words}", _OPEN_AGAIN) from fault
+        except TimeoutError as fault:
+            raise TooSlow("Codex did not say that its settings changed.", _OPEN_AGAIN) from fault
+        finally:
+            self._confirmed = None

@@ -1,6 +1,7 @@
-"""The app-server: one process of Codex, its calls and what it tells by itself.
+"""The app-server: one process of Codex, the calls to it, and its notifications and requests.
 
-Each open session has one of its own: the thread is then loaded in no other, so what is sent on opening takes effect.
+Each open session has its own: the thread is then loaded in no other process, so the settings sent on opening take
+effect.
 """
 
 import asyncio
@@ -14,16 +15,15 @@ from typing import Any, Protocol
 from clew import __version__
 from clew.ports.provider import Deadlines
 from clew.programs.faults import NotUnderstood, ProgramEnded
-from clew.programs.ledger import Ledger
-from clew.programs.process_tag import end_tagged, new_tag
+from clew.programs.ledger import Ledger, LedgerEntry
 from clew.programs.program import Program, start
 from clew.programs.rpc import Peer
 from clew.programs.secrets import Redactor
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _NO_SUCH_METHOD = -32601
-# With the first, a thread that has a goal is driven on without a prompt, as soon as it is opened; with the second, a
-# model that cannot be reached is tried for ever.
+# With the first, Codex goes on with a thread that has a goal as soon as it is opened, without a prompt; with the
+# second, it retries a model that cannot be reached for ever.
 _OFF = ("goals", "unbounded_connection_retries")
 _TRIES = 3
 _PAUSE = 0.3
@@ -31,15 +31,15 @@ Json = Mapping[str, Any]
 
 
 class Listener(Protocol):
-    """Who is told. None of it may block."""
+    """None of these may block."""
 
-    def told(self, method: str, arguments: Json) -> None: ...
+    def on_notification(self, method: str, arguments: Json) -> None: ...
 
-    def asked(self, number: int | str, method: str, arguments: Json) -> bool:
-        """Whether it will be answered."""
+    def on_request(self, number: int | str, method: str, arguments: Json) -> bool:
+        """Returns whether the request will be answered."""
         ...
 
-    def ended(self, words: str) -> None: ...
+    def on_end(self, words: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -52,30 +52,10 @@ class Launch:
     ledger: Ledger | None
 
 
-class Tools:
-    """The mark that commands of the agent carry. It is set as one of their variables, for a home may be set to hand
-    nothing of the program's own environment on to them."""
-
-    def __init__(self, ledger: Ledger | None) -> None:
-        self._mark, self._ledger = new_tag(), ledger
-        if ledger is not None:
-            ledger.add(self._mark)
-
-    @property
-    def setting(self) -> str:
-        ((name, value),) = self._mark.environment.items()
-        return f'shell_environment_policy.set.{name}="{value}"'
-
-    async def end(self) -> None:
-        await asyncio.to_thread(end_tagged, [self._mark])
-        if self._ledger is not None:
-            self._ledger.remove(self._mark)
-
-
 class AppServer:
-    """Made by `started`."""
+    """Made by `start_server`."""
 
-    def __init__(self, launch: Launch, program: Program, tools: Tools) -> None:
+    def __init__(self, launch: Launch, program: Program, tools: LedgerEntry) -> None:
         self.redactor = Redactor(launch.environment)
         self.deadlines = launch.deadlines
         self.about: Json = {}
@@ -83,7 +63,7 @@ class AppServer:
         self._listener: Listener | None = None
         self._lives = True
         self._work: set[asyncio.Task[None]] = set()
-        self._peer = Peer(program, self._told, self._asked, self._ended)
+        self._peer = Peer(program, self._notified, self._requested, self._ended)
 
     @property
     def lives(self) -> bool:
@@ -91,7 +71,7 @@ class AppServer:
 
     @property
     def words(self) -> str:
-        """The end of what it wrote to its error stream."""
+        """The end of its error stream."""
         return self.redactor.text(_COLOURS.sub("", self._program.last_words))[-2000:]
 
     def listen(self, listener: Listener | None) -> None:
@@ -109,7 +89,7 @@ class AppServer:
         return answer
 
     async def reply(self, number: int | str, result: Json) -> bool:
-        """False when nobody is left to take it."""
+        """False when the program has ended."""
         if not self._lives:
             return False
         try:
@@ -119,7 +99,7 @@ class AppServer:
         return True
 
     async def close(self) -> None:
-        """Its input is closed, which it ends by; what does not end, and what it left, is made to."""
+        """Close its input, by which it ends; kill it if it does not, and what it left running."""
         self._lives = False
         try:
             with contextlib.suppress(TimeoutError):
@@ -139,14 +119,14 @@ class AppServer:
         self.about = await self.call("initialize", hello, self.deadlines.start)
         await self._peer.notify("initialized")
 
-    # ---------------------------------------------------------------- what comes in
+    # ---------------------------------------------------------------- notifications and requests
 
-    def _told(self, method: str, arguments: Json) -> None:
+    def _notified(self, method: str, arguments: Json) -> None:
         if self._listener is not None:
-            self._listener.told(method, arguments)
+            self._listener.on_notification(method, arguments)
 
-    def _asked(self, number: int | str, method: str, arguments: Json) -> None:
-        if self._listener is None or not self._listener.asked(number, method, arguments):
+    def _requested(self, number: int | str, method: str, arguments: Json) -> None:
+        if self._listener is None or not self._listener.on_request(number, method, arguments):
             self._do(self._refuse(number, method))
 
     async def _refuse(self, number: int | str, method: str) -> None:
@@ -156,14 +136,15 @@ class AppServer:
     def _ended(self, words: str) -> None:
         was_closed, self._lives = not self._lives, False
         if self._listener is not None:
-            self._listener.ended(self.words or words)
+            self._listener.on_end(self.words or words)
         if not was_closed:
             # It ended by itself, perhaps killed: what it had started must not go on without it.
             self._do(self._end(gently=False))
 
     async def _end(self, gently: bool) -> None:
         await self._program.end(self.deadlines.close, gently)
-        await self._tools.end()
+        await self._tools.end_processes()
+        self._tools.remove()
 
     def _do(self, work: Any) -> None:
         task = asyncio.create_task(work)
@@ -171,8 +152,8 @@ class AppServer:
         task.add_done_callback(self._work.discard)
 
 
-async def started(launch: Launch, directory: Path) -> AppServer:
-    """Started and greeted. Two first starts in a new home can trip over one another, so an early end is tried again."""
+async def start_server(launch: Launch, directory: Path) -> AppServer:
+    """Start and initialize. Two first starts in a new home can disturb each other, so an early end is retried."""
     for last in (False,) * (_TRIES - 1) + (True,):
         server = await _launched(launch, directory)
         try:
@@ -191,12 +172,17 @@ async def started(launch: Launch, directory: Path) -> AppServer:
 
 
 async def _launched(launch: Launch, directory: Path) -> AppServer:
-    tools = Tools(launch.ledger)
-    settings = (*(f"features.{name}=false" for name in _OFF), tools.setting)
+    # Commands of the agent get a tag of their own, set as one of their variables: a home may be set to pass nothing of
+    # the program's environment on to them.
+    tools = LedgerEntry(launch.ledger)
+    ((name, value),) = tools.tag.environment.items()
+    tagging = f'shell_environment_policy.set.{name}="{value}"'
+    settings = (*(f"features.{name}=false" for name in _OFF), tagging)
     command = (*launch.command, *(word for setting in settings for word in ("-c", setting)), "app-server")
     try:
         program = await start(command, directory, launch.environment, launch.ledger)
     except BaseException:
-        await tools.end()
+        await tools.end_processes()
+        tools.remove()
         raise
     return AppServer(launch, program, tools)

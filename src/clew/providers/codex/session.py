@@ -1,4 +1,4 @@
-"""An open session: one thread in an app-server of its own."""
+"""An open session of Codex: one thread in its own app-server; the port's LiveSession."""
 
 import asyncio
 import contextlib
@@ -9,36 +9,35 @@ from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, Permissio
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
 from clew.programs.faults import ProgramEnded, ProgramFault, Refused, TooSlow
 from clew.programs.rpc import CallRefused
-from clew.providers.codex import items
-from clew.providers.codex.asking import Questions
-from clew.providers.codex.commands import Commands
+from clew.providers.codex.approvals import Approvals
+from clew.providers.codex.background import BackgroundCommands
+from clew.providers.codex.events import Meter, files
 from clew.providers.codex.home import Home
-from clew.providers.codex.names import cursor_of
-from clew.providers.codex.opening import Opened, may_be_kept, take_back
+from clew.providers.codex.modes import ThreadSettings
+from clew.providers.codex.rollout import cursor_of
 from clew.providers.codex.server import AppServer, Json
-from clew.providers.codex.settling import Settings
-from clew.providers.codex.turn import Gone, Told, Turn
-from clew.providers.codex.usage import Meter
-from clew.providers.codex.writing import Writing
+from clew.providers.codex.thread_calls import Opened, discard
+from clew.providers.codex.trust import check_mode
+from clew.providers.codex.turn import Gone, Notification, Turn, TurnFile
 
 _OPEN_AGAIN = "Open the session again."
 
 
 class CodexSession:
-    """`told_back` gets the prompts that Codex said it took, of turns that did not end well."""
+    """`echoed` collects the prompts that Codex echoed in turns that did not complete."""
 
     def __init__(
         self,
         server: AppServer,
         opened: Opened,
         home: Home,
-        told_back: set[PromptId],
+        echoed: set[PromptId],
         closed: Callable[["CodexSession"], None],
     ) -> None:
-        self._server, self._opened, self._home, self._told_back = server, opened, home, told_back
-        self._settings = Settings(server, opened.id, opened.policy, opened.model)
-        self._questions = Questions(f"{opened.id}/{id(self):x}")
-        self._commands = Commands(server, opened.id)
+        self._server, self._opened, self._home, self._echoed = server, opened, home, echoed
+        self._settings = ThreadSettings(server, opened.id, opened.policy, opened.model)
+        self._approvals = Approvals(f"{opened.id}/{id(self):x}")
+        self._commands = BackgroundCommands(server, opened.id)
         self._meter = Meter()
         self._turn: Turn | None = None
         self._limits: Json = {}
@@ -52,7 +51,7 @@ class CodexSession:
 
     @property
     def cursor(self) -> Cursor | None:
-        """A thread without a turn is in no file, or its file was deleted: no other process could find it."""
+        """None while the thread has no file, as before its first turn: no other process could find it."""
         path = self._opened.path
         with contextlib.suppress(OSError):
             if path is not None and path.stat().st_size > 0:
@@ -61,12 +60,12 @@ class CodexSession:
 
     @property
     def address(self) -> Cursor:
-        """Codex names a thread before it has a file."""
+        """Codex names a thread before the thread has a file."""
         return cursor_of(self._opened.id)
 
     @property
     def works_on(self) -> bool:
-        """Whether a command goes on in the background: true until it has ended, however many turns come between."""
+        """Whether a background command is running, however many turns have ended since it began."""
         return bool(self._commands)
 
     @property
@@ -96,16 +95,16 @@ class CodexSession:
             try:
                 if not turn.over.is_set():
                     await self._stop(turn)
-                await self._commands.settle()
+                await self._commands.refresh()
             finally:
                 if not turn.kept:
-                    self._told_back |= turn.taken
+                    self._echoed |= turn.taken
                 if self._turn is turn:
-                    self._questions.drop()
+                    self._approvals.clear()
                     self._turn = None
 
     async def _follow(self, turn: Turn, prompt: str, id_: PromptId | None) -> AsyncIterator[Event]:
-        writing = Writing(self._opened.path)
+        file = TurnFile(self._opened.path)
         fault = await self._begin(turn, prompt, id_)
         if fault is not None:
             yield fault
@@ -116,9 +115,9 @@ class CodexSession:
             if not named and self.cursor is not None:
                 named = True
                 yield SessionNamed(NativeId(self._opened.id), durable=True)
-            # While a person is asked, silence is theirs.
-            heard = await turn.next(None if self._questions else self._server.deadlines.silence)
-            match heard:
+            # There is no deadline while a person is asked.
+            signal = await turn.next(None if self._approvals else self._server.deadlines.silence)
+            match signal:
                 case None:
                     yield await self._gave_up(turn)
                     yield Done(Ending.FAILED)
@@ -131,11 +130,11 @@ class CodexSession:
                     yield Failed(ErrorCode.PROGRAM_ENDED, said, retryable=True)
                     yield Done(Ending.FAILED)
                     return
-                case Told():
-                    for event in turn.events(heard, self._limits):
+                case Notification():
+                    for event in turn.events(signal, self._limits):
                         completed = isinstance(event, Done) and event.ending is Ending.COMPLETED
-                        if completed and (missed := await writing.missed(turn.id)) is not None:
-                            yield missed
+                        if completed and (failure := await file.failure(turn.id)) is not None:
+                            yield failure
                             yield Done(Ending.FAILED, turn.reply)
                             return
                         turn.kept = completed
@@ -143,14 +142,14 @@ class CodexSession:
                         if isinstance(event, Done):
                             return
                 case _:
-                    yield heard
+                    yield signal
 
     async def _begin(self, turn: Turn, prompt: str, id_: PromptId | None) -> Failed | None:
-        """Hand the prompt over; what went wrong, if it did. Whether the prompt was taken is not known then: the rollout
-        tells (`hearing`)."""
+        """Send the prompt; returns the failure, if there was one. Whether Codex took the prompt is then not known: the
+        rollout tells (`evidence`)."""
         asked: dict[str, Any] = {
             "threadId": self._opened.id,
-            **_said(prompt, id_),
+            **_input(prompt, id_),
             "model": self._settings.model,
             **self._settings.policy.for_turn(),
         }
@@ -167,7 +166,7 @@ class CodexSession:
             turn.end()
             return Failed(ErrorCode.BAD_REQUEST, self._hidden(fault.words), retryable=False)
         except (TooSlow, KeyError, TypeError) as fault:
-            # Without its process it cannot go on unseen.
+            # Without its process the turn cannot go on unseen.
             await self._server.close()
             words = f"Codex was handed the prompt, and did not say that the turn began ({fault}). It was ended."
             return Failed(ErrorCode.TOO_SLOW, self._hidden(words), retryable=isinstance(fault, TooSlow))
@@ -180,7 +179,7 @@ class CodexSession:
         await self._stop(turn)
         return Failed(code, words, retryable=True)
 
-    # ---------------------------------------------------------------- its end
+    # ---------------------------------------------------------------- end
 
     async def interrupt(self) -> None:
         turn = self._turn
@@ -200,7 +199,7 @@ class CodexSession:
         await turn.begun.wait()
         if not turn.over.is_set():
             with contextlib.suppress(CallRefused):
-                # It refuses when the turn has just ended by itself.
+                # Codex refuses when the turn has just ended by itself.
                 await self._server.call("turn/interrupt", {"threadId": self._opened.id, "turnId": turn.id})
             await turn.over.wait()
         await self._end_commands(turn)
@@ -210,9 +209,9 @@ class CodexSession:
             with contextlib.suppress(CallRefused, ProgramEnded):
                 await self._commands.end(turn.running)
 
-    async def call_off(self) -> None:
-        """Close one that was opened in the moment in which nobody wanted it any more."""
-        await take_back(self._server, self._opened)
+    async def discard(self) -> None:
+        """Close a session whose opening was cancelled in the moment in which it was done."""
+        await discard(self._server, self._home, self._opened)
         await self.close()
 
     async def close(self) -> None:
@@ -221,11 +220,11 @@ class CodexSession:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        self._questions.drop()
+        self._approvals.clear()
         turn = self._turn
         try:
             if turn is not None and self._server.lives:
-                # Asked first, it writes down that the turn was interrupted.
+                # Asked first, Codex writes that the turn was interrupted.
                 with contextlib.suppress(ProgramFault, TimeoutError):
                     async with asyncio.timeout(self._server.deadlines.close / 4):
                         await self._ask_to_stop(turn)
@@ -233,12 +232,12 @@ class CodexSession:
             await self._server.close()
             self._closed(self)
 
-    # ---------------------------------------------------------------- what it asks, and what it is told
+    # ---------------------------------------------------------------- answers, steering and settings
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
         if self._closing is not None or not self._server.lives:
             return False
-        found = self._questions.answer(approval, given, words)
+        found = self._approvals.answer(approval, given, words)
         if found is None:
             return False
         if self._turn is not None:
@@ -254,58 +253,58 @@ class CodexSession:
             await turn.begun.wait()
             if turn.over.is_set() or turn.interrupted:
                 return False
-            # It takes words into a list first, which is dropped when the turn is interrupted: only what it tells back
-            # is part of the turn.
-            told_back = turn.expect(prompt, id)
+            # Codex queues the words first, and drops the queue when the turn is interrupted: only words that it echoes
+            # are part of the turn.
+            echo = turn.expect(prompt, id)
             try:
-                asked = {"threadId": self._opened.id, "expectedTurnId": turn.id, **_said(prompt, id)}
+                asked = {"threadId": self._opened.id, "expectedTurnId": turn.id, **_input(prompt, id)}
                 await self._server.call("turn/steer", asked)
             except CallRefused:
                 return False
             except (TooSlow, ProgramEnded):
-                # Whether it was heard will be seen.
+                # The echo, or the end of the turn, tells whether Codex got it.
                 pass
-            return await told_back
+            return await echo
 
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
         self._must_be_open()
-        may_be_kept(self._home, mode, str(self.landing.directory))
+        check_mode(self._home, mode, str(self.landing.directory))
         return await self._settings.set_mode(mode, self._home.workspace)
 
     async def set_model(self, model: str) -> None:
         self._must_be_open()
         await self._settings.set_model(model)
 
-    # ---------------------------------------------------------------- what comes in
+    # ---------------------------------------------------------------- the listener of the server
 
-    def told(self, method: str, arguments: Json) -> None:
-        self._commands.told(method, arguments)
+    def on_notification(self, method: str, arguments: Json) -> None:
+        self._commands.note(method, arguments)
         match method:
             case "account/rateLimits/updated":
                 self._limits = arguments.get("rateLimits") or {}
             case "thread/settings/updated":
-                self._settings.said(arguments)
+                self._settings.on_updated(arguments)
             case "serverRequest/resolved":
-                self._questions.resolved(arguments.get("requestId"))
+                self._approvals.withdraw(arguments.get("requestId"))
             case _:
                 pass
         if self._turn is not None:
-            self._turn.take(method, arguments)
+            self._turn.receive(method, arguments)
 
-    def asked(self, number: int | str, method: str, arguments: Json) -> bool:
-        """A sub-agent asks as well; it is this session's, and its turn waits for the answer."""
+    def on_request(self, number: int | str, method: str, arguments: Json) -> bool:
+        """Also of a sub-agent: it belongs to this session, and its turn waits for the answer."""
         turn = self._turn
         if turn is None or self._closing is not None:
             return False
         hidden = self._server.redactor.value(arguments)
-        file = items.files(turn.running.get(str(arguments.get("itemId")), {}))
-        events = self._questions.ask(number, method, hidden, file, {"method": method, "params": hidden})
+        file = files(turn.running.get(str(arguments.get("itemId")), {}))
+        events = self._approvals.ask(number, method, hidden, file, {"method": method, "params": hidden})
         for event in events or ():
-            turn.tell(event)
+            turn.add(event)
         return events is not None
 
-    def ended(self, words: str) -> None:
-        self._questions.drop()
+    def on_end(self, words: str) -> None:
+        self._approvals.clear()
         if self._turn is not None:
             self._turn.gone(words)
 
@@ -317,7 +316,7 @@ class CodexSession:
         return self._server.redactor.text(words)
 
 
-def _said(prompt: str, id_: PromptId | None) -> Json:
-    """The id is kept beside the text in the rollout; the model is not shown it."""
+def _input(prompt: str, id_: PromptId | None) -> Json:
+    """Codex writes the id beside the text in the rollout; the model does not see it."""
     words = {"input": [{"type": "text", "text": prompt}]}
     return words if id_ is None else {**words, "clientUserMessageId": id_}

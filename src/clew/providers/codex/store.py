@@ -1,6 +1,6 @@
-"""The store of a home, read as files: which threads are there, where, and on what their histories rest.
+"""The threads in a home, read from its files: which there are, where, and on which files each history rests.
 
-Nothing here asks the program, and nothing is changed.
+No program is started, and nothing is changed.
 """
 
 import os
@@ -10,43 +10,45 @@ from pathlib import Path
 
 from clew.ports.provider import FoundSession
 from clew.programs.faults import NotAble, Refused
-from clew.providers.codex.history import (
+from clew.providers.codex.home import directory_at
+from clew.providers.codex.rollout import (
     Broken,
     Head,
+    Rollout,
+    cursor_of,
     head_of,
     place_in,
+    rollout_at,
     title_in,
     turns_in,
     whole_lines,
 )
-from clew.providers.codex.home import directory_at
-from clew.providers.codex.names import Rollout, cursor_of, rollout_at
 
 _PLACES = ("sessions", "archived_sessions")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One file of a lineage, as far as the thread rests on it."""
+    """One file of a lineage, up to the byte that the thread rests on."""
 
     rollout: Rollout
     data: bytes
 
 
 def rollouts_of(root: Path, thread: str) -> list[Rollout]:
-    """The files of one thread, the one that it goes on in first. Raises where a directory cannot be read."""
+    """The files of one thread; first the one that it goes on in. Raises where a directory cannot be read."""
     found = [
         rollout
         for place in _PLACES
         if (root / place).exists()
-        for where, _, names in os.walk(root / place, onerror=_cannot)
+        for where, _, names in os.walk(root / place, onerror=_raise)
         for name in names
         if thread in name and (rollout := rollout_at(Path(where, name))) is not None and rollout.thread == thread
     ]
     return sorted(found, key=lambda rollout: (rollout.segment, not rollout.set_away), reverse=True)
 
 
-def _cannot(fault: OSError) -> None:
+def _raise(fault: OSError) -> None:
     raise fault
 
 
@@ -60,7 +62,7 @@ class Index:
         self._threads: dict[str, list[Rollout]] = {}
         for path in sorted(found, reverse=True):
             rollout = rollout_at(path)
-            # What is in use goes before what was set away; its place sorts behind and so is seen first.
+            # `sessions` comes first in this order, so a file in use takes precedence over an archived one.
             if rollout is not None and rollout.segment not in self._segments:
                 self._segments[rollout.segment] = rollout
                 self._threads.setdefault(rollout.thread, []).append(rollout)
@@ -72,11 +74,11 @@ class Index:
         return self._segments.get(segment)
 
     def current(self, thread: str) -> Rollout | None:
-        """The file that the thread goes on in: the latest segment, for their ids count time."""
+        """The file that the thread goes on in: the latest segment, because segment ids ascend with time."""
         return max(self.of_thread(thread), key=lambda rollout: rollout.segment, default=None)
 
     def lineage(self, rollout: Rollout) -> list[Part]:
-        """The file and all it rests on, the oldest first. Raises when one of them is not there."""
+        """The file and all it rests on, the oldest first. Raises if one of them is missing."""
         parts = [Part(rollout, whole_lines(_read(rollout)))]
         while (base := _head(parts[0]).base) is not None:
             beneath = self.segment(base.segment)
@@ -89,7 +91,7 @@ class Index:
         return parts
 
     def sessions(self) -> Sequence[FoundSession]:
-        """Every thread but those of sub-agents and those set away, newest first."""
+        """Every thread, newest first, without those of sub-agents and archived ones."""
         found = [session for thread in self._threads for session in self._session(thread)]
         return sorted(found, key=lambda each: (each.updated_at or 0.0, each.cursor.native_id), reverse=True)
 
@@ -102,7 +104,7 @@ class Index:
             parts = self.lineage(current)
             head = _head(parts[-1])
         except (OSError, Refused, NotAble):
-            # One that cannot be read is no reason to show none.
+            # The others are listed all the same.
             return
         if head.side:
             return

@@ -1,22 +1,23 @@
-"""One turn: what Codex tells of it while it goes on, translated in order."""
+"""One turn of Codex: its state, its notifications as events in order, and whether it is written to disk."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from clew.kernel import PromptId
-from clew.ports.events import Done, Ending, Event, PlanChanged, Text
+from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, PlanChanged, Text
 from clew.programs.secrets import Redaction, Redactor
-from clew.providers.codex import items
-from clew.providers.codex.failures import failed
-from clew.providers.codex.usage import Meter
+from clew.providers.codex.events import Meter, failed, finished_events, started_events
+from clew.providers.codex.rollout import written
 
 Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Notification:
     method: str
     arguments: Json
 
@@ -28,12 +29,12 @@ class Gone:
     words: str
 
 
-Heard = Told | Gone | Event
+Signal = Notification | Gone | Event
 
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """Words that were sent while the turn goes on."""
+    """Words that were sent within the turn."""
 
     words: str
     id: PromptId | None
@@ -41,8 +42,10 @@ class _Expected:
 
 
 class Turn:
-    """`begun` is set once it has an id, `over` when the program says that it has ended; both when the program is gone.
-    `retrying` tells that the model cannot be reached; `running` are the tools that have begun and not ended."""
+    """`begun` is set when the turn has an id, `over` when Codex says that it has ended; both when the program is gone.
+
+    `retrying`: the model cannot be reached. `running` are the tools that have begun and not ended.
+    """
 
     def __init__(self, thread: str, meter: Meter, redactor: Redactor) -> None:
         self.over = asyncio.Event()
@@ -52,75 +55,75 @@ class Turn:
         self.retrying = False
         self.interrupted = False
         self._thread, self._meter, self._redactor = thread, meter, redactor
-        self._heard: asyncio.Queue[Heard] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Signal] = asyncio.Queue()
         self._retried = False
         self.reply = ""
         self._streams: dict[str, Redaction] = {}
         self.steering = asyncio.Lock()
-        """Held while something is told within the turn."""
+        """Held while words are sent within the turn."""
         self.taken: set[PromptId] = set()
-        """The prompts that it told back."""
+        """The prompts that Codex echoed."""
         self.kept = False
-        """Whether it completed, and is written down."""
+        """Whether it completed and is on disk."""
         self._prompts = 0
         self._expected: _Expected | None = None
         meter.next_turn()
         self.moved()
 
-    # ---------------------------------------------------------------- as it comes in
+    # ---------------------------------------------------------------- on arrival
 
-    def take(self, method: str, arguments: Json) -> None:
-        """Nothing is lost while nobody reads; what cannot wait is noted at once."""
+    def receive(self, method: str, arguments: Json) -> None:
+        """Queue a notification; what cannot wait for the reader is noted at once."""
         if method == "error":
             self.retrying = bool(arguments.get("willRetry"))
         elif method.startswith(("item/", "turn/")):
-            # Also a sub-agent's: the turn waits for it.
+            # Also a sub-agent's: the turn waits for that.
             self.moved()
             self.retrying = False
         if arguments.get("threadId") == self._thread:
             self._note(method, arguments)
-        self._heard.put_nowait(Told(method, arguments))
+        self._inbox.put_nowait(Notification(method, arguments))
 
     def begin(self, id_: str) -> None:
         self.id = id_
         self.begun.set()
 
     def moved(self) -> None:
-        """Silence is counted from here on."""
+        """Silence is measured from now on."""
         self._progress = asyncio.get_running_loop().time()
 
-    def tell(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         self.moved()
-        self._heard.put_nowait(event)
+        self._inbox.put_nowait(event)
 
     def end(self) -> None:
-        """Nothing more is taken into it."""
+        """No more words become part of it."""
         self.over.set()
         self.begun.set()
-        self._told_back(False)
+        self._resolve_steer(False)
 
     def gone(self, words: str) -> None:
         self.end()
-        self._heard.put_nowait(Gone(words))
+        self._inbox.put_nowait(Gone(words))
 
     def expect(self, words: str, id_: PromptId | None) -> "asyncio.Future[bool]":
-        """Whether these words become part of the turn: known once they are told back, or the turn is over."""
+        """Whether these words become part of the turn: resolved when Codex echoes them, or the turn is over."""
         self._expected = _Expected(words, id_, asyncio.get_running_loop().create_future())
         return self._expected.future
 
-    def _told_back(self, taken: bool) -> None:
+    def _resolve_steer(self, taken: bool) -> None:
         if self._expected is not None and not self._expected.future.done():
             self._expected.future.set_result(taken)
 
-    async def next(self, silence: float | None) -> Heard | None:
-        """What came next; None when nothing has moved for that long."""
+    async def next(self, silence: float | None) -> Signal | None:
+        """The next signal; None if there was no progress for `silence` seconds."""
         while True:
             left = None if silence is None else self._progress + silence - asyncio.get_running_loop().time()
-            if left is not None and left <= 0 and self._heard.empty():
+            if left is not None and left <= 0 and self._inbox.empty():
                 return None
             try:
                 async with asyncio.timeout(left):
-                    return await self._heard.get()
+                    return await self._inbox.get()
             except TimeoutError:
                 continue
 
@@ -133,12 +136,12 @@ class Turn:
         elif method == "item/completed" and isinstance(item, Mapping):
             self.running.pop(str(item.get("id")), None)
             if item.get("type") == "userMessage" and self._is_this(arguments):
-                self._hear_prompt(item)
+                self._prompt_echoed(item)
         elif method == "turn/completed" and self._is_this(arguments):
             self.end()
 
-    def _hear_prompt(self, item: Json) -> None:
-        """Known by its id. Without one, the first is the turn's own, whatever else reads the same."""
+    def _prompt_echoed(self, item: Json) -> None:
+        """Matched by id. Without ids, the first echo is the turn's own prompt, even if the texts are equal."""
         self._prompts += 1
         words = "".join(str(part.get("text", "")) for part in item.get("content") or () if isinstance(part, Mapping))
         id_, expected = item.get("clientId"), self._expected
@@ -148,17 +151,17 @@ class Turn:
             return
         by_id = id_ is not None and expected.id is not None
         if id_ == expected.id if by_id else self._prompts > 1 and words == expected.words:
-            self._told_back(True)
+            self._resolve_steer(True)
 
     def _is_this(self, arguments: Json) -> bool:
         turn = arguments.get("turn")
         told = turn.get("id") if isinstance(turn, Mapping) else arguments.get("turnId")
         return told == self.id
 
-    # ---------------------------------------------------------------- as it is told on
+    # ---------------------------------------------------------------- as events
 
-    def events(self, told: Told, limits: Json) -> Iterator[Event]:
-        """Only what this turn of this thread says: side threads and earlier turns have none of it."""
+    def events(self, told: Notification, limits: Json) -> Iterator[Event]:
+        """Only of this turn of this thread, not of side threads and earlier turns."""
         if told.arguments.get("threadId") != self._thread or not self._is_this(told.arguments):
             return
         arguments = self._redactor.value(told.arguments)
@@ -167,13 +170,13 @@ class Turn:
             case "item/agentMessage/delta":
                 yield from self._part(told, raw)
             case "item/started":
-                yield from items.begun(arguments.get("item") or {}, raw)
+                yield from started_events(arguments.get("item") or {}, raw)
             case "item/completed":
                 item = arguments.get("item") or {}
                 if item.get("type") == "agentMessage":
                     self.reply = str(item.get("text", ""))
                     yield from self._rest(str(item.get("id")), raw)
-                yield from items.ended(item, raw)
+                yield from finished_events(item, raw)
             case "turn/plan/updated":
                 steps = arguments.get("plan") or ()
                 yield PlanChanged(tuple((str(step.get("step")), str(step.get("status"))) for step in steps), raw=raw)
@@ -186,8 +189,8 @@ class Turn:
             case _:
                 pass
 
-    def _part(self, told: Told, raw: Json) -> Iterator[Event]:
-        """A secret may be cut in two by the parts, so a part is shown as far as it cannot be the beginning of one."""
+    def _part(self, told: Notification, raw: Json) -> Iterator[Event]:
+        """A secret may be split between two parts, so the end of a part that may begin one is held back."""
         stream = self._streams.setdefault(str(told.arguments.get("itemId")), self._redactor.stream())
         shown = stream.feed(str(told.arguments.get("delta", "")))
         if shown:
@@ -207,3 +210,33 @@ class Turn:
             case _:
                 yield failed(turn.get("error") or {}, self._retried, limits, raw)
                 yield Done(Ending.FAILED, self.reply, raw=raw)
+
+
+_WRITING = 5.0
+"""Seconds. Codex has written a turn by the time it reports its end, unless it cannot."""
+
+
+class TurnFile:
+    """Checks that a turn is written to the session's file. Made when the turn begins.
+
+    Codex reports a turn as completed even when its disk is full, and does not know of it later.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._start = path, 0
+        with contextlib.suppress(OSError):
+            self._start = path.stat().st_size if path is not None else 0
+
+    async def failure(self, turn: str | None) -> Failed | None:
+        path, start = self._path, self._start
+        if path is None or turn is None:
+            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WRITING):
+                while not await asyncio.to_thread(written, path, start, turn):
+                    await asyncio.sleep(0.05)
+                return None
+        words = (
+            f"Codex answered, and could not write the turn to {path}: it will not know of it. Make room on the disk."
+        )
+        return Failed(ErrorCode.UNKNOWN, words, retryable=False)

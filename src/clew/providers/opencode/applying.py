@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 
 from clew.kernel import PermissionMode
-from clew.programs.at_once import both
 from clew.programs.faults import Refused, TooSlow
+from clew.programs.tasks import gather_or_cancel
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.http import Json
 from clew.providers.opencode.rules import Action, Rules, mode_of, read, rules_for
@@ -28,7 +28,7 @@ class Agent:
 async def agent_in(api: Api, directory: str, wanted: str | None) -> Agent:
     """The agent that is asked for, or the one that is the default there."""
     try:
-        config, agents = await both(api.config(directory), api.agents(directory))
+        config, agents = await gather_or_cancel(api.config(directory), api.agents(directory))
     except TooSlow as fault:
         # These are the first calls that it reads its configuration for.
         words = f"OpenCode did not read its configuration for {directory} in time."

@@ -1,10 +1,11 @@
 """What OpenCode asks of a person: leave to use a tool, and questions of the agent itself."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from enum import Enum
 
 from clew.kernel import Answer, ApprovalId
 from clew.ports.events import ApprovalAsked, QuestionAsked
+from clew.programs.approvals import OpenRequests, Request
 from clew.programs.secrets import Redactor
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.http import Json
@@ -13,12 +14,10 @@ from clew.providers.opencode.http import Json
 _DENIED = "A person has denied this."
 
 
-@dataclass(slots=True)
-class _Questions:
+class Kind(Enum):
+    PERMISSION = "permission"
+    QUESTIONS = "questions"
     """Several may come as one request, and all are answered together."""
-
-    request: str
-    given: list[str | None] = field(default_factory=list)
 
 
 class Asking:
@@ -26,15 +25,14 @@ class Asking:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._permissions: set[str] = set()
-        self._questions: dict[ApprovalId, tuple[_Questions, int]] = {}
+        self._open: OpenRequests[Kind] = OpenRequests()
 
     def __bool__(self) -> bool:
-        return bool(self._permissions or self._questions)
+        return bool(self._open)
 
     def permission(self, asked: Json) -> ApprovalAsked:
         id_ = str(asked["id"])
-        self._permissions.add(id_)
+        self._open.add(Request(id_, Kind.PERMISSION, {ApprovalId(id_): ""}))
         details, shown = asked.get("metadata") or {}, self._redactor.text
         command, file = details.get("command"), details.get("filepath") or details.get("filePath")
         patterns = ", ".join(str(each) for each in asked.get("patterns") or ())
@@ -49,37 +47,34 @@ class Asking:
         )
 
     def questions(self, asked: Json) -> Iterator[QuestionAsked]:
-        each_asked = asked.get("questions") or ()
-        request = _Questions(str(asked["id"]), [None] * len(each_asked))
-        for number, question in enumerate(each_asked):
-            id_ = ApprovalId(f"{request.request}/{number}")
-            self._questions[id_] = (request, number)
+        request, questions = str(asked["id"]), asked.get("questions") or ()
+        ids = [ApprovalId(f"{request}/{number}") for number in range(len(questions))]
+        self._open.add(Request(request, Kind.QUESTIONS, dict.fromkeys(ids, "")))
+        for id_, question in zip(ids, questions, strict=True):
             choices = tuple(self._redactor.text(str(each.get("label", ""))) for each in question.get("options") or ())
             words = self._redactor.text(str(question.get("question", "")))
             yield QuestionAsked(id_, words, choices, raw=self._redactor.value(dict(question)))
 
     def settled(self, request: str) -> None:
         """It was answered, or taken back: a denial takes back all that its session asks."""
-        self._permissions.discard(request)
-        self._questions = {id_: at for id_, at in self._questions.items() if at[0].request != request}
+        self._open.withdraw(request)
 
     def drop(self) -> None:
-        self._permissions.clear()
-        self._questions.clear()
+        self._open.clear()
 
     async def answer(self, api: Api, directory: str, id_: ApprovalId, given: Answer, words: str) -> bool:
-        if id_ in self._permissions:
-            self._permissions.discard(id_)
+        request = self._open.answer(id_, words)
+        if request is None:
+            return False
+        number = str(request.number)
+        if request.about is Kind.PERMISSION:
             once = {"reply": "once"}
             reply = once if given is Answer.APPROVE else {"reply": "reject", "message": words or _DENIED}
             return await api.permit(id_, directory, reply)
-        if id_ not in self._questions:
-            return False
-        request, number = self._questions.pop(id_)
         if given is Answer.DENY:
-            self.settled(request.request)
-            return await api.reject(request.request, directory)
-        request.given[number] = words
-        if None in request.given:
+            self.settled(number)
+            return await api.reject(number, directory)
+        if not request.is_answered:
             return True
-        return await api.reply(request.request, directory, [[each] if each else [] for each in request.given])
+        said = [request.answers[part] for part in request.parts]
+        return await api.reply(number, directory, [[each] if each else [] for each in said])

@@ -9,9 +9,9 @@ from typing import Any
 
 from clew.kernel import Landing, NativeId
 from clew.ports.provider import OpenSpec
-from clew.programs.at_once import both
 from clew.programs.faults import CannotStart, NotAble, ProgramEnded, ProgramFault, Refused
 from clew.programs.locks import SessionLock, lock_session, must_be_lockable
+from clew.programs.tasks import gather_or_cancel
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.applying import Agent, agent_in, apply
 from clew.providers.opencode.faults import CutOff, ModelUnknown
@@ -111,7 +111,7 @@ class Opening:
         if session.get("parentID"):
             raise Refused(f"Session {session['id']} belongs to a subagent.", "Open the session that it belongs to.")
         id_, where = str(session["id"]), str(session["directory"])
-        agent, messages = await both(
+        agent, messages = await gather_or_cancel(
             agent_in(self.api, where, self.agent), self.api.messages(id_, self.launch.deadlines.start)
         )
         mode = await apply(self.api, session, spec.mode, agent)

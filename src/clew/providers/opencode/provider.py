@@ -22,16 +22,16 @@ from clew.kernel import (
     Sent,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
-from clew.programs.checks import MALFORMED, MalformedId, check_options
+from clew.programs.checks import MALFORMED, MalformedId, check_options, check_variables
 from clew.programs.environment import environment_for
 from clew.programs.faults import ProgramFault, Refused, TooSlow
-from clew.programs.ledger import Ledger
+from clew.programs.ledger import open_ledger
 from clew.programs.locks import is_locked
 from clew.programs.scratch import Scratch
 from clew.programs.secrets import Redactor
 from clew.providers.opencode import archiving, launching
 from clew.providers.opencode.api import NOT_FOUND, Api
-from clew.providers.opencode.belonging import Belongings, must_be_variables
+from clew.providers.opencode.belonging import Belongings
 from clew.providers.opencode.credential import credential
 from clew.providers.opencode.faults import SessionMissing
 from clew.providers.opencode.home import CURSOR_VERSION, ID_SHAPE, cursor_of, directory_at, id_of, locks, store
@@ -76,9 +76,7 @@ class OpenCodeProvider:
         self._settings = settings
         environment = environment_for(settings.home, settings.environment)
         self._store = store(environment)
-        self._ledger = Ledger(settings.state / "ledger") if settings.state is not None else None
-        if self._ledger is not None:
-            self._ledger.end_orphans()
+        self._ledger = open_ledger(settings.state)
         self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
         self._scratch.remove_orphans()
         # One for all its servers: what is hidden stays hidden when the server has to be started again.
@@ -147,7 +145,8 @@ class OpenCodeProvider:
         if spec.cursor is not None:
             id_of(spec.cursor)
         place_of(spec)
-        must_be_variables(spec.environment)
+        # A shell with wrong variables would not start, and not say why; they are written as UTF-8.
+        check_variables(spec.environment, errors="strict")
         launch, agent = self._launch(), self._settings.options.get(AGENT)
 
         async def opening(server: Server) -> Opened:

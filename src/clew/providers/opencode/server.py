@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, Refused, TooSlow
+from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, TooSlow
 from clew.programs.program import Program
+from clew.programs.tasks import cancelled_from_outside, closed_provider
 from clew.providers.opencode.faults import CutOff
 from clew.providers.opencode.gate import Gate
 from clew.providers.opencode.http import Answer, Http, Json, NotListening
@@ -222,7 +223,7 @@ class Shared:
             try:
                 return await self._starting
             except asyncio.CancelledError:
-                if not _called_off():
+                if not cancelled_from_outside():
                     self._must_be_open()
                 raise
             finally:
@@ -248,7 +249,7 @@ class Shared:
 
     def _must_be_open(self) -> None:
         if self._closed:
-            raise Refused("This provider is closed.", "Make another.")
+            raise closed_provider()
 
     async def _start(self) -> Server:
         await self._end()
@@ -259,9 +260,3 @@ class Shared:
         if self._server is not None:
             await self._server.end()
             self._server = None
-
-
-def _called_off() -> bool:
-    """Whether the one who waits is cancelled, and not only what it waits for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
