@@ -259,10 +259,10 @@ def test_a_malformed_id_is_rejected_and_not_looked_for(tmp_path: Path, id_: str)
     found = asyncio.run(provider.probe(cursor, directory))
     assert (found.kind, found.signal) == (ProbeKind.REJECTED, MALFORMED)
     assert found.signal in provider.capabilities.rejection_signals
-    assert "is no session id" in found.detail
-    with pytest.raises(Refused, match="is no session id"):
+    assert "is not a session id" in found.detail
+    with pytest.raises(Refused, match="is not a session id"):
         asyncio.run(provider.open(OpenSpec(directory, PermissionMode.ASK, cursor)))
-    with pytest.raises(Refused, match="is no session id"):
+    with pytest.raises(Refused, match="is not a session id"):
         asyncio.run(provider.archive(cursor, directory, tmp_path / "out.zip"))
     # A cursor that a later Clew wrote is not known to be bad.
     later = asyncio.run(provider.probe(Cursor(2, NativeId(ID)), directory))

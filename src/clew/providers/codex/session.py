@@ -69,13 +69,8 @@ class CodexSession:
         return bool(self._commands)
 
     @property
-    def lives(self) -> bool:
-        """Whether its program runs."""
-        return self._server.lives
-
-    @property
     def has_ended(self) -> bool:
-        return not self.lives
+        return not self._server.lives
 
     @property
     def is_turning(self) -> bool:

@@ -5,15 +5,13 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from clew.kernel import PromptId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, PlanChanged, Text
 from clew.programs.secrets import Redaction, Redactor
 from clew.providers.codex.events import Meter, failed, finished_events, started_events
 from clew.providers.codex.rollout import written
-
-Json = Mapping[str, Any]
+from clew.providers.codex.server import Json
 
 
 @dataclass(frozen=True, slots=True)
