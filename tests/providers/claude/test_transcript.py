@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,6 @@ from clew.programs.archive import pack
 from clew.programs.checks import MALFORMED
 from clew.programs.faults import BadArchive, CannotStart, ProgramFault, Refused
 from clew.programs.process_tag import Owner
-from clew.programs.tasks import in_thread
 from clew.providers.claude import make
 from clew.providers.claude.archive import FORMAT
 from clew.providers.claude.faults import HomeFailed
@@ -198,23 +196,6 @@ def test_a_directory_that_is_not_there_is_what_is_said_to_be_missing(tmp_path: P
         assert spec.directory.path in caught.value.words
         assert "is not there" in caught.value.words
         assert sys.executable not in str(caught.value)
-
-
-@pytest.mark.case("P06")
-def test_what_is_taken_after_nobody_waits_is_given_back() -> None:
-    taken, given_back = threading.Event(), threading.Event()
-
-    async def scene() -> None:
-        waiting = asyncio.create_task(in_thread(lambda: taken.wait(5), HomeFailed, lambda _: given_back.set()))
-        await asyncio.sleep(0.05)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        assert not given_back.is_set()
-        taken.set()
-        assert await asyncio.to_thread(given_back.wait, 5)
-
-    asyncio.run(scene())
 
 
 @pytest.mark.case("A01")
