@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clew.kernel import Directory
-from clew.programs.archive import manifest_of, pack
+from clew.programs.archive import pack, unpack
 from clew.programs.checks import check_homes, check_paths
 from clew.programs.faults import BadArchive, BadArguments, CannotStart, NoProgram, Refused
 from clew.programs.program import start
@@ -31,7 +31,7 @@ def test_a_home_is_a_whole_path(value: str) -> None:
 def test_a_pipe_is_no_archive_and_nobody_waits_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(BadArchive, match="no file"):
-        manifest_of(tmp_path / "pipe")
+        unpack(tmp_path / "pipe", "one", frozenset({"format"}))
     with pytest.raises(BadArchive, match="no file"):
         pack(tmp_path / "new", "one", "format", "id", {}, {}, since=tmp_path / "pipe")
 
@@ -48,9 +48,9 @@ def test_an_archive_is_not_written_where_no_path_leads(tmp_path: Path) -> None:
         (("/bin/true",), "/nowhere", {}, CannotStart, "directory"),
         (("/bin/true", "a\0b"), "/", {}, BadArguments, "zero bytes"),
         (("/bin/true", "x" * 300_000), "/", {}, BadArguments, "shorter"),
-        (("/bin/true",), "/", {"": "x"}, BadArguments, "Take it out"),
-        (("/bin/true",), "/", {"A=B": "x"}, BadArguments, "Take it out"),
-        (("/bin/true",), "/", {"A": "x\0y"}, BadArguments, "Take it out"),
+        (("/bin/true",), "/", {"": "x"}, BadArguments, "Remove it"),
+        (("/bin/true",), "/", {"A=B": "x"}, BadArguments, "Remove it"),
+        (("/bin/true",), "/", {"A": "x\0y"}, BadArguments, "Remove it"),
     ],
 )
 def test_what_is_to_be_done_fits_what_went_wrong(

@@ -41,7 +41,7 @@ class OpenRequests(Generic[T]):
     def add(self, request: Request[T]) -> None:
         self._open.update(dict.fromkeys(request.parts, request))
 
-    def answer(self, id_: ApprovalId, words: str | None) -> Request[T] | None:
+    def record(self, id_: ApprovalId, words: str | None) -> Request[T] | None:
         """Record the answer to one part and return its request; None when that part is not open."""
         request = self._open.pop(id_, None)
         if request is not None:

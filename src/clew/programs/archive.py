@@ -74,7 +74,9 @@ def pack(
     try:
         items = tuple(_item(safe(name), data, known.get(name)) for name, data in files.items())
     except ValueError as fault:
-        raise Refused(f"Session {native_id} cannot be archived: {fault}.", "Look at its files.") from fault
+        raise Refused(
+            f"Session {native_id} cannot be archived: {fault}.", "Rename that file, or start a new session."
+        ) from fault
     continues = before.state if any(item.start for item in items) else None
     manifest = Manifest(provider, format_, native_id, items, facts, continues)
     listed = to_json(manifest)
@@ -88,12 +90,6 @@ def pack(
     return Packed(file_digest(into), manifest.whole)
 
 
-def manifest_of(path: Path) -> Manifest:
-    """Read the manifest alone. Only `unpack` checks that the files match it."""
-    with _opened(path) as archive:
-        return _manifest(archive, path)
-
-
 def unpack(path: Path, provider: str, formats: frozenset[str]) -> tuple[Manifest, dict[str, bytes]]:
     """Every file, checked against the manifest: complete, undamaged, of this provider and of a format it reads."""
     with _opened(path) as archive:
@@ -105,7 +101,7 @@ def unpack(path: Path, provider: str, formats: frozenset[str]) -> tuple[Manifest
                 "Restore it with the agent it came from.",
             )
         if not manifest.whole:
-            raise BadArchive(f"{path.name} holds only what was added.", "Join it with the archive before it first.")
+            raise BadArchive(f"{path.name} holds only additions.", "Join it with the archive before it first.")
         return manifest, _files(archive, manifest, path, {})
 
 
@@ -114,12 +110,12 @@ def join(base: Path, tail: Path, into: Path) -> str:
     with _opened(base) as first, _opened(tail) as second:
         old, new = _manifest(first, base), _manifest(second, tail)
         if new.whole:
-            raise BadArchive(f"{tail.name} continues nothing: it is whole.", "Restore it as it is.")
+            raise BadArchive(f"{tail.name} continues no archive: it is whole.", "Restore it as it is.")
         if not old.whole:
-            raise BadArchive(f"{base.name} holds only what was added.", "Join it with the archive before it first.")
+            raise BadArchive(f"{base.name} holds only additions.", "Join it with the archive before it first.")
         if new.continues != old.state:
             raise BadArchive(
-                f"{tail.name} does not continue {base.name}.", "Join it with the one that it was made from."
+                f"{tail.name} does not continue {base.name}.", "Join it with the archive that it was made from."
             )
         files = _files(second, new, tail, _files(first, old, base, {}))
     return pack(into, new.provider, new.format, new.native_id, files, new.facts).digest
@@ -157,7 +153,7 @@ def _earlier(since: Path, now: Manifest) -> Manifest:
 
 def _must_stay(since: Path, into: Path) -> None:
     if into.exists() and into.samefile(since):
-        raise Refused(f"{into} would take the place of what it continues.", "Name another file.")
+        raise Refused(f"{into} is the archive that this one would continue.", "Name another file.")
 
 
 @contextlib.contextmanager
@@ -174,7 +170,9 @@ def _written(into: Path) -> Iterator[IO[bytes]]:
         part.replace(into)
     except OSError as fault:
         why = f"there is no directory {into.parent}" if not into.parent.is_dir() else fault.strerror or str(fault)
-        raise Refused(f"The archive cannot be written to {into}: {why}.", "Mend that, or name another file.") from fault
+        raise Refused(
+            f"The archive cannot be written to {into}: {why}.", "Correct that, or name another file."
+        ) from fault
     finally:
         if part is not None:
             part.unlink(missing_ok=True)
@@ -254,8 +252,8 @@ def _digest(data: bytes) -> str:
 
 
 def _damaged(path: Path, why: str) -> BadArchive:
-    return BadArchive(f"{path.name} is damaged or no archive: {why}.", "Nothing was changed; use another copy.")
+    return BadArchive(f"{path.name} is damaged or is no archive: {why}.", "Nothing was changed; use another copy.")
 
 
 def _too_large() -> str:
-    return f"Clew carries sessions of up to {LARGEST // 2**20} MB. Make it shorter in its agent, or begin a new one."
+    return f"Clew carries sessions of up to {LARGEST // 2**20} MB. Compact it in its agent, or start a new session."

@@ -21,7 +21,7 @@ def check_paths(*paths: Directory | object) -> None:
         text = path.path if isinstance(path, Directory) else str(path)
         if not _is_encodable(text):
             raise Refused(
-                f"{text[:200]!r} cannot be a path.", "Take the zero byte, or the half of a character, out of it."
+                f"{text[:200]!r} cannot be a path.", "Remove the zero byte or the half of a character from it."
             )
 
 
@@ -39,14 +39,16 @@ def check_homes(environment: Mapping[str, str], names: Iterable[str]) -> None:
     for name in sorted(names):
         value = environment.get(name)
         if value is not None and not (value.startswith("/") and _is_encodable(value)):
-            raise Refused(f"{name} is {value[:200]!r}, which is no whole path.", "Begin it with /, or leave it out.")
+            raise Refused(
+                f"{name} is {value[:200]!r}, which is not an absolute path.", "Begin it with /, or leave it out."
+            )
 
 
 def check_variables(environment: Mapping[str, str], errors: str = "surrogateescape") -> None:
     """The system accepts some wrong names and values, and the program gets another variable, or none."""
     for name, value in environment.items():
         if not name or "=" in name or not _is_encodable(f"{name}{value}", errors):
-            raise BadArguments(f"{name[:80]!r} cannot be a variable of a program.", "Take it out, or mend it.")
+            raise BadArguments(f"{name[:80]!r} cannot be a variable of a program.", "Remove it, or correct it.")
 
 
 def check_id(cursor: Cursor, version: int, shape: str, whose: str) -> None:
@@ -54,7 +56,7 @@ def check_id(cursor: Cursor, version: int, shape: str, whose: str) -> None:
     if cursor.version != version:
         raise Refused(f"Cursors of {whose} have version {version}, not {cursor.version}.", "Use a newer Clew.")
     if re.fullmatch(shape, cursor.native_id) is None:
-        raise MalformedId(f"{cursor.native_id[:80]!r} is no session id of {whose}.", "Start a new session.")
+        raise MalformedId(f"{cursor.native_id[:80]!r} is not a session id of {whose}.", "Start a new session.")
 
 
 def check_options(options: Mapping[str, str], known: Iterable[str], whose: str) -> None:

@@ -94,5 +94,5 @@ def _writable(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        words = f"Nothing can be kept in {directory}, so nothing is started: {fault.strerror}."
+        words = f"The ledger {directory} cannot be written, so no program is started: {fault.strerror}."
         raise CannotStart(words, "Make it a directory that Clew may write to.") from fault

@@ -192,20 +192,20 @@ async def start(
     except ValueError as fault:
         entry.remove()
         words = f"{command[0]} cannot be given its arguments: {fault}."
-        raise BadArguments(words, "Take zero bytes, and halves of characters, out of them.") from fault
+        raise BadArguments(words, "Remove zero bytes and halves of characters from them.") from fault
     return Program(process, entry, Redactor(environment))
 
 
 def _not_started(program: str, directory: Path, fault: OSError) -> CannotStart:
     if fault.errno == errno.E2BIG:
-        words = f"{program} cannot be given its arguments: they are longer than the system takes."
+        words = f"{program} cannot be given its arguments: they are longer than the system allows."
         return BadArguments(words, "Make them shorter.")
     words = f"{program} cannot be started in {directory}: {fault.strerror}"
     if str(fault.filename) == str(directory):
         return CannotStart(f"{words} ({directory}).", "Check that the directory exists and may be entered.")
     if fault.filename is not None:
         return NoProgram(f"{words} ({program}).", "Check that the program is installed.")
-    return CannotStart(f"{words}.", "Try again when the machine has room.")
+    return CannotStart(f"{words}.", "Try again when the machine has free memory and processes.")
 
 
 def _undo(starting: "asyncio.Task[asyncio.subprocess.Process]", entry: LedgerEntry) -> None:

@@ -32,7 +32,7 @@ class Scratch:
                 self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
             return Path(tempfile.mkdtemp(prefix=f"clew-{owner.pid}-{owner.started}-", dir=self._place))
         except OSError as fault:
-            words = f"There is no room for a program in {self._place or tempfile.gettempdir()}: {fault.strerror}."
+            words = f"No temporary directory can be made in {self._place or tempfile.gettempdir()}: {fault.strerror}."
             raise CannotStart(words, "Make it a directory that Clew may write to.") from fault
 
     @contextlib.contextmanager

@@ -15,8 +15,9 @@ import pytest
 from clew.kernel import Cursor, Directory, ProbeKind
 from clew.ports.events import Ending, ToolFinished
 from clew.ports.provider import OpenSpec, Provider
-from clew.programs.archive import join, manifest_of, pack, unpack
+from clew.programs.archive import join, pack, unpack
 from clew.programs.faults import BadArchive, CannotStart, NotAble, Refused
+from clew.providers.claude.archive import FORMAT
 from clew.providers.claude.faults import HomeFailed
 from tests.providers.agents import run as by_itself
 from tests.providers.claude.kit import ASK, EDIT, FULL, READ, Place, begun, call, run, turn
@@ -74,7 +75,8 @@ def test_a_session_goes_to_another_home_and_comes_back(
             there = await cmp(provider, model, OpenSpec(place.work(), ASK, cursor, fork=True), place, other)
             made = await provider.archive(cursor, place.work(), out)
             assert (made.turns, made.native_id) == (5, cursor.native_id)
-            names = {item.name.removeprefix(cursor.native_id).split("/")[0] for item in manifest_of(out).items}
+            _, files = unpack(out, "claude", frozenset({FORMAT}))
+            names = {name.removeprefix(cursor.native_id).split("/")[0] for name in files}
             assert names == {".jsonl", "", "tasks"}, "the side thread, the long output or the list is not in"
             return cursor, there
 

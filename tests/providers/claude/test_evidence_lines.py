@@ -226,7 +226,7 @@ def test_a_home_that_is_not_there_says_nothing_and_an_absent_session_holds_nothi
     assert "projects" in told.detail
     # What is no session's id will never be one; a cursor that a later Clew wrote may be read by that.
     assert heard(tmp_path, native_id="../../etc/passwd") == kernel.Attestation(
-        Evidence.UNKNOWN, "'../../etc/passwd' is no session id of Claude Code.", able=False
+        Evidence.UNKNOWN, "'../../etc/passwd' is not a session id of Claude Code.", able=False
     )
     assert heard(tmp_path, version=2).able
 

@@ -8,7 +8,6 @@ import pytest
 
 from clew.kernel import ProbeKind
 from clew.programs.faults import Refused
-from clew.programs.tasks import ProviderTasks
 from tests.providers.codex.kit import Lab, turn
 from tests.providers.codex.test_archive import archived, everything
 
@@ -79,23 +78,3 @@ def test_a_restore_under_way_is_taken_back_when_the_provider_is_closed(lab: Lab)
             await asyncio.sleep(0.01)
 
     lab.play(scene())
-
-
-def test_what_was_done_in_the_moment_in_which_it_was_called_off_is_undone() -> None:
-    async def scene() -> list[str]:
-        underway, undone = ProviderTasks(), list[str]()
-
-        async def work() -> str:
-            # Runs before the one who waits for it can.
-            asyncio.get_running_loop().call_soon(waiting.cancel)
-            return "done"
-
-        async def undo(result: str) -> None:
-            undone.append(result)
-
-        waiting = asyncio.create_task(underway.run(work(), undo))
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        return undone
-
-    assert asyncio.run(scene()) == ["done"]

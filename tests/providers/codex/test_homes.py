@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import threading
 import zipfile
 from collections.abc import Coroutine
 from pathlib import Path
@@ -16,7 +15,6 @@ from clew.kernel import Cursor, Directory, NativeId, PermissionMode, ProbeKind
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.archive import pack
 from clew.programs.faults import BadArchive, ProgramFault
-from clew.programs.tasks import in_thread
 from clew.providers.codex.archive import FORMAT
 from clew.providers.codex.faults import HomeFailed
 from clew.providers.codex.provider import CodexProvider
@@ -63,23 +61,6 @@ def test_an_archive_that_has_no_place_is_refused(tmp_path: Path) -> None:
         asyncio.run(provider(tmp_path / "home").archive(Cursor(1, ID), Directory("/w"), tmp_path / "nowhere" / "out"))
     assert caught.value.remedy
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
-
-
-@pytest.mark.case("P06")
-def test_what_is_done_after_nobody_waits_is_undone() -> None:
-    done, undone = threading.Event(), threading.Event()
-
-    async def scene() -> None:
-        waiting = asyncio.create_task(in_thread(lambda: done.wait(5), HomeFailed, lambda _: undone.set()))
-        await asyncio.sleep(0.05)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        assert not undone.is_set()
-        done.set()
-        assert await asyncio.to_thread(undone.wait, 5)
-
-    asyncio.run(scene())
 
 
 @pytest.mark.case("T02")

@@ -13,7 +13,7 @@ import pytest
 from clew.kernel import Answer
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, QuestionAsked, Text, Thought, Used
 from clew.ports.provider import OpenSpec, Settings
-from clew.programs.faults import Refused
+from clew.programs.faults import Refused, TooSlow
 from clew.programs.locks import SessionLock
 from clew.programs.rpc import CallRefused
 from clew.providers.codex import locks
@@ -169,17 +169,26 @@ def test_a_fork_that_is_called_off_late_leaves_no_file(lab: Lab, monkeypatch: py
 
 
 @pytest.mark.case("P06")
-def test_a_cancelled_fork_that_codex_does_not_delete_leaves_no_file(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("how", ["refused", "too slow", "written again"])
+def test_a_cancelled_fork_that_codex_does_not_delete_leaves_no_file(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     async def scene() -> None:
         provider = lab.provider()
         cursor = await lab.begun(provider)
-        before, there, refused = lab.rollouts(), list[Path](), list[str]()
+        before, there, asked = lab.rollouts(), list[Path](), list[str]()
 
         async def call(server: AppServer, method: str, arguments: Json, seconds: float | None = None) -> Json:
             if method == "thread/delete":
-                refused.append(str(arguments["threadId"]))
-                raise CallRefused(-32600, "not now")
+                asked.append(str(arguments["threadId"]))
+                if how == "refused":
+                    raise CallRefused(-32600, "not now")
+                if how == "too slow":
+                    raise TooSlow("It was not answered.", "Wait.")
             answer = await real(server, method, arguments, seconds)
+            if method == "thread/delete":
+                (fork,) = set(there) - set(before)
+                fork.write_bytes(b"late")
             if method == "thread/fork":
                 there.extend(lab.rollouts())
                 opening.cancel()
@@ -191,7 +200,7 @@ def test_a_cancelled_fork_that_codex_does_not_delete_leaves_no_file(lab: Lab, mo
         with pytest.raises(asyncio.CancelledError):
             await opening
         assert len(there) == len(before) + 1, "it was cancelled when the fork was on disk"
-        assert len(refused) == 1
+        assert len(asked) == 1
         assert lab.rollouts() == before
 
     lab.play(scene())

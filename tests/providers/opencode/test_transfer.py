@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clew.kernel import Cursor, Directory, NativeId
-from clew.programs.archive import manifest_of, pack, unpack
+from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, ProgramFault, Refused, SessionBusy
 from clew.providers.opencode import archiving, importing
 from clew.providers.opencode.faults import SessionDiverged
@@ -263,7 +263,7 @@ def test_an_archive_lists_what_is_alive_in_it(lab: Lab) -> None:
     async def scene() -> None:
         cursor = await lab.begun("first", "second")
         archive = await archived(lab, cursor, "listed.zip")
-        contents = manifest_of(archive)
+        contents, _ = unpack(archive, archiving.PROVIDER, frozenset({archiving.FORMAT}))
         listed = [Path(item.name).stem for item in contents.items if "/messages/" in item.name]
         assert listed == [each["info"]["id"] for each in await lab.messages(cursor)]
         assert contents.facts["version"] == "1.18.33"

@@ -13,15 +13,12 @@ _QUESTION = "AskUserQuestion"
 _DENIED = "The user does not allow this."
 
 
-class Approvals:
+class Approvals(OpenRequests[Mapping[str, Any]]):
     """The open requests of one session."""
 
     def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
         self._redactor = redactor
-        self._open: OpenRequests[Mapping[str, Any]] = OpenRequests()
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
 
     def ask(self, number: str, request: Message) -> Iterator[Event]:
         given = request.get("input") or {}
@@ -29,7 +26,7 @@ class Approvals:
         if isinstance(questions, list) and questions and all(isinstance(each, dict) for each in questions):
             yield from self._questions(number, given, questions)
             return
-        self._open.add(Request(number, given, {ApprovalId(number): ""}))
+        self.add(Request(number, given, {ApprovalId(number): ""}))
         raw = self._redactor.value(dict(request))
         shown = raw.get("input") or {}
         command, file = shown.get("command"), shown.get("file_path") or raw.get("blocked_path")
@@ -41,29 +38,22 @@ class Approvals:
         shown = self._redactor.text
         ids = [ApprovalId(number if at == 0 else f"{number}:{at}") for at in range(len(questions))]
         texts = [str(each.get("question", "")) for each in questions]
-        self._open.add(Request(number, given, dict(zip(ids, texts, strict=True))))
+        self.add(Request(number, given, dict(zip(ids, texts, strict=True))))
         for id_, question, text in zip(ids, questions, texts, strict=True):
             choices = tuple(shown(str(option.get("label", ""))) for option in question.get("options") or ())
             yield QuestionAsked(id_, shown(text), choices, raw=self._redactor.value(question))
 
     def answer(self, approval: ApprovalId, given: Answer, words: str) -> tuple[bool, tuple[str, Message] | None]:
         """Whether the request was still open, and the reply to send once all its questions are answered."""
-        request = self._open.answer(approval, words)
+        request = self.record(approval, words)
         if request is None:
             return False, None
         number = str(request.number)
         if given is Answer.DENY:
-            self._open.withdraw(number)
+            self.withdraw(number)
             return True, (number, {"behavior": "deny", "message": words or _DENIED})
         if not request.is_answered:
             return True, None
         answers = {text: request.answers[id_] for id_, text in request.parts.items() if text}
         updated = {**request.about, "answers": answers} if answers else request.about
         return True, (number, {"behavior": "allow", "updatedInput": updated})
-
-    def withdraw(self, number: str) -> None:
-        """The program no longer waits for this request."""
-        self._open.withdraw(number)
-
-    def clear(self) -> None:
-        self._open.clear()

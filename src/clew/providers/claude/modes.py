@@ -66,8 +66,8 @@ def before_a_tool(tool: object, word: object, mode: PermissionMode) -> Mapping[s
 
 
 def _decided(decision: str, why: str) -> Mapping[str, Any]:
-    told = {"permissionDecision": decision, "permissionDecisionReason": why}
-    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **told}}
+    output = {"permissionDecision": decision, "permissionDecisionReason": why}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **output}}
 
 
 async def apply(connection: Connection, mode: PermissionMode, seconds: float, new: bool = False) -> PermissionMode:
@@ -106,13 +106,13 @@ async def _set(connection: Connection, mode: PermissionMode, seconds: float) -> 
 async def _suspend(connection: Connection, mode: PermissionMode, seconds: float) -> None:
     """In read, suspend every rule that allows a change without asking; in other modes, restore them."""
     reads = mode is PermissionMode.READ
-    held = _held_back(await _allowed(connection, seconds)) if reads else []
+    suspended = _to_suspend(await _allowed(connection, seconds)) if reads else []
     # By default the program runs commands in its own sandbox without asking; null restores the user's setting.
-    settings = {"permissions": {"ask": held}, "sandbox": {"autoAllowBashIfSandboxed": False} if reads else None}
+    settings = {"permissions": {"ask": suspended}, "sandbox": {"autoAllowBashIfSandboxed": False} if reads else None}
     # The program answers in the order of the requests.
     applied = connection.request("apply_flag_settings", seconds, settings=settings)
     _, known = await asyncio.gather(applied, connection.request("get_settings", seconds))
-    if missing := set(held) - set(_rules(known, "ask")):
+    if missing := set(suspended) - set(_rules(known, "ask")):
         raise _not_applied(mode, f"it keeps the grants {', '.join(sorted(missing))}")
     if reads and _runs_unasked(known):
         raise _not_applied(mode, "it runs commands unasked in its sandbox")
@@ -122,7 +122,7 @@ async def _allowed(connection: Connection, seconds: float) -> Sequence[str]:
     return _rules(await connection.request("get_settings", seconds), "allow")
 
 
-def _held_back(allowed: Sequence[str]) -> list[str]:
+def _to_suspend(allowed: Sequence[str]) -> list[str]:
     """An `allow` rule overrides every mode of the program, and the same rule under `ask` overrides that one."""
     granted = [rule for rule in allowed if rule.partition("(")[0] not in _READERS]
     return sorted({*granted, *_WRITERS})

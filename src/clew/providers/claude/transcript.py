@@ -37,8 +37,8 @@ class Summary:
 
     def is_of(self, place: str) -> bool:
         """Whether it belongs to that directory, which the program may spell with other Unicode code points."""
-        told = self.directory
-        return told is not None and unicodedata.normalize("NFC", told) == unicodedata.normalize("NFC", place)
+        own = self.directory
+        return own is not None and unicodedata.normalize("NFC", own) == unicodedata.normalize("NFC", place)
 
 
 def lines_of(data: bytes, kinds: Iterable[str] = ()) -> Iterator[Line | None]:
@@ -194,5 +194,5 @@ def sessions(home: Home, version: int) -> Sequence[FoundSession]:
 
 
 def _place(summary: Summary) -> Directory | None:
-    told = summary.directory
-    return Directory(told, told) if told is not None and told.startswith("/") else None
+    path = summary.directory
+    return Directory(path, path) if path is not None and path.startswith("/") else None

@@ -60,7 +60,7 @@ class Steer:
     """Words sent within a turn. The program puts them into the turn after the next tool, and echoes them by `id`.
 
     If no tool follows, it would make a turn of its own of them when this one is over. It asks at the gate before that,
-    and the gate refuses, which leaves no trace of the words; so the end of the turn is told only then. `taken` is
+    and the gate refuses, which leaves no trace of the words; so the end of the turn is reported only then. `taken` is
     resolved when the words are part of the turn, or never will be.
     """
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
 
 from clew.kernel import Answer, ApprovalId
 from clew.ports.events import ApprovalAsked, Event, QuestionAsked
 from clew.programs.approvals import OpenRequests, Request
-
-Json = Mapping[str, Any]
+from clew.providers.codex.server import Json
 
 
 class Kind(StrEnum):
@@ -19,31 +17,21 @@ class Kind(StrEnum):
     QUESTION = "item/tool/requestUserInput"
 
 
-_TOOLS: Mapping[Kind, str] = {
-    Kind.COMMAND: "commandExecution",
-    Kind.FILES: "fileChange",
-    Kind.PERMISSIONS: "permissions",
-    Kind.SERVER: "mcpToolCall",
-    Kind.QUESTION: "requestUserInput",
+_SHOWN: Mapping[Kind, tuple[str, str]] = {
+    Kind.COMMAND: ("commandExecution", "May this command run?"),
+    Kind.FILES: ("fileChange", "May these files be changed?"),
+    Kind.PERMISSIONS: ("permissions", "May the turn have more permissions?"),
+    Kind.SERVER: ("mcpToolCall", "May the tool server go on?"),
 }
-_WORDS: Mapping[Kind, str] = {
-    Kind.COMMAND: "May this command run?",
-    Kind.FILES: "May these files be changed?",
-    Kind.PERMISSIONS: "May the turn have more permissions?",
-    Kind.SERVER: "May the tool server go on?",
-    Kind.QUESTION: "The agent has a question.",
-}
+"""The tool that asks, and the question where Codex gives none."""
 
 
-class Approvals:
+class Approvals(OpenRequests[tuple[Kind, Json]]):
     """The open requests of one session. `prefix` makes their ids unique among all openings."""
 
     def __init__(self, prefix: str) -> None:
+        super().__init__()
         self._prefix, self._count = prefix, 0
-        self._open: OpenRequests[tuple[Kind, Json]] = OpenRequests()
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
 
     def ask(self, number: int | str, method: str, arguments: Json, file: str, raw: Json) -> list[Event] | None:
         """The events for a request; None if it is nothing that a person could answer."""
@@ -54,23 +42,26 @@ class Approvals:
         if kind is Kind.QUESTION:
             return self._ask_questions(number, arguments, raw)
         id_ = self._new_id()
-        self._open.add(Request(number, (kind, arguments), {id_: ""}))
-        words = arguments.get("reason") or arguments.get("message") or _WORDS[kind]
-        return [ApprovalAsked(id_, _TOOLS[kind], str(words), arguments.get("command"), file or None, raw=raw)]
+        self.add(Request(number, (kind, arguments), {id_: ""}))
+        tool, question = _SHOWN[kind]
+        words = str(arguments.get("reason") or arguments.get("message") or question)
+        return [ApprovalAsked(id_, tool, words, arguments.get("command"), file or None, raw=raw)]
 
     def _ask_questions(self, number: int | str, arguments: Json, raw: Json) -> list[Event] | None:
         questions = {self._new_id(): question for question in arguments.get("questions") or ()}
         names = {id_: str(question.get("id")) for id_, question in questions.items()}
-        self._open.add(Request(number, (Kind.QUESTION, arguments), names))
+        self.add(Request(number, (Kind.QUESTION, arguments), names))
         events: list[Event] = []
         for id_, question in questions.items():
             choices = tuple(str(option.get("label")) for option in question.get("options") or ())
-            events.append(QuestionAsked(id_, str(question.get("question", _WORDS[Kind.QUESTION])), choices, raw=raw))
+            events.append(
+                QuestionAsked(id_, str(question.get("question", "The agent has a question.")), choices, raw=raw)
+            )
         return events or None
 
     def answer(self, id_: ApprovalId, given: Answer, words: str) -> tuple[int | str, Json | None] | None:
         """The request to reply to, and the reply; no reply while other questions of it are open. None if not open."""
-        request = self._open.answer(id_, words if given is Answer.APPROVE else None)
+        request = self.record(id_, words if given is Answer.APPROVE else None)
         if request is None:
             return None
         kind, arguments = request.about
@@ -81,13 +72,6 @@ class Approvals:
         answers = {request.parts[part]: said for part, said in request.answers.items()}
         replies = {name: {"answers": [] if said is None else [said]} for name, said in answers.items()}
         return request.number, {"answers": replies}
-
-    def withdraw(self, number: Any) -> None:
-        """Codex no longer waits for this request, whether or not Clew answered it."""
-        self._open.withdraw(number)
-
-    def clear(self) -> None:
-        self._open.clear()
 
     def _new_id(self) -> ApprovalId:
         self._count += 1

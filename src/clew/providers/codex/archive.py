@@ -68,7 +68,7 @@ def read_archive(path: Path) -> Copy:
 def _rollout(name: str, path: Path) -> Rollout:
     rollout = rollout_at(Path(PurePosixPath(name)))
     if rollout is None or rollout.packed or rollout.name != name:
-        raise _bad(path, f"{name} is no history of Codex")
+        raise _bad(path, f"{name} is not a rollout of Codex")
     return rollout
 
 

@@ -4,15 +4,13 @@ Codex reports the end of a command also between turns; within a later turn it na
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from clew.programs.faults import ProgramFault
 from clew.programs.rpc import CallRefused
-from clew.providers.codex.server import AppServer
+from clew.providers.codex.server import AppServer, Json
 
 _LIST = "thread/backgroundTerminals/list"
 _TERMINATE = "thread/backgroundTerminals/terminate"
-Json = Mapping[str, Any]
 
 
 class BackgroundCommands:

@@ -103,8 +103,8 @@ def _less(total: _Sum, part: _Sum) -> _Sum:
     return _Sum(*(max(0, whole - taken) for whole, taken in zip(total, part, strict=True)))
 
 
-def _sum(told: Any) -> _Sum:
-    counts = told if isinstance(told, Mapping) else {}
+def _sum(reported: Any) -> _Sum:
+    counts = reported if isinstance(reported, Mapping) else {}
     return _Sum(*(int(counts.get(name) or 0) for name in ("inputTokens", "outputTokens", "cachedInputTokens")))
 
 

@@ -132,7 +132,7 @@ def _check_whole(current: Rollout, head: Head, lines: Sequence[Line | None], tur
         raise _Unknown(f"{current.path.name} is damaged: {fault}.") from fault
     for line in lines:
         if line is None and turns >= since:
-            raise _Unknown(f"A line of {current.path.name} cannot be read, and may be that of the prompt.")
+            raise _Unknown(f"A line of {current.path.name} cannot be read, and may be the prompt's.")
         turns += line is not None and line.event == "task_started"
 
 
@@ -144,7 +144,7 @@ def _unsent(root: Path, files: Sequence[Rollout], sent: Sent, why: str) -> Attes
             raise _Unknown(f"{file.path.name} holds the prompt, and the session was rewound in Codex since.")
     room = os.statvfs(root)
     if room.f_blocks and room.f_bavail * room.f_frsize < _ROOM:
-        raise _Unknown(f"The disk of {root} is full, and Codex goes on without writing down what it was told.")
+        raise _Unknown(f"The disk of {root} is full, and Codex goes on without writing.")
     return Attestation(Evidence.UNSENT, why)
 
 

@@ -29,7 +29,7 @@ def make_home(root: Path) -> None:
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
     except FileExistsError as fault:
-        raise HomeFailed(f"The home {root} of Codex is no directory.", "Move it away, or name another.") from fault
+        raise HomeFailed(f"The home {root} of Codex is not a directory.", "Move it away, or name another.") from fault
     if not os.access(root, os.W_OK | os.X_OK):
         raise HomeFailed(f"The home {root} of Codex cannot be written to.", CHECK_HOME)
 

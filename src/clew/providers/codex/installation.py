@@ -87,5 +87,5 @@ async def _found(program: Program) -> str | None:
 
 
 async def models(server: AppServer) -> tuple[str, ...]:
-    told = (await server.call("model/list", {})).get("data") or ()
-    return tuple(str(each["model"]) for each in told if isinstance(each, dict) and "model" in each)
+    listed = (await server.call("model/list", {})).get("data") or ()
+    return tuple(str(each["model"]) for each in listed if isinstance(each, dict) and "model" in each)

@@ -58,7 +58,6 @@ class AppServer:
     def __init__(self, launch: Launch, program: Program, tools: LedgerEntry) -> None:
         self.redactor = Redactor(launch.environment)
         self.deadlines = launch.deadlines
-        self.about: Json = {}
         self._program, self._tools = program, tools
         self._listener: Listener | None = None
         self._lives = True
@@ -116,7 +115,7 @@ class AppServer:
     async def introduce(self) -> None:
         client = {"name": "clew", "title": "Clew", "version": __version__}
         hello = {"clientInfo": client, "capabilities": {"experimentalApi": True}}
-        self.about = await self.call("initialize", hello, self.deadlines.start)
+        await self.call("initialize", hello, self.deadlines.start)
         await self._peer.notify("initialized")
 
     # ---------------------------------------------------------------- notifications and requests

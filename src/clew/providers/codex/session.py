@@ -69,13 +69,8 @@ class CodexSession:
         return bool(self._commands)
 
     @property
-    def lives(self) -> bool:
-        """Whether its program runs."""
-        return self._server.lives
-
-    @property
     def has_ended(self) -> bool:
-        return not self.lives
+        return not self._server.lives
 
     @property
     def is_turning(self) -> bool:
@@ -97,8 +92,8 @@ class CodexSession:
                     await self._stop(turn)
                 await self._commands.refresh()
             finally:
-                if not turn.kept:
-                    self._echoed |= turn.taken
+                if not turn.is_stored:
+                    self._echoed |= turn.echoed
                 if self._turn is turn:
                     self._approvals.clear()
                     self._turn = None
@@ -137,7 +132,7 @@ class CodexSession:
                             yield failure
                             yield Done(Ending.FAILED, turn.reply)
                             return
-                        turn.kept = completed
+                        turn.is_stored = completed
                         yield event
                         if isinstance(event, Done):
                             return
@@ -174,8 +169,8 @@ class CodexSession:
 
     async def _gave_up(self, turn: Turn) -> Failed:
         code = ErrorCode.MODEL_UNREACHABLE if turn.retrying else ErrorCode.TOO_SLOW
-        told = "it tries again and again to reach its model" if turn.retrying else "nothing came"
-        words = f"Nothing moved for {self._server.deadlines.silence:g} s ({told}), so the turn was ended."
+        why = "it tries again and again to reach its model" if turn.retrying else "nothing came"
+        words = f"Nothing moved for {self._server.deadlines.silence:g} s ({why}), so the turn was ended."
         await self._stop(turn)
         return Failed(code, words, retryable=True)
 

@@ -67,15 +67,12 @@ class Index:
                 self._segments[rollout.segment] = rollout
                 self._threads.setdefault(rollout.thread, []).append(rollout)
 
-    def of_thread(self, thread: str) -> list[Rollout]:
-        return self._threads.get(thread, [])
-
     def segment(self, segment: str) -> Rollout | None:
         return self._segments.get(segment)
 
     def current(self, thread: str) -> Rollout | None:
         """The file that the thread goes on in: the latest segment, because segment ids ascend with time."""
-        return max(self.of_thread(thread), key=lambda rollout: rollout.segment, default=None)
+        return max(self._threads.get(thread, ()), key=lambda rollout: rollout.segment, default=None)
 
     def lineage(self, rollout: Rollout) -> list[Part]:
         """The file and all it rests on, the oldest first. Raises if one of them is missing."""

@@ -8,7 +8,6 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from clew.kernel import Directory, Landing, NativeId, PermissionMode, Probe, ProbeKind
 from clew.ports.provider import OpenSpec
@@ -20,11 +19,10 @@ from clew.providers.codex.faults import SessionArchived, SessionBusy, SessionMis
 from clew.providers.codex.home import Home, directory_at
 from clew.providers.codex.locks import is_loaded, is_locked, lock_threads
 from clew.providers.codex.rollout import Broken, Rollout, head_of, id_of
-from clew.providers.codex.server import AppServer
+from clew.providers.codex.server import AppServer, Json
 from clew.providers.codex.store import Index, rollouts_of
 from clew.providers.codex.trust import check_mode
 
-Json = Mapping[str, Any]
 _PAGE = 100
 
 NO_ROLLOUT = "codex:no-rollout"

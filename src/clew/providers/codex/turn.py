@@ -5,15 +5,13 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from clew.kernel import PromptId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, PlanChanged, Text
 from clew.programs.secrets import Redaction, Redactor
 from clew.providers.codex.events import Meter, failed, finished_events, started_events
 from clew.providers.codex.rollout import written
-
-Json = Mapping[str, Any]
+from clew.providers.codex.server import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +59,9 @@ class Turn:
         self._streams: dict[str, Redaction] = {}
         self.steering = asyncio.Lock()
         """Held while words are sent within the turn."""
-        self.taken: set[PromptId] = set()
+        self.echoed: set[PromptId] = set()
         """The prompts that Codex echoed."""
-        self.kept = False
+        self.is_stored = False
         """Whether it completed and is on disk."""
         self._prompts = 0
         self._expected: _Expected | None = None
@@ -146,7 +144,7 @@ class Turn:
         words = "".join(str(part.get("text", "")) for part in item.get("content") or () if isinstance(part, Mapping))
         id_, expected = item.get("clientId"), self._expected
         if id_ is not None:
-            self.taken.add(PromptId(str(id_)))
+            self.echoed.add(PromptId(str(id_)))
         if expected is None:
             return
         by_id = id_ is not None and expected.id is not None
@@ -155,20 +153,20 @@ class Turn:
 
     def _is_this(self, arguments: Json) -> bool:
         turn = arguments.get("turn")
-        told = turn.get("id") if isinstance(turn, Mapping) else arguments.get("turnId")
-        return told == self.id
+        id_ = turn.get("id") if isinstance(turn, Mapping) else arguments.get("turnId")
+        return id_ == self.id
 
     # ---------------------------------------------------------------- as events
 
-    def events(self, told: Notification, limits: Json) -> Iterator[Event]:
+    def events(self, notification: Notification, limits: Json) -> Iterator[Event]:
         """Only of this turn of this thread, not of side threads and earlier turns."""
-        if told.arguments.get("threadId") != self._thread or not self._is_this(told.arguments):
+        if notification.arguments.get("threadId") != self._thread or not self._is_this(notification.arguments):
             return
-        arguments = self._redactor.value(told.arguments)
-        raw = {"method": told.method, "params": arguments}
-        match told.method:
+        arguments = self._redactor.value(notification.arguments)
+        raw = {"method": notification.method, "params": arguments}
+        match notification.method:
             case "item/agentMessage/delta":
-                yield from self._part(told, raw)
+                yield from self._part(notification, raw)
             case "item/started":
                 yield from started_events(arguments.get("item") or {}, raw)
             case "item/completed":
@@ -189,10 +187,10 @@ class Turn:
             case _:
                 pass
 
-    def _part(self, told: Notification, raw: Json) -> Iterator[Event]:
+    def _part(self, notification: Notification, raw: Json) -> Iterator[Event]:
         """A secret may be split between two parts, so the end of a part that may begin one is held back."""
-        stream = self._streams.setdefault(str(told.arguments.get("itemId")), self._redactor.stream())
-        shown = stream.feed(str(told.arguments.get("delta", "")))
+        stream = self._streams.setdefault(str(notification.arguments.get("itemId")), self._redactor.stream())
+        shown = stream.feed(str(notification.arguments.get("delta", "")))
         if shown:
             yield Text(shown, final=False, raw={**raw, "params": {**raw["params"], "delta": shown}})
 

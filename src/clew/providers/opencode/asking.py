@@ -63,7 +63,7 @@ class Asking:
         self._open.clear()
 
     async def answer(self, api: Api, directory: str, id_: ApprovalId, given: Answer, words: str) -> bool:
-        request = self._open.answer(id_, words)
+        request = self._open.record(id_, words)
         if request is None:
             return False
         number = str(request.number)
