@@ -159,7 +159,7 @@ def test_files_of_somebody_else_in_one_that_was_barely_begun_are_not_removed(sce
     (admin / "index").unlink()
     (admin / "HEAD").write_text("0" * 40 + "\n")
     held = scene.held()
-    assert "somebody else's files" in held.words
+    assert "files that are not from its branch" in held.words
     assert (scene.directory() / "a.txt").exists()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.workspaces.faults import GitRefused, GitTooOld, GitTooSlow, hide, told
+from clew.workspaces.faults import GitRefused, GitTooOld, GitTooSlow, explain_git, without_credentials
 from clew.workspaces.git import NOWHERE, Deadlines, Git, Repository
 from clew.workspaces.lock import Lock, locked
 from tests.programs.kit import alive, eventually, pid_in
@@ -78,8 +78,8 @@ def test_a_program_that_outlives_us_keeps_the_lock_but_only_until_we_let_go(tmp_
         async with locked(tmp_path / "lock") as lock:
             await git.ask(NOWHERE, "status", keep=(lock.file,))
             other = Lock(tmp_path / "lock")
-            assert not other.take()
-        assert other.take(), "said outright, it counts for all copies"
+            assert not other.acquire()
+        assert other.acquire(), "said outright, it counts for all copies"
         other.release()
 
     try:
@@ -93,7 +93,7 @@ def test_a_program_that_outlives_us_keeps_the_lock_but_only_until_we_let_go(tmp_
     [
         (
             "fatal: could not create directory of '/r/.git/worktrees/x': Permission denied",
-            "/r/.git/worktrees/x may not be written.",
+            "Clew's user may not write /r/.git/worktrees/x.",
         ),
         ("error: unable to create file a: No space left on device\nfatal: x", "the disk is full."),
         ("fatal: could not read Username for 'https://x': terminal prompts disabled", "the address asks for a login"),
@@ -102,8 +102,8 @@ def test_a_program_that_outlives_us_keeps_the_lock_but_only_until_we_let_go(tmp_
     ],
 )
 def test_what_git_says_becomes_words(said: str, words: str) -> None:
-    assert words in told(said, "otherwise")[0]
+    assert words in explain_git(said, "otherwise")[0]
 
 
 def test_passwords_in_addresses_are_hidden() -> None:
-    assert hide("at https://me:secret@example.invalid/x") == "at https://example.invalid/x"
+    assert without_credentials("at https://me:secret@example.invalid/x") == "at https://example.invalid/x"

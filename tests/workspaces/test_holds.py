@@ -99,7 +99,9 @@ def test_a_rebase_that_is_not_finished_is_named(scene: Scene) -> None:
 
 
 @pytest.mark.case("D08")
-@pytest.mark.parametrize("found", ["no .git", "a repository of its own", "a copy of the worktree", "forget"])
+@pytest.mark.parametrize(
+    "found", ["no .git", "a repository of its own", "a copy of the worktree", "reference to it was removed"]
+)
 def test_no_worktree_of_the_project_is_refused(scene: Scene, found: str) -> None:
     scene.ready()
     directory = scene.directory()
@@ -164,7 +166,7 @@ def test_a_branch_called_clew_is_named_with_the_one_it_stands_in_the_way_of(scen
         git(scene.project, "pack-refs", "--all")
     held = scene.held()
     assert held.reason is FoundReason.CANNOT_MAKE
-    assert "branch clew/ln_1 cannot stand beside the branch clew," in held.words
+    assert "branch clew/ln_1 cannot exist beside the branch clew," in held.words
 
 
 @pytest.mark.case("D03")

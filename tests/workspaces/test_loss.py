@@ -9,7 +9,7 @@ import pytest
 from clew.kernel import PlaceStep
 from clew.ports.workspaces import Ensured, SourceKind
 from clew.workspaces import GitWorkspaces
-from clew.workspaces.checkout import Maker
+from clew.workspaces.checkout import Checkout
 from tests.workspaces.kit import Scene, commit, git, home, plain, repository, run
 
 
@@ -60,9 +60,9 @@ def test_one_that_was_not_finished_says_it_once_it_is(scene: Scene, monkeypatch:
     scene.ready()
     tip = git(scene.directory(), "rev-parse", "HEAD")
     shutil.rmtree(scene.directory())
-    make = Maker.make
+    make = Checkout.make
 
-    async def killed_in_checkout(self: Maker, *what: Any) -> None:
+    async def killed_in_checkout(self: Checkout, *what: Any) -> None:
         await make(self, *what)
         (scene.project / ".git" / "worktrees" / "ln_1" / "index").unlink()
         raise Killed
@@ -75,9 +75,9 @@ def test_one_that_was_not_finished_says_it_once_it_is(scene: Scene, monkeypatch:
     else:
         with monkeypatch.context() as patch:
             if at == "finish":
-                patch.setattr(Maker, "finish", killed_in_finish)
+                patch.setattr(Checkout, "finish", killed_in_finish)
             else:
-                patch.setattr(Maker, "make", killed_in_checkout)
+                patch.setattr(Checkout, "make", killed_in_checkout)
             with pytest.raises(Killed):
                 scene.ready()
     again = scene.ready()
@@ -95,7 +95,7 @@ def test_one_that_was_only_away_was_not_made_again(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Maker, "_clear", fails)
+        patch.setattr(Checkout, "_clear", fails)
         scene.held()
     (tmp_path / "unplugged").rename(scene.directory())
     back = scene.ready()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clew.kernel import ProjectId, WorkspaceId
 from clew.workspaces import paths as spelling
 from clew.workspaces.layout import Layout
-from clew.workspaces.paths import leads_out, placed, resolved
+from clew.workspaces.paths import directory_at, escape_of, resolved
 
 PARTS = st.lists(st.sampled_from(["a", "b", "in", "out", "loop", "..", ".", "", "ü", "x y"]), min_size=1, max_size=6)
 
@@ -34,7 +34,7 @@ def test_what_is_let_through_is_below_the_root(tree: Path, parts: list[str]) -> 
     root = tree / "root"
     directory = Path(os.path.join(root, *parts) if all(parts) else f"{root}/{'/'.join(parts)}")  # noqa: PTH118
     try:
-        outside = leads_out(directory, root)
+        outside = escape_of(directory, root)
     except OSError:
         assert "loop" in parts
         return
@@ -51,7 +51,7 @@ def test_a_place_resolved_twice_is_the_same(tree: Path, parts: list[str]) -> Non
     except OSError:
         return
     assert resolved(once) == once
-    assert placed(once).place == os.fspath(once)
+    assert directory_at(once).place == os.fspath(once)
 
 
 @pytest.mark.case("C18")

@@ -46,8 +46,8 @@ def test_a_failure_holds_with_its_last_words_and_the_next_try_runs_it_again(scen
     source = scene.with_setup("echo one", f"echo broken; test -e '{tmp_path}/fixed'", "echo never")
     held = scene.held("ln_1", source)
     assert held.reason is FoundReason.CANNOT_MAKE
-    assert "ended with status 1. Its last words: " in held.words
-    assert ' / broken". All of its output is in ' in held.words
+    assert "ended with status 1. Its last output: " in held.words
+    assert ' / broken". The whole output is in ' in held.words
     assert "\n" not in held.words
     assert held.setup_output is not None
     assert "never" not in held.setup_output.read_text()
@@ -122,7 +122,7 @@ def test_progress_is_told_line_by_line(scene: Scene) -> None:
 def test_output_is_bounded_and_keeps_both_ends(tmp_path: Path) -> None:
     with Output(tmp_path / "log") as output:
         for number in range(200_000):
-            output.take(f"line {number}")
+            output.add(f"line {number}")
     text = (tmp_path / "log").read_text()
     assert len(text) <= HEAD + TAIL + 100
     assert text.startswith("line 0\n")

@@ -133,7 +133,7 @@ def test_both_gone_holds_until_a_person_lets_it_begin_anew(scene: Scene, pruned:
     git(scene.project, "update-ref", "-d", "refs/heads/clew/ln_1")
     held = scene.held()
     assert held.reason is FoundReason.BRANCH_GONE
-    assert held.words.endswith(f"`clew workspaces clean {scene.directory()}` lets it begin anew there.")
+    assert held.words.endswith(f"`clew workspaces clean {scene.directory()}` lets it start over there.")
     assert not scene.directory().exists()
     assert scene.held().reason is FoundReason.BRANCH_GONE
     (cleaned,) = run(scene.workspaces.clean([scene.wanted().workspace.id]))

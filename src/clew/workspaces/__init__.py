@@ -1,4 +1,4 @@
-"""Workspaces: the directories that lanes work in, as git worktrees, plain directories or agents' homes."""
+"""Workspaces: the directories that lanes work in: git worktrees, plain directories and agents' homes."""
 
 from clew.workspaces.git import Deadlines, Git
 from clew.workspaces.workspaces import GitWorkspaces

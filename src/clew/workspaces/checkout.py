@@ -1,4 +1,4 @@
-"""Making a worktree, and finishing one that was begun. Whoever calls holds the lock of its repository."""
+"""Checking out a worktree, or finishing one that was begun. The caller holds the repository's lock."""
 
 import contextlib
 import os
@@ -13,26 +13,29 @@ from clew.kernel import Found, Instant
 from clew.ports.fault import Fault
 from clew.ports.workspaces import SourceKind
 from clew.workspaces.faults import CannotMake
-from clew.workspaces.git import Git, Repository, refusal
+from clew.workspaces.git import Git, Repository, git_refused
 from clew.workspaces.layout import Layout
 from clew.workspaces.marker import NAME, Marker, Record
-from clew.workspaces.place_state import INITIALIZING, Look, Site
-from clew.workspaces.repository import head_of, in_midst_of, lock_reason, pointer_of
+from clew.workspaces.place_state import INITIALIZING, PlaceState, Site
+from clew.workspaces.repository import head_of, lock_reason, pointer_of, unfinished_operation
 
 
-class Maker:
+class Checkout:
     def __init__(self, git: Git, layout: Layout) -> None:
         self._git = git
         self._layout = layout
 
-    async def make(self, site: Site, where: Repository, seen: Look, keep: Sequence[int]) -> Record:
-        """A worktree with all its files, on the lane's branch. It is not ready before `finish`."""
+    async def make(self, site: Site, where: Repository, seen: PlaceState, keep: Sequence[int]) -> Record:
+        """Make a worktree with all its files, on the lane's branch. It is not ready before `finish`.
+
+        `keep` are open lock files that git inherits: if this process is killed, they are held until git has ended.
+        """
         assert site.common is not None, "nothing is made of a project that is not there"
         base, start = await self._beginning(site, where, seen)
-        # One that was begun again and not finished is finished as that.
+        # A remake that was interrupted is finished as a remake.
         remaking = site.record.remaking if seen.half and site.record is not None else ""
         if seen.found is Found.DIRECTORY_GONE:
-            remaking = await words_of_loss(self._git, where, site, seen.reference)
+            remaking = await describe_loss(self._git, where, site, seen.reference)
         record = self._record(site, base, start, remaking)
         record.write(self._layout.record(site.wanted.workspace.id))
         site.directory.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +46,7 @@ class Maker:
         return record
 
     def finish(self, site: Site, record: Record, now: Instant) -> Record:
-        """From here on it is taken for ready. The record as it is now."""
+        """Mark it as ready. Returns its record."""
         pointer = pointer_of(site.directory)
         if pointer is None:
             raise CannotMake("it vanished while it was being made.", "Wake the lane again.")
@@ -55,14 +58,14 @@ class Maker:
         return done
 
     async def mend(self, where: Repository, keep: Sequence[int]) -> None:
-        """After a move of the project; whether it helped is seen by looking again."""
+        """After a move of the project. Inspecting it again shows whether that helped."""
         await self._git.ask(where, "worktree", "repair", keep=keep)
 
     async def mend_back(self, where: Repository, directory: Path, keep: Sequence[int]) -> None:
         """After a move of the worktree."""
         await self._git.ask(where, "worktree", "repair", os.fspath(directory), keep=keep)
 
-    async def _beginning(self, site: Site, where: Repository, seen: Look) -> tuple[str, str]:
+    async def _beginning(self, site: Site, where: Repository, seen: PlaceState) -> tuple[str, str]:
         """The base by its full name, and the commit that a new branch starts from."""
         source = site.wanted.source
         assert source is not None, "a worktree is made of a project"
@@ -71,16 +74,16 @@ class Maker:
             where, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}"
         )
         if commit.ok:
-            # A name that moves with whoever checks something out is no base to compare with later.
+            # HEAD moves with every checkout, so it is no base to compare with later; its commit is.
             return base if base.startswith("refs/") else commit.text, commit.text
         if commit.err:
-            # A name that is not there is answered in silence.
-            raise refusal(commit, "rev-parse")
+            # For a name that does not exist, --quiet prints nothing.
+            raise git_refused(commit, "rev-parse")
         if seen.branch:
             return "", ""
         if source.base is None:
             raise CannotMake(f"the project at {site.source} has no commit yet.", "Make a first commit there.")
-        raise CannotMake(f"its base {source.base} is not in {site.source}.", "Name a branch or a commit that is.")
+        raise CannotMake(f"its base {source.base} is not in {site.source}.", "Name a branch or a commit that exists.")
 
     async def _base(self, where: Repository, base: str | None, kind: SourceKind) -> str:
         if kind is SourceKind.ADDRESS:
@@ -102,7 +105,7 @@ class Maker:
             site.branch,
             os.fspath(site.common or ""),
             base or (old.base if old else ""),
-            # Where the branch began is known from the first time, unless it begins anew.
+            # The commit that the branch started from is known from the first time, unless it starts over.
             old.start if old and old.start else start,
             old.ready_at if old else None,
             old.remade if old else "",
@@ -110,13 +113,13 @@ class Maker:
         )
 
     async def _finish_half(self, site: Site, keep: Sequence[int]) -> bool:
-        """Check out what is missing. False when there was nothing to finish, and it is begun anew."""
+        """Check out the missing files. Returns False where there was nothing to finish, so that it is made anew."""
         pointer = pointer_of(site.directory)
         if pointer is None:
-            _take_back(site.directory)
+            _remove_empty(site.directory)
             return False
         if head_of(pointer.admin).branch != site.branch or pointer.back is None:
-            _take_back(site.directory)
+            _remove_empty(site.directory)
             shutil.rmtree(pointer.admin)
             return False
         if not (pointer.admin / "index").exists():
@@ -127,15 +130,15 @@ class Maker:
         _unlock(pointer.admin)
         return True
 
-    async def _clear(self, site: Site, where: Repository, seen: Look, keep: Sequence[int]) -> None:
-        """Remove what git keeps of this directory, which is gone, and of no other: a `prune` would."""
+    async def _clear(self, site: Site, where: Repository, seen: PlaceState, keep: Sequence[int]) -> None:
+        """Remove git's reference to this directory, which is gone. `git worktree prune` would remove others, too."""
         with contextlib.suppress(FileNotFoundError):
             site.directory.rmdir()
         if seen.reference is None:
             return
         modules = seen.reference / "modules"
         if modules.is_dir():
-            # Commits of submodules are nowhere else.
+            # Commits of submodules may exist nowhere else, so they are moved aside and not removed.
             kept = self._layout.kept / f"{site.wanted.workspace.id}-{time.time_ns()}"
             kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             shutil.move(modules, kept)
@@ -153,10 +156,10 @@ class Maker:
         await self._git.do(where, "worktree", "add", "--quiet", *new, seconds=seconds, keep=keep)
 
 
-def _take_back(directory: Path) -> None:
-    """A worktree in which nothing is but what git begins with."""
+def _remove_empty(directory: Path) -> None:
+    """Remove a worktree that has nothing but its `.git` file."""
     if [each.name for each in directory.iterdir()] != [".git"]:
-        raise CannotMake("it was begun, and somebody else's files are in it.", "Move them away.")
+        raise CannotMake("it was begun, and it has files that are not from its branch.", "Move them away.")
     (directory / ".git").unlink()
     directory.rmdir()
 
@@ -167,13 +170,16 @@ def _unlock(admin: Path) -> None:
 
 
 _NAMED = 5
-"""How many of the files that were staged are named."""
+"""How many staged files are named."""
 
 _LONGEST = 72
 
 
-async def words_of_loss(git: Git, where: Repository, site: Site, reference: Path | None) -> str:
-    """Asked before it is made again, for that removes `reference`: what git keeps of a worktree that is gone."""
+async def describe_loss(git: Git, where: Repository, site: Site, reference: Path | None) -> str:
+    """What an agent is told of a worktree that was gone and is made again: from what, and what git knows of the loss.
+
+    Called before it is made again, which removes `reference`: git's own directory of the worktree that is gone.
+    """
     branch = f"refs/heads/{site.branch}"
     tip, _, subject = (await _asked(git, where, "log", "-1", "--format=%h%x00%s", branch, "--")).partition("\0")
     at = f", at commit {tip}" + (f" ({_line(subject)})" if subject.strip() else "") if tip else ""
@@ -193,13 +199,13 @@ async def words_of_loss(git: Git, where: Repository, site: Site, reference: Path
 
 async def _of_worktree(git: Git, site: Site, reference: Path) -> list[str]:
     words = []
-    head, midst = head_of(reference), in_midst_of(reference)
+    head, midst = head_of(reference), unfinished_operation(reference)
     if head.branch != site.branch and (head.branch or head.detached):
         was = f"on branch {head.branch}" if head.branch else f"at commit {(head.detached or '')[:12]}, on no branch"
         words.append(f"Before that it was {was}.")
     if midst:
         words.append(f"It was {midst}.")
-    # Its owner was checked when git was asked for the branch in the project's own directory.
+    # Naming a git directory skips git's check of its owner: that was done for the project's own directory above.
     staged = await _asked(git, Repository(git_dir=reference), "diff", "--cached", "--name-only", "-z", "HEAD", "--")
     files = [_line(name) for name in staged.split("\0") if name]
     if files:
@@ -208,7 +214,7 @@ async def _of_worktree(git: Git, site: Site, reference: Path) -> list[str]:
 
 
 async def _asked(git: Git, where: Repository, *arguments: str) -> str:
-    """What git says; nothing where it refuses. To know less is no reason not to make it again."""
+    """Git's answer, or nothing where it refuses: knowing less is no reason not to make the worktree again."""
     with suppress(Fault):
         answer = await git.ask(where, *arguments)
         return answer.text if answer.ok else ""
@@ -225,6 +231,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _line(text: str, longest: int = _LONGEST) -> str:
-    """On one line and of no great length: it goes into a prompt."""
+    """On one line and not too long: it goes into a prompt."""
     line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return line if len(line) <= longest else f"{line[:longest]} …"

@@ -1,4 +1,4 @@
-"""Removing workspaces: by itself only what loses nothing, more only by name, and a branch only when it is merged."""
+"""Removing workspaces: unasked only where nothing is lost, more only by name, and a branch only when it is merged."""
 
 import asyncio
 import contextlib
@@ -12,27 +12,27 @@ from pathlib import Path
 from clew.kernel import WorkspaceId
 from clew.ports.fault import Fault
 from clew.ports.workspaces import Cleaned, CleanReason, Listed, ListedState
-from clew.workspaces.faults import StillBusy, told_by_system
+from clew.workspaces.faults import StillBusy, explain_os_error
 from clew.workspaces.git import Git, Repository
-from clew.workspaces.inventory import Lister
+from clew.workspaces.inventory import Inventory
 from clew.workspaces.layout import SOURCE, Layout
-from clew.workspaces.lock import Uses, locked
+from clew.workspaces.lock import DirectoryUses, locked
 from clew.workspaces.repository import pointer_of
 from clew.workspaces.worktree import LOCK
 
 WORDS: Mapping[CleanReason, str] = {
-    CleanReason.MERGED: "It had nothing that its base does not have; it and its branch are removed.",
-    CleanReason.ASKED: "It was asked for by name and is removed; its branch stays.",
-    CleanReason.ASKED_MERGED: "It was asked for by name and is removed, and its branch, which is merged.",
-    CleanReason.CLEARED: "It is no worktree any more; what was still known of it is forgotten. Its branch stays.",
-    CleanReason.GONE: "It is no worktree any more ({seen}). Asked for by name, it is forgotten.",
-    CleanReason.DIRTY: "It has changes that are in no commit ({seen}).",
-    CleanReason.UNMERGED: "It has commits that its base does not have ({seen}).",
-    CleanReason.IN_USE: "It is in use: {seen}.",
-    CleanReason.RECENT: "It was used a short while ago.",
-    CleanReason.LOCKED: "Git keeps it locked ({seen}); unlock it first.",
-    CleanReason.SUBMODULES: "It has submodules, whose commits may be nowhere else.",
-    CleanReason.NOT_OURS: "Clew did not make it ({seen}).",
+    CleanReason.MERGED: "Nothing unmerged; removed the worktree and its branch.",
+    CleanReason.ASKED: "Removed, because you named it; its branch is kept.",
+    CleanReason.ASKED_MERGED: "Removed with its merged branch, because you named it.",
+    CleanReason.CLEARED: "It is not a worktree any more; removed its record. Its branch is kept.",
+    CleanReason.GONE: "Kept its record: it is not a worktree any more ({seen}). Name it to remove the record.",
+    CleanReason.DIRTY: "Kept: uncommitted changes ({seen}).",
+    CleanReason.UNMERGED: "Kept: unmerged commits ({seen}).",
+    CleanReason.IN_USE: "Kept: in use ({seen}).",
+    CleanReason.RECENT: "Kept: it was used a short while ago.",
+    CleanReason.LOCKED: "Kept: git has it locked ({seen}). Unlock it first.",
+    CleanReason.SUBMODULES: "Kept: it has submodules, whose commits may exist nowhere else.",
+    CleanReason.NOT_OURS: "Kept: Clew did not make it ({seen}).",
     CleanReason.FAILED: "It could not be removed: {seen}",
 }
 
@@ -40,7 +40,7 @@ REMOVING = frozenset({CleanReason.MERGED, CleanReason.ASKED, CleanReason.ASKED_M
 
 
 def judge(listed: Listed, asked: bool, idle: float, now: float) -> tuple[CleanReason, str]:
-    """Whether a workspace may go, and why."""
+    """Whether a workspace may be removed, and why."""
     if listed.state is ListedState.ORPHANED:
         return (CleanReason.CLEARED if asked else CleanReason.GONE), listed.note
     if listed.state is ListedState.UNKNOWN:
@@ -58,7 +58,7 @@ def judge(listed: Listed, asked: bool, idle: float, now: float) -> tuple[CleanRe
 
 def _judge_unasked(listed: Listed, idle: float, now: float) -> tuple[CleanReason, str]:
     if listed.dirty:
-        return CleanReason.DIRTY, listed.midst or f"{listed.changes} paths"
+        return CleanReason.DIRTY, listed.midst or _counted(listed.changes, "file")
     if listed.unmerged != 0:
         return CleanReason.UNMERGED, "its base is not known" if listed.unmerged is None else f"{listed.unmerged}"
     if listed.submodules:
@@ -68,16 +68,20 @@ def _judge_unasked(listed: Listed, idle: float, now: float) -> tuple[CleanReason
     return CleanReason.MERGED, ""
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 class Cleaner:
-    def __init__(self, git: Git, layout: Layout, uses: Uses, lister: Lister) -> None:
+    def __init__(self, git: Git, layout: Layout, uses: DirectoryUses, inventory: Inventory) -> None:
         self._git = git
         self._layout = layout
         self._uses = uses
-        self._lister = lister
+        self._inventory = inventory
 
     async def clean(self, asked: Collection[WorkspaceId], idle: float) -> list[Cleaned]:
         await asyncio.to_thread(self._empty_trash)
-        found = [each for each in await self._lister.listed() if not asked or each.workspace in asked]
+        found = [each for each in await self._inventory.listed() if not asked or each.workspace in asked]
         return [await self._one(listed, listed.workspace in asked, idle) for listed in found]
 
     async def _one(self, listed: Listed, asked: bool, idle: float) -> Cleaned:
@@ -88,26 +92,26 @@ class Cleaner:
         try:
             async with locked(self._layout.making(directory), patience=0.0):
                 tip = await self._tip(directory)
-                # Meanwhile somebody may have worked there.
+                # A lane may have used it meanwhile.
                 if listed.state is not ListedState.ORPHANED:
                     user = self._uses.user(directory) or ""
-                    listed = await self._lister.one(directory, self._lister.record_of(directory), user)
+                    listed = await self._inventory.one(directory, self._inventory.record_of(directory), user)
                     reason, seen = judge(listed, asked, idle, time.time())
                 if reason not in REMOVING:
                     return _kept(listed, reason, seen)
                 await self._remove(listed, directory, reason, tip)
         except StillBusy:
-            return _kept(listed, CleanReason.IN_USE, "somebody is just making it")
+            return _kept(listed, CleanReason.IN_USE, "it is being made")
         except OSError as fault:
-            return _kept(listed, CleanReason.FAILED, " ".join(told_by_system(fault)))
+            return _kept(listed, CleanReason.FAILED, " ".join(explain_os_error(fault)))
         except Fault as fault:
             return _kept(listed, CleanReason.FAILED, str(fault))
         await asyncio.to_thread(self._empty_trash)
         return Cleaned(listed, True, reason, WORDS[reason], listed.disk.total)
 
     async def _tip(self, directory: Path) -> tuple[str, str] | None:
-        """The lane's branch and its commit, from before it is judged: what is added later is not removed with it."""
-        record, common = self._lister.record_of(directory), self._common(directory)
+        """The lane's branch and its commit, read before it is judged: a commit that is added later is not removed."""
+        record, common = self._inventory.record_of(directory), self._common(directory)
         if record is None or not record.branch or common is None:
             return None
         branch = f"refs/heads/{record.branch}"
@@ -118,13 +122,13 @@ class Cleaner:
         pointer = pointer_of(directory)
         if pointer is not None:
             return pointer.common
-        record = self._lister.record_of(directory)
+        record = self._inventory.record_of(directory)
         return Path(record.common) if record and record.common and Path(record.common).is_dir() else None
 
     async def _remove(self, listed: Listed, directory: Path, reason: CleanReason, tip: tuple[str, str] | None) -> None:
-        """Each step leaves something that the next wake of the lane can go on from."""
+        """Each step leaves a state from which the lane's next wake can continue."""
         common, workspace = self._common(directory), listed.workspace
-        assert workspace is not None, "what is removed is known by name"
+        assert workspace is not None, "only a workspace with an id is removed"
         if common is None:
             self._layout.record(workspace).unlink(missing_ok=True)
             return
@@ -137,7 +141,7 @@ class Cleaner:
             self._layout.setup_output(workspace).unlink(missing_ok=True)
             self._layout.use(directory).unlink(missing_ok=True)
             if not directory.exists():
-                # It fails when git has forgotten it by itself.
+                # It fails where git has removed its reference itself.
                 directory.parent.mkdir(parents=True, exist_ok=True)
                 path = os.fspath(directory)
                 await self._git.ask(where, "worktree", "remove", "--force", "--", path, keep=(lock.file,))
@@ -158,7 +162,7 @@ def _kept(listed: Listed, reason: CleanReason, seen: str) -> Cleaned:
 
 
 def remove_tree(directory: Path) -> None:
-    """Also what a tool made read-only."""
+    """Remove a directory, also where a tool made parts of it read-only."""
     for at, names, _ in os.walk(directory):
         for name in names:
             below = Path(at) / name
@@ -178,6 +182,6 @@ def _remove(directory: Path) -> None:
 
 
 def _quietly(step: Callable[[], None]) -> None:
-    """What cannot be removed now is tried again the next time."""
+    """What cannot be removed now is tried again the next time the trash is emptied."""
     with contextlib.suppress(OSError):
         step()

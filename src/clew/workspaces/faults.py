@@ -1,4 +1,4 @@
-"""What can go wrong with git and with the source of a project, each with what to do about it."""
+"""The errors of workspaces, and the messages of git and the system in words for people, with a remedy."""
 
 import errno
 import re
@@ -76,7 +76,7 @@ class ForeignOwner(SourceFault):
 
 _ADDRESS_SECRET = re.compile(r"(://)[^/@\s]+@")
 
-# In this order: the first that is found in what git said gives the words.
+# In this order: the first pattern that matches git's message gives the words.
 _KNOWN: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r"detected dubious ownership in repository at '(?P<path>.*?)'", re.DOTALL),
@@ -92,7 +92,7 @@ _KNOWN: tuple[tuple[re.Pattern[str], str, str], ...] = (
         re.compile(
             r"'refs/heads/(?P<there>[^']*)' exists; cannot create (?:reference )?'refs/heads/(?P<wanted>[^']*)'"
         ),
-        "branch {wanted} cannot stand beside the branch {there}, because git keeps branches as directories.",
+        "branch {wanted} cannot exist beside the branch {there}, because git stores branches as directories.",
         "Rename the branch {there}.",
     ),
     (
@@ -103,18 +103,18 @@ _KNOWN: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (re.compile(r"File name too long"), "its name is too long for this disk.", "Choose a shorter root."),
     (
         re.compile(r"Read-only file system"),
-        "the disk can only be read.",
+        "the disk is read-only.",
         "Make it writable, or choose another root.",
     ),
     (
         re.compile(r"(?:could not read Username|Authentication failed|Permission denied \(publickey)"),
-        "the address asks for a login, and Clew types none.",
+        "the address asks for a login, and Clew cannot enter one.",
         "Set up a credential helper or an SSH key for Clew's user.",
     ),
     (
         re.compile(r"'(?P<path>[^'\n]+)': Permission denied"),
-        "{path} may not be written.",
-        "Give Clew's user the right to.",
+        "Clew's user may not write {path}.",
+        "Give it write permission.",
     ),
     (
         re.compile(r"(?:error|fatal): (?P<line>[^\n]*): Permission denied"),
@@ -141,8 +141,8 @@ _KNOWN: tuple[tuple[re.Pattern[str], str, str], ...] = (
 )
 
 
-def told(said: str, otherwise: str) -> tuple[str, str]:
-    """Words and remedy for what git wrote to its error stream."""
+def explain_git(said: str, otherwise: str) -> tuple[str, str]:
+    """Words and remedy for git's error output."""
     for pattern, words, remedy in _KNOWN:
         found = pattern.search(said)
         if found is not None:
@@ -150,10 +150,10 @@ def told(said: str, otherwise: str) -> tuple[str, str]:
             return words.format(**parts), remedy.format(**parts)
     lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))] or said.splitlines()
     last = re.sub(r"^(?:fatal|error): ", "", lines[-1]) if lines else otherwise
-    return f"git says: {hide(last)}", "Mend that, then wake the lane again."
+    return f"git says: {without_credentials(last)}", "Fix that, then wake the agent again."
 
 
-def told_by_system(fault: OSError) -> tuple[str, str]:
+def explain_os_error(fault: OSError) -> tuple[str, str]:
     where = "" if fault.filename is None else f" ({fault.filename!s})"
     match fault.errno:
         case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
@@ -161,7 +161,7 @@ def told_by_system(fault: OSError) -> tuple[str, str]:
         case errno.EACCES | errno.EPERM:
             return f"Clew's user may not write or read there{where}.", "Give it the right to."
         case errno.EROFS:
-            return f"the disk can only be read{where}.", "Make it writable, or choose another root."
+            return f"the disk is read-only{where}.", "Make it writable, or choose another root."
         case errno.ENAMETOOLONG:
             return "its name is too long for this disk.", "Choose a shorter root."
         case errno.ENOTDIR | errno.EEXIST:
@@ -169,9 +169,9 @@ def told_by_system(fault: OSError) -> tuple[str, str]:
         case errno.ELOOP:
             return f"links lead in a circle{where}.", "Remove one of them."
         case _:
-            return f"{fault.strerror or fault}{where}.", "Mend that, then wake the lane again."
+            return f"{fault.strerror or fault}{where}.", "Fix that, then wake the agent again."
 
 
-def hide(text: str) -> str:
-    """Without the user and password that an address may hold."""
+def without_credentials(text: str) -> str:
+    """The text without the user and password of an address in it."""
     return _ADDRESS_SECRET.sub(r"\1", text)

@@ -1,4 +1,4 @@
-"""The git command: every call with a deadline, a group of its own, nothing to ask anybody, and none of the hooks."""
+"""The git command. Every call has a deadline and a process group of its own; no prompts, no hooks."""
 
 import asyncio
 import contextlib
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.programs.environment import environment_for
-from clew.workspaces.faults import GitMissing, GitRefused, GitTooOld, GitTooSlow, told
+from clew.workspaces.faults import GitMissing, GitRefused, GitTooOld, GitTooSlow, explain_git
 
 OLDEST = (2, 31)
 
-# What else of our environment is git's way out or its user's configuration; what would redirect it is not among it.
+# Variables for git's network access and its user's configuration. Those that would redirect git are left out.
 _KEPT = (
     "XDG_CONFIG_HOME",
     "GIT_CONFIG_GLOBAL",
@@ -26,7 +26,7 @@ _KEPT = (
     "GIT_SSL_CAPATH",
 )
 
-# No question to a person, no lock for a mere look, a language we read, and a name for the reflog where none is set.
+# No prompts, no locks for read-only commands, messages in English, and a committer for the reflog where none is set.
 _OURS = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "",
@@ -48,7 +48,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds: for a question, for a checkout, for the network."""
+    """Seconds: for a query, for a checkout, for the network."""
 
     ask: float = 60.0
     make: float = 900.0
@@ -67,15 +67,15 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """What it said, as a name of a file: any bytes survive."""
+        """Its output, decoded like a file name: any bytes survive."""
         return os.fsdecode(self.out.removesuffix(b"\n"))
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Where git is asked: in a directory it finds its repository from, or for a git directory of Clew's own.
+    """Where git runs: in a directory from which it finds its repository, or on a git directory of Clew's own.
 
-    A git directory that is named is not checked for its owner, so this is never done with somebody else's.
+    Git does not check the owner of a git directory that is named, so a person's is never named.
     """
 
     at: Path | None = None
@@ -99,7 +99,7 @@ class Git:
         self._version: tuple[int, ...] | None = None
 
     async def version(self) -> tuple[int, ...]:
-        """Asked for once. Raises when there is none, or one too old."""
+        """Asked once. Raises when git is missing or too old."""
         if self._version is None:
             said = (await self._run(("git", "--version"), self.deadlines.ask, ())).text
             found = re.search(r"(\d+)\.(\d+)", said)
@@ -113,8 +113,10 @@ class Git:
     async def ask(
         self, where: Repository, *arguments: str, seconds: float | None = None, keep: Sequence[int] = ()
     ) -> Answer:
-        """Run git and give what it answers, whatever that is. `keep` are open files it takes over, locks among them:
-        should we be killed, they are held until it has ended."""
+        """Run git and return its answer, whatever it is.
+
+        It inherits the open files `keep`: if this process is killed, the locks on them are held until git has ended.
+        """
         await self.version()
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
         command = ("git", *settings, *where.arguments, *arguments)
@@ -123,10 +125,10 @@ class Git:
     async def do(
         self, where: Repository, *arguments: str, seconds: float | None = None, keep: Sequence[int] = ()
     ) -> Answer:
-        """The same, and a refusal is raised in words for people."""
+        """The same, but a failure is raised as GitRefused."""
         answer = await self.ask(where, *arguments, seconds=seconds, keep=keep)
         if not answer.ok:
-            raise refusal(answer, arguments[0])
+            raise git_refused(answer, arguments[0])
         return answer
 
     async def _run(self, command: Sequence[str], seconds: float, keep: Sequence[int]) -> Answer:
@@ -157,7 +159,7 @@ class Git:
             )
         )
         try:
-            # Shielded: the library waits for ever when it is called off before all pipes are there.
+            # Shielded: asyncio hangs when it is cancelled before all pipes are connected.
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
             await asyncio.wait([starting])
@@ -173,11 +175,13 @@ class Git:
                 f"The git command cannot be started: {fault.strerror}.", "Check its installation."
             ) from fault
         except ValueError as fault:
-            raise GitRefused(f"git cannot be given its arguments: {fault}.", "Take out what is no text.") from fault
+            raise GitRefused(
+                f"git cannot be given its arguments: {fault}.", "Remove characters that are not text."
+            ) from fault
 
 
-def refusal(answer: Answer, verb: str) -> GitRefused:
-    words, remedy = told(answer.err, f"git {verb} ended with status {answer.status}.")
+def git_refused(answer: Answer, verb: str) -> GitRefused:
+    words, remedy = explain_git(answer.err, f"git {verb} ended with status {answer.status}.")
     return GitRefused(words, remedy)
 
 
@@ -188,7 +192,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _verb(command: Sequence[str]) -> str:
-    """What git was to do: its first word that is no option, and no option's value."""
+    """The git command: the first word that is neither an option nor the value of one."""
     words = iter(command[1:])
     for word in words:
         if word in ("-c", "-C"):

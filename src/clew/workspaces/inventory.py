@@ -1,4 +1,4 @@
-"""Every workspace below the root: whose it is, what it takes, and what would be lost with it."""
+"""The inventory: every workspace below the root, whose it is, its disk use, and what would be lost with it."""
 
 import asyncio
 import os
@@ -8,22 +8,22 @@ from pathlib import Path
 
 from clew.kernel import Directory
 from clew.ports.workspaces import DiskUse, Listed, ListedState
-from clew.workspaces.faults import told
+from clew.workspaces.faults import explain_git
 from clew.workspaces.git import Git, Repository
 from clew.workspaces.layout import Layout
-from clew.workspaces.lock import Lock, Uses
+from clew.workspaces.lock import DirectoryUses, Lock
 from clew.workspaces.marker import NAME, Marker, Record, Unreadable
-from clew.workspaces.paths import placed, resolved
-from clew.workspaces.repository import Pointer, head_of, in_midst_of, lock_reason, pointer_of
+from clew.workspaces.paths import directory_at, resolved
+from clew.workspaces.repository import Pointer, head_of, lock_reason, pointer_of, unfinished_operation
 
 _AT_ONCE = 4
 MOST = 500_000
-"""Entries that are looked at; beyond that it is "at least so much"."""
+"""Entries that are counted; beyond that the result is a minimum."""
 _BLOCK = 512
 
 
-class Lister:
-    def __init__(self, git: Git, layout: Layout, uses: Uses) -> None:
+class Inventory:
+    def __init__(self, git: Git, layout: Layout, uses: DirectoryUses) -> None:
         self._git = git
         self._layout = layout
         self._uses = uses
@@ -43,23 +43,23 @@ class Lister:
         return [*found, *(_gone(record, "its directory is gone") for record in gone)]
 
     async def one(self, directory: Path, record: Record | None, used_by: str) -> Listed:
-        """A single directory, as it is now."""
+        """One directory, as it is now."""
         pointer = await asyncio.to_thread(pointer_of, directory)
         if pointer is None or directory.is_symlink():
             return await self._without_git(directory, record)
         try:
             marker = Marker.read(pointer.admin / NAME)
         except Unreadable as fault:
-            return Listed(placed(directory), ListedState.UNKNOWN, note=str(fault))
+            return Listed(directory_at(directory), ListedState.UNKNOWN, note=str(fault))
         known = marker or record
         state = ListedState.READY if marker else ListedState.UNFINISHED if record else ListedState.UNKNOWN
         changes, ignored, note = await self._status(directory)
         unmerged = None if note else await self._unmerged(directory, record)
         disk = await asyncio.to_thread(disk_use, directory, ignored)
         if known is None:
-            note = "it bears no marker of Clew"
+            note = "it has no marker of Clew"
         return Listed(
-            directory=placed(directory),
+            directory=directory_at(directory),
             state=state,
             workspace=known.workspace if known else None,
             lane=known.lane if known else None,
@@ -67,7 +67,7 @@ class Lister:
             branch=head_of(pointer.admin).branch,
             disk=disk,
             changes=changes,
-            midst=in_midst_of(pointer.admin),
+            midst=unfinished_operation(pointer.admin),
             unmerged=unmerged,
             submodules=_has_submodules(pointer),
             locked=lock_reason(pointer.admin),
@@ -77,12 +77,12 @@ class Lister:
         )
 
     def _user(self, directory: Path) -> str:
-        """Who works there. A look takes the lock for a moment, and nobody may come by just then."""
+        """Who uses it. The check takes the use lock for a moment, so it holds the `making` lock meanwhile."""
         if not self._layout.use(directory).exists():
             return ""
         lock = Lock(self._layout.making(directory))
         try:
-            return self._uses.user(directory) or "" if lock.take() else "somebody is just making it"
+            return self._uses.user(directory) or "" if lock.acquire() else "it is being made"
         finally:
             lock.release()
 
@@ -90,7 +90,7 @@ class Lister:
         return self._records().get(resolved(directory))
 
     def _records(self) -> dict[Path, Record]:
-        """What Clew has made, by place."""
+        """The records of what Clew made, by directory."""
         found: dict[Path, Record] = {}
         for path in sorted(self._layout.records.glob("*.json")):
             try:
@@ -108,14 +108,14 @@ class Lister:
 
     async def _without_git(self, directory: Path, record: Record | None) -> Listed:
         if directory.is_symlink():
-            return Listed(placed(directory), ListedState.UNKNOWN, note=f"it is a link to {directory.readlink()}")
+            return Listed(directory_at(directory), ListedState.UNKNOWN, note=f"it is a link to {directory.readlink()}")
         disk = await asyncio.to_thread(disk_use, directory)
         if record is None:
-            return Listed(placed(directory), ListedState.UNKNOWN, disk=disk, note="it is no git worktree")
-        return _gone(record, "git does not know it any more")
+            return Listed(directory_at(directory), ListedState.UNKNOWN, disk=disk, note="it is not a git worktree")
+        return _gone(record, "git has no reference to it any more")
 
     async def _status(self, directory: Path) -> tuple[int, list[Path], str]:
-        """How many paths are changed or untracked, which are ignored, and why that could not be told."""
+        """The number of changed or untracked paths, the ignored paths, and why git could not tell them."""
         answer = await self._git.ask(
             Repository(directory),
             "status",
@@ -126,7 +126,7 @@ class Lister:
             "--ignore-submodules=none",
         )
         if not answer.ok:
-            return 0, [], " ".join(told(answer.err, "git status failed."))
+            return 0, [], " ".join(explain_git(answer.err, "git status failed."))
         changes, ignored = 0, []
         entries = iter(answer.out.split(b"\0"))
         for entry in entries:
@@ -135,12 +135,12 @@ class Lister:
             elif entry:
                 changes += 1
                 if b"R" in entry[:2] or b"C" in entry[:2]:
-                    # Where it was before follows.
+                    # The old name follows as an entry of its own.
                     next(entries, None)
         return changes, ignored, ""
 
     async def _unmerged(self, directory: Path, record: Record | None) -> int | None:
-        """Commits of the worktree and its branch that the base does not reach."""
+        """The number of commits in the worktree and its branch that the base does not have."""
         at = Repository(directory)
         base = await self._first(at, *((record.base, record.start) if record else ()))
         ours = [name for name in ("HEAD", f"refs/heads/{record.branch}" if record else "") if name]
@@ -151,7 +151,7 @@ class Lister:
         return int(counted.text) if counted.ok else None
 
     async def _first(self, at: Repository, *names: str) -> str | None:
-        """The commit of the first name that has one."""
+        """The commit of the first name that exists."""
         for name in filter(None, names):
             found = await self._git.ask(
                 at, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
@@ -185,7 +185,7 @@ def _has_submodules(pointer: Pointer) -> bool:
 
 
 def disk_use(directory: Path, ignored: Collection[Path] = (), most: int = MOST) -> DiskUse:
-    """What belongs to another disk is not counted."""
+    """The disk use of a directory. What is mounted in it from another disk is not counted."""
     apart = {os.fspath(each) for each in ignored}
     try:
         device = directory.stat().st_dev

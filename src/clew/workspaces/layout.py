@@ -1,4 +1,4 @@
-"""Where Clew keeps what below the machine's root. Nothing of it is in anybody's worktree or directory."""
+"""The files of Clew below the machine's root. None of them is in a worktree or in a directory of a person."""
 
 import hashlib
 from pathlib import Path
@@ -16,7 +16,7 @@ class Layout:
         self.own = root / OWN
 
     def prepare(self) -> None:
-        """What is made of private repositories is its user's alone."""
+        """For the user alone (0700): worktrees of private repositories are below it."""
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.own.mkdir(exist_ok=True, mode=0o700)
 
@@ -28,11 +28,11 @@ class Layout:
         return self.own / "records"
 
     def making(self, directory: Path) -> Path:
-        """The lock of whoever looks at, makes or removes a directory."""
+        """The lock for inspecting, making or removing a directory."""
         return self.own / "locks" / f"{_key(directory)}.making"
 
     def use(self, directory: Path) -> Path:
-        """Who works in a directory, and the lock that goes with them."""
+        """The lane that uses a directory, and the lock on that."""
         return self.own / "locks" / f"{_key(directory)}.use"
 
     def cloning(self, project: ProjectId) -> Path:
@@ -51,7 +51,7 @@ class Layout:
 
     @property
     def trash(self) -> Path:
-        """On the same disk as the workspaces, so that one goes there in a single step."""
+        """On the same disk as the workspaces, so that a rename moves one there."""
         return self.own / "trash"
 
     @property
@@ -64,7 +64,7 @@ def _key(directory: Path) -> str:
 
 
 def _named(text: str) -> str:
-    """A name made of an id; ids are plain, but nobody promises it."""
+    """A file name for an id. Ids are plain, but no type guarantees it."""
     if 0 < len(text) <= 100 and all(letter.isalnum() or letter in "_-" for letter in text) and text.isascii():
         return text
     return "x" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

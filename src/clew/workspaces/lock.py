@@ -1,4 +1,4 @@
-"""Locks on files: the system lets go of them when their holder ends, however it ends."""
+"""Locks on files, and the lane that uses a directory. The system releases a lock however its process ends."""
 
 import asyncio
 import contextlib
@@ -16,19 +16,19 @@ from clew.workspaces.layout import Layout
 from clew.workspaces.marker import Unreadable, Use
 
 PATIENCE = 1200.0
-"""Seconds to wait for somebody who makes the same thing; a setup may take long."""
+"""Seconds to wait for another process that makes the same directory: its setup may take long."""
 
 
 class Lock:
-    """An open file and the lock on it. Its number may be handed to a program, which then holds the lock, too."""
+    """A lock (flock) on an open file. A program that inherits the file descriptor holds the lock, too."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = path
         self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def take(self, shared: bool = False) -> bool:
-        """At once or not at all."""
+    def acquire(self, shared: bool = False) -> bool:
+        """Without waiting. Returns whether it has the lock."""
         try:
             fcntl.flock(self.file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -36,7 +36,7 @@ class Lock:
         return True
 
     def release(self) -> None:
-        # Said outright: a program that lives on with a copy of the file would else keep it locked.
+        # Closing is not enough: a program that still has the descriptor would keep the lock.
         fcntl.flock(self.file, fcntl.LOCK_UN)
         os.close(self.file)
 
@@ -50,11 +50,11 @@ class Lock:
 
 @contextlib.asynccontextmanager
 async def locked(path: Path, patience: float = PATIENCE) -> AsyncIterator[Lock]:
-    """Wait for the lock and hold it for a while."""
+    """Wait for the lock, and hold it for the body."""
     lock = Lock(path)
     try:
         deadline, pause = time.monotonic() + patience, 0.002
-        while not lock.take():
+        while not lock.acquire():
             if time.monotonic() > deadline:
                 raise StillBusy(f"Another process holds {path} for more than {patience:g} s.", "It is tried again.")
             await asyncio.sleep(pause)
@@ -70,18 +70,18 @@ class _Held:
     times: int = 1
 
 
-class Uses:
-    """What this process keeps. Whoever takes or looks holds the lock of making, so that no two do so at once.
+class DirectoryUses:
+    """The directories that lanes of this process use, one lane at a time. Callers hold the `making` lock.
 
-    The lane's processes share the lock; the name of the lane in the file tells others to stay out.
+    All processes of a lane share the lock. The file names the lane, so that others can say who has the directory.
     """
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._held: dict[tuple[LaneId, Path], _Held] = {}
 
-    def take(self, wanted: PlaceWanted, directory: Path) -> str | None:
-        """Keep the directory for the lane, or say who has it."""
+    def acquire(self, wanted: PlaceWanted, directory: Path) -> str | None:
+        """Use the directory for the lane. Returns None, or in words who has it."""
         path = self._layout.use(directory)
         held = self._held.get((wanted.lane, path))
         if held is not None:
@@ -90,12 +90,12 @@ class Uses:
             return None
         lock = Lock(path)
         try:
-            if lock.take():
+            if lock.acquire():
                 lock.write(_use(wanted, directory).written)
             elif (use := _read(lock)) is None or use.lane != wanted.lane:
-                return told(use)
-            # From alone to shared: the lane's other processes may come in.
-            lock.take(shared=True)
+                return _in_words(use)
+            # From exclusive to shared: the lane's other processes may use it, too.
+            lock.acquire(shared=True)
             os.utime(lock.file)
             self._held[wanted.lane, path] = _Held(lock)
             return None
@@ -115,13 +115,13 @@ class Uses:
             del self._held[key]
 
     def user(self, directory: Path) -> str | None:
-        """Who works there, or None."""
+        """Who uses the directory, in words, or None."""
         path = self._layout.use(directory)
         if not path.exists():
             return None
         lock = Lock(path)
         try:
-            return None if lock.take() else told(_read(lock))
+            return None if lock.acquire() else _in_words(_read(lock))
         finally:
             lock.release()
 
@@ -137,7 +137,7 @@ class Uses:
         self._held.clear()
 
 
-def told(use: Use | None) -> str:
+def _in_words(use: Use | None) -> str:
     if use is None:
         return "another process works there"
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(use.since))

@@ -1,4 +1,4 @@
-"""Markers and records: whose a worktree is, told in its own git directory; what Clew once made, told below its root.
+"""Markers and records: a marker in a worktree's git directory names its lane; a record below the root, what Clew made.
 
 `git status` shows neither, and `git add` cannot pick them up.
 """
@@ -17,12 +17,12 @@ VERSION = 1
 
 
 class Unreadable(ValueError):
-    """A file of ours that does not hold what we wrote."""
+    """A file of Clew's that does not hold what Clew wrote."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A value kept as one small file of JSON."""
+class JsonFile:
+    """A value that is stored as one small JSON file."""
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
@@ -50,8 +50,8 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Marker(Kept):
-    """It is written last: a worktree that bears one is finished."""
+class Marker(JsonFile):
+    """Whose a worktree is. Written last: a worktree with a marker is complete."""
 
     workspace: WorkspaceId
     lane: LaneId
@@ -59,8 +59,9 @@ class Marker(Kept):
 
 
 @dataclass(frozen=True, slots=True)
-class Record(Kept):
-    """It is written first. `start` is the commit its branch began with, `base` the branch that was on."""
+class Record(JsonFile):
+    """What Clew makes, or made. Written first. `start` is the commit that its branch started from; `base`, the branch
+    that had it."""
 
     workspace: WorkspaceId
     lane: LaneId
@@ -70,17 +71,17 @@ class Record(Kept):
     common: str = ""
     base: str = ""
     start: str = ""
-    # When it was first finished; None while that was never so.
+    # When it was first complete; None before that.
     ready_at: Instant | None = None
-    # That it was made again, and what was lost: in words, until somebody else keeps them. `remaking` are the same words
-    # while it is not finished: what only was away and comes back was not made again.
+    # That it was made again and what was lost, in words, until the server has recorded them. `remaking` has the words
+    # until it is complete: a directory that was only away and comes back was not made again.
     remade: str = ""
     remaking: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Use(Kept):
-    """Who works in a directory."""
+class Use(JsonFile):
+    """The lane that uses a directory."""
 
     lane: LaneId
     who: str
@@ -91,7 +92,7 @@ class Use(Kept):
 
 
 def write_whole(path: Path, text: bytes) -> None:
-    """Whole or not at all, and on the disk before it counts."""
+    """Write a file atomically: it is on the disk (fsync) before it replaces the old one."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:

@@ -10,28 +10,28 @@ from clew.kernel import Directory
 
 
 def resolved(path: Path) -> Path:
-    """With links and `..` resolved, and each name as the disk has it. What is not there yet stays as it is written."""
+    """With links and `..` resolved, and each name spelled as on disk. Parts that do not exist stay as written."""
     try:
         return _as_stored(path.resolve(strict=True))
     except RuntimeError as fault:
-        # What older Pythons say of links that lead in a circle.
+        # Older Pythons raise this for links that lead in a circle.
         raise _circle(path) from fault
     except OSError as fault:
         if fault.errno == errno.ELOOP:
             raise
-    return _as_stored(_as_far_as_it_is_there(path))
+    return _as_stored(_resolved_as_far_as_possible(path))
 
 
-def placed(path: Path) -> Directory:
+def directory_at(path: Path) -> Directory:
     return Directory(os.fspath(path), os.fspath(resolved(path)))
 
 
-def same_place(one: Path, other: Path) -> bool:
+def same_path(one: Path, other: Path) -> bool:
     return resolved(one) == resolved(other)
 
 
-def leads_out(directory: Path, root: Path) -> Path | None:
-    """Where a directory leads that is not below the root, by its name or by a link; None when it is."""
+def escape_of(directory: Path, root: Path) -> Path | None:
+    """Where a directory is that is not below the root, by its name or by a link; None when it is below."""
     named = Path(os.path.normpath(directory))
     real_root, real = resolved(root), resolved(directory)
     if not any(named.is_relative_to(each) and named != each for each in (Path(os.path.normpath(root)), real_root)):
@@ -39,10 +39,10 @@ def leads_out(directory: Path, root: Path) -> Path | None:
     return None if real.is_relative_to(real_root) and real != real_root else real
 
 
-def _as_far_as_it_is_there(path: Path) -> Path:
+def _resolved_as_far_as_possible(path: Path) -> Path:
     try:
         real = path.resolve()
-        # Where links lead in a circle, what follows them is given back as it is.
+        # Where links lead in a circle, resolve() returns the rest of the path unresolved.
         if real.resolve() == real:
             return real
     except RuntimeError as fault:
@@ -55,30 +55,30 @@ def _circle(path: Path) -> OSError:
 
 
 def _as_stored(path: Path) -> Path:
-    """Some disks take a name in any case; then the one it was made with counts."""
+    """On a disk that ignores case, the spelling with which a name was made counts."""
     try:
-        seen = os.stat(path)  # noqa: PTH116 - every run asks, and this is half of it
+        seen = os.stat(path)  # noqa: PTH116 - every run calls it, and Path.stat takes twice as long
     except OSError:
         return _with_stored_names(path)
     return path if _is_exact(path, seen.st_dev, seen.st_ino) else _with_stored_names(path)
 
 
 @lru_cache(maxsize=1024)
-def _is_exact(path: Path, device: int, inode: int) -> bool:  # noqa: ARG001 - another disk in its place is asked again
-    """Whether each name of it is taken in one way of writing only: so it stays for as long as it is the same place."""
-    return not any(_is_same(at, other) for at, other in _otherwise(path))
+def _is_exact(path: Path, device: int, inode: int) -> bool:  # noqa: ARG001 - part of the cache key: another disk in its place is checked again
+    """Whether the disk knows each name in this spelling only. That cannot change while it is the same directory."""
+    return not any(_is_same(at, other) for at, other in _respelled(path))
 
 
 def _with_stored_names(path: Path) -> Path:
-    for at, other in _otherwise(path):
+    for at, other in _respelled(path):
         if _is_same(at, other):
             parent = _with_stored_names(at.parent)
             return parent / _stored_name(parent, at.name) / path.relative_to(at)
     return path
 
 
-def _otherwise(path: Path) -> Iterator[tuple[Path, Path]]:
-    """The place and all above it, each beside another way of writing its name."""
+def _respelled(path: Path) -> Iterator[tuple[Path, Path]]:
+    """The path and all its parents, each beside another spelling of its name."""
     for at in (path, *path.parents):
         if at.name != at.name.swapcase():
             yield at, at.with_name(at.name.swapcase())
@@ -86,7 +86,7 @@ def _otherwise(path: Path) -> Iterator[tuple[Path, Path]]:
 
 def _is_same(one: Path, other: Path) -> bool:
     try:
-        # The other first: mostly there is none.
+        # The other spelling first: mostly it does not exist.
         return other.samefile(one)
     except OSError:
         return False

@@ -1,4 +1,7 @@
-"""What a repository's own files say of its worktrees, read without starting git: that costs more than all the rest."""
+"""A repository's worktrees and branches, read from its files: to start git costs more than all the rest of a run.
+
+Only a repository that keeps its refs in a reftable has git asked.
+"""
 
 import os
 import re
@@ -11,7 +14,7 @@ from clew.workspaces.git import Git, Repository
 _HEADS = "refs/heads/"
 _HEX = re.compile(r"[0-9a-f]{40,64}")
 
-# What lies in a worktree's git directory while it is in the midst of something, and what that is.
+# Files in a worktree's git directory while an operation is unfinished, and the operation.
 _MIDST = {
     "rebase-merge": "a rebase",
     "rebase-apply": "a rebase",
@@ -33,7 +36,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a worktree is on: a branch, or a commit (`detached`), or neither can be read."""
+    """What a worktree has checked out: a branch, or a commit (`detached`); neither where it cannot be read."""
 
     branch: str | None = None
     detached: str | None = None
@@ -46,12 +49,12 @@ def common_of(source: Path) -> Path | None:
         return dot.resolve()
     admin = git_file(dot)
     if admin is not None:
-        return shared_by(admin)
+        return common_dir_of(admin)
     return source.resolve() if (source / "HEAD").is_file() and (source / "objects").is_dir() else None
 
 
 def git_file(dot: Path) -> Path | None:
-    """Where a `.git` that is a file points; None when it is none."""
+    """Where a `.git` file points; None when it is no such file."""
     try:
         text = dot.read_bytes()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -61,7 +64,7 @@ def git_file(dot: Path) -> Path | None:
     return dot.parent / os.fsdecode(text[8:].rstrip(b"\r\n"))
 
 
-def shared_by(admin: Path) -> Path | None:
+def common_dir_of(admin: Path) -> Path | None:
     """The common git directory of a worktree's own one."""
     if not admin.is_dir():
         return None
@@ -73,16 +76,16 @@ def shared_by(admin: Path) -> Path | None:
 
 
 def pointer_of(directory: Path) -> Pointer | None:
-    """None when it is no worktree, or what it points at is gone."""
+    """None when it is no worktree, or its git directory is gone."""
     admin = git_file(directory / ".git")
-    common = None if admin is None else shared_by(admin)
+    common = None if admin is None else common_dir_of(admin)
     if admin is None or common is None:
         return None
-    return Pointer(admin.resolve(), common, points_back(admin))
+    return Pointer(admin.resolve(), common, worktree_of(admin))
 
 
-def points_back(admin: Path) -> Path | None:
-    """Which worktree a git directory says it belongs to."""
+def worktree_of(admin: Path) -> Path | None:
+    """The worktree that a git directory says it belongs to."""
     try:
         text = (admin / "gitdir").read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -91,7 +94,7 @@ def points_back(admin: Path) -> Path | None:
 
 
 def references(common: Path) -> list[Path]:
-    """The git directories of all worktrees that a repository knows."""
+    """The git directories of all worktrees of a repository."""
     try:
         return sorted(each for each in (common / "worktrees").iterdir() if each.is_dir())
     except (FileNotFoundError, NotADirectoryError):
@@ -118,13 +121,13 @@ def has_branch(common: Path, branch: str) -> bool:
     return f" {_HEADS}{branch}\n".encode() in packed
 
 
-def keeps_refs_elsewhere(common: Path) -> bool:
-    """Whether its branches are in no files of their own, so that git must be asked."""
+def has_reftable(common: Path) -> bool:
+    """Whether its branches are in a reftable, which only git reads."""
     return (common / "reftable").is_dir()
 
 
-def in_midst_of(admin: Path) -> str:
-    """What was begun in a worktree and not finished, in words; empty when nothing."""
+def unfinished_operation(admin: Path) -> str:
+    """The unfinished operation of a worktree, in words; empty when there is none."""
     for name, words in _MIDST.items():
         if (admin / name).exists():
             branch = _head_name(admin / name)
@@ -166,7 +169,7 @@ class FileRefs:
 
 @dataclass(frozen=True, slots=True)
 class AskedRefs:
-    """What git said of one worktree and one branch."""
+    """Git's answers for one worktree and one branch."""
 
     on: Head
     exists: bool
@@ -179,7 +182,7 @@ class AskedRefs:
 
 
 async def refs_of(git: Git, where: Repository, common: Path, directory: Path, branch: str) -> Refs:
-    if not keeps_refs_elsewhere(common):
+    if not has_reftable(common):
         return FileRefs(common)
     exists = (await git.ask(where, "show-ref", "--verify", "--quiet", f"refs/heads/{branch}")).ok
     head = Head()

@@ -1,4 +1,4 @@
-"""The setup of a project: what is run in a worktree once it is made, until all of it has ended well."""
+"""The setup of a project: the commands that run in a worktree once it is made, until all have succeeded."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ class Output:
     def last_words(self) -> str:
         return "\n".join(self._last)[-_LAST_WORDS:]
 
-    def take(self, text: str) -> None:
+    def add(self, text: str) -> None:
         if text.strip():
             self._last.append(text)
         line = text.encode(errors="replace") + b"\n"
@@ -71,16 +71,16 @@ class Output:
 async def run_setup(
     setup: Setup, directory: Path, output: Path, layout: Layout, progress: Progress | None = None
 ) -> Path | None:
-    """Each command by the shell, one after the other; the first that fails ends it. Where its output is."""
+    """Run each command in a shell, one after the other, until one fails. Returns the file of their output."""
     if not setup.commands:
         return None
-    # What a setup of a process that was killed has left going would work against this one.
+    # A setup that a killed process left running would work against this one, so it is ended first.
     ledger = Ledger(layout.ledger)
     await asyncio.to_thread(ledger.end_orphans)
     deadline = time.monotonic() + setup.seconds
     with Output(output) as written:
         for command in setup.commands:
-            written.take(f"$ {command}")
+            written.add(f"$ {command}")
             await _run(command, setup, directory, written, deadline, ledger, progress)
     return output
 
@@ -94,7 +94,7 @@ async def _run(
     ledger: Ledger,
     progress: Progress | None,
 ) -> None:
-    # One stream, in the order it was written.
+    # Both streams as one, in the order of writing.
     shell = ("/bin/sh", "-c", f"exec 2>&1\n{command}")
     program = await start(shell, directory, setup.environment, ledger)
     try:
@@ -102,17 +102,17 @@ async def _run(
         async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
             status = await _follow(program, Redactor(setup.environment), written, progress)
     except TimeoutError as fault:
-        words = f"its setup did not end within {setup.seconds:g} s: {command!r}. {_last(written)}"
-        raise CannotMake(words, f"All of its output is in {written.path}.") from fault
+        words = f"its setup {command!r} did not end within {setup.seconds:g} s. {_last(written)}"
+        raise CannotMake(words, f"The whole output is in {written.path}.") from fault
     finally:
         await program.end(_ENDING)
     if status != 0:
         words = f"its setup {command!r} ended with status {status}. {_last(written)}"
-        raise CannotMake(words, f"All of its output is in {written.path}.")
+        raise CannotMake(words, f"The whole output is in {written.path}.")
 
 
 async def _follow(program: Program, redactor: Redactor, written: Output, progress: Progress | None) -> int:
-    """Until it has ended; what it left running in the background may hold its output open, and is not waited for."""
+    """Until it has ended. A background process that it left may hold its output open; that is not waited for."""
     reading = asyncio.create_task(_read(program, redactor, written, progress))
     try:
         while (status := await program.wait(60.0)) is None:
@@ -130,12 +130,12 @@ async def _follow(program: Program, redactor: Redactor, written: Output, progres
 async def _read(program: Program, redactor: Redactor, written: Output, progress: Progress | None) -> None:
     async for line in program.lines():
         text = redactor.text(line.decode(errors="replace"))
-        written.take(text)
+        written.add(text)
         if progress is not None:
             progress(text)
 
 
 def _last(written: Output) -> str:
-    """As one sentence: on one line, its lines must not run into one another, nor into what follows."""
+    """The last lines as one sentence, with separators: joined plainly they would run into one another."""
     lines = " / ".join(" ".join(line.split()) for line in written.last_words.splitlines())
-    return f'Its last words: "{lines}".'
+    return f'Its last output: "{lines}".'

@@ -1,4 +1,4 @@
-"""What a project could be made of: a path or an address, and why it cannot."""
+"""The source of a project: a path or an address, checked before it is added; and the clone of an address."""
 
 import os
 import re
@@ -18,14 +18,14 @@ from clew.workspaces.faults import (
     NotARepository,
     SourceMissing,
     SourceUnreachable,
-    hide,
-    told,
+    explain_git,
+    without_credentials,
 )
 from clew.workspaces.git import NOWHERE, Git, Repository
 from clew.workspaces.layout import Layout
 from clew.workspaces.lock import locked
-from clew.workspaces.paths import resolved, same_place
-from clew.workspaces.repository import git_file, shared_by
+from clew.workspaces.paths import resolved, same_path
+from clew.workspaces.repository import common_dir_of, git_file
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST_AND_PATH = re.compile(r"[^/:]+:")
@@ -34,14 +34,14 @@ _NAMED = 5
 
 
 async def inspect_source(git: Git, source: str, plain: bool = False, base: str | None = None) -> SourceFound:
-    """With a `base`, whether work could begin from it: a branch, a tag or a commit that is there."""
+    """What is at a path or an address. With a `base`: that it exists there, as a branch, a tag or a commit."""
     if is_address(source):
         return await _address(git, source, base)
     path = Path(source).expanduser().absolute()
     if not path.exists():
         raise SourceMissing(f"There is nothing at {path}.", "Check the path.")
     if not path.is_dir():
-        raise NotARepository(f"{path} is a file.", "Name the directory of the project.")
+        raise NotARepository(f"{path} is a file.", "Name the project's directory.")
     if plain:
         return SourceFound(os.fspath(resolved(path)), SourceKind.PLAIN)
     found = await _repository(git, path)
@@ -51,26 +51,26 @@ async def inspect_source(git: Git, source: str, plain: bool = False, base: str |
 
 
 def is_address(source: str) -> bool:
-    """Also the short form `host:path`, unless there is a file of that name."""
+    """A URL, or the short form `host:path` unless there is a file of that name."""
     if _ADDRESS.match(source):
         return True
     return _HOST_AND_PATH.match(source) is not None and not Path(source).exists()
 
 
 async def _address(git: Git, source: str, base: str | None) -> SourceFound:
-    shown = hide(source)
+    shown = without_credentials(source)
     name = (base or "").removeprefix("origin/")
     wanted = [f"refs/heads/{name}", f"refs/tags/{name}"] if name else []
     asked = ("ls-remote", "--symref", "--", source, "HEAD", *wanted)
     answer = await git.ask(NOWHERE, *asked, seconds=git.deadlines.fetch)
     if not answer.ok:
-        words, remedy = told(answer.err, "git ls-remote failed.")
+        words, remedy = explain_git(answer.err, "git ls-remote failed.")
         raise SourceUnreachable(f"{shown}: {words}", remedy)
     branch = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", answer.text, re.MULTILINE)
     commit = re.search(r"^([0-9a-f]{40,64})\tHEAD$", answer.text, re.MULTILINE)
     if commit is None:
         raise EmptyRepository(f"{shown} has no commit on its default branch.", "Push a first commit there.")
-    # What commits an address has is known when it is cloned; what branches and tags it has, it says.
+    # ls-remote lists branches and tags. Whether a commit exists is known once it is cloned.
     if name and not _COMMIT.fullmatch(name) and not _refs(answer.text) & set(wanted):
         raise NoSuchBase(f"{shown} has no branch or tag {name!r}.", f"See them with `git ls-remote {shown}`.")
     return SourceFound(source, SourceKind.ADDRESS, branch[1] if branch else None, commit[1])
@@ -83,15 +83,15 @@ async def _repository(git: Git, path: Path) -> SourceFound:
         raise _refused(path, answer.err)
     if "true" in answer.text.split():
         raise BareRepository(
-            f"{path} is a repository without files of its own (bare), or the inside of one.",
-            f"Name a checkout of it, or the address file://{path}, which is cloned.",
+            f"{path} is a bare repository, or inside a git directory.",
+            f"Name a checkout of it, or file://{path}, which Clew clones.",
         )
     top = Path((await git.do(at, "rev-parse", "--show-toplevel")).text)
-    if not same_place(top, path):
+    if not same_path(top, path):
         raise BelowARepository(f"{path} is a part of the repository {top}.", f"Name {top}.")
     admin = git_file(path / ".git")
-    common = None if admin is None else shared_by(admin)
-    if admin is not None and common is not None and not same_place(common, admin):
+    common = None if admin is None else common_dir_of(admin)
+    if admin is not None and common is not None and not same_path(common, admin):
         main = common.parent if common.name == ".git" else common
         raise LinkedWorktree(f"{path} is a worktree of {main}.", f"Name {main}.")
     branch = await git.ask(at, "symbolic-ref", "--quiet", "--short", "HEAD")
@@ -114,12 +114,14 @@ async def _must_have(git: Git, path: Path, base: str) -> None:
         return
     shown = ("for-each-ref", f"--count={_NAMED}", "--sort=-committerdate", "--format=%(refname:short)", "refs/heads")
     there = ", ".join((await git.ask(at, *shown)).text.split())
-    remedy = f"Name one that is, as {there}; or a tag or a commit." if there else "Name a tag or a commit that is."
+    remedy = (
+        f"Name one that exists ({there}), or a tag or a commit." if there else "Name a tag or a commit that exists."
+    )
     raise NoSuchBase(f"{path} has no branch {base!r}.", remedy)
 
 
 def _refused(path: Path, said: str) -> Exception:
-    words, remedy = told(said, "git rev-parse failed.")
+    words, remedy = explain_git(said, "git rev-parse failed.")
     if "dubious ownership" in said:
         return ForeignOwner(words, remedy)
     if "not a git repository" in said:
@@ -133,7 +135,8 @@ _FETCH = "+refs/heads/*:refs/remotes/origin/*"
 
 
 class Mirror:
-    """A bare repository: the lanes' branches are its own, those of the address lie under `origin`, as in any clone."""
+    """A bare clone, one on each machine, that all worktrees of the project share. The lanes' branches are its own; the
+    address's branches are under `origin`, as in any clone."""
 
     def __init__(self, git: Git, layout: Layout, source: ProjectSource) -> None:
         self._git = git
@@ -142,7 +145,7 @@ class Mirror:
         self.path = layout.mirror(source.project)
 
     async def ensure(self) -> bool:
-        """Clone it unless it is there; whether it was cloned. It appears when it is complete."""
+        """Clone it unless it exists. Returns whether it did. The clone appears under its name once it is complete."""
         async with locked(self._layout.cloning(self._source.project)):
             if self.path.is_dir():
                 return False
@@ -161,7 +164,7 @@ class Mirror:
         return True
 
     async def refresh(self) -> None:
-        """What the address has now; it may be another address than before."""
+        """Fetch what the address has now. The address may have changed."""
         async with locked(self._layout.cloning(self._source.project)):
             at = Repository(git_dir=self.path)
             if (await self._git.ask(at, "config", "remote.origin.url")).text != self._source.source:
@@ -173,13 +176,13 @@ class Mirror:
         try:
             await self._git.do(at, "fetch", "--quiet", "--prune", "--no-auto-gc", "--", "origin", seconds=seconds)
         except GitRefused as fault:
-            words = f"{hide(self._source.source)} cannot be fetched: {fault.words}"
+            words = f"{without_credentials(self._source.source)} cannot be fetched: {fault.words}"
             raise SourceUnreachable(words, fault.remedy) from fault
-        # An address without a default branch has none here either.
+        # It fails for an address without a default branch, and then there is none here either.
         await self._git.ask(at, "remote", "set-head", "origin", "--auto", seconds=seconds)
 
 
 def _sweep(path: Path) -> None:
-    """Clones that were cut short."""
+    """Remove clones that were interrupted."""
     for left in path.parent.glob(f"{path.name}.*"):
         shutil.rmtree(left, ignore_errors=True)

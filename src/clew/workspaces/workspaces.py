@@ -10,34 +10,34 @@ from clew.kernel import Found, PlaceStep, WorkspaceId, WorkspaceKind, resolve_pl
 from clew.ports.fault import Fault
 from clew.ports.workspaces import Cleaned, Ensured, Held, Listed, PlaceWanted, Progress, SourceFound
 from clew.workspaces.cleanup import Cleaner
-from clew.workspaces.faults import CannotMake, GitTooSlow, SourceUnreachable, StillBusy, told_by_system
+from clew.workspaces.faults import CannotMake, GitTooSlow, SourceUnreachable, StillBusy, explain_os_error
 from clew.workspaces.git import Git
-from clew.workspaces.inventory import Lister
+from clew.workspaces.inventory import Inventory
 from clew.workspaces.layout import Layout
-from clew.workspaces.lock import Uses, locked
-from clew.workspaces.paths import leads_out, placed
-from clew.workspaces.place_state import Look, whose
+from clew.workspaces.lock import DirectoryUses, locked
+from clew.workspaces.paths import directory_at, escape_of
+from clew.workspaces.place_state import PlaceState, foreign_owner
 from clew.workspaces.repository import pointer_of
 from clew.workspaces.source import inspect_source
 from clew.workspaces.worktree import Worktrees
 
 
 class GitWorkspaces:
-    """`homes` is the directory below which agents' homes are made; the root, unless another is named."""
+    """`homes` is the directory below which agents' homes are made: the root, unless another is given."""
 
     def __init__(self, root: Path, homes: Path | None = None, git: Git | None = None) -> None:
         self._layout = Layout(root.absolute())
         self._homes = (homes or root).absolute()
         self._git = git or Git()
-        self._uses = Uses(self._layout)
+        self._uses = DirectoryUses(self._layout)
         self._worktrees = Worktrees(self._git, self._layout)
-        self._lister = Lister(self._git, self._layout, self._uses)
+        self._inventory = Inventory(self._git, self._layout, self._uses)
 
     async def ensure(self, wanted: PlaceWanted, progress: Progress | None = None) -> Ensured | Held:
         try:
             return await self._ensure(wanted, progress)
         except OSError as fault:
-            words, remedy = told_by_system(fault)
+            words, remedy = explain_os_error(fault)
             return _cannot(wanted, f"{words} {remedy}")
         except Fault as fault:
             passing = isinstance(fault, StillBusy | GitTooSlow | SourceUnreachable)
@@ -55,17 +55,17 @@ class GitWorkspaces:
         await asyncio.to_thread(self._layout.record(workspace).unlink, missing_ok=True)
 
     async def listed(self) -> Sequence[Listed]:
-        return await self._lister.listed()
+        return await self._inventory.listed()
 
     async def clean(self, asked: Collection[WorkspaceId] = (), idle: float = 0.0) -> Sequence[Cleaned]:
-        cleaner = Cleaner(self._git, self._layout, self._uses, self._lister)
+        cleaner = Cleaner(self._git, self._layout, self._uses, self._inventory)
         return await cleaner.clean(asked, idle)
 
     async def inspect(self, source: str, plain: bool = False, base: str | None = None) -> SourceFound:
         return await inspect_source(self._git, source, plain, base)
 
     async def close(self) -> None:
-        """Let go of everything that is kept."""
+        """Release every directory that is in use."""
         self._uses.close()
 
     async def _ensure(self, wanted: PlaceWanted, progress: Progress | None) -> Ensured | Held:
@@ -76,77 +76,81 @@ class GitWorkspaces:
         self._layout.prepare()
         async with locked(self._layout.making(directory)):
             if wanted.workspace.kind is WorkspaceKind.DIRECTORY:
-                result = _settled(wanted, await asyncio.to_thread(look_at_directory, wanted))
+                result = _resolved(wanted, await asyncio.to_thread(_state_of_directory, wanted))
             elif wanted.source is None:
-                return _cannot(wanted, "nothing is known of its project. Add the project again.")
+                return _cannot(wanted, "its project is unknown. Add the project again.")
             else:
                 result = await self._worktrees.ensure(wanted, wanted.source, progress)
             if isinstance(result, Held):
                 return result
-            other = self._uses.take(wanted, directory)
+            other = self._uses.acquire(wanted, directory)
         if other is None:
             return result
-        settled = resolve_place(wanted.workspace, Found.FOREIGN_MARKER, other)
-        return Held(settled.reason, settled.words, passing=True)
+        place = resolve_place(wanted.workspace, Found.FOREIGN_MARKER, other)
+        return Held(place.reason, place.words, passing=True)
 
     def _home(self, wanted: PlaceWanted) -> Ensured | Held:
-        seen = look_at_home(wanted, self._homes)
+        seen = _state_of_home(wanted, self._homes)
         if seen.found is Found.NOT_MADE:
-            make_home(wanted)
-        return _settled(wanted, seen)
+            _make_home(wanted)
+        return _resolved(wanted, seen)
 
 
-def _settled(wanted: PlaceWanted, seen: Look) -> Ensured | Held:
-    settled = resolve_place(wanted.workspace, seen.found, seen.seen)
-    if settled.step is PlaceStep.HOLD:
-        return Held(settled.reason, settled.words)
-    directory = placed(Path(wanted.workspace.directory.path))
-    return Ensured(directory, settled.step, settled.reason, settled.words)
+def _resolved(wanted: PlaceWanted, seen: PlaceState) -> Ensured | Held:
+    place = resolve_place(wanted.workspace, seen.found, seen.seen)
+    if place.step is PlaceStep.HOLD:
+        return Held(place.reason, place.words)
+    directory = directory_at(Path(wanted.workspace.directory.path))
+    return Ensured(directory, place.step, place.reason, place.words)
 
 
 def _cannot(wanted: PlaceWanted, seen: str, passing: bool = False, output: Path | None = None) -> Held:
-    settled = resolve_place(wanted.workspace, Found.CANNOT_MAKE, seen)
-    return Held(settled.reason, settled.words, passing, output if output is not None and output.exists() else None)
+    place = resolve_place(wanted.workspace, Found.CANNOT_MAKE, seen)
+    return Held(place.reason, place.words, passing, output if output is not None and output.exists() else None)
 
 
-def look_at_directory(wanted: PlaceWanted) -> Look:
-    """A plain directory is somebody's own: it is never made, and never one that another lane has as its worktree."""
+def _state_of_directory(wanted: PlaceWanted) -> PlaceState:
+    """A plain directory is a person's: it is never made, and refused where it is another lane's worktree."""
     directory = Path(wanted.workspace.directory.path)
     try:
         mode = directory.stat().st_mode
     except FileNotFoundError:
         gone = Found.CANNOT_MAKE if wanted.workspace.project is None else Found.PROJECT_MOVED
-        return Look(gone, f"{directory} is gone")
+        return PlaceState(gone, f"{directory} is gone")
     if not stat.S_ISDIR(mode):
-        return Look(Found.CANNOT_MAKE, "it is no directory.")
+        return PlaceState(Found.CANNOT_MAKE, "it is not a directory.")
     if not os.access(directory, os.R_OK | os.X_OK):
-        return Look(Found.CANNOT_MAKE, "Clew's user may not enter it. Give it the right to.")
+        return PlaceState(Found.CANNOT_MAKE, "Clew's user may not enter it. Give it the right to.")
     real = directory.resolve()
     for at in (real, *real.parents):
         if (at / ".git").exists():
             pointer = pointer_of(at)
-            foreign = None if pointer is None else whose(pointer.admin, wanted)
-            return Look(Found.READY) if foreign is None else Look(Found.FOREIGN_MARKER, foreign)
-    return Look(Found.READY)
+            foreign = None if pointer is None else foreign_owner(pointer.admin, wanted)
+            return PlaceState(Found.READY) if foreign is None else PlaceState(Found.FOREIGN_MARKER, foreign)
+    return PlaceState(Found.READY)
 
 
-def look_at_home(wanted: PlaceWanted, homes: Path) -> Look:
-    """Below the place for homes it must stay there; a home elsewhere was named by a person, links and all."""
+def _state_of_home(wanted: PlaceWanted, homes: Path) -> PlaceState:
+    """A home below `homes` must not lead out of it by a link. One elsewhere was chosen by a person, links and all."""
     home = Path(wanted.workspace.directory.path)
     if Path(os.path.normpath(home)).is_relative_to(os.path.normpath(homes)):
-        outside = leads_out(home, homes)
+        outside = escape_of(home, homes)
         if outside is not None:
-            return Look(Found.OUTSIDE_ROOT, str(outside))
+            return PlaceState(Found.OUTSIDE_ROOT, str(outside))
     try:
         mode = home.stat().st_mode
     except FileNotFoundError:
         if home.is_symlink():
-            return Look(Found.CANNOT_MAKE, f"it is a link to {home.readlink()}, which is gone.")
-        return Look(Found.NOT_MADE)
-    return Look(Found.READY) if stat.S_ISDIR(mode) else Look(Found.CANNOT_MAKE, "a file is in the way. Move it away.")
+            return PlaceState(Found.CANNOT_MAKE, f"it is a link to {home.readlink()}, which is gone.")
+        return PlaceState(Found.NOT_MADE)
+    return (
+        PlaceState(Found.READY)
+        if stat.S_ISDIR(mode)
+        else PlaceState(Found.CANNOT_MAKE, "a file is in the way. Move it away.")
+    )
 
 
-def make_home(wanted: PlaceWanted) -> None:
+def _make_home(wanted: PlaceWanted) -> None:
     home = Path(wanted.workspace.directory.path)
     home.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     home.mkdir(exist_ok=True, mode=0o700)
