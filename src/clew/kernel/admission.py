@@ -33,10 +33,10 @@ class Overlap(StrEnum):
 
 class AdmissionReason(Reason):
     LANE_FREE = "accepted:lane-free", "The next run of the lane takes it."
-    QUEUED = "accepted:queued", "The lane is busy; the run after this one takes it."
-    STEERED = "accepted:steered", "The lane is busy; the turn that is going is told of it, or else the next one."
-    NOT_STEERED = "accepted:not-steered", "The turn that was going did not take it; the run after this one does."
-    INTERRUPTS = "accepted:interrupts", "The lane is busy; the run that is going is interrupted for it."
+    QUEUED = "accepted:queued", "The agent is busy; this waits for the next run."
+    STEERED = "accepted:steered", "The agent is busy; it will be told during this turn, or at the start of the next."
+    NOT_STEERED = "accepted:not-steered", "The running turn did not take it; it waits for the next run."
+    INTERRUPTS = "accepted:interrupts", "The agent is busy; its run is interrupted for this."
     FLOOD = "deferred:flood", "The agent started {started} runs in the last {window:g} s; the limit is {limit}."
     PAUSED = "refused:agent-paused", "The agent is paused; resume it, then wake it again."
     ARCHIVED = "refused:agent-archived", "The agent is archived; choose another, or bring it back."

@@ -20,7 +20,7 @@ class AlertReason(Reason):
     ACKNOWLEDGED = "alert:acknowledged", "The agent has nothing to report, so nothing is delivered."
     DUPLICATE = (
         "alert:duplicate",
-        "The same alert went the same way {minutes:.0f} min ago; it is told again {hours:g} h after that.",
+        "The same alert was delivered {minutes:.0f} min ago; it is repeated {hours:g} h after that.",
     )
 
 

@@ -55,11 +55,11 @@ class Approval:
 
 
 class ApprovalReason(Reason):
-    TAKEN = "approval:taken", "The answer was taken: {approval.state}."
-    SETTLED = "approval:settled", "It was settled before as {approval.state}; this answer changes nothing."
-    STALE = "approval:stale", "The session that asked is gone; nobody is left to take the answer."
-    EXPIRED = "approval:expired", "The answer came after the question's time was over."
-    UNANSWERED = "approval:unanswered", "Nobody answered before the question's time was over, so it is denied."
+    TAKEN = "approval:taken", "Answered: {approval.state}."
+    SETTLED = "approval:settled", "It was already {approval.state}; this answer changes nothing."
+    STALE = "approval:stale", "The session that asked is gone, so the answer has no effect."
+    EXPIRED = "approval:expired", "The question had timed out before the answer came."
+    UNANSWERED = "approval:unanswered", "Nobody answered in time, so it is denied."
 
 
 @dataclass(frozen=True, slots=True)

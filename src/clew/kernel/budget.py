@@ -9,15 +9,15 @@ from clew.kernel.reason import Reason
 
 
 class BudgetReason(Reason):
-    ALL = "context:all", "Everything is told word for word: {size} of {total} tokens."
-    COMPACTED = "context:compacted", "Entries told as a brief: {compacted}. With the rest: {size} of {total} tokens."
+    ALL = "context:all", "All entries are given in full: {size} of {total} tokens."
+    COMPACTED = "context:compacted", "Entries given as a brief: {compacted}. With the rest: {size} of {total} tokens."
     OVER = (
         "context:over-budget",
-        "What must be told needs {size} tokens; the budget is {total}. Raise it, or shorten what is to be acted on.",
+        "The entries that must be given need {size} tokens; the budget is {total}. Raise it, or shorten them.",
     )
     WITHHELD = (
         "context:withheld",
-        "Entries withheld because another account's agent wrote them: {withheld}. Allow it for the agent to tell them.",
+        "Entries withheld because another account's agent wrote them: {withheld}. The agent's owner may allow them.",
     )
 
 

@@ -92,17 +92,17 @@ class EvidenceReason(Reason):
     UNHEARD = (
         "prompt:unheard",
         (
-            "Run {run} ended after its prompt was to go out; the agent's own store is asked first whether it was "
-            "taken{so_far}."
+            "Run {run} ended after its prompt may have been sent; first checking in the agent's own store whether it "
+            "was taken{so_far}."
         ),
     )
     UNKNOWN = (
         "prompt:unknown",
         (
-            "Nobody can tell whether the agent took the prompt of run {run}{why}. "
-            "`clew retry {run} --not-taken` sends it again in full if it is still wanted; if it was taken after all, "
-            "it is done twice. `clew retry {run} --taken` sends it to nobody again: where the agent has its session, "
-            "it is asked to go on from there; if it was not taken, say it again yourself."
+            "Clew cannot tell whether the agent took the prompt of run {run}{why}. "
+            "`clew retry {run} --not-taken` sends it again in full if it is still wanted; if the agent did take it, "
+            "the work is done twice. `clew retry {run} --taken` does not send it again: if the agent still has its "
+            "session, it is asked to continue there; if the agent did not take it, say it again yourself."
         ),
     )
 

@@ -56,9 +56,9 @@ def presence(heard: Heard, now: Instant, patience: Patience) -> Presence:
 class LeaseReason(Reason):
     HELD = "lease:held", "The lease holds for {left:.0f} s more."
     GRACE = "lease:grace", "The runtime has been silent for {silent:.0f} s; its run is kept for {left:.0f} s more."
-    UNANSWERED = "lease:unanswered", "The claim's answer was never confirmed, and its lease is over."
-    FORGOTTEN = "lease:forgotten", "The runtime has spoken since the lease ended, but not of this run."
-    GRACE_OVER = "lease:grace-over", "The runtime has been silent for {silent:.0f} s, longer than its grace."
+    UNANSWERED = "lease:unanswered", "The daemon never confirmed the claim, and its lease has expired."
+    FORGOTTEN = "lease:forgotten", "The runtime has reported since the lease expired, but not on this run."
+    GRACE_OVER = "lease:grace-over", "The runtime has been silent for {silent:.0f} s, longer than the grace period."
 
 
 @dataclass(frozen=True, slots=True)

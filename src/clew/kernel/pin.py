@@ -28,7 +28,7 @@ class PinReason(Reason):
     SAME = "pin:same", "{pin.native_id} is the lane's session already."
     NEW_GENERATION = "pin:new-generation", "{pin.native_id} follows {held.native_id} as a new generation."
     LATE = "pin:late", "Run {pin.run} is older than the one that set {held.native_id}, which stays."
-    NOT_DURABLE = "pin:not-durable", "{pin.native_id} could not be found again yet, so nothing points to it."
+    NOT_DURABLE = "pin:not-durable", "{pin.native_id} could not be found again yet, so it is not recorded."
 
 
 @dataclass(frozen=True, slots=True)

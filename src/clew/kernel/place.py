@@ -55,7 +55,7 @@ class PlaceReason(Reason):
     PREPARED = "place:prepared", "The lane gets its own workspace of the project: {workspace.directory}."
     SECOND = (
         "place:second",
-        "The lane's workspace {other.directory} is on another machine; {workspace.directory} stands for it here.",
+        "The lane's workspace {other.directory} is on another machine; {workspace.directory} is used here.",
     )
     AGENT_HOME = "place:agent-home", "The lane has no project; it works in the agent's home {workspace.directory}."
     HOME_AWAY = "place:home-away", "The agent's home {other.directory} is on another machine; give it one here."
@@ -144,7 +144,7 @@ class PlaceStep(StrEnum):
 
 
 class FoundReason(Reason):
-    READY = "workspace:ready", "{wanted} is there and is the lane's."
+    READY = "workspace:ready", "{wanted} exists and belongs to the lane."
     MADE = "workspace:made", "{wanted} does not exist yet and is made."
     REPAIRED = "workspace:repaired", "A left-over reference to {wanted} is cleared, then it is made."
     MADE_AGAIN = "workspace:made-again", "{wanted} is gone but its branch is not; it is made again from the branch."

@@ -40,35 +40,38 @@ class WaitsFor(StrEnum):
 
 
 class PlanReason(Reason):
-    FITS = "session:fits", "Generation {session.generation} fits in every point that must match."
-    FIRST = "lane:first", "The lane has had no session yet."
-    NONE_OF_ITS_OWN = "lane:none-of-its-own", "None of the sessions found is this conversation's to go on with."
-    ISOLATED = "scope:isolated", "The run keeps a context of its own, so it is told only what the wake says."
-    FRESH_DEMANDED = "reset:demanded", "A fresh start was demanded by wake {wake}."
-    POLICY_ASSIGNMENT = "policy:assignment", "By policy an assignment starts afresh."
+    FITS = "session:fits", "Continuing the same conversation (session {session.generation})."
+    FIRST = "lane:first", "New conversation."
+    NONE_OF_ITS_OWN = "lane:none-of-its-own", "New session: no earlier session belongs to this conversation."
+    ISOLATED = "scope:isolated", "Isolated run: a new conversation that gets only what the wake says."
+    FRESH_DEMANDED = "reset:demanded", "New conversation, as wake {wake} demanded."
+    POLICY_ASSIGNMENT = "policy:assignment", "New assignment: starting a new conversation."
     HANDED_OVER = (
         "policy:handed-over",
-        "New assignment: starting a new conversation that is handed the thread's history.",
+        "New assignment: starting a new conversation with the thread's history.",
     )
-    POLICY_COMMENT = "policy:comment", "By policy a comment starts afresh."
-    POLICY_MENTION = "policy:mention", "By policy a mention starts afresh."
-    POLICY_CHAT = "policy:chat", "By policy a chat message starts afresh."
-    POLICY_REVIEW = "policy:review", "By policy a review starts afresh."
-    POLICY_TIMER = "policy:timer", "By policy a timer starts afresh."
-    POLICY_EVENT = "policy:event", "By policy an event starts afresh."
-    POLICY_MANUAL = "policy:manual", "By policy a manual wake starts afresh."
-    POLICY_RETRY = "policy:retry", "By policy a retry starts afresh."
+    POLICY_COMMENT = "policy:comment", "The policy starts a new conversation for each comment."
+    POLICY_MENTION = "policy:mention", "The policy starts a new conversation for each mention."
+    POLICY_CHAT = "policy:chat", "The policy starts a new conversation for each chat message."
+    POLICY_REVIEW = "policy:review", "The policy starts a new conversation for each review."
+    POLICY_TIMER = "policy:timer", "The policy starts a new conversation for each timer."
+    POLICY_EVENT = "policy:event", "The policy starts a new conversation for each event."
+    POLICY_MANUAL = "policy:manual", "The policy starts a new conversation for each manual wake."
+    POLICY_RETRY = "policy:retry", "The policy starts a new conversation for each retry."
     ACCOUNT_WITHHELD = (
         "account:withheld",
         (
-            "So far it used {session.whose}, now it uses {here.whose}: the history is not handed on. "
+            "The account changed from {session.whose} to {here.whose}, so the agent does not get the earlier history. "
             "`clew agent edit {agent} --across-accounts yes` allows it from the next change on."
         ),
     )
-    SOURCE_NOT_READ = "source:not-read", "The sessions were not looked up ({source}), so it is not known how to go on."
+    SOURCE_NOT_READ = (
+        "source:not-read",
+        "The sessions were not looked up ({source}), so the run cannot be decided.",
+    )
     SOURCE_FAILED = "source:failed", "The sessions could not be looked up ({source}): {detail}"
-    ASKED_NONE = "asked:none", "Run {run} was asked for, and no session of it is known."
-    ASKED_UNUSABLE = "asked:unusable", "The session of run {run} was asked for and cannot be used: {why}"
+    ASKED_NONE = "asked:none", "Run {run} was asked for, but it has no known session."
+    ASKED_UNUSABLE = "asked:unusable", "The session of run {run} was asked for but cannot be used: {why}"
 
 
 class Audience(StrEnum):
@@ -79,8 +82,11 @@ class Audience(StrEnum):
 class NoticeReason(Reason):
     """What somebody must be told beside the plan."""
 
-    HISTORY_WITHHELD = "notice:history-withheld", "The history made with {session.whose} was not handed on."
-    MACHINERY_GONE = "notice:machinery-gone", "The last run ended abruptly. Do not wait for what is gone: {gone}."
+    HISTORY_WITHHELD = "notice:history-withheld", "The history made with {session.whose} was not given to the agent."
+    MACHINERY_GONE = (
+        "notice:machinery-gone",
+        "The last run ended abruptly. Do not wait for what is gone: {gone}.",
+    )
     CUT_OFF = (
         "notice:cut-off",
         (

@@ -50,9 +50,9 @@ class ProbeReason(Reason):
     UNREACHABLE = "probe:unreachable", "The agent could not be asked about the session: {probe.detail}"
     UNSTRUCTURED = (
         "probe:unstructured",
-        "The agent seems to say {probe.kind}, but by no sign it is known to give ({probe.signal}): {probe.detail}",
+        "The agent seems to report {probe.kind}, but not by a declared signal ({probe.signal}): {probe.detail}",
     )
-    TOOL_RAN = "probe:tool-ran", "The agent refused the session after a tool had run; nothing is tried again by itself."
+    TOOL_RAN = "probe:tool-ran", "The agent refused the session after a tool had run; it is not retried automatically."
     REJECTED_AGAIN = "probe:rejected-again", "A second session was refused in the same run: {probe.detail}"
     RESTORED_ELSEWHERE = (
         "probe:restored-elsewhere",

@@ -10,9 +10,9 @@ from clew.kernel.wake import WakeEnd, WakeState
 
 
 class Carried(Reason):
-    BY_RUN = "carried:by-run", "Run {run} carries it."
-    STEERING = "carried:steering", "Run {run} tells its agent of it within the turn that is going."
-    STEERED = "carried:steered", "Run {run} told its agent of it within the turn that was going."
+    BY_RUN = "carried:by-run", "Taken by run {run}."
+    STEERING = "carried:steering", "Run {run} is telling its agent during the current turn."
+    STEERED = "carried:steered", "Run {run} told its agent during the turn."
 
 
 class Served(Reason):

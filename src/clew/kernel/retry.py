@@ -86,15 +86,18 @@ class RetryStep(StrEnum):
 
 
 class RetryReason(Reason):
-    BACKOFF = "retry:backoff", "Tried again in {wait:.0f} s, try {next} of {policy.max_tries}: {failure.why}"
-    AT_ONCE = "retry:at-once", "Tried again at once, try {next} of {policy.max_tries}: {failure.why}"
-    USAGE_LIMIT = "retry:usage-limit", "Held for {wait:.0f} s, until the usage limit is reset: {failure.why}"
-    NEW_SESSION = "retry:new-session", "The session refused to be resumed; a new one is tried once: {failure.why}"
-    PERMANENT = "retry:permanent", "Trying again would fail the same way: {failure.why}"
-    TRIED_OUT = "retry:tried-out", "It failed {tries} times, and {policy.max_tries} are allowed: {failure.why}"
-    REJECTED_AGAIN = "retry:rejected-again", "A new session was tried already: {failure.why}"
-    TOO_LONG = "retry:too-long", "The usage limit is reset in {wait:.0f} s, too far off to wait unasked: {failure.why}"
-    ASK_FIRST = "retry:ask-first", "The agent's own store is asked whether it took the prompt: {failure.why}"
+    BACKOFF = "retry:backoff", "Retrying in {wait:.0f} s (try {next} of {policy.max_tries}): {failure.why}"
+    AT_ONCE = "retry:at-once", "Retrying now (try {next} of {policy.max_tries}): {failure.why}"
+    USAGE_LIMIT = "retry:usage-limit", "Waiting {wait:.0f} s for the usage limit to reset: {failure.why}"
+    NEW_SESSION = "retry:new-session", "The agent refused to resume the session; trying a new one, once: {failure.why}"
+    PERMANENT = "retry:permanent", "{failure.why}"
+    TRIED_OUT = "retry:tried-out", "Tried {tries} times, the limit is {policy.max_tries}: {failure.why}"
+    REJECTED_AGAIN = "retry:rejected-again", "A new session was already tried: {failure.why}"
+    TOO_LONG = (
+        "retry:too-long",
+        "The usage limit resets in {wait:.0f} s, too long to wait unasked: {failure.why}",
+    )
+    ASK_FIRST = "retry:ask-first", "First checking in the agent's own store whether it took the prompt: {failure.why}"
     NOT_RESENT = "retry:not-resent", "The agent took the prompt, so it is not sent again: {failure.why}"
 
 

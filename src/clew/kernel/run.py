@@ -142,7 +142,7 @@ class Run:
 class RunRefusal(Reason):
     STALE = "run:stale", "Attempt {attempt} does not hold run {run.id}, which is {run.state} at attempt {run.attempt}."
     FINAL = "run:final", "Run {run.id} has already ended as {run.state}; {event} comes too late."
-    IMPOSSIBLE = "run:impossible", "Run {run.id} is {run.state}; {event} cannot happen to it now."
+    IMPOSSIBLE = "run:impossible", "Run {run.id} is {run.state}; {event} is not possible now."
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +199,17 @@ def apply(run: Run, event: RunEvent, attempt: int, lease_until: Instant | None =
 class RunOutcome(Reason):
     """Why a run let go of its wakes."""
 
-    ANSWERED = "run:answered", "The agent ended its turn."
-    READ_BACK = "run:read-back", "The agent had finished already; its reply was read from its own store."
-    RETRYING = "run:retrying", "It failed and will be tried again: {why}"
-    GAVE_UP = "run:gave-up", "It failed and will not be tried again: {why}"
-    RETURNED = "run:returned", "Its claim was given back: {why}"
-    LEASE_LOST = "run:lease-lost", "Its daemon was silent for longer than allowed."
-    RESTARTED = "run:daemon-restarted", "Its daemon was started anew."
-    INTERRUPTED = "run:interrupted", "A newer wake interrupted it; the next run takes along what this one carried."
-    STOPPED = "run:stopped", "A person stopped it at the agent itself."
+    ANSWERED = "run:answered", "The agent finished its turn."
+    READ_BACK = "run:read-back", "The agent had already finished; its reply was read from its own store."
+    RETRYING = "run:retrying", "Failed. {why}"
+    GAVE_UP = "run:gave-up", "Failed, not retrying: {why}"
+    RETURNED = "run:returned", "Back in the queue: {why}"
+    LEASE_LOST = "run:lease-lost", "Its daemon did not report in time."
+    RESTARTED = "run:daemon-restarted", "Its daemon restarted."
+    INTERRUPTED = "run:interrupted", "A newer wake interrupted it; the next run serves both."
+    STOPPED = "run:stopped", "You interrupted it."
     BY_USER = "run:by-user", "A person cancelled it."
-    REASSIGNED = "run:reassigned", "The thread was given to another agent."
+    REASSIGNED = "run:reassigned", "The thread was assigned to another agent."
     CLOSED = "run:closed", "The thread was closed."
 
 

@@ -16,8 +16,8 @@ COUNT_CAP = 10_000
 
 class TickReason(Reason):
     ON_TIME = "tick:on-time", "It was due."
-    CATCH_UP = "tick:catch-up", "One tick stands for the {stands_for} that were due: {missed} were missed."
-    CATCH_UP_MANY = "tick:catch-up-many", "One tick stands for at least {stands_for} that were due: too many to count."
+    CATCH_UP = "tick:catch-up", "One tick for the {stands_for} that were due: {missed} were missed."
+    CATCH_UP_MANY = "tick:catch-up-many", "One tick for at least {stands_for} that were due: too many to count."
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,13 +42,13 @@ class Claim(StrEnum):
 
 class LandingReason(Reason):
     NOT_STARTED = "landing:held", "The plan holds the run, so nothing may be opened."
-    NOT_PROVEN = "landing:not-proven", "The session was never asked for, so it may not be opened yet."
-    SILENT = "landing:silent", "The agent did not say its {field}, which it must."
-    ID_OTHER = "landing:id-other", "Session {planned} was to be opened; the agent is in {landed}."
-    ID_SHAPE = "landing:id-shape", "{landed} is not an id of this provider's shape ({planned})."
+    NOT_PROVEN = "landing:not-proven", "The agent was not asked for the session, so it may not be opened yet."
+    SILENT = "landing:silent", "The agent did not report its {field}, which it must."
+    ID_OTHER = "landing:id-other", "Expected session {planned}; the agent opened {landed}."
+    ID_SHAPE = "landing:id-shape", "{landed} is not a session id of this provider's shape ({planned})."
     ID_KNOWN = (
         "landing:id-known",
-        "Session {landed} is an earlier one, and not the one that was to be opened.",
+        "Session {landed} is an earlier session, not the one to open.",
     )
     DIRECTORY_OTHER = "landing:directory-other", "The run belongs in {planned}; the agent works in {landed}."
     MODE_WIDER = "landing:mode-wider", "The mode is {planned}; the agent has the wider {landed}."
@@ -57,7 +57,7 @@ class LandingReason(Reason):
     ACCOUNT_OTHER = "landing:account-other", "The account is {planned}; the agent uses {landed}."
     HISTORY_GONE = "landing:history-gone", "The session has had {planned} turns; the agent knows of none."
     HISTORY_SHORT = "landing:history-short", "The session has had {planned} turns; the agent knows of {landed}."
-    HISTORY_UNEXPECTED = "landing:history-unexpected", "A new session was to be opened; this has {landed} turns."
+    HISTORY_UNEXPECTED = "landing:history-unexpected", "Expected a new session; this one has {landed} turns."
 
 
 _REFUSING = frozenset(LandingReason) - {

@@ -148,22 +148,22 @@ class WakeEvent(StrEnum):
 class WakeEnd(Reason):
     """Why a wake ended other than served. Every receipt carries one."""
 
-    DUPLICATE = "skipped:duplicate", "The same request was accepted before; this one adds nothing."
-    SELF = "skipped:self", "An agent's own words do not wake it."
+    DUPLICATE = "skipped:duplicate", "A duplicate: the same request was already accepted."
+    SELF = "skipped:self", "An agent's own message does not wake it."
     PING_PONG = "skipped:ping-pong", "Agents have woken one another {depth} times in a row; the limit is {limit}."
-    NOTHING_TO_CHECK = "skipped:nothing-to-check", "The checklist is empty, so there is nothing to ask an agent."
-    NO_ROUTE = "skipped:no-route", "There is no event, and no route that a reply could take."
+    NOTHING_TO_CHECK = "skipped:nothing-to-check", "The checklist is empty, so the agent is not asked."
+    NO_ROUTE = "skipped:no-route", "No event is pending, and there is no route for a reply."
     QUIET_HOURS = "skipped:quiet-hours", "These are the agent's quiet hours."
-    LANE_BUSY = "skipped:lane-busy", "The lane is busy; the next tick comes soon enough."
+    LANE_BUSY = "skipped:lane-busy", "The lane is busy; this tick is left to the next one."
     DISABLED = "skipped:disabled", "The heartbeat is switched off."
     OVERLAP = (
         "skipped:overlap",
-        "The lane is busy, and its policy refuses wakes meanwhile; what was said stays in the thread.",
+        "The agent is busy, and its policy refuses wakes until it is free; the message stays in the thread.",
     )
-    REASSIGNED = "cancelled:reassigned", "The thread was given to another agent."
+    REASSIGNED = "cancelled:reassigned", "The thread was assigned to another agent."
     CLOSED = "cancelled:closed", "The thread was closed."
     BY_USER = "cancelled:by-user", "A person cancelled it."
-    GAVE_UP = "cancelled:gave-up", "It was given up: {why}"
+    GAVE_UP = "cancelled:gave-up", "Given up: {why}"
 
 
 WAKE_TABLE: Mapping[tuple[WakeState, WakeEvent], WakeState] = {

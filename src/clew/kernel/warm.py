@@ -40,12 +40,12 @@ class Fate(StrEnum):
 
 
 class WarmReason(Reason):
-    TURN = "warm:turn", "A turn is going on."
+    TURN = "warm:turn", "A turn is running."
     QUESTION = "warm:question", "The agent has an open question."
-    BACKGROUND = "warm:background", "The agent has work going on in the background."
+    BACKGROUND = "warm:background", "The agent has work running in the background."
     RECENT = "warm:recent", "Idle for {idle:.0f} s of {limit:.0f} s; {slept:.0f} s of machine sleep do not count."
     IDLE = "warm:idle", "Idle for {idle:.0f} s, {limit:.0f} s allowed: the process is ended and its cursor kept."
-    USED_MEANWHILE = "warm:used-meanwhile", "A turn started while the reaper was looking; the turn goes first."
+    USED_MEANWHILE = "warm:used-meanwhile", "A turn started meanwhile, so the process is kept."
 
 
 @dataclass(frozen=True, slots=True)
