@@ -234,7 +234,7 @@ def test_a_run_that_used_a_tool_is_not_reopened() -> None:
 @pytest.mark.case("R02")
 @pytest.mark.parametrize("event", [RunEvent.CLAIM, RunEvent.RENEW])
 def test_no_run_is_held_without_a_lease(event: RunEvent) -> None:
-    with pytest.raises(ValueError, match=f"^a {event} needs a lease: without one a run could be held forever$"):
+    with pytest.raises(ValueError, match=f"^a {event} needs lease_until: without it the run could be held forever$"):
         apply(_run(), event, 3)
 
 

@@ -63,7 +63,7 @@ def test_an_interval_of_zero_is_never_due() -> None:
 
 @pytest.mark.parametrize("seconds", [-1.0, 0.5, 0.999, float("nan")])
 def test_an_interval_is_zero_or_at_least_a_second(seconds: float) -> None:
-    with pytest.raises(ValueError, match=r"^an interval is 0 \(never\) or at least one second$"):
+    with pytest.raises(ValueError, match=rf"^an interval must be 0 \(never\) or at least 1 second \(got {seconds}\)$"):
         Every(seconds)
 
 
@@ -128,7 +128,7 @@ def test_any_schedule_will_do_also_one_that_ends() -> None:
 
 
 def test_a_schedule_that_does_not_move_on_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^a schedule must move on: its next due time is not after the last$"):
+    with pytest.raises(ValueError, match=r"^a schedule must advance: its next due time is not after the last one$"):
         due(lambda at: at, 5.0, 10.0)
 
 

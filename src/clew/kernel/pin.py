@@ -1,4 +1,4 @@
-"""Pins: a run tells which session it is in, and what that makes of the lane's pointer."""
+"""Pins: a run reports which session it is in, and the lane's pointer follows."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ from clew.kernel.reason import Reason
 class Pin:
     """Session and runtime in one value, from one run: neither can be written without the other.
 
-    `order` is the run's place among the lane's runs, so that a late pin is known as late. `durable` is
-    true once the agent can find the session again from another process.
+    `order` is the run's position among the lane's runs, by which a late pin is recognised. `durable`: the agent can
+    find the session again from another process.
     """
 
     run: RunId

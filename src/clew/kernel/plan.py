@@ -1,4 +1,4 @@
-"""The plan: what was decided for a run, with everything it was decided from."""
+"""The plan: what was decided for a run, with all facts behind it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from clew.kernel.trace import Considered, Step, Weighed, in_brief, passed_over, 
 
 
 class Outcome(StrEnum):
-    """The closed set of what a decision can say."""
+    """The closed set of outcomes of a decision."""
 
     RESUME = "resume"
     FORK = "fork"
@@ -32,7 +32,7 @@ STARTS_NEW_SESSION = frozenset({Outcome.RESEED, Outcome.BLANK})
 
 
 class WaitsFor(StrEnum):
-    """What ends a hold."""
+    """What a held run waits for."""
 
     ANOTHER_TRY = "another-try"
     SESSION_FREE = "session-free"
@@ -80,7 +80,7 @@ class Audience(StrEnum):
 
 
 class NoticeReason(Reason):
-    """What somebody must be told beside the plan."""
+    """Something that the user or the agent must be told in addition to the plan."""
 
     HISTORY_WITHHELD = "notice:history-withheld", "The history made with {session.whose} was not given to the agent."
     MACHINERY_GONE = (
@@ -107,7 +107,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class SessionChange:
-    """A change of a session's state that the decision implies and the store records."""
+    """A change of a session's state that follows from the decision. The store records it."""
 
     session: SessionId
     event: SessionEvent
@@ -116,7 +116,7 @@ class SessionChange:
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """The journal entries a session has not seen: those after `after`, up to and with `through`."""
+    """The journal entries a session has not seen: from `after` (exclusive) to `through` (inclusive)."""
 
     after: EntrySeq
     through: EntrySeq
@@ -130,11 +130,11 @@ class CatchUp:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was decided. `session` is the one to continue, or the one to wait for; a new session has none.
+    """What was decided. `session` is the one to continue or to wait for; None for a new session.
 
-    `native_id` is what the agent must say it opened, where that is known beforehand. `act_on` are the entries the
-    wakes want answered; all else in `catch_up`, and `kept` from before it, is background. `proven` tells that a probe
-    found the session.
+    `native_id` is the id that the agent must report, where it is known beforehand. `act_on` are the entries the wakes
+    want answered; everything else in `catch_up`, and `kept` from before it, is background. `proven`: a probe found the
+    session.
     """
 
     outcome: Outcome
@@ -166,13 +166,13 @@ class Plan:
 
     @property
     def reader(self) -> Reader:
-        """For whom the catch-up is selected."""
+        """The agent that the catch-up is selected for."""
         here = self.situation.here
         return Reader(here.provider, here.account, self.situation.policy.history_across_accounts)
 
     @property
     def already_told(self) -> tuple[EntrySeq, ...]:
-        """The entries to act on that this session was told before: it is asked to go on, they are not sent again."""
+        """The entries to act on that this session already has. They are not sent again: the agent continues."""
         if self.session is None or self.outcome not in USES_EARLIER_SESSION:
             return ()
         copy = self.session.archive if self.outcome is Outcome.TRANSFER else None
@@ -181,10 +181,11 @@ class Plan:
 
     @property
     def new_floor(self) -> Floor | None:
-        """The lane's floor once the session of this plan is there, when the plan cuts the lane's history off.
+        """The lane's floor once the session of this plan exists, if the plan cuts the lane's history off.
 
-        Its generation is the newest of the lane that was passed: a store that has a newer one puts that. A session that
-        is handed the thread's history ends the use of earlier sessions only; the history begins where it did.
+        Its generation is the newest of the lane among the candidates; a store that has a newer one uses that. A
+        session that takes over the thread's history only ends the use of earlier sessions: the history begins where it
+        did.
         """
         known = self.situation
         hands_over = self.reason is PlanReason.HANDED_OVER
@@ -198,17 +199,17 @@ class Plan:
 
     @property
     def needs_probe(self) -> bool:
-        """Whether the agent must be asked for the session before anything is opened."""
+        """Whether the agent must be asked for the session before it is opened."""
         return self.outcome in USES_EARLIER_SESSION and not self.proven
 
     @property
     def trace(self) -> tuple[Step, ...]:
-        """Every source, session and rule in the order they were asked, and what came of it. Made when read."""
+        """Every source, session and rule in order, with its result. Built when read."""
         return self._trace(steps_of)
 
     @property
     def brief_trace(self) -> tuple[Step, ...]:
-        """The trace as it is kept: the rules that fitted a session stand in one line."""
+        """The trace as it is recorded: one line names all rules that a session fits."""
         return self._trace(in_brief)
 
     def _trace(self, steps: Callable[[Considered, Wanted], tuple[Step, ...]]) -> tuple[Step, ...]:
@@ -229,7 +230,7 @@ class Plan:
         )
 
 
-# Another account is shown nothing of the history; for its own account it goes on.
+# A change of account hides the history from the other account only; for its own account it continues.
 _CUTS_NOTHING = frozenset({PlanReason.FIRST, PlanReason.NONE_OF_ITS_OWN, PlanReason.ACCOUNT_WITHHELD})
 
 _READ_WORDS: Mapping[ReadState, str] = {
@@ -241,7 +242,7 @@ _READ_WORDS: Mapping[ReadState, str] = {
 
 
 def _answer(probe: Probe) -> str:
-    """What it said may be a sentence or part of one."""
+    """The detail may or may not end with a full stop."""
     return f"The agent was asked for it: {(probe.detail or probe.kind).removesuffix('.')}."
 
 

@@ -1,4 +1,4 @@
-"""The answers that rules give about a candidate session: a closed set, each with its effect."""
+"""The findings of the rules about a candidate session: a closed set, each with its effect."""
 
 from enum import IntEnum, StrEnum
 from typing import Self
@@ -7,7 +7,7 @@ from clew.kernel.reason import Reason
 
 
 class Effect(IntEnum):
-    """What a rule's answer means for a candidate; the greatest decides how it can serve."""
+    """What a finding means for a candidate. The greatest effect decides how the candidate can be used."""
 
     NOTE = 0
     FORK = 1
@@ -17,7 +17,7 @@ class Effect(IntEnum):
 
 
 class RuleName(StrEnum):
-    """The rules, in the order in which they are asked of each candidate."""
+    """The rules, in the order in which each candidate is checked."""
 
     RECORD = "record"
     RESET = "reset"
@@ -43,7 +43,7 @@ class RuleName(StrEnum):
 
 
 class RuleReason(Reason):
-    """Why a rule speaks. A rule that says nothing found the session fit."""
+    """The findings. A rule without a finding fits."""
 
     rule: RuleName
     effect: Effect
