@@ -59,7 +59,7 @@ LOOKS: list[tuple[tuple[str, ...], str, Any, tuple[str, ...]]] = [
     (("runs",), "/runs", [samples.RUN], ("run-1", "succeeded", "resume", "2.5 s")),
     (("runs",), "/runs", [samples.HELD], ("held", "The branch is gone. Once that is mended, `clew retry run-1`.")),
     (("runs", "show", "run-1"), "/runs/run-1", samples.HELD, ("held", "workspace:branch-gone")),
-    (("runs", "show", "run-"), "/runs/run-", samples.RUN, ("Generation 1 fits", "resumed")),
+    (("runs", "show", "run-"), "/runs/run-", samples.RUN, ("Continuing the same conversation", "resumed")),
     (("why", "run-1"), "/why/run-1", samples.WHY, ("reseed: Its session is lost", "fit         lane")),
     (("sessions",), "/sessions", [samples.SESSION], ("session-1", "never")),
     (("sessions", "--found"), "/sessions/found", [FOUND], ("5f2a9c", "Mend it")),

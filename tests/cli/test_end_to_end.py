@@ -81,10 +81,10 @@ def test_a_chat_goes_on_in_the_same_conversation_and_says_why(data: Path) -> Non
     assert "prompt 1 of our conversation" in done(data, "chat", "ada", "--once", "hello")
     said = asked(data, "chat", "ada", "--continue", "--once", "and again")
     assert "prompt 2 of our conversation" in said.out
-    assert "· resume: Generation 1 fits in every point that must match." in said.err
+    assert "· resume: Continuing the same conversation (session 1)." in said.err
     ref = json.loads(done(data, "threads", "--kind", "chat", "--agent", "ada", "--json"))[0]["ref"]
     why = done(data, "why", latest(data, ref))
-    assert why.startswith("resume: Generation 1 fits in every point that must match. [session:fits]\n")
+    assert why.startswith("resume: Continuing the same conversation (session 1). [session:fits]\n")
     assert "can be resumed" in why
     confirmed = why[why.index("The agent itself confirmed") :]
     assert re.search(r"native_id +guide_\w+", confirmed)

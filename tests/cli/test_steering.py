@@ -15,10 +15,12 @@ Cap = pytest.CaptureFixture[str]
 
 @pytest.mark.case("W13")
 def test_one_message_is_said_into_the_turn_that_is_going(stub: Stub, capfd: Cap) -> None:
-    wake = replace(samples.WAKE, words="The lane is busy; the turn that is going is told of it, or else the next one.")
+    wake = replace(
+        samples.WAKE, words="The agent is busy; it will be told during this turn, or at the start of the next."
+    )
     stub.on("POST", "/threads/chat-1/words", Spoken(2, wake))
     said = here(capfd, "say", "chat-1", "two", "--steer")
-    assert (said.status, "the turn that is going is told of it" in said.out) == (0, True)
+    assert (said.status, "it will be told during this turn" in said.out) == (0, True)
     here(capfd, "say", "chat-1", "two")
     first, second = stub.bodies("POST", "/threads/chat-1/words")
     assert (first["overlap"], "overlap" in second) == ("steer", False)

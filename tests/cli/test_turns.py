@@ -31,7 +31,7 @@ PARTS = [
     log(8, "text", text="Done.", final=True),
     log(9, "done", ending="completed", reply="Done."),
 ]
-NOTES = "· resume: Generation 1 fits in every point that must match.\n· Bash: make test\n· failed: No rule. Sorry.\n"
+NOTES = "· resume: Continuing the same conversation (session 1).\n· Bash: make test\n· failed: No rule. Sorry.\n"
 
 
 def frames(*views: object) -> list[Frame | str]:

@@ -111,7 +111,7 @@ def test_the_oldest_are_told_in_short_and_the_latest_word_for_word() -> None:
     assert "Earlier in this thread, in short:" in told.text
     assert told.text.count("x" * 400) >= 4
     assert "message 20 " + "x" * 400 in told.text
-    assert "Entries told as a brief" in told.words
+    assert "Entries given as a brief" in told.words
     assert len(told.text) // 4 < 1_400
 
 

@@ -123,7 +123,7 @@ def test_what_nobody_answers_in_time_is_denied_and_whoever_asked_is_told(databas
             )
             assert await look_at_time(at.services, 0.0) == 1
             assert await look_at_time(at.services, 0.0) == 0
-            words = "Nobody answered before the question's time was over, so it is denied."
+            words = "Nobody answered in time, so it is denied."
             by_id = {each.id: each for each in await list_approvals(at.services, state="all")}
             over = by_id["ap-1"]
             assert (over.state, over.answered_by, over.answer) == ("expired", None, words)

@@ -40,7 +40,7 @@ def test_a_run_shows_every_session_and_what_spoke_for_or_against_it(database: Da
             order = await at.claim_one()
             await at.prompt(order, "n-2")
             told = await explain(at.services, order.run[:-1])
-            assert told.headline == "resume: Generation 2 fits in every point that must match. [session:fits]"
+            assert told.headline == "resume: Continuing the same conversation (session 2). [session:fits]"
             assert told.run is not None
             assert (told.run.decision, told.run.claim) == ("resume", "started")
             (decision,) = told.decisions
@@ -89,7 +89,7 @@ def test_a_hold_says_what_it_waits_for(database: Database, tmp_path: Path) -> No
             order = await at.claim_one()
             await at.finish(order, Returned("no login", "agent:no-login", WaitsFor.PERSON))
             told = await explain(at.services, woken.id)
-            assert told.headline.startswith("pending: Its claim was given back: no login")
+            assert told.headline.startswith("pending: Back in the queue: no login")
             assert told.run is not None
             assert (told.run.id, told.run.code) == (order.run, "agent:no-login")
             assert [each.outcome for each in told.decisions] == ["blank"]
@@ -173,7 +173,7 @@ def test_another_policy_is_tried_on_what_was_decided(
                 (orders[0].run, "blank", "blank"),
                 *((order.run, "resume", "blank") for order in orders[1:]),
             ]
-            assert fresh.changed[1].words == "By policy a chat message starts afresh."
+            assert fresh.changed[1].words == "The policy starts a new conversation for each chat message."
             assert fresh.changed[1].thread == "chat-1"
             assert {(each.attempt, each.step) for each in fresh.changed} == {(1, 0)}
             limited = await replay_decisions(at.services, Replay(0.0, {"limits": {"turns": 3}}))

@@ -72,8 +72,7 @@ def test_the_next_agent_is_handed_what_was_said_and_done_and_acts_on_the_handove
             assert (later.plan.outcome, bodies(later)) == (Outcome.RESUME, ["Thank you."])
             shown = await explain(at.services, order.run)
             assert shown.headline == (
-                "reseed: New assignment: starting a new conversation that is handed the thread's history. "
-                "[policy:handed-over]"
+                "reseed: New assignment: starting a new conversation with the thread's history. [policy:handed-over]"
             )
             assert (await replay_decisions(at.services, Replay(0.0))).changed == ()
 

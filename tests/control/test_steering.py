@@ -187,7 +187,7 @@ def test_why_says_what_a_run_was_told_on_the_way(database: Database, tmp_path: P
             ]
             assert run.headline.startswith("blank:") or run.headline.startswith("reseed:")
             wake = await explain(at.services, two.id)
-            words = f"Run {order.run} told its agent of it within the turn that was going."
+            words = f"Run {order.run} told its agent during the turn."
             assert (wake.headline, wake.subject) == (f"steered: {words} [carried:steered]", two.id)
             first = next(each for each in run.wakes if each.id != two.id)
             assert (await explain(at.services, first.id)).headline == run.headline

@@ -36,12 +36,12 @@ def test_history_is_not_shown_to_another_account_and_the_user_is_told() -> None:
     plan = decide(situation([old]))
     assert (plan.outcome, plan.reason) == (Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD)
     assert plan.words == (
-        "So far it used account me@home, now it uses account me@work: the history is not handed on. "
+        "The account changed from account me@home to account me@work, so the agent does not get the earlier history. "
         "`clew agent edit AGENT --across-accounts yes` allows it from the next change on."
     )
     assert len(plan.catch_up) == 0
     assert [(notice.audience, notice.words) for notice in plan.notices] == [
-        (Audience.USER, "The history made with account me@home was not handed on.")
+        (Audience.USER, "The history made with account me@home was not given to the agent.")
     ]
 
 
@@ -106,7 +106,7 @@ def test_another_key_is_no_other_account_and_is_noted(account: AccountId | None)
     old = session(1, account=account, credential="k1")
     plan = decide(situation([old], here=here(account=account, credential="k2")))
     assert (plan.outcome, plan.session) == (Outcome.RESUME, old)
-    words = "The key has changed since this session was last used; the session goes on."
+    words = "The key has changed since this session was last used; the session continues."
     assert steps(plan, "s1")["key"] == ("note", "key:drift", words)
     assert len(plan.catch_up) == 2
 
@@ -135,10 +135,12 @@ def test_an_account_that_is_named_on_one_side_only_is_another(
     plan = decide(known)
     assert (plan.outcome, plan.reason, plan.session) == (Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, None)
     assert plan.words == (
-        f"So far it used {words[0]}, now it uses {words[1]}: the history is not handed on. "
+        f"The account changed from {words[0]} to {words[1]}, so the agent does not get the earlier history. "
         "`clew agent edit ada --across-accounts yes` allows it from the next change on."
     )
-    assert [notice.words for notice in plan.notices] == [f"The history made with {words[0]} was not handed on."]
+    assert [notice.words for notice in plan.notices] == [
+        f"The history made with {words[0]} was not given to the agent."
+    ]
     allowed = decide(replace(known, policy=Policy(history_across_accounts=True)))
     assert (allowed.outcome, allowed.session, len(allowed.catch_up)) == (Outcome.RESEED, None, 5)
     assert allowed.words == f"It was made with {words[0]}; this run uses {words[1]}."

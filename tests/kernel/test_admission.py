@@ -80,7 +80,7 @@ def test_a_paused_or_archived_agent_refuses_before_every_other_rule(
 def test_an_agents_own_words_do_not_wake_it(reason: WakeReason) -> None:
     admission = admit(said_by(ME, reason=reason), POLICY)
     if reason in SPOKEN:
-        assert admission == Admission(AdmissionVerdict.SKIP, WakeEnd.SELF, "An agent's own words do not wake it.")
+        assert admission == Admission(AdmissionVerdict.SKIP, WakeEnd.SELF, "An agent's own message does not wake it.")
     else:
         assert admission.verdict is AdmissionVerdict.ACCEPT
 
@@ -197,28 +197,28 @@ def test_a_flood_limit_below_one_is_no_limit_at_all() -> None:
             AdmissionVerdict.ACCEPT,
             AdmissionReason.QUEUED,
             "accepted:queued",
-            "The lane is busy; the run after this one takes it.",
+            "The agent is busy; this waits for the next run.",
         ),
         (
             Overlap.STEER,
             AdmissionVerdict.ACCEPT,
             AdmissionReason.STEERED,
             "accepted:steered",
-            "The lane is busy; the turn that is going is told of it, or else the next one.",
+            "The agent is busy; it will be told during this turn, or at the start of the next.",
         ),
         (
             Overlap.INTERRUPT,
             AdmissionVerdict.ACCEPT,
             AdmissionReason.INTERRUPTS,
             "accepted:interrupts",
-            "The lane is busy; the run that is going is interrupted for it.",
+            "The agent is busy; its run is interrupted for this.",
         ),
         (
             Overlap.REJECT,
             AdmissionVerdict.SKIP,
             WakeEnd.OVERLAP,
             "skipped:overlap",
-            "The lane is busy, and its policy refuses wakes meanwhile; what was said stays in the thread.",
+            "The agent is busy, and its policy refuses wakes until it is free; the message stays in the thread.",
         ),
     ],
 )

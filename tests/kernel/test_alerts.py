@@ -88,7 +88,7 @@ def test_the_same_alert_is_told_again_after_exactly_a_day(age: float, reason: Al
 
 def test_a_duplicate_says_since_when() -> None:
     decision = judge_reply(ALERT, ROUTE, [told(NOW - 5400), told(NOW - 7200), told(NOW - 2 * DAY)], NOW)
-    assert decision.words == "The same alert went the same way 90 min ago; it is told again 24 h after that."
+    assert decision.words == "The same alert was delivered 90 min ago; it is repeated 24 h after that."
     assert decision.digest == alert_digest(ALERT)
 
 

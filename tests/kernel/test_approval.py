@@ -46,11 +46,11 @@ def test_the_first_answer_counts_and_the_second_is_told(given_answer: Answer, st
     first = answer(ASKED, given_answer, live_attempt=2, now=499.9)
     assert first == Answered(replace(ASKED, state=state), ApprovalReason.TAKEN)
     assert first.taken
-    assert first.words == f"The answer was taken: {state}."
+    assert first.words == f"Answered: {state}."
     second = answer(first.approval, Answer.APPROVE, live_attempt=2, now=499.9)
     assert second == Answered(first.approval, ApprovalReason.SETTLED)
     assert not second.taken
-    assert second.words == f"It was settled before as {state}; this answer changes nothing."
+    assert second.words == f"It was already {state}; this answer changes nothing."
 
 
 @pytest.mark.case("A03")

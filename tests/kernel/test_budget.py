@@ -37,7 +37,7 @@ def test_what_fits_is_told_word_for_word_without_a_brief() -> None:
         tuple(EntrySeq(seq) for seq in range(1, 11)), (), (), 100, 100, BudgetReason.ALL
     )
     selection = select(TEN, Budget(total=101, brief=50), OPEN)
-    assert (selection.words, selection.fits) == ("Everything is told word for word: 100 of 101 tokens.", True)
+    assert (selection.words, selection.fits) == ("All entries are given in full: 100 of 101 tokens.", True)
 
 
 @pytest.mark.case("X02")
@@ -46,7 +46,7 @@ def test_the_oldest_are_compacted_first_and_the_latest_kept() -> None:
     assert selection.verbatim == (4, 5, 6, 7, 8, 9, 10)
     assert selection.compacted == (1, 2, 3)
     assert (selection.size, selection.fits, selection.withheld) == (99, True, ())
-    assert selection.words == "Entries told as a brief: 3. With the rest: 99 of 99 tokens."
+    assert selection.words == "Entries given as a brief: 3. With the rest: 99 of 99 tokens."
     assert select(TEN, Budget(total=99, brief=30), OPEN).verbatim == (5, 6, 7, 8, 9, 10)
 
 
@@ -103,7 +103,7 @@ def test_what_must_be_told_and_does_not_fit_is_said_with_the_remedy() -> None:
     assert alone == Selection((EntrySeq(1),), (), (), 101, 100, BudgetReason.OVER)
     assert not alone.fits
     assert alone.words == (
-        "What must be told needs 101 tokens; the budget is 100. Raise it, or shorten what is to be acted on."
+        "The entries that must be given need 101 tokens; the budget is 100. Raise it, or shorten them."
     )
     exact = select([entry(1, 100)], Budget(total=100, brief=10), OPEN, [EntrySeq(1)])
     assert (exact.fits, exact.size) == (True, 100)
@@ -136,8 +136,8 @@ def test_the_words_of_another_accounts_agent_are_withheld_and_counted() -> None:
     assert (closed.verbatim, closed.compacted, closed.withheld) == ((1, 3, 7, 8, 9), (), (2, 4, 5, 6, 10))
     assert closed.size == 50
     assert closed.words == (
-        "Everything is told word for word: 50 of 50 tokens. Entries withheld because another account's agent"
-        " wrote them: 5. Allow it for the agent to tell them."
+        "All entries are given in full: 50 of 50 tokens. Entries withheld because another account's agent"
+        " wrote them: 5. The agent's owner may allow them."
     )
     assert select(entries, Budget(total=100, brief=10), OPEN).withheld == ()
 

@@ -67,7 +67,7 @@ def test_a_person_writing_resumes_the_saved_session(reason: WakeReason) -> None:
     plan = decide(situation([session(4)], demand=demand(reason)))
     assert plan.outcome is Outcome.RESUME
     assert plan.reason is PlanReason.FITS
-    assert plan.words == "Generation 4 fits in every point that must match."
+    assert plan.words == "Continuing the same conversation (session 4)."
     assert plan.session == session(4)
     assert plan.native_id == "n-4"
     assert plan.mode is PermissionMode.EDIT
@@ -83,11 +83,11 @@ def test_a_person_writing_resumes_the_saved_session(reason: WakeReason) -> None:
 def test_a_session_of_another_runtime_is_never_resumed_natively(runtime: str) -> None:
     plan = decide(situation([session(1, runtime=runtime)]))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.ARCHIVE_MISSING)
-    assert plan.words == f"It lives on {runtime}; this run is on {HERE}. There is no archive of it."
+    assert plan.words == f"It is on runtime {runtime}; this run is on {HERE}. There is no archive of it."
     assert steps(plan, "s1")["runtime"] == (
         "carry",
         "runtime:other",
-        f"It lives on {runtime}; this run is on {HERE}.",
+        f"It is on runtime {runtime}; this run is on {HERE}.",
     )
 
 
@@ -152,7 +152,7 @@ def test_a_cursor_that_cannot_be_read_is_not_probed(cursor: Cursor | UnreadableC
 def test_an_id_of_the_wrong_shape_never_reaches_the_agent() -> None:
     plan = decide(situation([session(1, cursor=Cursor(1, NativeId("n-1; rm")))]))
     assert (plan.outcome, plan.reason.code) == (Outcome.RESEED, "cursor:id-shape")
-    assert plan.words == "Its id n-1; rm is not of this provider's shape."
+    assert plan.words == "Its id n-1; rm does not have the shape of this provider's ids."
     unshaped = here(capabilities=can(id_shape=None))
     assert decide(situation([session(1, cursor=Cursor(1, NativeId("n-1; rm")))], here=unshaped)).native_id == "n-1; rm"
 
@@ -269,7 +269,7 @@ def test_every_source_session_and_rule_is_in_the_trace() -> None:
     assert steps(plan, "s3")["state"] == (
         "out",
         "session:poisoned",
-        "It is poisoned: its agent can no longer go on in it.",
+        "It is poisoned: its agent can no longer continue it.",
     )
     assert list(steps(plan, "s3")) == [*list(RuleName)[:8], "state"]
     assert len(steps(plan, "s2")) == 21
@@ -324,7 +324,7 @@ def test_nothing_is_called_proven_that_was_not_probed() -> None:
 def test_a_session_of_another_lane_is_as_good_as_none() -> None:
     plan = decide(situation([session(1, lane=OTHER_LANE)]))
     assert (plan.outcome, plan.reason, plan.session) == (Outcome.RESEED, PlanReason.NONE_OF_ITS_OWN, None)
-    assert plan.words == "None of the sessions found is this conversation's to go on with."
+    assert plan.words == "New session: no earlier session belongs to this conversation."
     assert steps(plan, "s1")["lane"] == ("out", "lane:other", f"It belongs to lane {OTHER_LANE}, not to this one.")
     behind = decide(situation([session(2, lane=OTHER_LANE), session(1)]))
     assert (behind.outcome, behind.session) == (Outcome.RESUME, session(1))

@@ -60,10 +60,10 @@ WAITS = [0.0, 0.5, 1.0, 2.0, 5.0, 15.0, 30.0]
 """Seconds until the store is asked, after it was asked in vain so many times."""
 
 BY_PERSON = (
-    "Nobody can tell whether the agent took the prompt of run run-7{why}. "
-    "`clew retry run-7 --not-taken` sends it again in full if it is still wanted; if it was taken after all, "
-    "it is done twice. `clew retry run-7 --taken` sends it to nobody again: where the agent has its session, "
-    "it is asked to go on from there; if it was not taken, say it again yourself."
+    "Clew cannot tell whether the agent took the prompt of run run-7{why}. "
+    "`clew retry run-7 --not-taken` sends it again in full if it is still wanted; if the agent did take it, "
+    "the work is done twice. `clew retry run-7 --taken` does not send it again: if the agent still has its "
+    "session, it is asked to continue there; if the agent did not take it, say it again yourself."
 )
 
 
@@ -101,7 +101,10 @@ def test_where_everything_is_known_nothing_is_asked() -> None:
 @pytest.mark.case("P19")
 @pytest.mark.parametrize(("asked", "wait"), list(enumerate(WAITS)))
 def test_a_store_that_was_asked_in_vain_is_asked_again_after_a_growing_wait(asked: int, wait: float) -> None:
-    words = "Run run-7 ended after its prompt was to go out; the agent's own store is asked first whether it was taken."
+    words = (
+        "Run run-7 ended after its prompt may have been sent; first checking in the agent's own store whether it was"
+        " taken."
+    )
     assert ask_next([Unheard(LOST, asked=asked)]) == AskNext(EvidenceReason.UNHEARD, words, wait)
     so_far = f" (asked {asked} times so far: is it mounted)" if asked else ""
     why = AskNext(EvidenceReason.UNHEARD, words.replace(" taken.", f" taken{so_far}."), wait)
@@ -233,7 +236,7 @@ def test_the_record_says_what_it_waits_for_and_is_decided_again_the_same_way() -
     again = replay(decision_to_record(plan))
     assert again.same
     assert again.plan.situation.unheard == plan.situation.unheard
-    assert explain(plan).startswith("hold: Nobody can tell whether the agent took the prompt of run run-7 (it keeps")
+    assert explain(plan).startswith("hold: Clew cannot tell whether the agent took the prompt of run run-7 (it keeps")
 
 
 # ---------------------------------------------------------------- only what was cut off is called so

@@ -10,16 +10,16 @@ from tests.kernel.kit import HERE, THERE, demand, session, situation
 def test_an_explanation_says_what_why_and_what_else_there_was() -> None:
     rows = [session(3, runtime=THERE), session(2, tools="t0"), session(1)]
     plan = decide(situation(rows, machinery_gone=("a timer",)))
-    assert headline(plan) == "resume: Generation 2 fits in every point that must match. [session:fits]"
+    assert headline(plan) == "resume: Continuing the same conversation (session 2). [session:fits]"
     assert explain(plan).splitlines() == [
-        "resume: Generation 2 fits in every point that must match. [session:fits]",
+        "resume: Continuing the same conversation (session 2). [session:fits]",
         "  directory  /srv/maze  (The lane works in /srv/maze.)",
         "  mode       edit  (The mode is edit, as asked.)",
         "  catch-up   entries 4 to 5",
         "  note       The last run ended abruptly. Do not wait for what is gone: a timer.",
         "  source     lane: It has sessions to consider.",
         "  session    s3, generation 3: cannot be used",
-        f"    carry       runtime       It lives on {THERE}; this run is on {HERE}.",
+        f"    carry       runtime       It is on runtime {THERE}; this run is on {HERE}.",
         "    out         archive       There is no archive of it.",
         "  session    s2, generation 2: can be resumed",
         "    note        tools         The list of tools has changed; the current one is given.",
@@ -59,4 +59,4 @@ def test_what_is_kept_from_before_is_named_too() -> None:
 def test_a_held_run_without_a_place_is_explained_too() -> None:
     asked = demand(resume_run=RunId("run-1"))
     text = explain(decide(situation([session(1, state=SessionState.RETIRED)], demand=asked)))
-    assert text.startswith("hold: The session of run run-1 was asked for and cannot be used: It was retired.")
+    assert text.startswith("hold: The session of run run-1 was asked for but cannot be used: It was retired.")

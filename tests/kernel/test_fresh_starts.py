@@ -54,7 +54,7 @@ def test_an_assignment_starts_blank_and_keeps_the_lanes_directory() -> None:
     plan = decide(situation([session()], demand=demand(WakeReason.ASSIGNMENT)))
     assert plan.outcome is Outcome.BLANK
     assert plan.reason.code == "policy:assignment"
-    assert plan.words == "By policy an assignment starts afresh."
+    assert plan.words == "New assignment: starting a new conversation."
     assert plan.workspace == WORKTREE
     assert plan.session is None
     assert plan.native_id == FRESH_ID
@@ -66,7 +66,7 @@ def test_any_reason_can_be_set_to_reset(reason: WakeReason) -> None:
     policy = Policy(reset=ResetPolicy(frozenset({reason})))
     plan = decide(situation([session()], demand=demand(reason), policy=policy))
     assert (plan.outcome, plan.reason.code) == (Outcome.BLANK, f"policy:{reason}")
-    assert plan.words.startswith("By policy ")
+    assert "new conversation" in plan.words
     assert decide(situation([session()], demand=demand(reason), policy=Policy(reset=ResetPolicy(frozenset())))).session
 
 
@@ -83,7 +83,7 @@ def test_a_demanded_reset_bars_every_source(source: Source) -> None:
     plan = decide(situation(demand=asked, sources=(given,)))
     assert plan.outcome is Outcome.BLANK
     assert plan.reason is PlanReason.FRESH_DEMANDED
-    assert plan.words == "A fresh start was demanded by wake w1."
+    assert plan.words == "New conversation, as wake w1 demanded."
     assert plan.session is None
     assert [each.findings for each in plan.considered] == [(RuleReason.RESET,), (RuleReason.RESET,)]
     assert len(plan.catch_up) == 0

@@ -41,7 +41,7 @@ def test_a_lane_that_is_new_to_the_thread_is_handed_all_of_it() -> None:
     plan = decide(situation(demand=handed()))
     assert (plan.outcome, plan.reason, plan.session) == (Outcome.RESEED, PlanReason.HANDED_OVER, None)
     assert plan.reason.code == "policy:handed-over"
-    assert plan.words == "New assignment: starting a new conversation that is handed the thread's history."
+    assert plan.words == "New assignment: starting a new conversation with the thread's history."
     assert (plan.catch_up, plan.kept, plan.act_on) == (WHOLE, (), (EntrySeq(5),))
     assert (plan.workspace, plan.native_id) == (WORKTREE, FRESH_ID)
     assert plan.already_told == ()

@@ -69,7 +69,7 @@ def test_an_open_run_is_kept_until_the_grace_ends() -> None:
     assert kept.words == "The runtime has been silent for 689 s; its run is kept for 1 s more."
     over = standing(1060.0, True, heard, 1690.0, PATIENCE)
     assert over == Standing(False, LeaseReason.GRACE_OVER, silent=690.0)
-    assert over.words == "The runtime has been silent for 690 s, longer than its grace."
+    assert over.words == "The runtime has been silent for 690 s, longer than the grace period."
 
 
 @pytest.mark.case("R04")

@@ -40,7 +40,7 @@ def test_a_changed_model_goes_as_far_as_the_provider_can() -> None:
     policy = Policy(on_model_change=ModelChange.RESEED)
     plan = decide(situation([changed], policy=policy))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.MODEL_POLICY)
-    assert plan.words == "Its model is small, not large; by policy it ends."
+    assert plan.words == "Its model is small, not large; the policy starts a new session for that."
 
 
 @pytest.mark.case("C22")

@@ -69,7 +69,7 @@ def test_a_long_idle_time_does_not_overflow() -> None:
 
 @pytest.mark.parametrize("factor", [1.0, 0.5, 0.0])
 def test_a_factor_that_does_not_stretch_is_refused(factor: float) -> None:
-    with pytest.raises(ValueError, match=r"^a pace is stretched by a factor above 1$"):
+    with pytest.raises(ValueError, match=rf"^the factor of a pace must be above 1 \(got {factor}\)$"):
         PacePolicy(factor=factor)
 
 

@@ -148,9 +148,7 @@ def test_on_another_machine_a_second_workspace_stands_for_the_lanes_own() -> Non
     facts = PlaceFacts(agent_home=AGENT_HOME, project=PROJECT, remembered=WORKTREE, prepared=ON_SERVER)
     choice = choose_place(facts, SERVER)
     assert (choice.workspace, choice.reason) == (ON_SERVER, PlaceReason.SECOND)
-    assert choice.words == (
-        "The lane's workspace /srv/maze is on another machine; /srv/server/maze stands for it here."
-    )
+    assert choice.words == ("The lane's workspace /srv/maze is on another machine; /srv/server/maze is used here.")
 
 
 def test_a_new_lane_gets_the_workspace_that_is_prepared_for_it() -> None:
@@ -226,7 +224,7 @@ def test_a_workspace_without_a_machine_is_reachable_from_all() -> None:
 @pytest.mark.parametrize(
     ("found", "step", "words"),
     [
-        (Found.READY, PlaceStep.USE, "/srv/maze is there and is the lane's."),
+        (Found.READY, PlaceStep.USE, "/srv/maze exists and belongs to the lane."),
         (Found.NOT_MADE, PlaceStep.MAKE, "/srv/maze does not exist yet and is made."),
         (
             Found.ORPHANED_REFERENCE,

@@ -160,6 +160,6 @@ def test_a_delay_of_less_than_a_second_is_still_a_delay() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
 def test_a_step_of_priority_is_worth_some_waiting(seconds: float) -> None:
-    with pytest.raises(ValueError, match=r"^a step of priority is worth some seconds of waiting"):
+    with pytest.raises(ValueError, match=rf"^the seconds per step of priority must be above 0 \(got {seconds}\)$"):
         Aging(seconds)
     assert Aging(0.5).seconds_per_step == 0.5

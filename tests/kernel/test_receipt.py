@@ -48,7 +48,7 @@ def test_a_deduplicated_request_has_a_receipt() -> None:
         WAKE,
         WakeState.SKIPPED,
         WakeEnd.DUPLICATE,
-        "The same request was accepted before; this one adds nothing.",
+        "A duplicate: the same request was already accepted.",
         5.0,
     )
 

@@ -126,7 +126,7 @@ def test_a_plan_is_kept_in_full() -> None:
         "waits_for": None,
         "marks": [],
         "notices": [["agent", "notice:machinery-gone", plan.notices[0].words]],
-        "words": "Generation 1 fits in every point that must match.",
+        "words": "Continuing the same conversation (session 1).",
     }
     mute = here(capabilities=can(modes=frozenset()))
     held = plan_to_record(decide(situation([session(1, busy_with="x")], here=mute)))

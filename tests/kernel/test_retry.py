@@ -162,7 +162,7 @@ def test_a_transient_failure_is_tried_again_later_in_the_same_session() -> None:
     assert choice == RetryChoice(
         RetryStep.AGAIN, RetryReason.BACKOFF, failure, 2, POLICY, wait=7.5, at=1007.5, redo=Redo.CONTINUE
     )
-    assert choice.words == "Tried again in 8 s, try 3 of 5: it broke."
+    assert choice.words == "Retrying in 8 s (try 3 of 5): it broke."
 
 
 @pytest.mark.case("L06")
@@ -172,7 +172,7 @@ def test_a_permanent_failure_is_not_retried_and_says_why(evidence: Evidence) -> 
     choice = _retry(failure)
     assert choice == RetryChoice(RetryStep.GIVE_UP, RetryReason.PERMANENT, failure, 1, POLICY)
     assert (choice.wait, choice.at, choice.redo) == (0.0, None, None)
-    assert choice.words == "Trying again would fail the same way: it broke."
+    assert choice.words == "it broke."
 
 
 @pytest.mark.case("L06")
@@ -182,7 +182,7 @@ def test_tries_are_bounded() -> None:
     for tries in (5, 6):
         choice = _retry(failure, tries=tries)
         assert choice == RetryChoice(RetryStep.GIVE_UP, RetryReason.TRIED_OUT, failure, tries, POLICY)
-        assert choice.words == f"It failed {tries} times, and 5 are allowed: it broke."
+        assert choice.words == f"Tried {tries} times, the limit is 5: it broke."
 
 
 @pytest.mark.case("P09", "P19")
@@ -235,7 +235,7 @@ def test_a_prompt_whose_fate_nobody_knows_is_asked_for_first(kind: FailureKind, 
     choice = _retry(failure, tries)
     expected = RetryChoice(RetryStep.AGAIN, RetryReason.ASK_FIRST, failure, tries, POLICY, at=NOW, redo=Redo.ASK_FIRST)
     assert choice == expected
-    assert choice.words == "The agent's own store is asked whether it took the prompt: it broke."
+    assert choice.words == "First checking in the agent's own store whether it took the prompt: it broke."
 
 
 @pytest.mark.case("C39", "L01", "P12")
@@ -253,7 +253,7 @@ def test_what_a_restart_interrupted_goes_on_at_once(evidence: Evidence, redo: Re
     failure = _failure(FailureKind.INTERRUPTED, evidence)
     choice = _retry(failure, jitter=0.5)
     assert choice == RetryChoice(RetryStep.AGAIN, RetryReason.AT_ONCE, failure, 1, POLICY, at=1000.0, redo=redo)
-    assert choice.words == "Tried again at once, try 2 of 5: it broke."
+    assert choice.words == "Retrying now (try 2 of 5): it broke."
     assert _retry(failure, tries=5).reason is RetryReason.TRIED_OUT
 
 
@@ -264,7 +264,7 @@ def test_a_usage_limit_holds_until_its_reset_and_returns_spread_out() -> None:
     assert choice == RetryChoice(
         RetryStep.HOLD, RetryReason.USAGE_LIMIT, failure, 1, POLICY, wait=600.0, at=1600.0, redo=Redo.CONTINUE
     )
-    assert choice.words == "Held for 600 s, until the usage limit is reset: it broke."
+    assert choice.words == "Waiting 600 s for the usage limit to reset: it broke."
     assert _retry(failure, jitter=0.25).at == 1630.0
 
 
@@ -283,7 +283,7 @@ def test_a_usage_limit_is_not_waited_for_without_bound() -> None:
     beyond = _failure(FailureKind.USAGE_LIMIT, reset_at=NOW + 86_401.0)
     choice = _retry(beyond)
     assert choice == RetryChoice(RetryStep.ASK, RetryReason.TOO_LONG, beyond, 1, POLICY, wait=86_401.0)
-    assert choice.words == "The usage limit is reset in 86401 s, too far off to wait unasked: it broke."
+    assert choice.words == "The usage limit resets in 86401 s, too long to wait unasked: it broke."
 
 
 @pytest.mark.case("L10")
@@ -306,7 +306,7 @@ def test_a_rejected_resume_gets_one_new_session(evidence: Evidence) -> None:
     assert choice == RetryChoice(
         RetryStep.AGAIN, RetryReason.NEW_SESSION, failure, 9, POLICY, at=1000.0, redo=Redo.RESEND
     )
-    assert choice.words == "The session refused to be resumed; a new one is tried once: it broke."
+    assert choice.words == "The agent refused to resume the session; trying a new one, once: it broke."
 
 
 @pytest.mark.case("P08", "P19")
@@ -321,7 +321,7 @@ def test_a_session_that_took_the_prompt_before_it_refused_gets_no_new_one(eviden
 def test_a_second_rejection_ends_it_and_a_tool_that_ran_forbids_it() -> None:
     again = Failure(FailureKind.RESUME_REJECTED, "it broke.", reopened=True)
     assert _retry(again) == RetryChoice(RetryStep.GIVE_UP, RetryReason.REJECTED_AGAIN, again, 1, POLICY)
-    assert _retry(again).words == "A new session was tried already: it broke."
+    assert _retry(again).words == "A new session was already tried: it broke."
     tool = Failure(FailureKind.RESUME_REJECTED, "it broke.", tool_ran=True, reopened=True)
     assert _retry(tool) == RetryChoice(RetryStep.ASK, RetryReason.NOT_RESENT, tool, 1, POLICY)
 
@@ -330,7 +330,7 @@ def test_a_second_rejection_ends_it_and_a_tool_that_ran_forbids_it() -> None:
     "odd", [{"max_tries": 0}, {"base": -1.0}, {"factor": 0.5}, {"cap": -1.0}, {"spread": -0.1}, {"spread": 1.1}]
 )
 def test_a_policy_that_makes_no_sense_is_refused(odd: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^a (retry policy|spread) "):
+    with pytest.raises(ValueError, match=r"^(a|the spread of a) retry policy "):
         RetryPolicy(**odd)
 
 

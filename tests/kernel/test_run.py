@@ -180,7 +180,7 @@ def test_a_stopping_run_may_not_send_its_prompt() -> None:
     stopping = apply(_run(RunState.OPENING), RunEvent.CANCEL, 3).run
     refused = apply(stopping, RunEvent.PROMPT, 3)
     assert refused.refused is RunRefusal.IMPOSSIBLE
-    assert refused.words == "Run r1 is stopping; prompt cannot happen to it now."
+    assert refused.words == "Run r1 is stopping; prompt is not possible now."
 
 
 @pytest.mark.case("R05", "L01")
@@ -234,7 +234,7 @@ def test_a_run_that_used_a_tool_is_not_reopened() -> None:
 @pytest.mark.case("R02")
 @pytest.mark.parametrize("event", [RunEvent.CLAIM, RunEvent.RENEW])
 def test_no_run_is_held_without_a_lease(event: RunEvent) -> None:
-    with pytest.raises(ValueError, match=f"^a {event} needs a lease: without one a run could be held forever$"):
+    with pytest.raises(ValueError, match=f"^a {event} needs lease_until: without it the run could be held forever$"):
         apply(_run(), event, 3)
 
 
@@ -303,9 +303,9 @@ def test_the_settlements_by_cause() -> None:
 
 
 def test_an_outcome_names_its_cause() -> None:
-    assert RunOutcome.RETRYING.fill(why="busy.") == "It failed and will be tried again: busy."
-    assert RunOutcome.GAVE_UP.fill(why="bad key.") == "It failed and will not be tried again: bad key."
-    assert RunOutcome.RETURNED.fill(why="no directory.") == "Its claim was given back: no directory."
+    assert RunOutcome.RETRYING.fill(why="busy.") == "Failed. busy."
+    assert RunOutcome.GAVE_UP.fill(why="bad key.") == "Failed, not retrying: bad key."
+    assert RunOutcome.RETURNED.fill(why="no directory.") == "Back in the queue: no directory."
 
 
 @pytest.mark.case("C35")

@@ -63,7 +63,7 @@ def test_an_interval_of_zero_is_never_due() -> None:
 
 @pytest.mark.parametrize("seconds", [-1.0, 0.5, 0.999, float("nan")])
 def test_an_interval_is_zero_or_at_least_a_second(seconds: float) -> None:
-    with pytest.raises(ValueError, match=r"^an interval is 0 \(never\) or at least one second$"):
+    with pytest.raises(ValueError, match=rf"^an interval must be 0 \(never\) or at least 1 second \(got {seconds}\)$"):
         Every(seconds)
 
 
@@ -87,7 +87,7 @@ def test_a_machine_that_slept_through_forty_ticks_gets_one_that_says_so() -> Non
     tick = due(HOURLY.next_after, 0.0, 40 * 3600.0 + 1)
     assert tick == Tick(40 * 3600.0, 40, TickReason.CATCH_UP)
     assert tick.missed == 39
-    assert tick.words == "One tick stands for the 40 that were due: 39 were missed."
+    assert tick.words == "One tick for the 40 that were due: 39 were missed."
     assert tick.reason.code == "tick:catch-up"
     assert due(HOURLY.next_after, tick.due, 40 * 3600.0 + 1) is None
 
@@ -103,7 +103,7 @@ def test_the_count_is_bounded_and_the_rest_is_let_go() -> None:
     now = COUNT_CAP + 1.5
     tick = due(Every(1).next_after, 0.0, now)
     assert tick == Tick(now, 10_000, TickReason.CATCH_UP_MANY)
-    assert tick.words == "One tick stands for at least 10000 that were due: too many to count."
+    assert tick.words == "One tick for at least 10000 that were due: too many to count."
     assert tick.reason.code == "tick:catch-up-many"
     assert due(Every(1).next_after, tick.due, now) is None
 
@@ -128,7 +128,7 @@ def test_any_schedule_will_do_also_one_that_ends() -> None:
 
 
 def test_a_schedule_that_does_not_move_on_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^a schedule must move on: its next due time is not after the last$"):
+    with pytest.raises(ValueError, match=r"^a schedule must advance: its next due time is not after the last one$"):
         due(lambda at: at, 5.0, 10.0)
 
 

@@ -101,7 +101,7 @@ def test_known_ids_are_those_that_can_be_read() -> None:
 def test_an_id_that_is_not_durable_yet_is_pointed_to_by_nothing() -> None:
     ghost = pin(None, pinned_by(1, durable=False))
     assert (ghost.held, ghost.appends, ghost.reason) == (None, False, PinReason.NOT_DURABLE)
-    assert ghost.words == "n-1 could not be found again yet, so nothing points to it."
+    assert ghost.words == "n-1 could not be found again yet, so it is not recorded."
     kept = pin(pinned_by(1), pinned_by(2, "n-2", durable=False))
     assert (kept.held, kept.appends) == (pinned_by(1), False)
 

@@ -93,7 +93,7 @@ def test_only_a_declared_sign_is_believed(kind: ProbeKind, signal: str | None) -
         WaitsFor.ANOTHER_TRY,
     )
     assert plan.words == (
-        f"The agent seems to say {kind}, but by no sign it is known to give ({signal}): session not found"
+        f"The agent seems to report {kind}, but not by a declared signal ({signal}): session not found"
     )
     assert (plan.session, plan.session_changes) == (session(1), ())
 

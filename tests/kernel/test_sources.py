@@ -87,7 +87,7 @@ def test_sessions_that_were_not_looked_up_are_not_sessions_that_are_not_there(re
     plan = decide(situation(sources=reads))
     assert (plan.outcome, plan.reason) == (Outcome.HOLD, PlanReason.SOURCE_NOT_READ)
     assert plan.waits_for is WaitsFor.ANOTHER_TRY
-    assert plan.words == "The sessions were not looked up (lane), so it is not known how to go on."
+    assert plan.words == "The sessions were not looked up (lane), so the run cannot be decided."
 
 
 @pytest.mark.case("C05")
@@ -103,7 +103,7 @@ def test_a_wish_that_finds_nothing_does_not_fall_through_to_the_lane() -> None:
     assert [each.state for each in reads] == [ReadState.EMPTY, ReadState.NOT_READ]
     plan = decide(situation(demand=demand(resume_run=RunId("run-1")), sources=reads))
     assert (plan.outcome, plan.reason, plan.waits_for) == (Outcome.HOLD, PlanReason.ASKED_NONE, WaitsFor.PERSON)
-    assert plan.words == "Run run-1 was asked for, and no session of it is known."
+    assert plan.words == "Run run-1 was asked for, but it has no known session."
 
 
 @pytest.mark.case("C05")
@@ -124,7 +124,7 @@ def test_an_asked_session_that_must_not_be_used_is_surfaced_and_not_replaced() -
     plan = decide(situation([session(1, lane=OTHER_LANE)], demand=asked))
     assert (plan.outcome, plan.reason, plan.waits_for) == (Outcome.HOLD, PlanReason.ASKED_UNUSABLE, WaitsFor.PERSON)
     assert plan.words == (
-        f"The session of run run-1 was asked for and cannot be used: It belongs to lane {OTHER_LANE}, not to this one."
+        f"The session of run run-1 was asked for but cannot be used: It belongs to lane {OTHER_LANE}, not to this one."
     )
     assert plan.session is None
     assert plan.notices == ()

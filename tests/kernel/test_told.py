@@ -35,7 +35,7 @@ def test_the_first_wake_of_a_lane_is_blank_unless_the_thread_has_a_history() -> 
     assert (alone.outcome, alone.reason, alone.words) == (
         Outcome.BLANK,
         PlanReason.FIRST,
-        "The lane has had no session yet.",
+        "New conversation.",
     )
     joined = decide(situation(head=EntrySeq(2), demand=replace(demand(), entries=(EntrySeq(2),))))
     assert (joined.outcome, joined.reason) == (Outcome.RESEED, PlanReason.FIRST)
@@ -52,7 +52,7 @@ def test_an_isolated_run_sees_nothing_of_earlier_ones() -> None:
     ]
     plan = decide(situation(earlier, scope=RunScope(LANE, RUN), demand=demand(WakeReason.TIMER), head=EntrySeq(900)))
     assert (plan.outcome, plan.reason) == (Outcome.BLANK, PlanReason.ISOLATED)
-    assert plan.words == "The run keeps a context of its own, so it is told only what the wake says."
+    assert plan.words == "Isolated run: a new conversation that gets only what the wake says."
     assert len(plan.catch_up) == 0
     assert [each.findings for each in plan.considered] == [(RuleReason.SCOPE_OTHER,)] * 2
 

@@ -26,7 +26,7 @@ from tests.kernel.kit import ELSEWHERE, GONE, HERE, REFUSED, THERE, WORKTREE, ca
 FOUND = Probe(ProbeKind.FOUND_HERE)
 MISSING = Probe(ProbeKind.MISSING, signal=GONE)
 REJECTED = Probe(ProbeKind.REJECTED, signal=REFUSED)
-ELSEWHERE_SAID = f"It lives on {THERE}; this run is on {HERE}."
+ELSEWHERE_SAID = f"It is on runtime {THERE}; this run is on {HERE}."
 ARCHIVED = Archive("loom/1", EntrySeq(2), turns=1)
 
 

@@ -101,7 +101,7 @@ def test_a_continuation_is_not_claimed_without_the_agents_own_word() -> None:
     plan = settle(decide(situation([session(1)], here=mute)), FOUND)
     reason, weight, words = only(plan, Landing())
     assert (reason, weight) == (LandingReason.SILENT, Weight.REFUSE)
-    assert words == "The agent did not say its native-id, which it must."
+    assert words == "The agent did not report its native-id, which it must."
     verification = verify(plan, Landing())
     assert (verification.claim, verification.may_continue) == (Claim.NOTHING, False)
     assert set(verification.unverified) == set(LandingField) - {LandingField.NATIVE_ID}
@@ -175,14 +175,14 @@ def test_what_a_provider_cannot_say_stays_unverified_in_a_new_session() -> None:
 def test_what_a_provider_says_it_reports_it_must_report(field: str) -> None:
     reason, weight, words = only(RESUME, landing(**{field: None}))
     assert (reason, weight) == (LandingReason.SILENT, Weight.REFUSE)
-    assert words == f"The agent did not say its {field.replace('_', '-')}, which it must."
+    assert words == f"The agent did not report its {field.replace('_', '-')}, which it must."
 
 
 @pytest.mark.case("P07")
 def test_nothing_is_opened_before_the_session_was_asked_for() -> None:
     reason, weight, words = only(decide(situation([session(1)])), landing())
     assert (reason, weight) == (LandingReason.NOT_PROVEN, Weight.REFUSE)
-    assert words == "The session was never asked for, so it may not be opened yet."
+    assert words == "The agent was not asked for the session, so it may not be opened yet."
 
 
 @pytest.mark.case("P07")
@@ -197,7 +197,7 @@ def test_nothing_is_opened_for_a_plan_that_holds() -> None:
 def test_another_session_than_the_planned_one_is_refused(plan: Plan) -> None:
     reason, weight, words = only(plan, landing(native_id=NativeId("n-9"), turns=4))
     assert (reason, weight) == (LandingReason.ID_OTHER, Weight.REFUSE)
-    assert words == "Session n-1 was to be opened; the agent is in n-9."
+    assert words == "Expected session n-1; the agent opened n-9."
 
 
 @pytest.mark.case("S04")
@@ -205,7 +205,7 @@ def test_an_id_of_the_wrong_shape_is_refused() -> None:
     unchosen = decide(situation([], here=here(capabilities=can(choose_id=False))))
     reason, weight, words = only(unchosen, landing(native_id=NativeId("child/1"), turns=0))
     assert (reason, weight) == (LandingReason.ID_SHAPE, Weight.REFUSE)
-    assert words == "child/1 is not an id of this provider's shape (n-[a-z0-9]+)."
+    assert words == "child/1 is not a session id of this provider's shape (n-[a-z0-9]+)."
 
 
 @pytest.mark.parametrize("outcome", ["fork", "reseed", "blank"])
@@ -222,7 +222,7 @@ def test_a_new_session_that_is_an_old_one_is_refused(outcome: str) -> None:
     turns = 2 if outcome == "fork" else 0
     reason, weight, words = only(plan, landing(turns=turns))
     assert (reason, weight) == (LandingReason.ID_KNOWN, Weight.REFUSE)
-    assert words == "Session n-1 is an earlier one, and not the one that was to be opened."
+    assert words == "Session n-1 is an earlier session, not the one to open."
     assert verify(plan, landing(native_id=NativeId("n-9"), turns=turns)).may_continue
 
 
@@ -326,7 +326,7 @@ def test_a_session_without_turns_may_come_back_without_turns() -> None:
 def test_a_new_session_with_a_history_is_refused(plan: Plan) -> None:
     reason, weight, words = only(plan, replace(NEW, turns=1))
     assert (reason, weight) == (LandingReason.HISTORY_UNEXPECTED, Weight.REFUSE)
-    assert words == "A new session was to be opened; this has 1 turns."
+    assert words == "Expected a new session; this one has 1 turns."
 
 
 def test_every_difference_is_listed_with_both_values() -> None:

@@ -214,7 +214,7 @@ def test_every_end_says_its_state_and_a_sentence() -> None:
     for end in WakeEnd:
         assert end.fill(depth=1, limit=1, why="it failed.").endswith(".")
     assert WakeEnd.PING_PONG.fill(depth=7, limit=6) == "Agents have woken one another 7 times in a row; the limit is 6."
-    assert WakeEnd.GAVE_UP.fill(why="no.") == "It was given up: no."
+    assert WakeEnd.GAVE_UP.fill(why="no.") == "Given up: no."
 
 
 def test_an_assignment_resets_by_itself_and_nothing_else_does() -> None:

@@ -59,7 +59,7 @@ def test_a_turn_that_starts_while_the_reaper_looks_wins() -> None:
     assert confirm(seen, 7) is seen
     used = confirm(seen, 8)
     assert used == replace(seen, fate=Fate.KEEP, reason=WarmReason.USED_MEANWHILE)
-    assert used.words == "A turn started while the reaper was looking; the turn goes first."
+    assert used.words == "A turn started meanwhile, so the process is kept."
 
 
 def test_what_is_kept_anyway_keeps_its_reason() -> None:

@@ -43,7 +43,7 @@ def test_an_approval_is_asked_answered_once_and_the_daemon_is_told(daemon: Daemo
     first = answer(daemon, ONE, Answer.DENY)
     assert (first.taken, first.approval.state) == (True, ApprovalState.DENIED)
     second = answer(daemon, ONE, Answer.APPROVE)
-    assert (second.taken, second.words) == (False, "It was settled before as denied; this answer changes nothing.")
+    assert (second.taken, second.words) == (False, "It was already denied; this answer changes nothing.")
     row = approval(daemon)
     assert (row.state, row.answered_by, row.ended_at is not None) == ("denied", "a person", True)
     told = daemon.report(order)
@@ -97,7 +97,7 @@ def test_an_answer_after_the_questions_time_is_expired(daemon: Daemon, order: Or
     daemon.report(order, asks=(Asked(ONE, "May I?", soon),))
     late = answer(daemon, ONE)
     assert (late.taken, late.approval.state) == (False, ApprovalState.EXPIRED)
-    assert late.words == "The answer came after the question's time was over."
+    assert late.words == "The question had timed out before the answer came."
 
 
 def test_a_question_that_follows_an_answer_is_still_open(daemon: Daemon, order: Order) -> None:

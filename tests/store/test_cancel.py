@@ -139,7 +139,7 @@ def test_with_its_last_wake_a_run_ends_that_waited_for_it(daemon: Daemon) -> Non
 def test_a_wake_that_is_being_served_or_has_ended_is_left_alone(daemon: Daemon, order: Order) -> None:
     wake = order.wakes[0].id
     answer = daemon.write(lambda connection: cancel_wake(connection, wake))
-    assert (answer.taken, answer.state, answer.words) == (False, WakeState.CLAIMED, f"Run {order.run} carries it.")
+    assert (answer.taken, answer.state, answer.words) == (False, WakeState.CLAIMED, f"Taken by run {order.run}.")
     daemon.prompt(order, "n-1")
     daemon.finish(order)
     answer = daemon.write(lambda connection: cancel_wake(connection, wake))
@@ -161,7 +161,7 @@ def test_a_thread_that_changes_hands_ends_what_its_former_agent_was_still_to_do(
     assert daemon.write(lambda connection: reassign(connection, THREAD, ADA, BOB)) == 1
     wake = daemon.wake(mine.wake)
     assert (wake.state, wake.code) == ("cancelled", "cancelled:reassigned")
-    assert wake.words == "The thread was given to another agent."
+    assert wake.words == "The thread was assigned to another agent."
     (run,) = daemon.rows(runs, lane_id=LANE)
     assert (run.state, run.outcome) == ("cancelled", "run:reassigned")
     order = daemon.claim_one()

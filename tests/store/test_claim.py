@@ -68,7 +68,7 @@ def test_an_order_holds_all_that_is_needed_to_serve_it(daemon: Daemon) -> None:
     assert (run.state, run.attempt, run.claimed_by, run.session_id) == ("claimed", 1, "daemon-1", order.session)
     assert run.lease_until == order.lease_until
     assert (wake.state, wake.run_id, wake.code) == ("claimed", order.run, "carried:by-run")
-    assert wake.words == f"Run {order.run} carries it."
+    assert wake.words == f"Taken by run {order.run}."
 
 
 @pytest.mark.case("W01")
@@ -101,7 +101,7 @@ def test_one_wake_that_demands_a_fresh_start_makes_the_whole_run_fresh(daemon: D
     fresh = [daemon.accept(freshness=kind).wake for kind in kinds][at]
     order = daemon.claim_one()
     assert (order.plan.outcome, order.plan.reason.code) == (Outcome.BLANK, "reset:demanded")
-    assert order.plan.words == f"A fresh start was demanded by wake {fresh}."
+    assert order.plan.words == f"New conversation, as wake {fresh} demanded."
     assert len(order.wakes) == 3
 
 

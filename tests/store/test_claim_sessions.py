@@ -154,7 +154,7 @@ def test_a_run_that_has_no_session_is_asked_for_in_vain_and_a_person_is_told(dae
     assert daemon.claim() == ()
     (run,) = daemon.rows(runs, state="queued")
     assert (run.hold, run.hold_code) == ("person", "asked:none")
-    assert run.words == f"Run {nothing.run} was asked for, and no session of it is known."
+    assert run.words == f"Run {nothing.run} was asked for, but it has no known session."
     (decision,) = daemon.database.read(lambda connection: decisions_of(connection, RunId(run.id)))
     assert (decision["outcome"], decision["code"]) == ("hold", "asked:none")
     # Something new is a reason to look again, and what was asked still stands.

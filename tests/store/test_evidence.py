@@ -228,7 +228,7 @@ def test_what_was_not_taken_goes_out_in_full(daemon: Daemon, how: str, pinned: b
     asks = asking(daemon, order)
     ended = daemon.answer(asks, UNSENT)
     assert (ended.taken, ended.state) == (True, RunState.QUEUED)
-    assert ended.words == "Its claim was given back: the agent's own store has answered"
+    assert ended.words == "Back in the queue: the agent's own store has answered"
     again = daemon.claim_one()
     assert (again.run, again.attempt, again.questions) == (asks.run, asks.attempt + 1, ())
     assert (again.plan.already_told, bodies(again)) == ((), ["one"])
@@ -269,7 +269,7 @@ def test_what_was_finished_is_read_back_and_its_wake_is_served(daemon: Daemon, h
     asks = asking(daemon, order)
     ended = daemon.answer(asks, FINISHED, "the answer")
     assert (ended.taken, ended.state) == (True, RunState.SUCCEEDED)
-    assert ended.words == "The agent had finished already; its reply was read from its own store."
+    assert ended.words == "The agent had already finished; its reply was read from its own store."
     assert daemon.database.read(said_in) == [(1, "one"), (2, "the answer")]
     (_, reply) = daemon.rows(journal, "seq")
     assert (reply.author_kind, reply.author_name, reply.run_id) == ("agent", "ada", order.run)
@@ -541,7 +541,7 @@ def test_a_run_that_is_lost_again_and_again_is_given_up_whatever_its_store_says(
         daemon.answer(asking(daemon, order), evidence)
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code) == ("cancelled", "cancelled:gave-up")
-    assert "5 are allowed" in wake.words
+    assert "the limit is 5" in wake.words
     assert daemon.claim() == ()
 
 

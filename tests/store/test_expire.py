@@ -50,7 +50,7 @@ def test_a_claim_whose_answer_was_lost_comes_back_after_its_lease_and_not_before
     lapse(daemon, order)
     (ended,) = sweep(daemon)
     assert (ended.run, ended.state) == (order.run, RunState.QUEUED)
-    assert ended.why == "The claim's answer was never confirmed, and its lease is over."
+    assert ended.why == "The daemon never confirmed the claim, and its lease has expired."
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.run_id, wake.began) == ("pending", None, 0)
     again = daemon.claim_one()
@@ -138,7 +138,7 @@ def test_a_lost_run_that_prompted_is_not_sent_again_before_its_store_was_asked(d
     lapse(daemon, order)
     (ended,) = sweep(daemon, patience=Patience(offline_after=0.0, grace=0.0))
     assert (ended.state, daemon.run(order.run).outcome) == (RunState.LOST, "run:lease-lost")
-    assert ended.why.startswith("The agent's own store is asked whether it took the prompt:")
+    assert ended.why.startswith("First checking in the agent's own store whether it took the prompt:")
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code, wake.began) == ("pending", "run:lease-lost", 0)
     asks = daemon.claim_one()

@@ -70,7 +70,7 @@ def test_a_completed_run_answers_in_the_thread_and_serves_its_wakes(daemon: Daem
     wake, run = daemon.wake(accepted.wake), daemon.run(order.run)
     assert (wake.state, wake.code, wake.run_id) == ("served", "served:by-run", order.run)
     assert wake.words == f"Run {order.run} served it."
-    assert (run.outcome, run.words) == ("run:answered", "The agent ended its turn.")
+    assert (run.outcome, run.words) == ("run:answered", "The agent finished its turn.")
     assert run.lease_until is None
     (kept,) = daemon.rows(sessions)
     assert (kept.turns, kept.tokens, kept.size, kept.model, kept.mode) == (2, 300, 4096, "large", "read")
@@ -130,7 +130,7 @@ def test_an_event_whose_run_failed_is_pending_again(daemon: Daemon) -> None:
     assert finished.state is RunState.FAILED
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code, wake.run_id, wake.began) == ("pending", "run:retrying", None, 0)
-    assert wake.words.startswith("It failed and will be tried again: Tried again in ")
+    assert wake.words.startswith("Failed. Retrying in ")
     come_back(daemon)
     again = daemon.claim_one()
     assert [each.id for each in again.wakes] == [accepted.wake]
@@ -172,7 +172,7 @@ def test_every_failure_waits_longer_and_the_last_is_given_up(daemon: Daemon) -> 
     order = daemon.serve("n-1", TRANSIENT)
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code) == ("cancelled", "cancelled:gave-up")
-    assert "It failed 5 times, and 5 are allowed: the provider was overloaded" in wake.words
+    assert "Tried 5 times, the limit is 5: the provider was overloaded" in wake.words
     assert daemon.run(order.run).outcome == "run:gave-up"
     assert daemon.claim() == ()
 
@@ -183,11 +183,8 @@ def test_a_permanent_failure_is_not_tried_again_and_says_why(daemon: Daemon) -> 
     order = daemon.serve("n-1", PERMANENT)
     wake, run = daemon.wake(accepted.wake), daemon.run(order.run)
     assert (wake.state, wake.code) == ("cancelled", "cancelled:gave-up")
-    assert wake.words == "It was given up: Trying again would fail the same way: the prompt is too long"
-    assert (
-        run.words
-        == "It failed and will not be tried again: Trying again would fail the same way: the prompt is too long"
-    )
+    assert wake.words == "Given up: the prompt is too long"
+    assert run.words == "Failed, not retrying: the prompt is too long"
     assert daemon.rows(runs, state="queued") == []
 
 
@@ -215,7 +212,7 @@ def test_a_prompt_that_was_taken_by_a_session_nobody_can_find_again_is_not_sent_
     daemon.finish(order, Failed(kind, "it died", heard=said(Evidence.TAKEN)))
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code) == ("cancelled", "cancelled:gave-up")
-    assert wake.words == "It was given up: The agent took the prompt, so it is not sent again: it died"
+    assert wake.words == "Given up: The agent took the prompt, so it is not sent again: it died"
     assert daemon.claim() == ()
     # A person may ask again; what was said before is history.
     daemon.say("again, please")
@@ -232,9 +229,9 @@ def test_a_prompt_of_which_nobody_knows_is_not_sent_before_the_store_was_asked(
     accepted = daemon.say("one")
     order = daemon.serve(None, Failed(kind, "it died", heard=heard))
     wake = daemon.wake(accepted.wake)
-    words = "The agent's own store is asked whether it took the prompt: it died"
+    words = "First checking in the agent's own store whether it took the prompt: it died"
     assert (wake.state, wake.code) == ("pending", "run:retrying")
-    assert (wake.words, wake.not_before) == (f"It failed and will be tried again: {words}", None)
+    assert (wake.words, wake.not_before) == (f"Failed. {words}", None)
     asks = daemon.claim_one()
     assert [question.run for question in asks.questions] == [order.run]
     assert (asks.plan.outcome, asks.plan.reason.code, bodies(asks)) == (Outcome.HOLD, "prompt:unheard", [])
@@ -280,7 +277,7 @@ def test_a_usage_limit_holds_until_it_is_reset_and_a_person_may_go_earlier(daemo
     wake = daemon.wake(accepted.wake)
     # Spread over two minutes, so that not all come back at once.
     assert reset <= wake.not_before <= reset + 120
-    assert "until the usage limit is reset: 5 hours are used up" in wake.words
+    assert "for the usage limit to reset: 5 hours are used up" in wake.words
     assert daemon.claim() == ()
     daemon.say("try now")
     again = daemon.claim_one()
@@ -293,7 +290,7 @@ def test_a_usage_limit_that_is_too_far_off_is_given_up_with_the_reason(daemon: D
     daemon.serve("n-1", replace(LIMIT, reset_at=now(daemon) + 30 * 86_400))
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code) == ("cancelled", "cancelled:gave-up")
-    assert "too far off to wait unasked" in wake.words
+    assert "too long to wait unasked" in wake.words
 
 
 @pytest.mark.case("L10")

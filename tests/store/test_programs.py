@@ -173,7 +173,8 @@ def test_another_named_account_is_withheld_unless_the_agent_allows_it(daemon: Da
     refused = daemon.claim_one().plan
     assert (refused.outcome, refused.reason.code) == (Outcome.BLANK, "account:withheld")
     assert refused.words == (
-        "So far it used account me@work, now it uses a key that names no account: the history is not handed on. "
+        "The account changed from account me@work to a key that names no account, "
+        "so the agent does not get the earlier history. "
         "`clew agent edit ada --across-accounts yes` allows it from the next change on."
     )
 

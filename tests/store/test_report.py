@@ -103,7 +103,7 @@ def test_a_second_prompt_is_not_let_out(daemon: Daemon, order: Order) -> None:
     daemon.say("two")
     answer = daemon.report(order, told=2, prompted=prompted_of(order))
     assert (answer.held, answer.may_prompt, answer.state) == (True, False, RunState.RUNNING)
-    assert answer.words == f"Run {order.run} is running; prompt cannot happen to it now."
+    assert answer.words == f"Run {order.run} is running; prompt is not possible now."
     assert daemon.run(order.run).told == 1
 
 
@@ -370,7 +370,7 @@ def test_once_a_tool_has_run_there_is_no_second_session(daemon: Daemon, order: O
     daemon.report(order, tool_ran=True)
     answer = daemon.report(order, reopens=True, told=1, prompted=prompted_of(order))
     assert (answer.held, answer.may_prompt) == (True, False)
-    assert answer.words == f"Run {order.run} is running; reopen cannot happen to it now."
+    assert answer.words == f"Run {order.run} is running; reopen is not possible now."
     run = daemon.run(order.run)
     assert (run.reopened, run.prompt_sent, run.state) == (0, 1, "running")
 

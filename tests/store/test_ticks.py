@@ -60,7 +60,7 @@ def test_a_timer_that_is_due_wakes_its_lane_and_is_due_again_a_step_later(daemon
 def test_a_machine_that_slept_through_forty_ticks_gets_one(daemon: Daemon) -> None:
     schedule(daemon, ago=40 * 60 + 5, last_due=now(daemon) - 41 * 60 - 5)
     (ticked,) = tick(daemon)
-    assert ticked.words.endswith("One tick stands for the 41 that were due: 40 were missed.")
+    assert ticked.words.endswith("One tick for the 41 that were due: 40 were missed.")
     assert len(daemon.rows(wakes)) == 1
     after = scheduled(daemon)
     assert after.last_due == pytest.approx(now(daemon) - 5, abs=5)
@@ -114,7 +114,7 @@ def test_a_tick_that_wakes_nobody_leaves_a_receipt_that_says_why(daemon: Daemon)
     assert ticked.wake is not None
     wake = daemon.wake(ticked.wake)
     assert (wake.state, wake.code) == ("skipped", "skipped:no-route")
-    assert wake.words == "There is no event, and no route that a reply could take. It was due."
+    assert wake.words == "No event is pending, and there is no route for a reply. It was due."
     assert daemon.rows(runs) == []
     # Made again it is the same receipt, and stops no other timer.
     daemon.put(schedules, {"id": "sc-1"}, last_due=None, next_due=due_at)

@@ -1,4 +1,4 @@
-"""The kernel: how a wake continues, decided in one pure place that other orchestrators can import too."""
+"""The kernel decides how a wake continues. Pure functions over values; other orchestrators can import it alone."""
 
 from clew.kernel.admission import (
     AdmissionPolicy,

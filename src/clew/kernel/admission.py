@@ -1,4 +1,4 @@
-"""Admission: may a wake be accepted now, later or not at all. The first rule that speaks decides."""
+"""Admission: whether a wake is accepted, deferred, skipped or refused. The first rule that applies decides."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,10 +33,10 @@ class Overlap(StrEnum):
 
 class AdmissionReason(Reason):
     LANE_FREE = "accepted:lane-free", "The next run of the lane takes it."
-    QUEUED = "accepted:queued", "The lane is busy; the run after this one takes it."
-    STEERED = "accepted:steered", "The lane is busy; the turn that is going is told of it, or else the next one."
-    NOT_STEERED = "accepted:not-steered", "The turn that was going did not take it; the run after this one does."
-    INTERRUPTS = "accepted:interrupts", "The lane is busy; the run that is going is interrupted for it."
+    QUEUED = "accepted:queued", "The agent is busy; this waits for the next run."
+    STEERED = "accepted:steered", "The agent is busy; it will be told during this turn, or at the start of the next."
+    NOT_STEERED = "accepted:not-steered", "The running turn did not take it; it waits for the next run."
+    INTERRUPTS = "accepted:interrupts", "The agent is busy; its run is interrupted for this."
     FLOOD = "deferred:flood", "The agent started {started} runs in the last {window:g} s; the limit is {limit}."
     PAUSED = "refused:agent-paused", "The agent is paused; resume it, then wake it again."
     ARCHIVED = "refused:agent-archived", "The agent is archived; choose another, or bring it back."
@@ -59,7 +59,7 @@ class AdmissionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The facts of one wake at the door. `starts` are when the agent's recent runs started, in any order."""
+    """The facts about one incoming wake. `starts` are the start times of the agent's recent runs, in any order."""
 
     agent: AgentId
     reason: WakeReason
@@ -72,7 +72,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The answer. `until` is set when deferred, `overlap` when the lane was busy and its policy applied."""
+    """The answer. `until` is set when the wake is deferred, `overlap` when the lane was busy and its policy applied."""
 
     verdict: AdmissionVerdict
     reason: AdmissionReason | WakeEnd
@@ -82,7 +82,7 @@ class Admission:
 
 
 SPOKEN = frozenset({WakeReason.COMMENT, WakeReason.MENTION, WakeReason.CHAT, WakeReason.REVIEW})
-"""The reasons that are somebody's words; an agent may still assign work to itself."""
+"""The reasons that are messages. An agent cannot wake itself by one, but it may assign work to itself."""
 
 REFUSALS: Mapping[AgentState, AdmissionReason | None] = {
     AgentState.ACTIVE: None,
@@ -99,7 +99,7 @@ OVERLAPS: Mapping[Overlap, tuple[AdmissionVerdict, AdmissionReason | WakeEnd]] =
 
 
 def admit(request: Request, policy: AdmissionPolicy) -> Admission:
-    """Refused agents first, then words that go in circles, then floods, then the busy lane."""
+    """Check, in order: paused or archived agents, agents that wake themselves or one another, floods, a busy lane."""
     for rule in RULES:
         admission = rule(request, policy)
         if admission is not None:
@@ -120,7 +120,7 @@ def _own_words(request: Request, _: AdmissionPolicy) -> Admission | None:
 
 
 def _ping_pong(request: Request, policy: AdmissionPolicy) -> Admission | None:
-    # An agent's word may come back through the outside, so every origin but a person's carries the chain on.
+    # An agent's message may come back through an outside system, so only a person's wake ends the chain.
     depth = request.origin.depth
     if request.origin.kind is OriginKind.HUMAN or depth <= policy.depth_limit:
         return None
@@ -131,7 +131,7 @@ def _ping_pong(request: Request, policy: AdmissionPolicy) -> Admission | None:
 def _flood(request: Request, policy: AdmissionPolicy) -> Admission | None:
     if request.reason is WakeReason.MANUAL or request.origin.kind is OriginKind.HUMAN:
         return None
-    # The same sum decides and gives `until`: at that very instant the wake is let in, whatever the rounding.
+    # One sum both decides and gives `until`, so that the wake is accepted at that very instant whatever the rounding.
     leaves = sorted(at + policy.flood_window for at in request.starts if at + policy.flood_window > request.now)
     if len(leaves) < policy.flood_limit:
         return None
@@ -162,7 +162,7 @@ class Sameness(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Deduped:
-    """What an idempotency key turned out to be; `first` is the wake that the same request made."""
+    """The result of comparing an idempotency key; `first` is the wake that the same request created."""
 
     sameness: Sameness
     first: WakeId | None = None
@@ -170,7 +170,7 @@ class Deduped:
 
 
 def dedupe(existing: tuple[WakeId, ThreadId] | None, thread: ThreadId) -> Deduped:
-    """Compare with the wake that already holds the key. A conflict does not name it: it is another thread's."""
+    """Compare with the wake that already has the key. A conflict does not name that wake: it is in another thread."""
     if existing is None:
         return Deduped(Sameness.NEW)
     first, its_thread = existing
@@ -180,5 +180,5 @@ def dedupe(existing: tuple[WakeId, ThreadId] | None, thread: ThreadId) -> Dedupe
 
 
 def thread_for(agent: AgentId, thread: ThreadId | None) -> ThreadId:
-    """The wake's thread; a wake that names none lands in the agent's own, never in another's conversation."""
+    """The wake's thread. A wake that names none goes to the agent's own thread, never into another conversation."""
     return own_thread(agent) if thread is None else thread

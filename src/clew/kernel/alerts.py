@@ -1,4 +1,4 @@
-"""Alerts: which replies of a heartbeat are delivered, and which say nothing or nothing new."""
+"""Alerts: which replies of a heartbeat are delivered. Empty replies and repeats are not."""
 
 import hashlib
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from clew.kernel.ids import Instant, RouteKey
 from clew.kernel.reason import Reason
 
 NOTHING_TO_REPORT = "nothing to report"
-"""What an agent is told to answer when there is nothing; a reply that adds anything to it is delivered."""
+"""The agent is told to answer this when there is nothing. A reply that adds anything to it is delivered."""
 
 REPEAT_AFTER = 24 * 60 * 60.0
 DECORATION = " .!*_`\"'"
@@ -20,7 +20,7 @@ class AlertReason(Reason):
     ACKNOWLEDGED = "alert:acknowledged", "The agent has nothing to report, so nothing is delivered."
     DUPLICATE = (
         "alert:duplicate",
-        "The same alert went the same way {minutes:.0f} min ago; it is told again {hours:g} h after that.",
+        "The same alert was delivered {minutes:.0f} min ago; it is repeated {hours:g} h after that.",
     )
 
 
@@ -35,7 +35,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class AlertDecision:
-    """The answer; `digest` is what to remember with the route if it is delivered."""
+    """The answer. If the reply is delivered, store `digest` with the route to recognise a repeat."""
 
     reason: AlertReason
     words: str
@@ -47,12 +47,12 @@ class AlertDecision:
 
     @property
     def moves_idle_clock(self) -> bool:
-        """Only what somebody gets to see counts as activity of the thread."""
+        """Only a delivered reply counts as activity in the thread."""
         return self.deliver
 
 
 def judge_reply(reply: str, route: RouteKey, earlier: Iterable[Delivered], now: Instant) -> AlertDecision:
-    """Deliver a heartbeat's reply unless it says nothing, or says what this route was told within 24 h."""
+    """Deliver a heartbeat's reply unless it is empty, or the same text went to this route within 24 h."""
     digest = alert_digest(reply)
     said = _normalised(reply)
     if not said:
@@ -68,7 +68,7 @@ def judge_reply(reply: str, route: RouteKey, earlier: Iterable[Delivered], now: 
 
 
 def alert_digest(text: str) -> str:
-    """Equal for texts that differ only in case and white space; a changed number is another alert."""
+    """Equal for texts that differ only in case and white space. A changed number makes another alert."""
     return hashlib.sha256(_normalised(text).encode(errors="surrogatepass")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Approvals: what an agent asks before it acts, answered once, and never on behalf of a session that is gone."""
+"""Approvals: an agent's question before it acts. It is answered once, and only while the session that asked is live."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ APPROVAL_TABLE: Mapping[tuple[ApprovalState, ApprovalEvent], ApprovalState] = {
     (ApprovalState.PENDING, ApprovalEvent.SESSION_END): ApprovalState.STALE,
     (ApprovalState.PENDING, ApprovalEvent.EXPIRE): ApprovalState.EXPIRED,
 }
-"""A pair that is not listed changes nothing: an approval is settled once."""
+"""A pair that is not listed changes nothing: an approval ends once."""
 
 
 ANSWERS: Mapping[Answer, ApprovalEvent] = {
@@ -45,7 +45,7 @@ ANSWERS: Mapping[Answer, ApprovalEvent] = {
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """One question of one attempt of a run; it dies with the session that asked."""
+    """One question of one attempt of a run. It ends with the session that asked."""
 
     id: ApprovalId
     run: RunId
@@ -55,16 +55,16 @@ class Approval:
 
 
 class ApprovalReason(Reason):
-    TAKEN = "approval:taken", "The answer was taken: {approval.state}."
-    SETTLED = "approval:settled", "It was settled before as {approval.state}; this answer changes nothing."
-    STALE = "approval:stale", "The session that asked is gone; nobody is left to take the answer."
-    EXPIRED = "approval:expired", "The answer came after the question's time was over."
-    UNANSWERED = "approval:unanswered", "Nobody answered before the question's time was over, so it is denied."
+    TAKEN = "approval:taken", "Answered: {approval.state}."
+    SETTLED = "approval:settled", "It was already {approval.state}; this answer changes nothing."
+    STALE = "approval:stale", "The session that asked is gone, so the answer has no effect."
+    EXPIRED = "approval:expired", "The question had timed out before the answer came."
+    UNANSWERED = "approval:unanswered", "Nobody answered in time, so it is denied."
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The approval after an answer, and whether that answer was the one that counted."""
+    """The approval after an answer, and whether this answer was the one that counted."""
 
     approval: Approval
     reason: ApprovalReason
@@ -79,7 +79,7 @@ class Answered:
 
 
 def advance_approval(state: ApprovalState, event: ApprovalEvent) -> ApprovalState | None:
-    """The next state, or None when it is settled already."""
+    """The next state, or None when the approval has already ended."""
     return APPROVAL_TABLE.get((state, event))
 
 

@@ -1,4 +1,4 @@
-"""The context budget: which journal entries are told word for word, which as a brief, and which not at all."""
+"""The context budget: which journal entries a prompt has in full, which in a brief, and which not at all."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from clew.kernel.reason import Reason
 
 
 class BudgetReason(Reason):
-    ALL = "context:all", "Everything is told word for word: {size} of {total} tokens."
-    COMPACTED = "context:compacted", "Entries told as a brief: {compacted}. With the rest: {size} of {total} tokens."
+    ALL = "context:all", "All entries are given in full: {size} of {total} tokens."
+    COMPACTED = "context:compacted", "Entries given as a brief: {compacted}. With the rest: {size} of {total} tokens."
     OVER = (
         "context:over-budget",
-        "What must be told needs {size} tokens; the budget is {total}. Raise it, or shorten what is to be acted on.",
+        "The entries that must be given need {size} tokens; the budget is {total}. Raise it, or shorten them.",
     )
     WITHHELD = (
         "context:withheld",
-        "Entries withheld because another account's agent wrote them: {withheld}. Allow it for the agent to tell them.",
+        "Entries withheld because another account's agent wrote them: {withheld}. The agent's owner may allow them.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """In tokens. `brief` is kept free for the brief when there is one; an entry above `entry_cap` goes into it."""
+    """In tokens. `brief` is reserved for the brief, if there is one. An entry above `entry_cap` goes into it."""
 
     total: int
     brief: int
@@ -32,10 +32,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Every entry is in exactly one of the three, in order of the journal.
+    """Every entry is in exactly one of the three tuples, in journal order.
 
-    `size` is what `verbatim` and the brief take. It is above `total` only when `fits` is false; it
-    then says what is needed, and nothing may be sent.
+    `size` is the size of `verbatim` and the brief. It exceeds `total` only when `fits` is false: then it is the size
+    that would be needed, and nothing may be sent.
     """
 
     verbatim: tuple[EntrySeq, ...]
@@ -59,7 +59,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Entries that are told the same way: one alone, or a tool's call and its result."""
+    """Entries that stay together: a single one, or a tool's call and its result."""
 
     entries: tuple[JournalEntry, ...]
     size: int
@@ -71,9 +71,10 @@ def select(
     reader: Reader,
     act_on: Collection[EntrySeq] = (),
 ) -> Selection:
-    """The latest word for word, the oldest compacted first, the entries to act on always word for word.
+    """Select the latest entries in full and the older ones for the brief. Entries to act on are always in full.
 
-    What the reader may not see is left out and counted. An entry to act on is told even so: it was said to it.
+    Entries that the reader may not see are withheld and counted. An entry to act on is never withheld: it was
+    addressed to the reader.
     """
     must, may, withheld = _sorted_out(_groups(entries), frozenset(act_on), reader)
     whole = [group for group in may if not _over_cap(group, budget)]
@@ -95,14 +96,14 @@ def select(
 
 
 def _groups(entries: Iterable[JournalEntry]) -> list[_Group]:
-    """In order of each group's last entry, so that a pair is as recent as its result."""
+    """Ordered by each group's last entry, so that a call is as recent as its result."""
     ordered = sorted(entries, key=lambda entry: entry.seq)
     if len({entry.seq for entry in ordered}) < len(ordered):
         raise ValueError("two entries claim the same place in the journal")
     members: dict[str | EntrySeq, list[JournalEntry]] = {}
     for entry in ordered:
         key = entry.seq if entry.pair is None else entry.pair
-        # Put back at the end: the last member gives the group its place.
+        # Reinserted at the end: the last member determines the group's position.
         group = members.pop(key, [])
         group.append(entry)
         members[key] = group
@@ -112,7 +113,7 @@ def _groups(entries: Iterable[JournalEntry]) -> list[_Group]:
 def _sorted_out(
     groups: list[_Group], act_on: frozenset[EntrySeq], reader: Reader
 ) -> tuple[list[_Group], list[_Group], list[_Group]]:
-    """The groups that must be told, those that may be, and those that must not."""
+    """The groups that must be in the prompt, those that may be, and those that must not."""
     must: list[_Group] = []
     may: list[_Group] = []
     withheld: list[_Group] = []

@@ -1,4 +1,4 @@
-"""Weighing: which of a lane's sessions can serve the run, and how."""
+"""Candidates: which of a lane's sessions can serve the run, and how."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from clew.kernel.trace import Route, Weighed, route_of
 
 
 class Weighing(NamedTuple):
-    """The candidates that were weighed, newest first, the one that serves, and those that need not be weighed."""
+    """The candidates that were weighed, newest first; the chosen one; and those that did not have to be weighed."""
 
     weighed: tuple[Weighed, ...]
     chosen: Weighed | None
@@ -24,10 +24,10 @@ _RETIRED, _SUPERSEDED = RuleReason.RETIRED, (RuleReason.SUPERSEDED,)
 
 
 def weigh_all(sessions: list[Session], wanted: Wanted) -> Weighing:
-    """Weigh the candidates, newest first, until one of this runtime can serve; else the newest that can be carried.
+    """Weigh the candidates, newest first, until one of this runtime can serve; else take the newest transferable one.
 
-    The search does not go past a session that is busy, nor past one of this runtime that was or is to be rotated:
-    going on in an older one would split the conversation, or undo the rotation.
+    The search stops at a busy session, and at a session of this runtime that was rotated or is about to be. Continuing
+    an older one would split the conversation, or undo the rotation.
     """
     weighed: list[Weighed] = []
     carriable: Weighed | None = None
@@ -50,9 +50,9 @@ def weigh_all(sessions: list[Session], wanted: Wanted) -> Weighing:
 
 
 def _superseded(sessions: list[Session], wanted: Wanted) -> frozenset[int]:
-    """The places, counted from 1, of those that a newer generation of the lane records again.
+    """The positions, counted from 1, of sessions that a newer generation of the lane records again.
 
-    A newer record that does not know its runtime may be any: it counts.
+    A newer record with an unknown runtime may be the same session, so it counts.
     """
     ids = [cursor.native_id for session in sessions if isinstance(cursor := session.cursor, Cursor)]
     if len(set(ids)) == len(ids):

@@ -1,4 +1,4 @@
-"""What a provider declares it can do. The decision uses this, and never a provider's name."""
+"""Capabilities: what a provider declares it can do. Decisions use these, never the provider's name."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from clew.kernel.permission import PermissionMode
 
 
 class LandingField(StrEnum):
-    """What an agent can say of the session it opened."""
+    """The facts an agent can report about the session it opened."""
 
     NATIVE_ID = "native-id"
     DIRECTORY = "directory"
@@ -20,14 +20,15 @@ class LandingField(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Declared by the provider; what is not declared is not relied on.
+    """Declared by the provider. Clew relies on nothing that is not declared.
 
-    `missing_signals` and `rejection_signals` name the structured answers by which a probe may say
-    that a session is gone, or that the agent refuses to open it. A text that merely reads so is none.
-    `warm` is whether something of it runs between turns: where nothing does, its being open proves nothing.
-    `steers` is whether it takes words within a turn that is going. `hears` is whether the program's own store tells
-    if a prompt was taken. `names_itself` is whether it names the session it has opened before it is told anything; one
-    that does not is believed to be in the session it was asked for, and the landing says that this is on its word.
+    `missing_signals` and `rejection_signals` name the structured answers by which a probe reports that a session is
+    gone, or that the agent refuses to open it. An error text that merely reads so does not count.
+    `warm`: a process stays up between turns. Without one, an open session proves nothing.
+    `steers`: the agent accepts messages during a running turn.
+    `hears`: the program's own store shows whether a prompt was taken.
+    `names_itself`: the agent names the session it opened before it gets a prompt. Otherwise Clew assumes the session
+    that was asked for, and the verification says that this rests on the agent's word.
     """
 
     resume: bool = False

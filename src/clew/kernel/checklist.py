@@ -1,4 +1,4 @@
-"""Checklists: whether the text of one leaves anything to check, decided before any model is asked."""
+"""Checklists: whether one has anything to check. Decided from its text, before any model call."""
 
 BULLETS = ("-", "*", "+")
 BOXES = ("[]", "[x]", "[X]")
@@ -16,7 +16,7 @@ def _without_comments(text: str) -> str:
     shown, opening, rest = text.partition("<!--")
     parts = [shown]
     while opening:
-        # A comment that is never closed hides all that follows, as it does where the text is rendered.
+        # A comment that is never closed hides everything after it, as it does when the text is rendered.
         _, _, rest = rest.partition("-->")
         shown, opening, rest = rest.partition("<!--")
         parts.append(shown)
@@ -30,12 +30,12 @@ def _is_heading(line: str) -> bool:
 
 
 def _is_empty_item(line: str) -> bool:
-    """True when nothing is left after the marks of a list: a blank line has none to begin with."""
+    """True when the line has only list markers, or is blank."""
     return all(_is_mark(word) for word in _words(line))
 
 
 def _words(line: str) -> list[str]:
-    # A box may hold a blank, which would tear it apart.
+    # `[ ]` contains a blank, and split() would break it in two.
     return line.replace("[ ]", "[]").split()
 
 

@@ -1,4 +1,4 @@
-"""The decision: how a wake continues. One pure function, a closed set of outcomes, and a trace."""
+"""The decision: how a wake continues. `decide` is one pure function from a situation to a plan with its trace."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from clew.kernel.verdict import Verdict, judge
 
 
 def decide(situation: Situation) -> Plan:
-    """How the run's wakes continue: the same situation always gives the same plan."""
+    """Decide how the run's wakes continue. The same situation always gives the same plan."""
     here = situation.here
     place = choose_place(situation.place, here.machine)
     mode = choose_mode(here.mode, here.mode_limits, here.capabilities.modes)
@@ -71,10 +71,10 @@ def decide(situation: Situation) -> Plan:
 
 
 def settle(plan: Plan, probe: Probe) -> Plan:
-    """The plan after the agent was asked for its session: the situation with one more fact, decided again.
+    """Decide again with the agent's answer about the session as one more fact.
 
-    A plan that continues no session has nothing to ask about and stays as it is; a held one is decided anew,
-    from a new situation, when its wait is over.
+    A plan that continues no session needs no probe and is returned as it is. A held plan is decided again from a new
+    situation when its wait is over.
     """
     if plan.session is None or plan.outcome not in USES_EARLIER_SESSION:
         return plan
@@ -103,7 +103,7 @@ def _wanted(situation: Situation, place: PlaceChoice, mode: PermissionMode | Non
 
 
 def _floor(situation: Situation) -> int:
-    """The last generation out of reach. An earlier run may be asked for by name; an isolated run has its own."""
+    """The newest generation that may not be used. None is barred when a run is asked for by name, or runs isolated."""
     reaches_all = situation.demand.resume_run is not None or isinstance(situation.scope, RunScope)
     return 0 if reaches_all else situation.floor.generation
 
@@ -114,7 +114,7 @@ def _pattern(shape: str) -> re.Pattern[str]:
 
 
 def _sessions(situation: Situation) -> list[Session]:
-    """The candidates. Who asked for one conversation gets no other, and who did not gets none that was asked for."""
+    """The candidates, from the one source that counts: the run that was asked for, or the lane."""
     if situation.demand.fresh_asked_by is not None:
         return [session for read in situation.sources for session in read.sessions]
     source = decisive(situation.demand)
@@ -134,7 +134,7 @@ def _native_id(
     sessions: Sequence[Session],
     shape: re.Pattern[str] | None,
 ) -> NativeId | None:
-    """The id that the agent must confirm: the session's own, or the one a new session is given."""
+    """The id that the agent must confirm: the session's own, or the one chosen for a new session."""
     can = situation.here.capabilities
     own = session.cursor.native_id if session is not None and isinstance(session.cursor, Cursor) else None
     match outcome:
@@ -153,7 +153,7 @@ def _is_free(fresh_id: NativeId | None, sessions: Sequence[Session], shape: re.P
 
 
 def _mode(outcome: Outcome, session: Session | None, wanted: Wanted) -> PermissionMode | None:
-    """The chosen mode, or the session's own stricter one where a provider cannot apply another."""
+    """The chosen mode, or the session's own stricter mode where the provider cannot change it."""
     if outcome in USES_EARLIER_SESSION and session is not None and not wanted.here.capabilities.reapply_mode:
         return session.mode
     return wanted.mode
@@ -162,10 +162,11 @@ def _mode(outcome: Outcome, session: Session | None, wanted: Wanted) -> Permissi
 def _beginning(
     situation: Situation, verdict: Verdict, sessions: Sequence[Session]
 ) -> tuple[EntrySeq, tuple[EntrySeq, ...]]:
-    """After which entry the catch-up begins, and which earlier ones are told too.
+    """The entry after which the catch-up begins, and the earlier entries that are included too.
 
-    A session is told what it has not seen; one that takes another's place, what that one's history holds; one that a
-    thread is handed over to, all since the lane's last fresh start. Blank and isolated ones begin at the head.
+    A continued session gets the entries it has not seen. A session that replaces another gets that one's history. A
+    session that takes over a thread gets everything since the lane's last fresh start. Blank and isolated sessions
+    begin at the head.
     """
     head, outcome, session = situation.head, verdict.outcome, verdict.session
     if isinstance(situation.scope, RunScope):
@@ -181,16 +182,16 @@ def _beginning(
     if session is not None and outcome in USES_EARLIER_SESSION:
         copy = session.archive if outcome is Outcome.TRANSFER else None
         seen = session.seen if copy is None else copy.seen
-        # Who asks for an earlier run by name goes on from where that one was, fresh start or not.
+        # An earlier run that was asked for by name continues where it stopped, even before a fresh start.
         lowest = situation.floor.entry if situation.demand.resume_run is None else seen
-        # What it was to begin with is told after all, where it never took its first prompt.
+        # A session that never took its first prompt still has to get the entries it was created with.
         untold = tuple(entry for entry in session.also if seen < entry <= head)
         return min(max(seen, session.begins, lowest), head), untold
     return head, ()
 
 
 def _last_of_lane(situation: Situation, sessions: Sequence[Session]) -> Session | None:
-    """The newest session of this conversation since its last fresh start, whatever became of it."""
+    """The newest session of this conversation since its last fresh start, in any state."""
     for session in sessions:
         if session.lane == situation.lane and session.scope == situation.scope:
             return session if session.generation > situation.floor.generation else None
@@ -221,7 +222,7 @@ def _notices(situation: Situation, verdict: Verdict) -> tuple[Notice, ...]:
     knows_of_it = verdict.outcome in USES_EARLIER_SESSION or verdict.outcome is Outcome.RESEED
     if situation.machinery_gone and knows_of_it:
         tell(Audience.AGENT, NoticeReason.MACHINERY_GONE, gone=", ".join(situation.machinery_gone))
-    # An isolated run has left nothing there; the lane's own conversation is told when it is woken next.
+    # An isolated run left nothing in the workspace; the lane's own conversation is told at its next wake.
     is_told = verdict.outcome is not Outcome.HOLD and not isinstance(situation.scope, RunScope)
     if situation.place.remade and is_told:
         tell(Audience.AGENT, NoticeReason.WORKSPACE_REMADE, remade=situation.place.remade)

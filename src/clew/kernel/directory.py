@@ -1,4 +1,4 @@
-"""A directory, however it is spelled."""
+"""A directory, equal to itself however its path is spelled."""
 
 import posixpath
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Equal when it is the same place: links are resolved by whoever has the disk (`real`), the rest here."""
+    """Equal when it is the same place. The machine that has the disk resolves links (`real`); the rest is done here."""
 
     path: str = field(compare=False)
     real: str | None = field(default=None, compare=False)

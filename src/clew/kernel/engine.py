@@ -1,4 +1,4 @@
-"""A context engine that fails: the run holds or another engine takes over, as configured and never silently."""
+"""A failed context engine: the run is held or another engine takes over, as configured, with the reason recorded."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +19,7 @@ class EngineReason(Reason):
 
 @dataclass(frozen=True, slots=True)
 class EngineFailure:
-    """What follows; `fallback` is the engine that takes over, None when the run is held."""
+    """The answer. `fallback` is the engine that takes over, None when the run is held."""
 
     fallback: str | None
     reason: EngineReason

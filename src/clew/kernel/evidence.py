@@ -1,4 +1,4 @@
-"""Evidence: what an agent's own store says of a prompt that was to go out. Read from the agent, never concluded."""
+"""Evidence: whether an agent took a prompt. Read from the agent's own store, never inferred from what Clew did."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from clew.kernel.ids import RunId
 from clew.kernel.reason import Reason
 
 PromptId = NewType("PromptId", str)
-"""Chosen by Clew for every prompt before it goes out: a UUID of version 7, so that later ones sort behind."""
+"""Chosen by Clew for every prompt before it is sent: a UUID of version 7, so that ids sort by time."""
 
 
 class Evidence(StrEnum):
-    """How far a prompt came. `unsent`, `unknown` and the three others are answers of the agent's store, not of ours."""
+    """How far a prompt got, according to the agent's store, not to ours."""
 
     UNSENT = "unsent"
     """The store is there, whole, and does not hold the prompt."""
@@ -29,14 +29,14 @@ class Evidence(StrEnum):
 
 
 HELD_BY_AGENT = frozenset({Evidence.TAKEN, Evidence.CUT_OFF, Evidence.FINISHED})
-"""The session has the prompt: it has seen what the prompt told."""
+"""The session has the prompt, so it has seen the entries in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A prompt as it is recognised in an agent's store: by its id; where a program keeps none, by position and text.
+    """Identifies a prompt in an agent's store: by its id or, where a program stores no ids, by position and text.
 
-    `turns` is how many turns the session had had before it, as the agent counts them; None where it does not say.
+    `turns` is the number of turns before it, as the agent counts them; None where the agent does not say.
     `digest` is `digest_of` the text.
     """
 
@@ -47,8 +47,8 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Attestation:
-    """What a store said of one prompt. `reply` is the finished reply. `able` is false where asking again is in vain,
-    because the provider cannot tell at all."""
+    """A store's answer about one prompt. `reply` is the finished reply. `able` is false when the provider can never
+    tell, so that asking again is useless."""
 
     evidence: Evidence
     detail: str = ""
@@ -57,8 +57,7 @@ class Attestation:
 
 
 def with_observed_work(heard: Attestation, worked: bool) -> Attestation:
-    """With what the agent told while it was going: one that told of its work has taken the prompt, whatever its store
-    has kept of that."""
+    """Correct a store's answer: an agent that reported work has taken the prompt, whatever its store kept of it."""
     if not worked or heard.evidence not in (Evidence.UNSENT, Evidence.TAKEN):
         return heard
     return replace(
@@ -68,10 +67,10 @@ def with_observed_work(heard: Attestation, worked: bool) -> Attestation:
 
 @dataclass(frozen=True, slots=True)
 class Unheard:
-    """A run that ended without a word on whether the agent took its prompt, or what it was told within its turn.
+    """A run that ended without evidence on its prompt, or on a message that was sent during its turn.
 
-    `hears` is whether its provider can be asked at all, `asked` how often it was asked in vain, `why` what it said
-    last.
+    `hears`: the provider can be asked at all. `asked`: how often it was asked without an answer. `why`: its last
+    answer.
     """
 
     run: RunId
@@ -81,36 +80,36 @@ class Unheard:
 
 
 _ASK_AGAIN_AFTER = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
-"""Seconds to wait before a store is asked once more, after it was asked in vain so many times."""
+"""Seconds to wait before a store is asked again, by how often it was asked without an answer."""
 
 
 NEVER_AGAIN = 1000
-"""How often a store counts as asked that said that asking again is in vain: a person decides at once."""
+"""Counted as asked this often when a store says that it can never tell: a person decides at once."""
 
 
 class EvidenceReason(Reason):
     UNHEARD = (
         "prompt:unheard",
         (
-            "Run {run} ended after its prompt was to go out; the agent's own store is asked first whether it was "
-            "taken{so_far}."
+            "Run {run} ended after its prompt may have been sent; first checking in the agent's own store whether it "
+            "was taken{so_far}."
         ),
     )
     UNKNOWN = (
         "prompt:unknown",
         (
-            "Nobody can tell whether the agent took the prompt of run {run}{why}. "
-            "`clew retry {run} --not-taken` sends it again in full if it is still wanted; if it was taken after all, "
-            "it is done twice. `clew retry {run} --taken` sends it to nobody again: where the agent has its session, "
-            "it is asked to go on from there; if it was not taken, say it again yourself."
+            "Clew cannot tell whether the agent took the prompt of run {run}{why}. "
+            "`clew retry {run} --not-taken` sends it again in full if it is still wanted; if the agent did take it, "
+            "the work is done twice. `clew retry {run} --taken` does not send it again: if the agent still has its "
+            "session, it is asked to continue there; if the agent did not take it, say it again yourself."
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class AskNext:
-    """What is done about prompts of which nobody knows whether they were taken: `wait` is how long until their stores
-    are asked again, None when a person has to decide."""
+    """The next step for prompts without evidence. `wait` is the time until their stores are asked again; None when a
+    person has to decide."""
 
     reason: EvidenceReason
     words: str
@@ -118,7 +117,7 @@ class AskNext:
 
 
 def ask_next(unheard: Sequence[Unheard]) -> AskNext | None:
-    """None where there are none: then something may be sent."""
+    """None when every prompt has evidence: then the next prompt may be sent."""
     waits = []
     for each in unheard:
         if not each.hears or each.asked > len(_ASK_AGAIN_AFTER):
@@ -137,5 +136,5 @@ def _bare(sentence: str) -> str:
 
 
 def digest_of(text: str) -> str:
-    """Surrogates that no file can hold are replaced first, as every provider does before it sends."""
+    """Lone surrogates, which no file can hold, are replaced first, as every provider does before it sends."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

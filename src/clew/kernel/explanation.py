@@ -1,4 +1,4 @@
-"""Explanations: a plan as lines that a person reads."""
+"""Explanations: a plan as text for a person."""
 
 from collections.abc import Mapping
 
@@ -7,12 +7,12 @@ from clew.kernel.trace import FIT, Route
 
 
 def headline(plan: Plan) -> str:
-    """The outcome first, in one sentence."""
+    """The outcome and its reason in one line."""
     return f"{plan.outcome}: {plan.words} [{plan.reason.code}]"
 
 
 def explain(plan: Plan, every_rule: bool = False) -> str:
-    """The headline, what the run gets, each session and what spoke about it; with `every_rule`, what fitted too."""
+    """The headline, what the run gets, and each session with the rules that applied; with `every_rule`, all rules."""
     lines = [headline(plan)]
     if plan.workspace is not None:
         lines.append(f"  directory  {plan.workspace.directory}  ({plan.place.words})")

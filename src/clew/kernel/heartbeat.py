@@ -1,4 +1,4 @@
-"""Heartbeats: whether a tick wakes its lane, and under which scope. The first rule that speaks decides."""
+"""Heartbeats: whether a tick wakes its lane. The first rule that applies decides."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class HeartbeatReason(Reason):
 
 @dataclass(frozen=True, slots=True)
 class TickFacts:
-    """What is known when a tick is due. `event` says that something the lane owns waits to be handled.
+    """The facts when a tick is due. `event`: something that belongs to the lane is waiting to be handled.
 
-    `checklist` is its text: empty text means that there is nothing to check, None that the agent has none.
+    `checklist` is the text. An empty text means nothing to check; None means that the agent has no checklist.
     """
 
     now: Instant
@@ -44,7 +44,7 @@ class TickFacts:
 
 @dataclass(frozen=True, slots=True)
 class TickDecision:
-    """The answer; `retry_at` is set when the tick is to be tried again rather than let go."""
+    """The answer. `retry_at` is set when the tick is to be tried again instead of being dropped."""
 
     verdict: TickVerdict
     reason: HeartbeatReason | WakeEnd
@@ -53,9 +53,9 @@ class TickDecision:
 
 
 def tick(facts: TickFacts) -> TickDecision:
-    """Switched off, no route, nothing to check, quiet hours, busy lane; what none of them stops wakes the lane.
+    """Stopped by: switched off, no route, nothing to check, quiet hours, a busy lane. Otherwise the lane is woken.
 
-    A pending event passes the first three, and is put off by the last two but never let go.
+    A pending event passes the first three rules. The last two only postpone it.
     """
     for rule in RULES:
         decision = rule(facts)

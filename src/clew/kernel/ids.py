@@ -1,4 +1,4 @@
-"""The names of things, as types that cannot be swapped, and the two keys that must never be one."""
+"""Ids as distinct types that cannot be mixed up, and the two keys that must stay apart: scope and route."""
 
 import hashlib
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ ProviderName = NewType("ProviderName", str)
 NativeId = NewType("NativeId", str)
 
 EntrySeq = NewType("EntrySeq", int)
-"""A journal entry's place in its thread; the first is 1, and 0 means that nothing was seen."""
+"""A journal entry's position in its thread. The first is 1; 0 means that nothing was seen."""
 
 Instant = float
-"""Seconds since the epoch, always handed in: the kernel has no clock."""
+"""Seconds since the epoch. Always an argument: the kernel has no clock."""
 
 NOTHING_SEEN = EntrySeq(0)
 
@@ -45,7 +45,7 @@ class RouteKey:
 
 @dataclass(frozen=True, slots=True)
 class LaneScope:
-    """Context is kept for the lane: every wake sees what earlier ones left."""
+    """Context is kept for the lane: every wake sees what earlier wakes left."""
 
     lane: LaneId
     run: ClassVar[None] = None
@@ -64,7 +64,7 @@ ScopeKey = LaneScope | RunScope
 
 
 def isolated(scope: ScopeKey, run: RunId) -> RunScope:
-    """One run's own scope. A scope that is already isolated stays what it is."""
+    """One run's own scope. A scope that is already isolated is returned unchanged."""
     match scope:
         case RunScope():
             return scope
@@ -73,7 +73,7 @@ def isolated(scope: ScopeKey, run: RunId) -> RunScope:
 
 
 def runtime_id(machine: MachineId, provider: ProviderName, home: str) -> RuntimeId:
-    """The same three always give the same runtime, so registering again finds all its sessions."""
+    """The same three always give the same id, so a runtime that registers again finds its sessions."""
     return RuntimeId("rt_" + _digest("runtime", machine, provider, home))
 
 
@@ -82,16 +82,16 @@ def lane_id(agent: AgentId, thread: ThreadId) -> LaneId:
 
 
 def subject_thread(source: str, subject: str) -> ThreadId:
-    """The thread of an outside subject (a pull request, a chat), by its name alone: no table, no race."""
+    """The thread of an outside subject (a pull request, a chat), derived from its name: no table, no race."""
     return ThreadId("th_" + _digest("subject", source, subject))
 
 
 def own_thread(agent: AgentId) -> ThreadId:
-    """The thread of an agent's wakes that belong to no other: pokes and heartbeats."""
+    """The thread for an agent's wakes that belong to no other thread: pokes and heartbeats."""
     return ThreadId("th_" + _digest("own", agent))
 
 
 def _digest(*parts: str) -> str:
-    # Lengths go in so that ("ab", "c") and ("a", "bc") cannot meet.
+    # With lengths, so that ("ab", "c") and ("a", "bc") cannot collide.
     text = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -1,4 +1,4 @@
-"""Journal entries: who said something, and in whose voice a reader is told of it."""
+"""Journal entries: who wrote one, and how it is introduced to the agent that reads it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +16,7 @@ class AuthorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who said it; `agent` is set for agents only."""
+    """Who wrote it; `agent` is set for agents only."""
 
     kind: AuthorKind
     name: str
@@ -25,10 +25,10 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """The facts of an entry that decide how it is told; its text stays where it is stored.
+    """The facts about an entry that decide how it is presented; its text stays in the store.
 
-    `size` is counted in tokens. `pair` ties a tool's call to its result. `provider` and `account` are those
-    that the agent which wrote it was using.
+    `size` is in tokens. `pair` ties a tool's call to its result. `provider` and `account` are those that the writing
+    agent used.
     """
 
     seq: EntrySeq
@@ -41,7 +41,7 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """For whom a journal is read. What agents wrote under another account of the same provider is not shown to it."""
+    """The reading agent. It does not see what agents wrote under another account of the same provider."""
 
     provider: ProviderName
     account: AccountId | None
@@ -71,9 +71,9 @@ class Spoken:
 
 
 def voice(entry: JournalEntry, reader: AgentId) -> Spoken:
-    """Only a person's words are told as the user's; an agent is "you" only to itself."""
+    """Only a person's message is presented as the user's. An agent is "you" only to itself."""
     said_by = _voice_of(entry.author, reader)
-    # A name is somebody's text: kept on one line, it cannot pass for a turn of its own.
+    # A name is untrusted text: on one line it cannot pass for a turn of its own.
     return Spoken(said_by, said_by.fill(name=" ".join(entry.author.name.split())))
 
 

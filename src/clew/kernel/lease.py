@@ -1,7 +1,7 @@
-"""Leases and silence: how long a run is held, when its runtime counts as gone, and what silence leads to.
+"""Leases and silence: how long a daemon keeps a run, when a runtime counts as gone, and when a silent run is ended.
 
-Every instant is the database's. A server that was down has heard nobody, so it listens for as long as it
-would have waited before it calls anybody silent.
+Every instant is the database's. A server that was down has received nothing, so after its start it waits as long as
+usual before it calls a runtime silent.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from clew.kernel.reason import Reason
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds: a lease's length, the silence after which a runtime is shown offline, and the grace from then on."""
+    """In seconds: the length of a lease, the silence until a runtime counts as offline, and the grace after that."""
 
     lease: float = 60.0
     offline_after: float = 90.0
@@ -25,7 +25,7 @@ def leased(now: Instant, patience: Patience) -> Instant:
 
 
 def expired(until: Instant, now: Instant) -> bool:
-    """A lease holds up to its last instant, which is no longer part of it."""
+    """A lease is valid until its end, exclusive."""
     return now >= until
 
 
@@ -37,7 +37,7 @@ class Presence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """When a runtime last spoke, and since when this server has been listening."""
+    """When a runtime last reported, and since when this server has been running."""
 
     last_seen: Instant
     listening_since: Instant = 0.0
@@ -56,14 +56,14 @@ def presence(heard: Heard, now: Instant, patience: Patience) -> Presence:
 class LeaseReason(Reason):
     HELD = "lease:held", "The lease holds for {left:.0f} s more."
     GRACE = "lease:grace", "The runtime has been silent for {silent:.0f} s; its run is kept for {left:.0f} s more."
-    UNANSWERED = "lease:unanswered", "The claim's answer was never confirmed, and its lease is over."
-    FORGOTTEN = "lease:forgotten", "The runtime has spoken since the lease ended, but not of this run."
-    GRACE_OVER = "lease:grace-over", "The runtime has been silent for {silent:.0f} s, longer than its grace."
+    UNANSWERED = "lease:unanswered", "The daemon never confirmed the claim, and its lease has expired."
+    FORGOTTEN = "lease:forgotten", "The runtime has reported since the lease expired, but not on this run."
+    GRACE_OVER = "lease:grace-over", "The runtime has been silent for {silent:.0f} s, longer than the grace period."
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether a run still belongs to the daemon that claimed it; `left` is how long it does at least."""
+    """Whether a run still belongs to the daemon that claimed it; `left` is for how long at least."""
 
     kept: bool
     reason: LeaseReason
@@ -76,7 +76,7 @@ class Standing:
 
 
 def standing(until: Instant, opened: bool, heard: Heard, now: Instant, patience: Patience) -> Standing:
-    """Kept while the lease holds; a run that was opened is kept through its runtime's grace as well."""
+    """Kept while the lease is valid. A run that was opened is kept through the grace period as well."""
     until = max(until, heard.listening_since + patience.lease)
     silent = heard.silent_for(now)
     if not expired(until, now):
@@ -91,7 +91,7 @@ def standing(until: Instant, opened: bool, heard: Heard, now: Instant, patience:
 
 
 class GonePolicy(StrEnum):
-    """What becomes of queued runs whose runtime does not come back."""
+    """What happens to queued runs whose runtime does not come back."""
 
     SURFACE = "surface"
     MOVE = "move"
@@ -112,7 +112,7 @@ class StrandedReason(Reason):
 
 
 def stranded(where: Presence, removed: bool, policy: GonePolicy, elsewhere: bool) -> tuple[Stranding, StrandedReason]:
-    """What a queued run does about its runtime; one that a person removed is gone whenever it was last heard."""
+    """What a queued run does about its runtime. A runtime that a person removed counts as gone at once."""
     if not removed and where is Presence.ONLINE:
         return Stranding.WAIT, StrandedReason.ONLINE
     if not removed and where is Presence.OFFLINE:
@@ -126,7 +126,7 @@ def stranded(where: Presence, removed: bool, policy: GonePolicy, elsewhere: bool
 
 @dataclass(frozen=True, slots=True)
 class SilenceLimits:
-    """Seconds without output after which a run is flagged, and then ended."""
+    """Seconds without output until a run is flagged, and until it is ended."""
 
     flag_after: float = 600.0
     end_after: float = 3600.0
@@ -141,7 +141,7 @@ class SilenceReason(Reason):
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """What a run's silence means; `last` is what was seen last of it."""
+    """What a run's silence means; `last` is its last output."""
 
     reason: SilenceReason
     silent: float
@@ -163,7 +163,7 @@ class Silence:
 
 
 def silence(last_at: Instant, last: str, waiting: bool, now: Instant, limits: SilenceLimits) -> Silence:
-    """Flagged first, then ended; a run that waits for a person is silent with good cause."""
+    """Flagged first, then ended. Silence does not count while the run waits for a person."""
     silent = max(0.0, now - last_at)
     if waiting:
         reason = SilenceReason.WAITING

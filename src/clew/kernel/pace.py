@@ -1,4 +1,4 @@
-"""Pace: a heartbeat that makes no progress comes less often, and says so."""
+"""Pace: a heartbeat without progress comes less often, and says so."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class PacePolicy:
 
     def __post_init__(self) -> None:
         if self.factor <= 1:
-            raise ValueError("a pace is stretched by a factor above 1")
+            raise ValueError(f"the factor of a pace must be above 1 (got {self.factor})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +39,21 @@ class Pace:
 
 
 def idle_ticks(before: int, progress: bool) -> int:
-    """How many ticks in a row made no progress, after one more."""
+    """The number of ticks in a row without progress, after one more tick."""
     return 0 if progress else before + 1
 
 
 def pace(every: Every, idle: int, last_due: Instant, policy: PacePolicy) -> Pace:
-    """The schedule to follow after `idle` ticks without progress; an interval above the cap is left alone."""
+    """The schedule after `idle` ticks without progress. An interval above the cap stays as it is."""
     seconds = every.seconds
     if idle == 0 or seconds == 0 or seconds >= policy.cap:
         return Pace(every, PaceReason.AS_SET, PaceReason.AS_SET.fill(seconds=seconds))
-    # Capped at every step: a long idle time would grow past what a number can hold.
+    # Capped at every step: after a long idle time the product would overflow.
     for _ in range(idle):
         seconds = min(seconds * policy.factor, policy.cap)
         if seconds == policy.cap:
             break
     reason = PaceReason.CAPPED if seconds == policy.cap else PaceReason.STRETCHED
     words = reason.fill(idle=idle, seconds=seconds, interval=every.seconds)
-    # Anchored at the last tick: a longer interval counted from the old anchor could come sooner.
+    # Anchored at the last tick: counted from the old anchor, a longer interval could come sooner.
     return Pace(Every(seconds, last_due), reason, words)

@@ -1,4 +1,4 @@
-"""Permission modes: an order that is never widened, and what a provider can express of it."""
+"""Permission modes: their order, and the mode a run gets. It is never wider than what was asked or allowed."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,7 +8,7 @@ from clew.kernel.reason import Reason
 
 
 class PermissionMode(Enum):
-    """What an agent may do without asking; each allows all that the one before it does."""
+    """What an agent may do without asking. Each mode allows everything that the one before it does."""
 
     READ = "read"
     ASK = "ask"
@@ -23,7 +23,7 @@ class PermissionMode(Enum):
         member.rank = len(cls.__members__)
         return member
 
-    # Written out: a mode is compared on every decision, and functools.total_ordering costs as much as the rest.
+    # Written out: every decision compares modes, and functools.total_ordering would double its cost.
     def __lt__(self, other: "PermissionMode") -> bool:
         return self.rank < other.rank
 
@@ -49,7 +49,7 @@ class ModeReason(Reason):
 
 @dataclass(frozen=True, slots=True)
 class ModeChoice:
-    """The mode a run gets; `mode` is None when none can be expressed, and the run must not start."""
+    """The mode of a run. `mode` is None when the provider can express none; then the run must not start."""
 
     wanted: PermissionMode
     mode: PermissionMode | None
@@ -61,14 +61,14 @@ class ModeChoice:
 
 
 def parse_mode(text: str | None) -> PermissionMode:
-    """The mode of that name; anything else is the strictest, never the widest."""
+    """The mode of that name. A missing or unknown name is the strictest mode."""
     return next((mode for mode in PermissionMode if mode.value == text), PermissionMode.READ)
 
 
 def choose_mode(
     wanted: PermissionMode, limits: tuple[PermissionMode, ...], expressible: frozenset[PermissionMode]
 ) -> ModeChoice:
-    """What is wanted, capped by every limit, then the widest expressible mode that is not wider."""
+    """The wanted mode, capped by every limit; then the widest mode within that which the provider can express."""
     allowed = min(wanted, *limits) if limits else wanted
     mode = allowed if allowed in expressible else max((each for each in expressible if each <= allowed), default=None)
     if mode is None:

@@ -1,4 +1,4 @@
-"""Pins: a run tells which session it is in, and what that makes of the lane's pointer."""
+"""Pins: a run reports which session it is in, and the lane's pointer follows."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ from clew.kernel.reason import Reason
 class Pin:
     """Session and runtime in one value, from one run: neither can be written without the other.
 
-    `order` is the run's place among the lane's runs, so that a late pin is known as late. `durable` is
-    true once the agent can find the session again from another process.
+    `order` is the run's position among the lane's runs, by which a late pin is recognised. `durable`: the agent can
+    find the session again from another process.
     """
 
     run: RunId
@@ -28,7 +28,7 @@ class PinReason(Reason):
     SAME = "pin:same", "{pin.native_id} is the lane's session already."
     NEW_GENERATION = "pin:new-generation", "{pin.native_id} follows {held.native_id} as a new generation."
     LATE = "pin:late", "Run {pin.run} is older than the one that set {held.native_id}, which stays."
-    NOT_DURABLE = "pin:not-durable", "{pin.native_id} could not be found again yet, so nothing points to it."
+    NOT_DURABLE = "pin:not-durable", "{pin.native_id} could not be found again yet, so it is not recorded."
 
 
 @dataclass(frozen=True, slots=True)

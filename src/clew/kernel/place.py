@@ -1,4 +1,4 @@
-"""Where a run works: the lane's own workspace, and what the disk says of it."""
+"""Places: the workspace a run works in, and what to do with it as it is found on disk."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class WorkspaceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A directory a lane works in. `machine` is None when every machine reaches it."""
+    """A directory a lane works in. `machine` is None when every machine can reach it."""
 
     id: WorkspaceId
     kind: WorkspaceKind
@@ -32,12 +32,12 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True)
 class PlaceFacts:
-    """What is known of the lane's place. No wake reason and no session is among it, on purpose.
+    """The facts about the lane's place. Deliberately without the wake's reason and without sessions.
 
-    `project` is the one the thread is linked to; `remembered` the lane's last workspace; `earlier` the
-    workspaces of the lane's earlier runs, newest first; `prepared` what would be made for the project on
-    this machine, or `obstacle` says why nothing can be. `remade` says that the lane's directory was gone and was made
-    again, and what was lost with it; it is kept until the agent was told.
+    `project`: the thread's project. `remembered`: the lane's last workspace. `earlier`: the workspaces of the lane's
+    earlier runs, newest first. `prepared`: the workspace that would be created for the project on this machine;
+    `obstacle`: why none can be. `remade`: the lane's directory was gone and was created again, with what was lost; it
+    stays set until the agent was told.
     """
 
     agent_home: Workspace
@@ -55,7 +55,7 @@ class PlaceReason(Reason):
     PREPARED = "place:prepared", "The lane gets its own workspace of the project: {workspace.directory}."
     SECOND = (
         "place:second",
-        "The lane's workspace {other.directory} is on another machine; {workspace.directory} stands for it here.",
+        "The lane's workspace {other.directory} is on another machine; {workspace.directory} is used here.",
     )
     AGENT_HOME = "place:agent-home", "The lane has no project; it works in the agent's home {workspace.directory}."
     HOME_AWAY = "place:home-away", "The agent's home {other.directory} is on another machine; give it one here."
@@ -65,7 +65,7 @@ class PlaceReason(Reason):
 
 @dataclass(frozen=True, slots=True)
 class PlaceChoice:
-    """The workspace of a run; None holds the run, because another place would be a wrong one."""
+    """The workspace of a run. None holds the run: any other place would be wrong."""
 
     workspace: Workspace | None
     reason: PlaceReason
@@ -81,7 +81,7 @@ class PlaceChoice:
 
 
 def choose_place(facts: PlaceFacts, machine: MachineId) -> PlaceChoice:
-    """The thread's project has the first word, then where the lane works, then where it worked; home comes last."""
+    """In this order: the thread's project, the lane's workspace, its earlier workspaces, the agent's home."""
     places = _memory(facts)
     project = facts.project or (places[0].project if places else None)
     if project is not None:
@@ -97,7 +97,7 @@ def choose_place(facts: PlaceFacts, machine: MachineId) -> PlaceChoice:
 
 
 def _memory(facts: PlaceFacts) -> list[Workspace]:
-    """Where the lane works, then where it worked; a memory that says "home" may have been overwritten."""
+    """The lane's workspace, then its earlier ones. The agent's home is left out: it may be an overwritten record."""
     places = facts.earlier if facts.remembered is None else (facts.remembered, *facts.earlier)
     return [place for place in places if place.kind is not WorkspaceKind.AGENT_HOME]
 
@@ -120,7 +120,7 @@ def _in_project(facts: PlaceFacts, project: ProjectId, machine: MachineId) -> Pl
 
 
 class Found(StrEnum):
-    """What the disk says of a chosen workspace."""
+    """The state in which a chosen workspace was found on disk."""
 
     READY = "ready"
     NOT_MADE = "not-made"
@@ -144,7 +144,7 @@ class PlaceStep(StrEnum):
 
 
 class FoundReason(Reason):
-    READY = "workspace:ready", "{wanted} is there and is the lane's."
+    READY = "workspace:ready", "{wanted} exists and belongs to the lane."
     MADE = "workspace:made", "{wanted} does not exist yet and is made."
     REPAIRED = "workspace:repaired", "A left-over reference to {wanted} is cleared, then it is made."
     MADE_AGAIN = "workspace:made-again", "{wanted} is gone but its branch is not; it is made again from the branch."
@@ -173,7 +173,7 @@ FOUND_TABLE: Mapping[Found, tuple[PlaceStep, FoundReason]] = {
     Found.OUTSIDE_ROOT: (PlaceStep.HOLD, FoundReason.OUTSIDE_ROOT),
     Found.CANNOT_MAKE: (PlaceStep.HOLD, FoundReason.CANNOT_MAKE),
 }
-"""No answer of the disk leads to another directory: it is used, made, or the run is held."""
+"""No state leads to another directory: the workspace is used or created, or the run is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +184,6 @@ class ResolvedPlace:
 
 
 def resolve_place(workspace: Workspace, found: Found, seen: str = "") -> ResolvedPlace:
-    """What to do with the chosen workspace now that its machine has looked; `seen` is what was there instead."""
+    """What to do with the chosen workspace as it was found on disk; `seen` is what was found instead."""
     step, reason = FOUND_TABLE[found]
     return ResolvedPlace(step, reason, reason.fill(wanted=workspace.directory, branch=workspace.branch, seen=seen))

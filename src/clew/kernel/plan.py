@@ -1,4 +1,4 @@
-"""The plan: what was decided for a run, with everything it was decided from."""
+"""The plan: what was decided for a run, with all facts behind it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from clew.kernel.trace import Considered, Step, Weighed, in_brief, passed_over, 
 
 
 class Outcome(StrEnum):
-    """The closed set of what a decision can say."""
+    """The closed set of outcomes of a decision."""
 
     RESUME = "resume"
     FORK = "fork"
@@ -32,7 +32,7 @@ STARTS_NEW_SESSION = frozenset({Outcome.RESEED, Outcome.BLANK})
 
 
 class WaitsFor(StrEnum):
-    """What ends a hold."""
+    """What a held run waits for."""
 
     ANOTHER_TRY = "another-try"
     SESSION_FREE = "session-free"
@@ -40,35 +40,38 @@ class WaitsFor(StrEnum):
 
 
 class PlanReason(Reason):
-    FITS = "session:fits", "Generation {session.generation} fits in every point that must match."
-    FIRST = "lane:first", "The lane has had no session yet."
-    NONE_OF_ITS_OWN = "lane:none-of-its-own", "None of the sessions found is this conversation's to go on with."
-    ISOLATED = "scope:isolated", "The run keeps a context of its own, so it is told only what the wake says."
-    FRESH_DEMANDED = "reset:demanded", "A fresh start was demanded by wake {wake}."
-    POLICY_ASSIGNMENT = "policy:assignment", "By policy an assignment starts afresh."
+    FITS = "session:fits", "Continuing the same conversation (session {session.generation})."
+    FIRST = "lane:first", "New conversation."
+    NONE_OF_ITS_OWN = "lane:none-of-its-own", "New session: no earlier session belongs to this conversation."
+    ISOLATED = "scope:isolated", "Isolated run: a new conversation that gets only what the wake says."
+    FRESH_DEMANDED = "reset:demanded", "New conversation, as wake {wake} demanded."
+    POLICY_ASSIGNMENT = "policy:assignment", "New assignment: starting a new conversation."
     HANDED_OVER = (
         "policy:handed-over",
-        "New assignment: starting a new conversation that is handed the thread's history.",
+        "New assignment: starting a new conversation with the thread's history.",
     )
-    POLICY_COMMENT = "policy:comment", "By policy a comment starts afresh."
-    POLICY_MENTION = "policy:mention", "By policy a mention starts afresh."
-    POLICY_CHAT = "policy:chat", "By policy a chat message starts afresh."
-    POLICY_REVIEW = "policy:review", "By policy a review starts afresh."
-    POLICY_TIMER = "policy:timer", "By policy a timer starts afresh."
-    POLICY_EVENT = "policy:event", "By policy an event starts afresh."
-    POLICY_MANUAL = "policy:manual", "By policy a manual wake starts afresh."
-    POLICY_RETRY = "policy:retry", "By policy a retry starts afresh."
+    POLICY_COMMENT = "policy:comment", "The policy starts a new conversation for each comment."
+    POLICY_MENTION = "policy:mention", "The policy starts a new conversation for each mention."
+    POLICY_CHAT = "policy:chat", "The policy starts a new conversation for each chat message."
+    POLICY_REVIEW = "policy:review", "The policy starts a new conversation for each review."
+    POLICY_TIMER = "policy:timer", "The policy starts a new conversation for each timer."
+    POLICY_EVENT = "policy:event", "The policy starts a new conversation for each event."
+    POLICY_MANUAL = "policy:manual", "The policy starts a new conversation for each manual wake."
+    POLICY_RETRY = "policy:retry", "The policy starts a new conversation for each retry."
     ACCOUNT_WITHHELD = (
         "account:withheld",
         (
-            "So far it used {session.whose}, now it uses {here.whose}: the history is not handed on. "
+            "The account changed from {session.whose} to {here.whose}, so the agent does not get the earlier history. "
             "`clew agent edit {agent} --across-accounts yes` allows it from the next change on."
         ),
     )
-    SOURCE_NOT_READ = "source:not-read", "The sessions were not looked up ({source}), so it is not known how to go on."
+    SOURCE_NOT_READ = (
+        "source:not-read",
+        "The sessions were not looked up ({source}), so the run cannot be decided.",
+    )
     SOURCE_FAILED = "source:failed", "The sessions could not be looked up ({source}): {detail}"
-    ASKED_NONE = "asked:none", "Run {run} was asked for, and no session of it is known."
-    ASKED_UNUSABLE = "asked:unusable", "The session of run {run} was asked for and cannot be used: {why}"
+    ASKED_NONE = "asked:none", "Run {run} was asked for, but it has no known session."
+    ASKED_UNUSABLE = "asked:unusable", "The session of run {run} was asked for but cannot be used: {why}"
 
 
 class Audience(StrEnum):
@@ -77,10 +80,13 @@ class Audience(StrEnum):
 
 
 class NoticeReason(Reason):
-    """What somebody must be told beside the plan."""
+    """Something that the user or the agent must be told in addition to the plan."""
 
-    HISTORY_WITHHELD = "notice:history-withheld", "The history made with {session.whose} was not handed on."
-    MACHINERY_GONE = "notice:machinery-gone", "The last run ended abruptly. Do not wait for what is gone: {gone}."
+    HISTORY_WITHHELD = "notice:history-withheld", "The history made with {session.whose} was not given to the agent."
+    MACHINERY_GONE = (
+        "notice:machinery-gone",
+        "The last run ended abruptly. Do not wait for what is gone: {gone}.",
+    )
     CUT_OFF = (
         "notice:cut-off",
         (
@@ -101,7 +107,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class SessionChange:
-    """A change of a session's state that the decision implies and the store records."""
+    """A change of a session's state that follows from the decision. The store records it."""
 
     session: SessionId
     event: SessionEvent
@@ -110,7 +116,7 @@ class SessionChange:
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """The journal entries a session has not seen: those after `after`, up to and with `through`."""
+    """The journal entries a session has not seen: from `after` (exclusive) to `through` (inclusive)."""
 
     after: EntrySeq
     through: EntrySeq
@@ -124,11 +130,11 @@ class CatchUp:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was decided. `session` is the one to continue, or the one to wait for; a new session has none.
+    """What was decided. `session` is the one to continue or to wait for; None for a new session.
 
-    `native_id` is what the agent must say it opened, where that is known beforehand. `act_on` are the entries the
-    wakes want answered; all else in `catch_up`, and `kept` from before it, is background. `proven` tells that a probe
-    found the session.
+    `native_id` is the id that the agent must report, where it is known beforehand. `act_on` are the entries the wakes
+    want answered; everything else in `catch_up`, and `kept` from before it, is background. `proven`: a probe found the
+    session.
     """
 
     outcome: Outcome
@@ -160,13 +166,13 @@ class Plan:
 
     @property
     def reader(self) -> Reader:
-        """For whom the catch-up is selected."""
+        """The agent that the catch-up is selected for."""
         here = self.situation.here
         return Reader(here.provider, here.account, self.situation.policy.history_across_accounts)
 
     @property
     def already_told(self) -> tuple[EntrySeq, ...]:
-        """The entries to act on that this session was told before: it is asked to go on, they are not sent again."""
+        """The entries to act on that this session already has. They are not sent again: the agent continues."""
         if self.session is None or self.outcome not in USES_EARLIER_SESSION:
             return ()
         copy = self.session.archive if self.outcome is Outcome.TRANSFER else None
@@ -175,10 +181,11 @@ class Plan:
 
     @property
     def new_floor(self) -> Floor | None:
-        """The lane's floor once the session of this plan is there, when the plan cuts the lane's history off.
+        """The lane's floor once the session of this plan exists, if the plan cuts the lane's history off.
 
-        Its generation is the newest of the lane that was passed: a store that has a newer one puts that. A session that
-        is handed the thread's history ends the use of earlier sessions only; the history begins where it did.
+        Its generation is the newest of the lane among the candidates; a store that has a newer one uses that. A
+        session that takes over the thread's history only ends the use of earlier sessions: the history begins where it
+        did.
         """
         known = self.situation
         hands_over = self.reason is PlanReason.HANDED_OVER
@@ -192,17 +199,17 @@ class Plan:
 
     @property
     def needs_probe(self) -> bool:
-        """Whether the agent must be asked for the session before anything is opened."""
+        """Whether the agent must be asked for the session before it is opened."""
         return self.outcome in USES_EARLIER_SESSION and not self.proven
 
     @property
     def trace(self) -> tuple[Step, ...]:
-        """Every source, session and rule in the order they were asked, and what came of it. Made when read."""
+        """Every source, session and rule in order, with its result. Built when read."""
         return self._trace(steps_of)
 
     @property
     def brief_trace(self) -> tuple[Step, ...]:
-        """The trace as it is kept: the rules that fitted a session stand in one line."""
+        """The trace as it is recorded: one line names all rules that a session fits."""
         return self._trace(in_brief)
 
     def _trace(self, steps: Callable[[Considered, Wanted], tuple[Step, ...]]) -> tuple[Step, ...]:
@@ -223,7 +230,7 @@ class Plan:
         )
 
 
-# Another account is shown nothing of the history; for its own account it goes on.
+# A change of account hides the history from the other account only; for its own account it continues.
 _CUTS_NOTHING = frozenset({PlanReason.FIRST, PlanReason.NONE_OF_ITS_OWN, PlanReason.ACCOUNT_WITHHELD})
 
 _READ_WORDS: Mapping[ReadState, str] = {
@@ -235,7 +242,7 @@ _READ_WORDS: Mapping[ReadState, str] = {
 
 
 def _answer(probe: Probe) -> str:
-    """What it said may be a sentence or part of one."""
+    """The detail may or may not end with a full stop."""
     return f"The agent was asked for it: {(probe.detail or probe.kind).removesuffix('.')}."
 
 

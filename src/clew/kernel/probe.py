@@ -1,4 +1,4 @@
-"""Probes: what an agent answers when asked for a session, and what that teaches."""
+"""Probes: an agent's answer when it is asked for a session, and what follows for the session."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ class ProbeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """An agent's answer. `signal` is the structured sign by which it said missing or rejected; `tool_ran`
-    tells that the refused attempt had already done work."""
+    """An agent's answer. `signal` is the structured signal for missing or rejected. `tool_ran`: the rejected attempt
+    had already done work."""
 
     kind: ProbeKind
     directory: Directory | None = None
@@ -39,7 +39,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """A probe of one session; `restored` when it was asked after its archive had been restored here."""
+    """A probe of one session. `restored`: it was made after the session's archive had been restored here."""
 
     session: SessionId
     probe: Probe
@@ -50,9 +50,9 @@ class ProbeReason(Reason):
     UNREACHABLE = "probe:unreachable", "The agent could not be asked about the session: {probe.detail}"
     UNSTRUCTURED = (
         "probe:unstructured",
-        "The agent seems to say {probe.kind}, but by no sign it is known to give ({probe.signal}): {probe.detail}",
+        "The agent seems to report {probe.kind}, but not by a declared signal ({probe.signal}): {probe.detail}",
     )
-    TOOL_RAN = "probe:tool-ran", "The agent refused the session after a tool had run; nothing is tried again by itself."
+    TOOL_RAN = "probe:tool-ran", "The agent refused the session after a tool had run; it is not retried automatically."
     REJECTED_AGAIN = "probe:rejected-again", "A second session was refused in the same run: {probe.detail}"
     RESTORED_ELSEWHERE = (
         "probe:restored-elsewhere",
@@ -62,7 +62,7 @@ class ProbeReason(Reason):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The answer that settles nothing, and why."""
+    """A probe that leaves the question open, and why."""
 
     probed: Probed
     reason: ProbeReason
@@ -70,9 +70,9 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What the probes teach: sessions as they really are, those proven, and why to wait, if to wait.
+    """The result of all probes: the sessions as they really are, which are proven, and why to hold, if so.
 
-    `last` is the session that an answer was about last.
+    `last` is the session of the latest conclusive answer.
     """
 
     sessions: dict[SessionId, Session]
@@ -86,7 +86,7 @@ class Learned:
 def learn(  # noqa: C901 - one case for each kind of answer
     sessions: Iterable[Session], probes: tuple[Probed, ...], wanted: Directory | None, can: Capabilities
 ) -> Learned:
-    """Fold the answers into the sessions. Only a structured, declared answer changes what a session is."""
+    """Apply the answers to the sessions. Only a structured, declared answer changes a session's state."""
     recorded = {session.id: session for session in sessions}
     known = dict(recorded)
     proven: set[SessionId] = set()
@@ -105,7 +105,7 @@ def learn(  # noqa: C901 - one case for each kind of answer
         hold = None if reason is None else Hold(probed, reason)
         if hold is not None:
             continue
-        # What another live run holds by our own record stays held, whatever the agent answers.
+        # A session that another live run has by our own record stays busy, whatever the agent answers.
         busy_with = recorded[session.id].busy_with
         match probe.kind:
             case ProbeKind.FOUND_HERE:

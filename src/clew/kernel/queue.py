@@ -1,4 +1,4 @@
-"""The queue: who may start, who goes first, and what each of the others waits for."""
+"""The queue: which run may start, which goes first, and what a queued run waits for."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from clew.kernel.lease import Presence
 from clew.kernel.reason import Reason
 
 LANE_LIMIT = 1
-"""A lane is one conversation: it has one live run at most, and no setting changes that."""
+"""A lane is one conversation, so it has at most one live run. No setting changes that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Aging:
 
     def __post_init__(self) -> None:
         if self.seconds_per_step <= 0:
-            raise ValueError("a step of priority is worth some seconds of waiting: give a number above 0")
+            raise ValueError(f"the seconds per step of priority must be above 0 (got {self.seconds_per_step})")
 
 
 class WaitReason(Reason):
@@ -58,7 +58,7 @@ class WaitReason(Reason):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What a queued run waits for, with the numbers that say so."""
+    """What a queued run waits for, with the numbers behind it."""
 
     reason: WaitReason
     live: LiveRuns
@@ -73,7 +73,7 @@ class Waiting:
 
 
 def may_start(live: LiveRuns, limits: Limits) -> WaitReason | None:
-    """None when one more run may start; else the limit that is full, the narrowest first."""
+    """None when one more run may start; else the limit that is reached, the narrowest first."""
     if live.lane >= LANE_LIMIT:
         return WaitReason.LANE_BUSY
     if live.agent >= limits.agent:
@@ -84,15 +84,16 @@ def may_start(live: LiveRuns, limits: Limits) -> WaitReason | None:
 
 
 def rank(run: QueuedRun, aging: Aging) -> Instant:
-    """The instant from which it waits in effect; the lowest goes first.
+    """The time it was queued, moved back by its priority; the lowest goes first.
 
-    All runs age alike, so their order never changes while they wait: the rank can be stored and indexed.
+    All runs age at the same rate, so their order never changes while they wait: the rank can be stored and indexed.
+    Waiting outweighs any priority in the end, so no stream of urgent runs delays a run forever.
     """
     return run.queued_at - run.priority * aging.seconds_per_step
 
 
 def waits_for(run: QueuedRun, live: LiveRuns, limits: Limits, where: Presence, ahead: int, now: Instant) -> Waiting:
-    """What keeps a queued run from starting: its own delay, its runtime, a limit, or its place in the queue."""
+    """Why a queued run does not start: its own delay, its runtime, a limit, or its position in the queue."""
     left = 0.0 if run.not_before is None else max(0.0, run.not_before - now)
     if left > 0:
         return Waiting(WaitReason.NOT_YET, live, limits, where, left, ahead)

@@ -1,4 +1,4 @@
-"""Quiet hours: wall-clock times in the agent's zone during which no heartbeat comes."""
+"""Quiet hours: wall-clock times in the agent's time zone without heartbeats."""
 
 import math
 from bisect import bisect_left
@@ -12,10 +12,10 @@ DAY = 24 * 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """From `start` until just before `end`, over midnight if `end` is earlier; never when they are equal.
+    """From `start` (inclusive) to `end` (exclusive), across midnight if `end` is earlier; empty when they are equal.
 
-    The wall clock alone decides: an hour that the clock shows twice is judged the same both times,
-    and a time that it jumps over never comes.
+    Only the wall clock counts: an hour that it shows twice is treated the same both times, and a time that it skips
+    never comes.
     """
 
     start: time
@@ -24,7 +24,7 @@ class QuietHours:
 
     def __post_init__(self) -> None:
         if any(each.microsecond or each.tzinfo is not None for each in (self.start, self.end)):
-            raise ValueError("quiet hours start and end on a whole second of the zone's wall clock")
+            raise ValueError("quiet hours must start and end on a whole second, without a time zone of their own")
 
     def covers(self, now: Instant) -> bool:
         shown = datetime.fromtimestamp(math.floor(now), self.zone).time()
@@ -34,7 +34,7 @@ class QuietHours:
 
 
 def quiet_until(hours: QuietHours, now: Instant) -> Instant | None:
-    """The first instant from now on that is not quiet; None when now is not quiet."""
+    """When the current quiet hours end; None when it is not quiet now."""
     if not hours.covers(now):
         return None
     at = math.floor(now)
@@ -44,7 +44,7 @@ def quiet_until(hours: QuietHours, now: Instant) -> Instant | None:
 
 
 def _end_or_change(hours: QuietHours, at: int) -> int:
-    """When the clock would show the end if it ran evenly, or when it is changed before that."""
+    """When the clock shows the end if it runs evenly, or when it is changed before that."""
     end = at + (_second_of_day(hours.end) - _second_of_day(datetime.fromtimestamp(at, hours.zone).time())) % DAY
     before = _offset(hours.zone, at)
     return at + bisect_left(range(end - at), True, key=lambda later: _offset(hours.zone, at + later) != before)

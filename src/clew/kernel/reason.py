@@ -1,14 +1,14 @@
-"""The shape of every reason: a code a program matches and a sentence a person reads."""
+"""The base of all reasons: a code that programs match and a sentence that people read."""
 
 from enum import StrEnum
 from typing import Self
 
 
 class Reason(StrEnum):
-    """Base of the closed sets of reasons; each room lists its own beside the logic that gives them.
+    """Base of the closed sets of reasons. Each module defines its own set beside the logic that uses it.
 
-    A member is written `NAME = "subject:what", "sentence"`. A sentence may hold `{field.attribute}`
-    places that `fill` takes from the facts at hand, so that naming them costs nothing until read.
+    A member is written `NAME = "subject:what", "sentence"`. `fill` replaces `{field.attribute}` places in the sentence,
+    so that formatting costs nothing until the sentence is read.
     """
 
     sentence: str

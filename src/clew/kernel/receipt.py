@@ -1,4 +1,4 @@
-"""Receipts: what became of a wake, so that "why" and "why not" both have an answer."""
+"""Receipts: what happened to a wake and why, also when nothing ran."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from clew.kernel.wake import WakeEnd, WakeState
 
 
 class Carried(Reason):
-    BY_RUN = "carried:by-run", "Run {run} carries it."
-    STEERING = "carried:steering", "Run {run} tells its agent of it within the turn that is going."
-    STEERED = "carried:steered", "Run {run} told its agent of it within the turn that was going."
+    BY_RUN = "carried:by-run", "Taken by run {run}."
+    STEERING = "carried:steering", "Run {run} is telling its agent during the current turn."
+    STEERED = "carried:steered", "Run {run} told its agent during the turn."
 
 
 class Served(Reason):
@@ -22,7 +22,7 @@ class Served(Reason):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One line of a wake's record: the state it is in since `at`, and why."""
+    """One line of a wake's record: its state since `at`, and why."""
 
     wake: WakeId
     state: WakeState
@@ -32,7 +32,7 @@ class Receipt:
 
 
 CANCELLING = frozenset({WakeEnd.REASSIGNED, WakeEnd.CLOSED, WakeEnd.BY_USER, WakeEnd.GAVE_UP})
-"""The ends that somebody or something brought about after the wake was accepted; all others are skips."""
+"""The ends after a wake was accepted; all others are skips."""
 
 ADMITTED: Mapping[AdmissionVerdict, WakeState] = {
     AdmissionVerdict.ACCEPT: WakeState.PENDING,
@@ -40,7 +40,7 @@ ADMITTED: Mapping[AdmissionVerdict, WakeState] = {
     AdmissionVerdict.SKIP: WakeState.SKIPPED,
     AdmissionVerdict.REFUSE: WakeState.SKIPPED,
 }
-"""A refused wake was never queued; its receipt alone remains, as that of a skipped one."""
+"""A refused wake was never queued. It leaves a receipt only, as a skipped one does."""
 
 
 def on_admission(wake: WakeId, admission: Admission, at: Instant) -> Receipt:
@@ -48,6 +48,6 @@ def on_admission(wake: WakeId, admission: Admission, at: Instant) -> Receipt:
 
 
 def on_end(wake: WakeId, end: WakeEnd, at: Instant, **facts: object) -> Receipt:
-    """The receipt of a wake that ended other than served; `facts` fill the sentence's places."""
+    """The receipt of a wake that ended without being served; `facts` fill the places of the sentence."""
     state = WakeState.CANCELLED if end in CANCELLING else WakeState.SKIPPED
     return Receipt(wake, state, end, end.fill(**facts), at)

@@ -1,4 +1,4 @@
-"""Records: a situation as plain JSON values and back, so that every decision can be kept and made again."""
+"""Records: a situation as JSON values and back, so that every decision can be stored and replayed."""
 
 import types
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 class RecordError(ValueError):
-    """A record that cannot be read: it says where, what stands there, and what was expected."""
+    """A record that cannot be read. The message names the field, its value and what was expected."""
 
 
 def situation_to_record(situation: Situation) -> dict[str, Json]:
@@ -55,12 +55,12 @@ def capabilities_from_record(record: object) -> Capabilities:
 
 
 def value_to_record(kind: Any, value: object) -> Json:
-    """Any frozen value made of what situations are made of."""
+    """Write any frozen value that is made of the types of a situation."""
     return _writer(kind)(value)
 
 
 def value_from_record(kind: type[_T], record: object) -> _T:
-    """Raises `RecordError` where it is not such a value."""
+    """Read such a value. Raises `RecordError` when the record does not fit."""
     shape: Any = kind
     value: _T = _reader(shape)(record, kind.__name__)
     return value
@@ -72,7 +72,7 @@ _Read = Callable[[Any, str], Any]
 
 @cache
 def _shape(kind: type) -> dict[str, tuple[Any, bool]]:
-    """A dataclass's own fields: name → (type, whether it may be left out)."""
+    """The fields of a dataclass: name → (type, whether it is optional)."""
     hints = get_type_hints(kind)
     return {
         each.name: (_plain(hints[each.name]), each.default is not MISSING or each.default_factory is not MISSING)
@@ -82,14 +82,14 @@ def _shape(kind: type) -> dict[str, tuple[Any, bool]]:
 
 
 def _plain(hint: Any) -> Any:
-    """A NewType is written as what it is made of."""
+    """A NewType is written as its base type."""
     while hasattr(hint, "__supertype__"):
         hint = hint.__supertype__
     return hint
 
 
 def _choices(hint: Any) -> tuple[Any, ...]:
-    """The types of a union, but for None; empty where there is no choice."""
+    """The types of a union without None; empty for other types."""
     if get_origin(hint) not in (Union, types.UnionType):
         return ()
     return tuple(kind for kind in map(_plain, get_args(hint)) if kind is not type(None))
@@ -100,7 +100,7 @@ def _as_it_is(value: Any) -> Json:
     return plain
 
 
-# Reading types is slow and records are written on every claim, so each type is read once.
+# Inspecting types is slow and every claim writes records, so each type is inspected once.
 @cache
 def _writer(hint: Any) -> _Write:
     choices = _choices(hint)
@@ -124,7 +124,7 @@ def _writer(hint: Any) -> _Write:
         return lambda plan: write(plan.situation)
     if is_dataclass(hint):
         assert isinstance(hint, type)
-        # These two come again with every claim, and nobody changes a record that was written.
+        # Every claim writes these two again, and nothing changes a written record, so they are cached.
         return lru_cache(maxsize=256)(_write_fields(hint)) if hint in (Capabilities, Policy) else _write_fields(hint)
     if get_origin(hint) in (tuple, frozenset):
         write = _writer(_plain(get_args(hint)[0]))
@@ -175,7 +175,7 @@ def _reader(hint: Any) -> _Read:
 
 def _read_choice(choices: tuple[Any, ...], may_be_none: bool) -> _Read:
     readers = {kind.__name__: _reader(kind) for kind in choices}
-    # A writer that knows nothing of these types leaves the name out; their fields tell them apart all the same.
+    # A writer that does not know these types leaves the name out; the fields tell them apart.
     by_fields = {frozenset(_shape(kind)): kind.__name__ for kind in choices if len(choices) > 1}
 
     def read(stored: Any, where: str) -> Any:
@@ -251,7 +251,7 @@ def _read_plain(kind: type) -> _Read:
     accepted = (int, float) if kind is float else (kind,)
 
     def read(stored: Any, where: str) -> Any:
-        # A bool passes for an int in Python; in a record it is a mistake.
+        # In Python a bool is an int; in a record it is an error.
         if not isinstance(stored, accepted) or (isinstance(stored, bool) and kind is not bool):
             raise RecordError(f"{where}: {stored!r} is not a {kind.__name__}")
         return stored

@@ -1,4 +1,4 @@
-"""Replay: a kept decision made again, under its own policy or another."""
+"""Replay: decide a recorded situation again, under its own policy or another."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from clew.kernel.situation import Policy
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One point in which a plan differs from the kept one."""
+    """One field in which a plan differs from the recorded one."""
 
     field: str
     was: Json
@@ -29,7 +29,7 @@ class Replay:
 
 
 def plan_to_record(plan: Plan) -> dict[str, Json]:
-    """What was decided, without what it was decided from. Words stand apart from what a program compares."""
+    """What was decided, without the situation. Sentences are separate fields, so that programs can leave them out."""
     workspace = plan.workspace
     return {
         "outcome": plan.outcome.value,
@@ -52,16 +52,16 @@ def plan_to_record(plan: Plan) -> dict[str, Json]:
 
 
 def decision_to_record(plan: Plan) -> dict[str, Json]:
-    """A whole decision: its situation and its plan. This is what a store keeps."""
+    """A whole decision, situation and plan, as a store keeps it."""
     return {**situation_to_record(plan.situation), "plan": plan_to_record(plan)}
 
 
-# A later release may put a sentence better; that is no other decision.
+# A later release may reword a sentence; that does not change the decision.
 _WORDING = frozenset({"words", "trace", "notices"})
 
 
 def replay(record: Mapping[str, object], policy: Policy | None = None) -> Replay:
-    """Decide a kept situation again. With `policy`, as that policy would have had it."""
+    """Decide a recorded situation again, with `policy` instead of its own where one is given."""
     kept = record.get("plan")
     if not isinstance(kept, dict):
         raise RecordError("the record has no plan to compare with")

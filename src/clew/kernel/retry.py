@@ -1,4 +1,4 @@
-"""Trying again: which failures are worth it, when, and whether the prompt may go out a second time."""
+"""Retry: which failures are retried, when, and whether the prompt may be sent a second time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from clew.kernel.reason import Reason
 
 
 class FailureKind(StrEnum):
-    """How a run failed. Crashed: its agent died; interrupted: its daemon or server was restarted or lost it."""
+    """How a run failed. Crashed: the agent died. Interrupted: its daemon or server restarted or lost it."""
 
     TRANSIENT = "transient"
     PERMANENT = "permanent"
@@ -23,7 +23,7 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What failed, and what is known of the run's prompt. `continues` means that its session can be found again."""
+    """What failed, and what is known about the prompt. `continues`: the session can be found again."""
 
     kind: FailureKind
     why: str
@@ -35,11 +35,11 @@ class Failure:
 
 
 class Redo(StrEnum):
-    """How a failed run is followed by another.
+    """What the next run does after a failed one.
 
     Resend: the agent does not have the prompt, so the next run sends what its session has not seen.
-    Continue: the session that has it is resumed and told what was lost; the prompt is not sent again.
-    Ask first: the agent's store is asked what became of the prompt, before anything is sent.
+    Continue: the session has the prompt, so it is resumed and told what was lost; the prompt is not sent again.
+    Ask first: the agent's store is asked about the prompt before anything is sent.
     """
 
     RESEND = "resend"
@@ -55,13 +55,13 @@ REDO_TABLE: Mapping[tuple[FailureKind, Evidence], Redo] = {
     **{(kind, Evidence.CUT_OFF): Redo.CONTINUE for kind in _PASSING},
     **{(kind, Evidence.UNKNOWN): Redo.ASK_FIRST for kind in (*_PASSING, FailureKind.UNKNOWN)},
 }
-"""A pair that is not listed is not done again by itself. Nothing that was taken is ever sent again, and a run whose
+"""A pair that is not listed is not retried automatically. A prompt that was taken is never sent again. A run whose
 reply is in the agent's store has not failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`spread` is the part of a delay that jitter may take off; `return_within` spreads the end of a usage limit."""
+    """`spread` is the part of a delay that jitter may remove; `return_within` spreads the runs after a usage limit."""
 
     max_tries: int = 5
     base: float = 5.0
@@ -73,9 +73,9 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.max_tries < 1 or self.factor < 1 or min(self.base, self.cap) < 0:
-            raise ValueError("a retry policy allows a try, grows by a factor of 1 or more, and never waits less than 0")
+            raise ValueError("a retry policy needs max_tries and factor of at least 1, and base and cap of at least 0")
         if not 0 <= self.spread <= 1:
-            raise ValueError("a spread is the part of a delay that jitter may take off: give a number from 0 to 1")
+            raise ValueError(f"the spread of a retry policy must be between 0 and 1 (got {self.spread})")
 
 
 class RetryStep(StrEnum):
@@ -86,21 +86,24 @@ class RetryStep(StrEnum):
 
 
 class RetryReason(Reason):
-    BACKOFF = "retry:backoff", "Tried again in {wait:.0f} s, try {next} of {policy.max_tries}: {failure.why}"
-    AT_ONCE = "retry:at-once", "Tried again at once, try {next} of {policy.max_tries}: {failure.why}"
-    USAGE_LIMIT = "retry:usage-limit", "Held for {wait:.0f} s, until the usage limit is reset: {failure.why}"
-    NEW_SESSION = "retry:new-session", "The session refused to be resumed; a new one is tried once: {failure.why}"
-    PERMANENT = "retry:permanent", "Trying again would fail the same way: {failure.why}"
-    TRIED_OUT = "retry:tried-out", "It failed {tries} times, and {policy.max_tries} are allowed: {failure.why}"
-    REJECTED_AGAIN = "retry:rejected-again", "A new session was tried already: {failure.why}"
-    TOO_LONG = "retry:too-long", "The usage limit is reset in {wait:.0f} s, too far off to wait unasked: {failure.why}"
-    ASK_FIRST = "retry:ask-first", "The agent's own store is asked whether it took the prompt: {failure.why}"
+    BACKOFF = "retry:backoff", "Retrying in {wait:.0f} s (try {next} of {policy.max_tries}): {failure.why}"
+    AT_ONCE = "retry:at-once", "Retrying now (try {next} of {policy.max_tries}): {failure.why}"
+    USAGE_LIMIT = "retry:usage-limit", "Waiting {wait:.0f} s for the usage limit to reset: {failure.why}"
+    NEW_SESSION = "retry:new-session", "The agent refused to resume the session; trying a new one, once: {failure.why}"
+    PERMANENT = "retry:permanent", "{failure.why}"
+    TRIED_OUT = "retry:tried-out", "Tried {tries} times, the limit is {policy.max_tries}: {failure.why}"
+    REJECTED_AGAIN = "retry:rejected-again", "A new session was already tried: {failure.why}"
+    TOO_LONG = (
+        "retry:too-long",
+        "The usage limit resets in {wait:.0f} s, too long to wait unasked: {failure.why}",
+    )
+    ASK_FIRST = "retry:ask-first", "First checking in the agent's own store whether it took the prompt: {failure.why}"
     NOT_RESENT = "retry:not-resent", "The agent took the prompt, so it is not sent again: {failure.why}"
 
 
 @dataclass(frozen=True, slots=True)
 class RetryChoice:
-    """What to do about a failure: `at` is when, `redo` how; both are None when a person has to act."""
+    """What to do after a failure. `at` is when, `redo` is how; both are None when a person has to act."""
 
     step: RetryStep
     reason: RetryReason
@@ -119,7 +122,7 @@ class RetryChoice:
 
 
 def backoff(tries: int, policy: RetryPolicy, jitter: float) -> float:
-    """Seconds to wait after that many tries: growing up to the cap, less what jitter takes off."""
+    """Seconds to wait after that many tries: growing up to the cap, minus the jitter."""
     try:
         grown = policy.base * float(policy.factor) ** (tries - 1)
     except OverflowError:
@@ -128,7 +131,7 @@ def backoff(tries: int, policy: RetryPolicy, jitter: float) -> float:
 
 
 def retry(failure: Failure, tries: int, policy: RetryPolicy, now: Instant, jitter: float) -> RetryChoice:
-    """What follows a failure, given the tries made so far (this one included) and a jitter in [0, 1)."""
+    """Decide what follows a failure, from the number of tries so far (this one included) and a jitter in [0, 1)."""
 
     def choose(step: RetryStep, reason: RetryReason, wait: float = 0.0, redo: Redo | None = None) -> RetryChoice:
         at = None if redo is None else now + wait
@@ -146,7 +149,7 @@ def retry(failure: Failure, tries: int, policy: RetryPolicy, now: Instant, jitte
     if redo is None or (redo is Redo.CONTINUE and not failure.continues):
         return choose(RetryStep.ASK, RetryReason.NOT_RESENT)
     if redo is Redo.ASK_FIRST:
-        # Asking costs no model call, so it counts as no try.
+        # Asking needs no model call, so it does not count as a try.
         return choose(RetryStep.AGAIN, RetryReason.ASK_FIRST, redo=redo)
     if tries >= policy.max_tries:
         return choose(RetryStep.GIVE_UP, RetryReason.TRIED_OUT)

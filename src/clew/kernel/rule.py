@@ -1,4 +1,4 @@
-"""The rules that a candidate session is weighed by, in the order in which they are asked."""
+"""The rules that a candidate session is checked against, in order."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from clew.kernel.situation import Here, ModelChange, Policy, Situation
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a candidate is compared with: the situation, and what follows from it for all candidates alike."""
+    """What candidates are compared with: the situation, and what follows from it for all of them."""
 
     situation: Situation
     scope: ScopeKey
@@ -38,17 +38,17 @@ Findings = tuple[RuleReason, ...]
 
 
 def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one flat list of rules, read in order
-    """What the rules say of a session, in their order, up to the first that rules it out or says to wait.
+    """The findings of the rules about a session, in order, up to the first that rules it out or says to wait.
 
-    A rule that says nothing finds the session fit. A session that somebody has in hand is waited for, whatever
-    else speaks against it: until then nothing about it is settled.
+    A rule without a finding fits. A session that is in use is waited for, whatever else is against it: its state can
+    change until it is free.
     """
     situation, here, limits = wanted.situation, wanted.here, wanted.policy.limits
     if wanted.reset:
         return (RuleReason.RESET,)
     if session.lane != situation.lane:
         return (RuleReason.LANE_OTHER,)
-    # Field by field, which is what equality says and a third of its cost.
+    # Field by field: the same as ==, at a third of the cost.
     if session.scope.run != wanted.scope.run or session.scope.lane != wanted.scope.lane:
         return (RuleReason.SCOPE_OTHER,)
     if session.generation <= wanted.floor:
@@ -107,15 +107,14 @@ def weigh(session: Session, wanted: Wanted) -> Findings:  # noqa: C901 - one fla
         found = (*found, RuleReason.INSTRUCTIONS_DRIFT)
     if session.tools != here.tools:
         found = (*found, RuleReason.TOOLS_DRIFT)
-    # A session whose key was never known says nothing about a change.
-    # None is not known, or not readable at the moment: no key has changed for all anybody knows.
+    # A key of None is unknown, or cannot be read at the moment: no change is known.
     if None not in (session.credential, here.credential) and session.credential != here.credential:
         found = (*found, RuleReason.KEY_DRIFT)
     return found
 
 
 def _in_use(session: Session, wanted: Wanted) -> Findings:
-    """Waited for, unless its history may be forked beside it and nothing else speaks against that."""
+    """Wait for it, unless the policy allows parallel work and it can be forked."""
     if wanted.policy.parallel and _can_fork(session, wanted):
         rest = weigh(replace(session, busy_with=None), wanted)
         if all(finding.effect < Effect.CARRY for finding in rest):
@@ -133,7 +132,7 @@ _UNHEALTHY: Mapping[SessionState, RuleReason] = {
 
 
 def _carried(session: Session, wanted: Wanted) -> bool:
-    """Whether the session can only be had here from its archive."""
+    """Whether the session can be used here only from its archive."""
     return session.runtime != wanted.here.runtime or session.state is _LOST
 
 
@@ -182,7 +181,7 @@ def _limits(session: Session, wanted: Wanted) -> RuleReason | None:
 
 
 def _can_fork(session: Session, wanted: Wanted) -> bool:
-    """A fork must land in the wanted directory, so a session elsewhere needs more than a plain fork."""
+    """A fork must open in the wanted directory, so a session elsewhere needs `fork_into`."""
     if _carried(session, wanted):
         return False
     can = wanted.here.capabilities

@@ -1,4 +1,4 @@
-"""The answers that rules give about a candidate session: a closed set, each with its effect."""
+"""The findings of the rules about a candidate session: a closed set, each with its effect."""
 
 from enum import IntEnum, StrEnum
 from typing import Self
@@ -7,7 +7,7 @@ from clew.kernel.reason import Reason
 
 
 class Effect(IntEnum):
-    """What a rule's answer means for a candidate; the greatest decides how it can serve."""
+    """What a finding means for a candidate. The greatest effect decides how the candidate can be used."""
 
     NOTE = 0
     FORK = 1
@@ -17,7 +17,7 @@ class Effect(IntEnum):
 
 
 class RuleName(StrEnum):
-    """The rules, in the order in which they are asked of each candidate."""
+    """The rules, in the order in which each candidate is checked."""
 
     RECORD = "record"
     RESET = "reset"
@@ -43,7 +43,7 @@ class RuleName(StrEnum):
 
 
 class RuleReason(Reason):
-    """Why a rule speaks. A rule that says nothing found the session fit."""
+    """The findings. A rule without a finding fits."""
 
     rule: RuleName
     effect: Effect
@@ -56,7 +56,12 @@ class RuleReason(Reason):
         member.sentence = sentence
         return member
 
-    RESET = "reset:barred", RuleName.RESET, Effect.OUT, "The wake starts afresh, so no earlier session may be used."
+    RESET = (
+        "reset:barred",
+        RuleName.RESET,
+        Effect.OUT,
+        "The wake starts a new conversation, without any earlier session.",
+    )
     LANE_OTHER = "lane:other", RuleName.LANE, Effect.OUT, "It belongs to lane {session.lane}, not to this one."
     SCOPE_OTHER = "scope:other", RuleName.SCOPE, Effect.OUT, "Its context is kept under another scope than this run's."
     BEFORE_FRESH_START = (
@@ -71,13 +76,13 @@ class RuleReason(Reason):
         Effect.OUT,
         "A newer generation records the same session, and only that one counts.",
     )
-    POISONED = "session:poisoned", RuleName.STATE, Effect.OUT, "It is poisoned: its agent can no longer go on in it."
+    POISONED = "session:poisoned", RuleName.STATE, Effect.OUT, "It is poisoned: its agent can no longer continue it."
     RETIRED = "session:retired", RuleName.STATE, Effect.OUT, "It was retired."
     MOVED = (
         "session:moved",
         RuleName.STATE,
         Effect.OUT,
-        "Its conversation was moved away and goes on in a newer generation.",
+        "Its conversation was moved and continues in a newer generation.",
     )
     SEALED = "session:sealed", RuleName.STATE, Effect.WAIT, "It is sealed while it moves to another machine."
     LOST = "session:lost", RuleName.STATE, Effect.CARRY, "The agent's own store no longer has it."
@@ -109,7 +114,7 @@ class RuleReason(Reason):
         "cursor:id-shape",
         RuleName.CURSOR,
         Effect.OUT,
-        "Its id {session.cursor.native_id} is not of this provider's shape.",
+        "Its id {session.cursor.native_id} does not have the shape of this provider's ids.",
     )
     CANNOT_RESUME = (
         "provider:cannot-resume",
@@ -128,13 +133,13 @@ class RuleReason(Reason):
         "runtime:other",
         RuleName.RUNTIME,
         Effect.CARRY,
-        "It lives on {session.runtime}; this run is on {wanted.here.runtime}.",
+        "It is on runtime {session.runtime}; this run is on {wanted.here.runtime}.",
     )
     TRANSFER_OFF = (
         "transfer:off",
         RuleName.ARCHIVE,
         Effect.OUT,
-        "By policy no session is carried here.",
+        "The policy does not move sessions between machines.",
     )
     CANNOT_RESTORE = (
         "archive:cannot-restore",
@@ -243,7 +248,7 @@ class RuleReason(Reason):
         "model:policy",
         RuleName.MODEL,
         Effect.OUT,
-        "Its model is {session.model}, not {wanted.here.model}; by policy it ends.",
+        "Its model is {session.model}, not {wanted.here.model}; the policy starts a new session for that.",
     )
     MODE_REAPPLIED = "mode:reapplied", RuleName.MODE, Effect.NOTE, "Its mode {session.mode} becomes {wanted.mode}."
     MODE_KEPT = "mode:kept", RuleName.MODE, Effect.NOTE, "Its mode stays {session.mode}, stricter than {wanted.mode}."
@@ -272,5 +277,5 @@ class RuleReason(Reason):
         "key:drift",
         RuleName.KEY,
         Effect.NOTE,
-        "The key has changed since this session was last used; the session goes on.",
+        "The key has changed since this session was last used; the session continues.",
     )

@@ -1,4 +1,4 @@
-"""Runs: the states of one attempt to serve a lane, the fence that guards them, and what an end means for its wakes."""
+"""Runs: the states of one attempt to serve a lane, its fencing number, and what its end means for the wakes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from clew.kernel.wake import WakeEnd, WakeEvent
 
 
 class RunState(StrEnum):
-    """Where a run is. Waiting means that an approval or a question is open; stopping, that its agent is told to end."""
+    """The states of a run. Waiting: an approval or a question is open. Stopping: its agent was told to end."""
 
     QUEUED = "queued"
     CLAIMED = "claimed"
@@ -27,9 +27,9 @@ class RunState(StrEnum):
 class RunEvent(StrEnum):
     """What can happen to a run.
 
-    `prompt` is recorded before the prompt goes out, so a run that is still opening has certainly sent none.
-    `answer` closes the last open question, `return` gives a claim back, `reopen` tries a new session once. `recover`
-    says that the reply was read from the agent's own store.
+    `prompt` is recorded before the prompt is sent, so a run that is still opening has certainly sent none.
+    `answer` closes the last open question, `return` gives a claim back, `reopen` tries a new session once, `recover`:
+    the reply was read from the agent's own store.
     """
 
     CLAIM = "claim"
@@ -106,26 +106,26 @@ RUN_TABLE: Mapping[tuple[RunState, RunEvent], RunState] = {
     (RunState.STOPPING, RunEvent.LAPSE): RunState.CANCELLED,
     (RunState.STOPPING, RunEvent.RESTART): RunState.CANCELLED,
 }
-"""A pair that is not listed cannot happen. What is lost before the prompt is queued again; after it, never."""
+"""A pair that is not listed cannot happen. A run lost before its prompt is queued again; after it, never."""
 
 RUN_ENDS = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED, RunState.LOST})
 
 CARRYING = frozenset({RunState.CLAIMED, RunState.OPENING, RunState.RUNNING, RunState.WAITING})
-"""The states in which a run holds its lane's wakes; while it is queued they are pending, and cancelled on their own.
-One that is being stopped holds only what its agent is just being told."""
+"""The states in which a run holds its lane's wakes. While it is queued they are pending, and are cancelled separately.
+A stopping run holds only the wakes that its agent is being told of at that moment."""
 
 LIVE = CARRYING | {RunState.STOPPING}
-"""The states in which a run holds its lane: an agent may be at work."""
+"""The states in which a run occupies its lane: an agent may be working."""
 
 BY_SERVER = frozenset({RunEvent.CLAIM, RunEvent.CANCEL, RunEvent.LAPSE, RunEvent.RESTART})
-"""What the server itself decides; all else is reported by the daemon that holds the run."""
+"""The events that the server decides; the daemon that holds the run reports all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One attempt to serve a lane. `attempt` is the fence: each claim raises it, and older ones count no more.
+    """One attempt to serve a lane. `attempt` is the fencing number: each claim raises it, and older ones are refused.
 
-    `session` is what it has pinned. The three flags say how far it came, which decides what may be done again.
+    `session` is the pinned one. The three flags say how far the run got, which decides what may be retried.
     """
 
     id: RunId
@@ -142,14 +142,14 @@ class Run:
 class RunRefusal(Reason):
     STALE = "run:stale", "Attempt {attempt} does not hold run {run.id}, which is {run.state} at attempt {run.attempt}."
     FINAL = "run:final", "Run {run.id} has already ended as {run.state}; {event} comes too late."
-    IMPOSSIBLE = "run:impossible", "Run {run.id} is {run.state}; {event} cannot happen to it now."
+    IMPOSSIBLE = "run:impossible", "Run {run.id} is {run.state}; {event} is not possible now."
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What an event made of a run; when refused, the run is the one that was there, untouched.
+    """The run after an event; when the event is refused, the run unchanged.
 
-    `settles` says that the run lets go of its wakes here, once and for all: `wakes_on` says how.
+    `settles`: the run releases its wakes with this event, once. `wakes_on` says how.
     """
 
     run: Run
@@ -164,14 +164,14 @@ class Applied:
 
 
 def holds(run: Run, attempt: int) -> bool:
-    """Whether what that attempt reports, a late pin included, may be written: nobody holds a run in the queue."""
+    """Whether reports of that attempt, late pins included, may be written. Nobody holds a queued run."""
     return attempt == run.attempt and run.state is not RunState.QUEUED
 
 
 def apply(run: Run, event: RunEvent, attempt: int, lease_until: Instant | None = None) -> Applied:
-    """The run after the event, or why there is none. The first end wins; whoever comes later is told of it."""
+    """Apply an event, or say why it is refused. The first end wins; later ones are told of it."""
     if event in (RunEvent.CLAIM, RunEvent.RENEW) and lease_until is None:
-        raise ValueError(f"a {event} needs a lease: without one a run could be held forever")
+        raise ValueError(f"a {event} needs lease_until: without it the run could be held forever")
     if not (holds(run, attempt) or (attempt == run.attempt and event in BY_SERVER)):
         return Applied(run, event, attempt, RunRefusal.STALE)
     if run.state in RUN_ENDS:
@@ -187,9 +187,9 @@ def apply(run: Run, event: RunEvent, attempt: int, lease_until: Instant | None =
         state=state,
         attempt=run.attempt + 1 if event is RunEvent.CLAIM else run.attempt,
         lease_until=leased if state in LIVE else None,
-        # A session that refuses to be resumed has refused the prompt too.
+        # A session that was not resumed has not taken the prompt either.
         prompt_sent=event is RunEvent.PROMPT or (run.prompt_sent and event is not RunEvent.REOPEN),
-        # An agent that asks has taken the prompt, as one that works has.
+        # An agent that asks a question has taken the prompt, like one that runs a tool.
         tool_ran=run.tool_ran or event in (RunEvent.TOOL, RunEvent.ASK),
         reopened=run.reopened or event is RunEvent.REOPEN,
     )
@@ -197,25 +197,25 @@ def apply(run: Run, event: RunEvent, attempt: int, lease_until: Instant | None =
 
 
 class RunOutcome(Reason):
-    """Why a run let go of its wakes."""
+    """Why a run released its wakes."""
 
-    ANSWERED = "run:answered", "The agent ended its turn."
-    READ_BACK = "run:read-back", "The agent had finished already; its reply was read from its own store."
-    RETRYING = "run:retrying", "It failed and will be tried again: {why}"
-    GAVE_UP = "run:gave-up", "It failed and will not be tried again: {why}"
-    RETURNED = "run:returned", "Its claim was given back: {why}"
-    LEASE_LOST = "run:lease-lost", "Its daemon was silent for longer than allowed."
-    RESTARTED = "run:daemon-restarted", "Its daemon was started anew."
-    INTERRUPTED = "run:interrupted", "A newer wake interrupted it; the next run takes along what this one carried."
-    STOPPED = "run:stopped", "A person stopped it at the agent itself."
+    ANSWERED = "run:answered", "The agent finished its turn."
+    READ_BACK = "run:read-back", "The agent had already finished; its reply was read from its own store."
+    RETRYING = "run:retrying", "Failed. {why}"
+    GAVE_UP = "run:gave-up", "Failed, not retrying: {why}"
+    RETURNED = "run:returned", "Back in the queue: {why}"
+    LEASE_LOST = "run:lease-lost", "Its daemon did not report in time."
+    RESTARTED = "run:daemon-restarted", "Its daemon restarted."
+    INTERRUPTED = "run:interrupted", "A newer wake interrupted it; the next run serves both."
+    STOPPED = "run:stopped", "You interrupted it."
     BY_USER = "run:by-user", "A person cancelled it."
-    REASSIGNED = "run:reassigned", "The thread was given to another agent."
+    REASSIGNED = "run:reassigned", "The thread was assigned to another agent."
     CLOSED = "run:closed", "The thread was closed."
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What an outcome does: to the run, to every wake it carried, and why a wake ended unserved."""
+    """The effect of an outcome on the run and on every wake it carried; `why` is the reason of an unserved end."""
 
     run: RunEvent
     wakes: WakeEvent
@@ -239,5 +239,5 @@ SETTLEMENTS: Mapping[RunOutcome, Settlement] = {
 
 
 def wakes_on(outcome: RunOutcome) -> Settlement:
-    """What becomes of every wake that the run carried: it is served, pending again, or cancelled with a reason."""
+    """The effect on every wake that the run carried: served, pending again, or cancelled with a reason."""
     return SETTLEMENTS[outcome]

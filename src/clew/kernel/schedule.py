@@ -1,4 +1,4 @@
-"""Schedules: when a heartbeat is due next, and what one tick stands for after a long sleep."""
+"""Schedules: when a heartbeat is due, and one tick for all that were missed during a long sleep."""
 
 import math
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from clew.kernel.ids import Instant
 from clew.kernel.reason import Reason
 
 NextAfter = Callable[[Instant], Instant | None]
-"""The first due time strictly after an instant, or None when there is none; of an interval, a cron line, anything."""
+"""Any schedule (an interval, a cron line): the first due time strictly after an instant, None when there is none."""
 
 COUNT_CAP = 10_000
-"""How many missed ticks are counted before the count says "at least"."""
+"""Missed ticks are counted up to this number; beyond it the count is "at least"."""
 
 
 class TickReason(Reason):
     ON_TIME = "tick:on-time", "It was due."
-    CATCH_UP = "tick:catch-up", "One tick stands for the {stands_for} that were due: {missed} were missed."
-    CATCH_UP_MANY = "tick:catch-up-many", "One tick stands for at least {stands_for} that were due: too many to count."
+    CATCH_UP = "tick:catch-up", "One tick for the {stands_for} that were due: {missed} were missed."
+    CATCH_UP_MANY = "tick:catch-up-many", "One tick for at least {stands_for} that were due: too many to count."
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +29,21 @@ class Every:
 
     def __post_init__(self) -> None:
         if not (self.seconds == 0 or self.seconds >= 1):
-            raise ValueError("an interval is 0 (never) or at least one second")
+            raise ValueError(f"an interval must be 0 (never) or at least 1 second (got {self.seconds})")
 
     def next_after(self, after: Instant) -> Instant | None:
         if self.seconds == 0:
             return None
         steps = math.floor((after - self.anchor) / self.seconds)
-        # Division rounds, so the neighbours are tried too: none may be passed over, none come twice.
+        # Division rounds, so the neighbours are tried too: no tick may be skipped or come twice.
         candidates = (self.anchor + (steps + more) * self.seconds for more in (0, 1, 2))
-        # Beyond what a number can tell apart there is no later time; no clock comes near it.
+        # Beyond the precision of a float there is no later time; no clock gets there.
         return next((at for at in candidates if at > after), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One tick for all that were due. `due` is what to remember as the last due time."""
+    """One tick for all that were due. Store `due` as the last due time."""
 
     due: Instant
     stands_for: int
@@ -59,13 +59,13 @@ class Tick:
 
 
 def due(next_after: NextAfter, last_due: Instant, now: Instant, cap: int = COUNT_CAP) -> Tick | None:
-    """None while nothing is due; otherwise one tick, however many were slept through."""
+    """None while nothing is due; otherwise one tick, however many were missed."""
     latest, stands_for = last_due, 0
     while (at := next_after(latest)) is not None and at <= now:
         if at <= latest:
-            raise ValueError("a schedule must move on: its next due time is not after the last")
+            raise ValueError("a schedule must advance: its next due time is not after the last one")
         if stands_for == cap:
-            # The rest is let go: remembering `now` keeps the next look from catching up again.
+            # The rest is dropped: with `now` as the last due time the next call does not catch up again.
             return Tick(now, stands_for, TickReason.CATCH_UP_MANY)
         latest, stands_for = at, stands_for + 1
     if stands_for == 0:

@@ -1,4 +1,4 @@
-"""Sessions: a provider's own conversations, as generations of a lane."""
+"""Sessions: a provider's own conversations, recorded as generations of a lane."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from clew.kernel.permission import PermissionMode
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The versioned value an adapter needs to find its session again; `extra` is the provider's own."""
+    """The versioned value that a provider needs to find its session again; `extra` is the provider's own data."""
 
     version: int
     native_id: NativeId
@@ -32,7 +32,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableCursor:
-    """A stored cursor that is not one; it is never handed to a provider."""
+    """A stored cursor that cannot be read. It is never passed to a provider."""
 
     why: str
 
@@ -42,7 +42,7 @@ def write_cursor(cursor: Cursor) -> str:
 
 
 def read_cursor(text: str | None) -> Cursor | UnreadableCursor | None:
-    """None where nothing was stored; a fault instead of a guess where it cannot be read."""
+    """None when nothing was stored; `UnreadableCursor` when the text is not a cursor. Nothing is guessed."""
     if text is None:
         return None
     try:
@@ -69,7 +69,7 @@ class ArchiveState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A copy of the session that another home can restore; `seen` and `turns` are the copy's own, not the session's."""
+    """A copy of the session that another home can restore. `seen` and `turns` are those of the copy."""
 
     format: str
     seen: EntrySeq
@@ -124,13 +124,13 @@ def advance_session(state: SessionState, event: SessionEvent) -> SessionState | 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One generation of a lane. Facts as recorded. A runtime or mode that is None is not known, and matches nothing;
-    an account that is None means that the provider has none.
+    """One generation of a lane, as recorded. A runtime or mode of None is unknown and matches nothing. An account of
+    None means that the provider has none.
 
-    It was told the journal after `begins` up to `seen`, and of what came before only `also`. `busy_with` names the run
-    or the outside program that has it open. `instructions`, `tools` and `credential` (the key it was last used with)
-    are digests. `proven_at` is when a probe last found it. `cut_off` is whether its last turn was, and it has not been
-    told so.
+    It has the journal entries after `begins` up to `seen`, and of the earlier ones only `also`. `busy_with` names the
+    run or the outside program that has it open. `instructions`, `tools` and `credential` (the key it was last used
+    with) are digests. `proven_at` is when a probe last found it. `cut_off`: its last turn was cut off, and it was not
+    told so yet.
     """
 
     id: SessionId
@@ -162,25 +162,25 @@ class Session:
 
     @property
     def whose(self) -> str:
-        """With which account it was made, in words."""
+        """The account it was made with, for use in a sentence."""
         return account_words(self.account, self.credential)
 
 
 def account_words(account: AccountId | None, credential: str | None) -> str:
-    """An account as a sentence names it. A key is no account, and names none."""
+    """An account, for use in a sentence. A key does not name an account."""
     if account is not None:
         return f"account {account}"
     return "an account that is not named" if credential is None else "a key that names no account"
 
 
 def was_told(session: Session, entry: EntrySeq, seen: EntrySeq) -> bool:
-    """Whether a session that has seen that far was told that entry."""
+    """Whether the session, having seen the journal up to `seen`, has that entry."""
     return entry <= seen and (entry > session.begins or entry in session.also)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """When a session is rotated; None sets no limit. `age` is in seconds, `size` in bytes of its own store."""
+    """When a session is rotated; None means no limit. `age` is in seconds, `size` in bytes of the agent's store."""
 
     turns: int | None = None
     tokens: int | None = None
@@ -192,7 +192,7 @@ UNLIMITED = SessionLimits()
 
 
 class Resumability(StrEnum):
-    """What may be said of a session to a person. Nothing is resumable that was not proven."""
+    """What a person may be told about a session. Only a proven session is called resumable."""
 
     PROVEN = "proven"
     UNPROVEN = "unproven"
@@ -206,5 +206,5 @@ def resumability(session: Session) -> Resumability:
 
 
 def known_ids(sessions: Iterable[Session]) -> frozenset[NativeId]:
-    """The native ids that are taken; a new session must have another."""
+    """The native ids in use; a new session must have a different one."""
     return frozenset(session.cursor.native_id for session in sessions if isinstance(session.cursor, Cursor))

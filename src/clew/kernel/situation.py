@@ -1,4 +1,4 @@
-"""The situation: everything a decision is made from, as one value that can be recorded and replayed."""
+"""The situation: all facts of a decision in one value that can be recorded and replayed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from clew.kernel.wake import Demand, ResetPolicy
 
 
 class ModelChange(StrEnum):
-    """What becomes of a session whose agent now has another model."""
+    """What happens to a session when its agent gets another model."""
 
     FOLLOW = "follow"
     RESEED = "reseed"
@@ -35,7 +35,7 @@ class ModelChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a user may set. No setting loosens what must match for a session to be resumed."""
+    """What a user can configure. No setting loosens what must match before a session is resumed."""
 
     reset: ResetPolicy = field(default_factory=ResetPolicy)
     limits: SessionLimits = UNLIMITED
@@ -47,10 +47,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Where the run takes place and as whom: the run's runtime, never the agent's current one.
+    """Where the run takes place, and as whom. This is the run's runtime, not the agent's current one.
 
-    Account, credential and capabilities are those of the agent as it is started there. `account` is what the agent
-    itself names; `credential` is a digest of the key it is given. `agent` is what the agent is called.
+    Account, credential and capabilities are those of the agent as it is started there. `account` is the one that the
+    agent itself names; `credential` is a digest of the key it is given. `agent` is the agent's name.
     """
 
     machine: MachineId
@@ -68,16 +68,16 @@ class Here:
 
     @property
     def whose(self) -> str:
-        """With which account the run works, in words."""
+        """The account the run works with, for use in a sentence."""
         return account_words(self.account, self.credential)
 
 
 CANDIDATES = 20
-"""How many of a lane's newest generations a caller looks up. Older ones never change a decision worth making."""
+"""How many of a lane's newest generations a caller looks up. Older ones do not change a decision in practice."""
 
 
 class Source(StrEnum):
-    """Where candidate sessions come from, in the order in which they are asked."""
+    """The sources of candidate sessions, in the order in which they are read."""
 
     ASKED = "asked"
     LANE = "lane"
@@ -99,10 +99,10 @@ class SourceRead:
 
 
 def gather(demand: Demand, read: Callable[[Source], Sequence[Session]]) -> tuple[SourceRead, ...]:
-    """Ask the sources in order until one answers; a demand for a fresh start asks none.
+    """Read the sources in order until one answers. A demanded fresh start reads none.
 
-    A fresh start by policy asks all the same: nothing of it may be used, but another policy can be tried on it later.
-    What `read` raises goes through to the caller: a failed look-up must send the claim back, not start afresh.
+    A fresh start by policy still reads them: the sessions are not used, but a replay can try another policy on them.
+    Errors of `read` reach the caller: a failed look-up must return the claim, not start a new session.
     """
     reads: list[SourceRead] = []
     answered = "a fresh start was demanded" if demand.fresh_asked_by is not None else ""
@@ -120,12 +120,12 @@ def gather(demand: Demand, read: Callable[[Source], Sequence[Session]]) -> tuple
 
 
 def decisive(demand: Demand) -> Source:
-    """The source whose sessions may serve; the others are not even looked at."""
+    """The source whose sessions count; the other one is ignored."""
     return Source.LANE if demand.resume_run is None else Source.ASKED
 
 
 def is_reset(demand: Demand, policy: Policy) -> bool:
-    """A fresh start was demanded, or a reason resets by policy and nobody asked for an earlier run."""
+    """A fresh start was demanded, or the policy resets for a reason and no earlier run was asked for."""
     if demand.fresh_asked_by is not None:
         return True
     return demand.resume_run is None and not policy.reset.reasons.isdisjoint(demand.reasons)
@@ -133,9 +133,9 @@ def is_reset(demand: Demand, policy: Policy) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Where a lane's history begins since its last fresh start: later generations only, later entries only.
+    """Where a lane's history begins after its last fresh start: only later generations and later entries count.
 
-    `kept` are earlier entries that the fresh start itself was told, and so belong to the new history.
+    `kept` are earlier entries that were given to the fresh session, and so belong to the new history.
     """
 
     generation: int = 0
@@ -145,13 +145,13 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What was known when a run was decided.
+    """The facts at the time of a decision.
 
-    `head` is the last entry of the thread's journal; `floor` is what the lane's last fresh start left. `fresh_id` is
-    an id to give a new session where the provider takes one. `machinery_gone` names what of the last run's background
-    work did not survive. `probes` is what agents answered since; a plan is settled by deciding again with one more.
-    `told_before` is whether a run of the lane has told its agent something, in whatever session that was. `unheard` are
-    the lane's runs of whose prompt nobody knows whether the agent took it: that is asked before anything else.
+    `head`: the last entry of the thread's journal. `floor`: where the history begins since the lane's last fresh start.
+    `fresh_id`: an id for a new session, where the provider accepts one. `machinery_gone`: background work of the last
+    run that did not survive. `probes`: the agents' answers so far; `settle` decides again with one more.
+    `told_before`: a run of the lane has given its agent a prompt before, in any session. `unheard`: runs of the lane
+    without evidence on whether the agent took the prompt; that is asked before anything else.
     """
 
     run: RunId

@@ -1,4 +1,4 @@
-"""Steering: which wakes an agent is told of within the turn that is going, and what becomes of those it refuses."""
+"""Steering: which wakes an agent is told of during its running turn, and what happens to those it does not take."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,8 +13,8 @@ from clew.kernel.wake import Freshness, Wake, WakeEnd, WakeState, ready
 
 
 class SteerEvent(StrEnum):
-    """Tell: the run takes it, before a word of it goes to the agent. Take, refuse: what the agent made of that. End: it
-    took it, and a person has stopped the run."""
+    """Tell: the run takes the wake, before anything is sent to the agent. Take, refuse: whether the agent took it. End:
+    the agent took it in a run that a person has stopped."""
 
     TELL = "tell"
     TAKE = "take"
@@ -28,15 +28,15 @@ STEER_TABLE: Mapping[tuple[WakeState, SteerEvent], tuple[WakeState, Reason]] = {
     (WakeState.CLAIMED, SteerEvent.END): (WakeState.CANCELLED, WakeEnd.BY_USER),
     (WakeState.CLAIMED, SteerEvent.REFUSE): (WakeState.PENDING, AdmissionReason.NOT_STEERED),
 }
-"""A pair that is not listed changes nothing, and of claimed wakes only those are meant that are being told. A run that
-ends without a word of them has told nothing: they are refused."""
+"""A pair that is not listed changes nothing. Of the claimed wakes, only those that are being told are meant. When a run
+ends without an answer about them, they count as refused."""
 
 
 def to_steer(pending: Iterable[Wake], asked: Collection[WakeId], told: EntrySeq, now: Instant) -> tuple[Wake, ...]:
-    """The wakes to tell of, in order of arrival: those of `asked`, and of the others what was said before them.
+    """The wakes to tell the agent of, in order of arrival: those in `asked`, and any that were said before them.
 
-    A session has seen the journal up to one entry, so nothing can be left out between two that are told. What asks for
-    another session, or for something that was said before this turn, waits for the next run.
+    A session has seen the journal up to one entry, so nothing in between can be left out. Wakes that ask for another
+    session, or for an entry from before this turn, wait for the next run.
     """
     fit = [wake for wake in ready(pending, now) if _fits(wake, told)]
     through = max((wake.entries[-1] for wake in fit if wake.id in asked), default=told)
@@ -49,6 +49,6 @@ def _fits(wake: Wake, told: EntrySeq) -> bool:
 
 
 def steered_plan(plan: Plan, after: EntrySeq, through: EntrySeq, act_on: Sequence[EntrySeq]) -> Plan:
-    """The plan of a turn that is going, for what is told within it: the same session, which has seen all before."""
+    """The plan for messages within a running turn: the same session, which has seen everything before them."""
     catch_up = CatchUp(after, through)
     return replace(plan, outcome=Outcome.RESUME, catch_up=catch_up, kept=(), act_on=tuple(act_on), notices=())

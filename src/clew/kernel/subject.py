@@ -1,4 +1,4 @@
-"""Outside subjects: a pull request, a chat somewhere else, an alarm. Each names its thread by itself."""
+"""Outside subjects: a pull request, an outside chat, an alarm. The thread is derived from the subject's name."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Where it is, and what it is called there: `github`, and `acme/app#12`."""
+    """The source and the name there: `github` and `acme/app#12`."""
 
     source: str
     name: str
@@ -26,7 +26,7 @@ class Subject:
 
 
 def read_subject(text: str) -> Subject:
-    """As it is written, `source:name`. Raises ValueError with a sentence that says what is wrong with it."""
+    """Read `source:name`. Raises ValueError with a sentence that says what is wrong."""
     source, colon, name = text.partition(":")
     if not colon:
         raise ValueError(f"{_shown(text)} does not say where it is: a subject is source:name.")
@@ -42,5 +42,5 @@ def read_subject(text: str) -> Subject:
 
 
 def _shown(text: str) -> str:
-    """Enough of it to know it by."""
+    """The text, cut to a length that is enough to recognise it."""
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")

@@ -1,4 +1,4 @@
-"""The trace of a decision: every session considered, every rule asked of it, in codes and in words."""
+"""The trace of a decision: every candidate session and every rule, as codes and sentences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from clew.kernel.session import Session
 
 
 class Route(StrEnum):
-    """How a candidate could serve the run."""
+    """How a candidate could be used for the run."""
 
     RESUME = "resume"
     FORK = "fork"
@@ -24,17 +24,17 @@ _RESUME = Route.RESUME
 
 
 def route_of(findings: Findings) -> Route:
-    """The greatest effect decides; the routes stand in the order of the effects."""
+    """The greatest effect decides; the routes are in the order of the effects."""
     return _ROUTES[max([finding.effect for finding in findings])] if findings else _RESUME
 
 
 Weighed = tuple[Session, Findings]
-"""A candidate and its findings, as a decision passes them around; `Considered` is the same to read."""
+"""A candidate and its findings, as used inside a decision; `Considered` has the same with names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """One candidate and what the rules said of it, up to the first that ruled it out."""
+    """One candidate and its findings, up to the first that ruled it out."""
 
     session: Session
     findings: Findings
@@ -46,7 +46,7 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of a trace. `subject` is a session's id, or what else was looked at."""
+    """One line of a trace. `subject` is a session's id, or what else was examined."""
 
     subject: str
     rule: str
@@ -83,7 +83,7 @@ FIT = "fit"
 
 
 def steps_of(considered: Considered, wanted: Wanted) -> tuple[Step, ...]:
-    """Every rule that was asked of one candidate, with its answer."""
+    """Every rule that was checked for one candidate, with its result."""
     session, said = considered.session, {finding.rule: finding for finding in considered.findings}
     steps: list[Step] = []
     for rule in RuleName:
@@ -102,7 +102,7 @@ ALL_FIT = " ".join(RuleName)
 
 
 def in_brief(considered: Considered, wanted: Wanted) -> tuple[Step, ...]:
-    """The same with the rules that fitted named in one line, which is how it is kept."""
+    """The same with one line for all rules that fit. This is the recorded form."""
     if not considered.findings:
         return (Step(considered.session.id, FIT, FIT, FIT, ALL_FIT),)
     steps = steps_of(considered, wanted)

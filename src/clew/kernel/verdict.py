@@ -1,4 +1,4 @@
-"""The verdict: what the weighed sessions and the rest of the situation come to."""
+"""The verdict: the outcome, from the weighed candidates and the rest of the situation."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from clew.kernel.wake import WakeReason
 
 
 class Verdict(NamedTuple):
-    """An outcome and its reason; `session` is the one to continue or wait for, `about` the one that gave the reason."""
+    """An outcome and its reason. `session`: the one to continue or wait for. `about`: the one the reason is about."""
 
     outcome: Outcome
     reason: Reason
@@ -38,7 +38,7 @@ def judge(
     learned: Learned,
     weighing: Weighing,
 ) -> Verdict:
-    """The first of these that has something to say decides; a new session is the last resort."""
+    """The first check with an answer decides; a new session is the last resort."""
     return (
         _must_ask(situation)
         or _cannot_start(situation, place, mode)
@@ -50,7 +50,7 @@ def judge(
 
 
 def _must_ask(situation: Situation) -> Verdict | None:
-    """Nothing is sent in a lane while it is not known whether the agent took what was sent there before."""
+    """Hold while there is no evidence on whether the agent took an earlier prompt in this lane."""
     asks = ask_next(situation.unheard)
     if asks is None:
         return None
@@ -73,7 +73,7 @@ _READ = (ReadState.ANSWERED, ReadState.EMPTY)
 
 
 def _unread(situation: Situation) -> Verdict | None:
-    """Not to know the sessions is not to have none: the claim goes back. Only a demand for a fresh start needs none."""
+    """Unknown sessions are not the same as no sessions: the claim goes back. Only a demanded fresh start needs none."""
     if situation.demand.fresh_asked_by is not None:
         return None
     source = decisive(situation.demand)
@@ -125,7 +125,7 @@ def _because(
 
 
 def _asked_in_vain(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wanted) -> Verdict | None:
-    """Who asks for one conversation does not get another: it is surfaced instead."""
+    """A person who asked for one conversation does not get another: the run is held for them."""
     run = situation.demand.resume_run
     if run is None or wanted.reset:
         return None
@@ -160,7 +160,7 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
         words = PlanReason.FRESH_DEMANDED.fill(wake=demand.fresh_asked_by)
         return Verdict(Outcome.BLANK, PlanReason.FRESH_DEMANDED, words)
     if wanted.reset and demand.handed_over and not isinstance(situation.scope, RunScope):
-        # What agents of another account wrote is withheld from it entry by entry (`Reader`), as in every brief.
+        # Entries by agents of another account are withheld one by one (`Reader`), as in every brief.
         return Verdict(Outcome.RESEED, PlanReason.HANDED_OVER, PlanReason.HANDED_OVER.sentence)
     if wanted.reset:
         reason = next(_RESET_REASON[each] for each in demand.reasons if situation.policy.reset.resets(each))
@@ -172,7 +172,7 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
         here = wanted.here
         words = PlanReason.ACCOUNT_WITHHELD.fill(session=other, here=here, agent=here.agent or "AGENT")
         return Verdict(Outcome.BLANK, PlanReason.ACCOUNT_WITHHELD, words, about=other)
-    # What an agent just answered is the news; otherwise the lane's newest session gives the reason.
+    # The reason is the agent's latest answer, if there is one; otherwise the lane's newest session.
     own = next((each for each in weighed if each[0].id == learned.last), None) or next(
         (each for each in weighed if each[1][-1] not in _NOT_THIS_LANES), None
     )
@@ -188,9 +188,9 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
 
 
 def _of_another_account(weighed: tuple[Weighed, ...], wanted: Wanted) -> Session | None:
-    """The conversation's last session, when another account of the provider made it, whatever became of it."""
+    """The conversation's last session, in any state, if another account of the provider made it."""
     situation, here = wanted.situation, wanted.here
-    # Only a session of this conversation ends the search, so the last one was weighed.
+    # Only a session of this conversation stops the search, so the last one was weighed.
     for session, _ in weighed:
         if session.lane == situation.lane and session.scope == situation.scope:
             is_other = session.provider == here.provider and session.account != here.account
@@ -199,7 +199,7 @@ def _of_another_account(weighed: tuple[Weighed, ...], wanted: Wanted) -> Session
 
 
 def _why_not(ruled_out: Weighed, wanted: Wanted) -> tuple[RuleReason, str]:
-    """Why a session cannot serve. One that had to be carried says that first; that it is lost outweighs the rest."""
+    """Why a session cannot be used. A need for transfer is named first; a lost session outweighs other reasons."""
     session, findings = ruled_out
     said = [finding for finding in findings[:-1] if finding.effect is Effect.CARRY] + [findings[-1]]
     words = " ".join(finding.fill(session=session, wanted=wanted) for finding in said)
@@ -208,7 +208,7 @@ def _why_not(ruled_out: Weighed, wanted: Wanted) -> tuple[RuleReason, str]:
 
 
 def _has_history(situation: Situation) -> bool:
-    """Whether the journal, since the last fresh start, holds more than what the wakes themselves say."""
+    """Whether the journal has entries since the last fresh start besides those of the wakes."""
     floor = situation.floor
     said = set(situation.demand.entries)
     later = situation.head - floor.entry - sum(1 for entry in said if entry > floor.entry)

@@ -1,4 +1,4 @@
-"""Verification: what the agent says it opened against what was planned, before the prompt goes out."""
+"""Verification: compare what the agent says it opened with the plan, before the prompt is sent."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from clew.kernel.session import Cursor, known_ids
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """What the agent itself says it opened. None where it does not say."""
+    """What the agent itself reports it opened. None for what it does not report."""
 
     native_id: NativeId | None = None
     directory: Directory | None = None
@@ -31,7 +31,7 @@ class Weight(StrEnum):
 
 
 class Claim(StrEnum):
-    """What may be said of the run once the agent has answered. Before that, nothing."""
+    """What Clew may say about the run once the agent has answered. Before that, nothing."""
 
     RESUMED = "resumed"
     FORKED = "forked"
@@ -42,13 +42,13 @@ class Claim(StrEnum):
 
 class LandingReason(Reason):
     NOT_STARTED = "landing:held", "The plan holds the run, so nothing may be opened."
-    NOT_PROVEN = "landing:not-proven", "The session was never asked for, so it may not be opened yet."
-    SILENT = "landing:silent", "The agent did not say its {field}, which it must."
-    ID_OTHER = "landing:id-other", "Session {planned} was to be opened; the agent is in {landed}."
-    ID_SHAPE = "landing:id-shape", "{landed} is not an id of this provider's shape ({planned})."
+    NOT_PROVEN = "landing:not-proven", "The agent was not asked for the session, so it may not be opened yet."
+    SILENT = "landing:silent", "The agent did not report its {field}, which it must."
+    ID_OTHER = "landing:id-other", "Expected session {planned}; the agent opened {landed}."
+    ID_SHAPE = "landing:id-shape", "{landed} is not a session id of this provider's shape ({planned})."
     ID_KNOWN = (
         "landing:id-known",
-        "Session {landed} is an earlier one, and not the one that was to be opened.",
+        "Session {landed} is an earlier session, not the one to open.",
     )
     DIRECTORY_OTHER = "landing:directory-other", "The run belongs in {planned}; the agent works in {landed}."
     MODE_WIDER = "landing:mode-wider", "The mode is {planned}; the agent has the wider {landed}."
@@ -57,7 +57,7 @@ class LandingReason(Reason):
     ACCOUNT_OTHER = "landing:account-other", "The account is {planned}; the agent uses {landed}."
     HISTORY_GONE = "landing:history-gone", "The session has had {planned} turns; the agent knows of none."
     HISTORY_SHORT = "landing:history-short", "The session has had {planned} turns; the agent knows of {landed}."
-    HISTORY_UNEXPECTED = "landing:history-unexpected", "A new session was to be opened; this has {landed} turns."
+    HISTORY_UNEXPECTED = "landing:history-unexpected", "Expected a new session; this one has {landed} turns."
 
 
 _REFUSING = frozenset(LandingReason) - {
@@ -69,7 +69,7 @@ _REFUSING = frozenset(LandingReason) - {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One point in which the landing is not the plan."""
+    """One field in which the landing differs from the plan."""
 
     field: str
     planned: str
@@ -81,10 +81,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether the prompt may go out, every difference, and the fields no one could check.
+    """Whether the prompt may be sent, every difference, and the fields that could not be checked.
 
-    `on_its_word` tells that an earlier session is gone on with of which the agent has shown nothing: neither that it
-    has a history, nor, where it does not name its session, that it is in this one.
+    `on_its_word`: an earlier session is continued without proof from the agent. It showed no history, or it does not
+    name the session it is in.
     """
 
     claim: Claim
@@ -108,7 +108,7 @@ _CLAIMS: Mapping[Outcome, Claim] = {
 
 
 def verify(plan: Plan, landing: Landing) -> Verification:
-    """Compare field by field. What a provider declares it reports, it must report; the rest stays unverified."""
+    """Compare field by field. A provider must report the fields it declares; the others stay unverified."""
     differences: list[Difference] = []
     unverified: list[LandingField] = []
 
@@ -143,8 +143,8 @@ def verify(plan: Plan, landing: Landing) -> Verification:
 
 
 def _said_to_continue(plan: Plan) -> frozenset[LandingField]:
-    """A continuation is claimed only when the agent itself named the session it is in. One that is declared to name
-    none when it is opened is resumed on its word: it has answered for the session when it was asked for it."""
+    """A continuation is claimed only when the agent itself named the session it is in. An agent that is declared not to
+    name it on opening is resumed on its word: it confirmed the session in the probe."""
     if plan.outcome not in USES_EARLIER_SESSION:
         return frozenset()
     unnamed = plan.outcome is Outcome.RESUME and not plan.wanted.here.capabilities.names_itself
@@ -166,7 +166,7 @@ def _native_id(plan: Plan, landing: Landing) -> _Differences:
         yield LandingReason.ID_SHAPE, shape.pattern
     if plan.native_id is not None and landed != plan.native_id:
         yield LandingReason.ID_OTHER, plan.native_id
-    # A session that is carried may keep its own id, under whatever records it has.
+    # A transferred session may keep its own id, in any of its records.
     own = plan.session.cursor if plan.session is not None and plan.outcome is Outcome.TRANSFER else None
     expected = {plan.native_id, own.native_id if isinstance(own, Cursor) else None}
     known = known_ids((*(session for session, _ in plan.weighed), *plan.not_needed))
@@ -211,6 +211,6 @@ def _turns_had(plan: Plan) -> int:
     if session is None:
         return 0
     if plan.outcome is Outcome.TRANSFER and session.archive is not None:
-        # A copy that does not say how much it holds holds something, if the session did.
+        # A copy that does not say how many turns it has is not empty, if the session was not.
         return min(session.turns, 1) if session.archive.turns is None else session.archive.turns
     return session.turns

@@ -1,4 +1,4 @@
-"""Wakes: what asks a lane to act, how several become one demand, and how each one ends."""
+"""Wakes: requests that a lane act, how several become one demand, and how each one ends."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class WakeReason(StrEnum):
 class Freshness(StrEnum):
     """Whether a wake accepts the earlier conversation.
 
-    Handover: its thread changed hands. Where the policy starts a new session for it, that one is handed the thread as
+    Handover: the thread changed hands. If the policy starts a new session for it, that session gets the thread's
     history instead of beginning blank.
     """
 
@@ -42,7 +42,7 @@ class OriginKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who or what asked. `depth` counts the agents that woke one another up to here."""
+    """Who or what asked. `depth` is the length of the chain of agents that woke one another."""
 
     kind: OriginKind
     agent: AgentId | None = None
@@ -56,7 +56,7 @@ HUMAN = Origin(OriginKind.HUMAN)
 class Wake:
     """A durable request that a lane act. `entries` are the journal entries it wants answered.
 
-    `began` once a run has opened a session for it: what it demanded of its beginning is done, and it counts as a retry.
+    `began`: a run has opened a session for it. Its demand for a fresh start is fulfilled, and it counts as a retry.
     """
 
     id: WakeId
@@ -75,7 +75,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class ResetPolicy:
-    """The reasons that start a new session by themselves."""
+    """The reasons that start a new session without being asked to."""
 
     reasons: frozenset[WakeReason] = frozenset({WakeReason.ASSIGNMENT})
 
@@ -85,8 +85,8 @@ class ResetPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the pending wakes of one lane ask for together. `handed_over` when one of them hands the thread over, no
-    session was opened for it yet, and nobody demands a fresh start."""
+    """What the pending wakes of one lane ask for together. `handed_over`: one of them hands the thread over, no session
+    was opened for it yet, and none demands a fresh start."""
 
     wakes: tuple[WakeId, ...]
     reasons: tuple[WakeReason, ...]
@@ -99,15 +99,15 @@ class Demand:
 
 
 def arrival(wake: Wake) -> tuple[Instant, tuple[EntrySeq, ...], WakeId]:
-    """The order of wakes. A clock may give two of them the same moment; the journal knows which was said first."""
+    """The sort key of wakes. Two may have the same time; then the journal says which came first."""
     return wake.accepted_at, wake.entries, wake.id
 
 
 def coalesce(wakes: Iterable[Wake]) -> Demand:
     """One demand for all of them, in order of arrival.
 
-    A demand for a fresh start sticks, whoever else asks for what, until a session was opened for it. The latest wish
-    for an earlier run's session counts, as does the latest route; the highest priority carries the rest.
+    A demand for a fresh start stays, whatever the others ask for, until a session was opened for it. The latest request
+    for an earlier run counts, and the latest route; the highest priority applies to all.
     """
     ordered = sorted(wakes, key=arrival)
     if not ordered:
@@ -146,24 +146,24 @@ class WakeEvent(StrEnum):
 
 
 class WakeEnd(Reason):
-    """Why a wake ended other than served. Every receipt carries one."""
+    """Why a wake ended without being served."""
 
-    DUPLICATE = "skipped:duplicate", "The same request was accepted before; this one adds nothing."
-    SELF = "skipped:self", "An agent's own words do not wake it."
+    DUPLICATE = "skipped:duplicate", "A duplicate: the same request was already accepted."
+    SELF = "skipped:self", "An agent's own message does not wake it."
     PING_PONG = "skipped:ping-pong", "Agents have woken one another {depth} times in a row; the limit is {limit}."
-    NOTHING_TO_CHECK = "skipped:nothing-to-check", "The checklist is empty, so there is nothing to ask an agent."
-    NO_ROUTE = "skipped:no-route", "There is no event, and no route that a reply could take."
+    NOTHING_TO_CHECK = "skipped:nothing-to-check", "The checklist is empty, so the agent is not asked."
+    NO_ROUTE = "skipped:no-route", "No event is pending, and there is no route for a reply."
     QUIET_HOURS = "skipped:quiet-hours", "These are the agent's quiet hours."
-    LANE_BUSY = "skipped:lane-busy", "The lane is busy; the next tick comes soon enough."
+    LANE_BUSY = "skipped:lane-busy", "The lane is busy; this tick is left to the next one."
     DISABLED = "skipped:disabled", "The heartbeat is switched off."
     OVERLAP = (
         "skipped:overlap",
-        "The lane is busy, and its policy refuses wakes meanwhile; what was said stays in the thread.",
+        "The agent is busy, and its policy refuses wakes until it is free; the message stays in the thread.",
     )
-    REASSIGNED = "cancelled:reassigned", "The thread was given to another agent."
+    REASSIGNED = "cancelled:reassigned", "The thread was assigned to another agent."
     CLOSED = "cancelled:closed", "The thread was closed."
     BY_USER = "cancelled:by-user", "A person cancelled it."
-    GAVE_UP = "cancelled:gave-up", "It was given up: {why}"
+    GAVE_UP = "cancelled:gave-up", "Given up: {why}"
 
 
 WAKE_TABLE: Mapping[tuple[WakeState, WakeEvent], WakeState] = {
@@ -191,8 +191,8 @@ def is_due(wake: Wake, now: Instant) -> bool:
 def ready(pending: Iterable[Wake], now: Instant) -> tuple[Wake, ...]:
     """The lane's pending wakes that a run may take now, in order of arrival.
 
-    A wake parked with a delay (a retry, a deferral) waits for it, unless a person asks for the lane
-    meanwhile: their run takes the parked ones along.
+    A delayed wake (a retry, a deferral) waits until it is due, unless a person wakes the lane meanwhile: that run takes
+    the delayed ones along.
     """
     ordered = sorted(pending, key=arrival)
     takes_all = any(is_due(wake, now) and wake.origin.kind is OriginKind.HUMAN for wake in ordered)

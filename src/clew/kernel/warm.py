@@ -1,4 +1,4 @@
-"""Warm sessions: when an idle agent process is ended, and why one is kept."""
+"""Warm sessions: when an idle agent process is ended or kept, and why."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -8,7 +8,7 @@ from clew.kernel.reason import Reason
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One reading of two clocks: the wall's, and one that stands still while the machine sleeps."""
+    """One reading of two clocks: the wall clock, and one that stops while the machine sleeps."""
 
     wall: float
     active: float
@@ -16,7 +16,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class WarmFacts:
-    """What the reaper saw of one warm session. `epoch` counts its uses; every turn raises it before it starts."""
+    """What the reaper saw of one warm session. `epoch` counts its uses: every turn increments it before it starts."""
 
     epoch: int
     last_used: Moment
@@ -40,17 +40,17 @@ class Fate(StrEnum):
 
 
 class WarmReason(Reason):
-    TURN = "warm:turn", "A turn is going on."
+    TURN = "warm:turn", "A turn is running."
     QUESTION = "warm:question", "The agent has an open question."
-    BACKGROUND = "warm:background", "The agent has work going on in the background."
+    BACKGROUND = "warm:background", "The agent has work running in the background."
     RECENT = "warm:recent", "Idle for {idle:.0f} s of {limit:.0f} s; {slept:.0f} s of machine sleep do not count."
     IDLE = "warm:idle", "Idle for {idle:.0f} s, {limit:.0f} s allowed: the process is ended and its cursor kept."
-    USED_MEANWHILE = "warm:used-meanwhile", "A turn started while the reaper was looking; the turn goes first."
+    USED_MEANWHILE = "warm:used-meanwhile", "A turn started meanwhile, so the process is kept."
 
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """What becomes of a warm session's process. The cursor is kept either way, so the next turn resumes."""
+    """Whether a warm session's process is ended. The cursor is kept either way, so the next turn resumes."""
 
     fate: Fate
     reason: WarmReason
@@ -65,7 +65,7 @@ class Reaped:
 
 
 def reap(facts: WarmFacts, limit: float) -> Reaped:
-    """Keep or end, by what was seen; an end counts only once `confirm` has seen the session unused since."""
+    """Keep or end, from what was seen. An end takes effect only after `confirm` found the session unused since."""
     if facts.turn_running:
         fate, reason = Fate.KEEP, WarmReason.TURN
     elif facts.open_question:
@@ -80,12 +80,12 @@ def reap(facts: WarmFacts, limit: float) -> Reaped:
 
 
 def still_idle(seen_epoch: int, epoch: int) -> bool:
-    """Whether nothing has used the session since the reaper looked."""
+    """Whether nothing has used the session since the reaper examined it."""
     return seen_epoch == epoch
 
 
 def confirm(reaped: Reaped, epoch: int) -> Reaped:
-    """The fate at the moment it is carried out, under the session's own lock: a turn that started since goes first."""
+    """Decide again when the end is carried out, under the session's own lock: a turn that started since wins."""
     if reaped.fate is Fate.KEEP or still_idle(reaped.seen_epoch, epoch):
         return reaped
     return replace(reaped, fate=Fate.KEEP, reason=WarmReason.USED_MEANWHILE)

@@ -11,7 +11,7 @@ FIRST = Word("word-0000000001", "reply one is all of it")
 WORD = Word("word-0000000002", "reply two is all of it")
 LATER = Word("word-0000000003", "reply three is all of it")
 QUIET = Shown(held=False, words="")
-GIVEN_UP = Shown(held=True, words="It failed and will not be tried again.")
+GIVEN_UP = Shown(held=True, words="Failed, not retrying.")
 CUT = "Your last turn here was cut off. What it had going is gone."
 GO_ON = "You were told before what is wanted of you ([2]), and your work on it was cut off. Look at it, and go on."
 BEFORE = (FIRST.text, f"> {FIRST.reply}")
