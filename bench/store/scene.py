@@ -23,14 +23,17 @@ from clew.kernel import (
     ProviderName,
     RunId,
     RuntimeId,
+    Sent,
     ThreadId,
     WakeId,
     WakeReason,
     capabilities_to_record,
+    digest_of,
     runtime_id,
 )
 from clew.protocol.orders import ClaimRequest, Order
-from clew.protocol.reports import Completed, Failed, Finish, Landed, NewSession, Report
+from clew.protocol.prompted import new_prompt_id
+from clew.protocol.reports import Completed, Failed, Finish, Landed, NewSession, Prompted, Report
 from clew.protocol.runtimes import Registration
 from clew.protocol.wakes import Said, WakeRequest
 from clew.store.engine.database import Database
@@ -115,14 +118,19 @@ def claim_one(database: Database) -> Order:
 
 def prompts(order: Order) -> Report:
     """That the prompt goes out: what was opened, how far it tells, and the new session where there is one."""
-    plan = order.plan
-    pin = None
-    if plan.outcome is not Outcome.RESUME:
-        assert plan.workspace is not None
-        native, begins = NativeId(order.session), plan.catch_up.after
-        pin = NewSession(Cursor(1, native), plan.workspace.directory, begins=begins, floor=plan.new_floor, mode="read")
-    told = plan.situation.head
-    return Report(order.run, order.attempt, opens=True, landed=Landed("{}", "resumed"), told=told, pin=pin)
+    plan, resumes = order.plan, order.plan.outcome is Outcome.RESUME
+    assert plan.workspace is not None
+    native, begins = NativeId(order.session), plan.catch_up.after
+    at = NewSession(Cursor(1, native), plan.workspace.directory, begins=begins, floor=plan.new_floor, mode="read")
+    return Report(
+        order.run,
+        order.attempt,
+        opens=True,
+        landed=Landed("{}", "resumed"),
+        told=plan.situation.head,
+        prompted=Prompted(Sent(new_prompt_id(), digest_of("look at this")), at, tuple(each.id for each in order.wakes)),
+        pin=None if resumes else at,
+    )
 
 
 def tell(database: Database, order: Order) -> None:
