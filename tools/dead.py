@@ -50,6 +50,8 @@ PLAIN_DECORATORS = frozenset(
     | {"final", "lru_cache", "override", "property", "runtime_checkable", "setter", "staticmethod", "wraps"}
 )
 ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "Reason"})
+# Alembic loads the steps of a migration by their path and reads these names.
+ALEMBIC = frozenset({"revision", "down_revision", "branch_labels", "depends_on", "upgrade", "downgrade"})
 NAMED_BY_TEXT = frozenset({"getattr", "hasattr", "attrgetter", "methodcaller", "setattr"})
 
 _PLACE = re.compile(r"\{(\w+(?:\.\w+)+)")
@@ -155,6 +157,7 @@ class Reader:
 
     def _define(self, module: Module, name: str, kind: str, line: int, owner: str | None = None) -> Definition:
         made = self.definitions.get(name) or Definition(name, kind, module.path, line, owner)
+        made.root |= owner is None and name.rpartition(".")[2] in ALEMBIC and "revision" in module.defined
         self.definitions[name] = made
         return made
 
