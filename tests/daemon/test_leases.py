@@ -17,6 +17,9 @@ from tests.daemon.scripted import Session
 SHORT = replace(QUICK, patience=Patience(lease=0.3, offline_after=60.0, grace=60.0))
 
 
+OWN_TASKS = ("run ", "claims ", "lease ", "warm ", "reports ", "turn", "backlog")
+
+
 async def furnished(there: World) -> None:
     await there.add_agent()
     there.add_thread()
@@ -113,7 +116,7 @@ async def crash(there: World) -> None:
     daemon = there.daemon
     for task in asyncio.all_tasks():
         name = task.get_name()
-        if name.startswith(("run ", "claims ", "lease ", "warm ", "reports ", "turn", "backlog")):
+        if name.startswith(OWN_TASKS):
             task.cancel()
     await asyncio.sleep(0.05)
     daemon._outbox.close()  # noqa: SLF001 - a crash asks nobody
@@ -235,15 +238,31 @@ def test_stopping_may_be_called_off_and_called_again(tmp_path: Path) -> None:
 
 
 def test_who_waits_for_a_place_gets_it_when_it_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nobody looks by themselves.
+    # Neither the server nor the daemon looks again by itself: only the end of a run makes the daemon ask.
     monkeypatch.setattr("clew.control.daemon_api.LOOK", 3600.0)
 
     async def scene() -> None:
-        async with world(tmp_path) as there:
+        async with world(tmp_path, replace(QUICK, poll=3600.0)) as there:
             await there.add_agent(max_live=1)
             for number in range(4):
                 there.add_thread(f"chat-{number}")
             said = [there.say("hello", thread=f"chat-{number}") for number in range(4)]
-            assert [(await there.served(each)).state for each in said] == ["succeeded"] * 4
+            assert [(await there.served(each, seconds=15)).state for each in said] == ["succeeded"] * 4
+
+    run(scene())
+
+
+@pytest.mark.parametrize("finish", [True, False])
+def test_a_daemon_that_has_stopped_leaves_no_task(tmp_path: Path, finish: bool) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            await there.tell("one")
+            there.loom.turns.append(slow if finish else hangs)
+            there.say("two")
+            await until(lambda: there.loom.prompts == ["one", "two"], "it works")
+            await there.daemon.stop(finish)
+            left = {task.get_name() for task in asyncio.all_tasks()}
+            assert not [name for name in left if name.startswith(OWN_TASKS)]
 
     run(scene())

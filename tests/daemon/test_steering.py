@@ -391,3 +391,37 @@ def test_a_daemon_that_dies_while_it_tells_leaves_the_words_to_the_next_run(tmp_
             assert sum(prompt.count("two") for prompt in there.loom.prompts) == 1
 
     run(scene())
+
+
+@pytest.mark.case("W13")
+def test_a_session_that_took_a_message_within_its_turn_is_not_sent_its_prompt_again(tmp_path: Path) -> None:
+    """The store has the message and not the prompt: to send that again in another session would lose the message."""
+
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            await there.tell("zero")
+
+            async def dies_without_a_word(session: Session, _: str) -> AsyncIterator[Event]:
+                await session.loom.go_on.wait()
+                yield Failed(ErrorCode.PROGRAM_ENDED, "it is gone", retryable=True)
+                yield Done(Ending.FAILED)
+
+            async def takes_it_and_dies(session: Session, prompt: str) -> bool:
+                session.take(prompt, session.steer_id)
+                session.loom.go_on.set()
+                raise OSError("the connection was cut")
+
+            there.loom.turns.append(dies_without_a_word)
+            there.loom.steer_with = takes_it_and_dies
+            there.say("one")
+            await until(lambda: there.runs()[-1].state == "running", "it works")
+            said = steer(there, "two")
+            await there.served(said)
+            going = there.runs()[1].id
+            assert "reopen" not in there.steps(going)
+            (line,) = [body for kind, body in there.log(going) if kind == "steer"]
+            assert line["taken"] is True
+            assert sum(prompt.count("two") for prompt in there.loom.prompts) == 1
+
+    run(scene())
