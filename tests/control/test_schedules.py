@@ -224,7 +224,7 @@ def test_a_tick_on_a_busy_lane_is_left_to_the_next(database: Database, tmp_path:
                 lambda connection: connection.execute(wakes.select().where(wakes.c.state == "skipped")).one()
             )
             assert (await explain(at.services, skipped.id)).headline.startswith(
-                "skipped: The lane is busy; the next tick"
+                "skipped: The lane is busy; this tick is left to the next one"
             )
             await at.finish(going)
             await _tick(at)

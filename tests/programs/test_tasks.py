@@ -58,7 +58,6 @@ def test_where_it_does_not_come_to_both_none_goes_on(why: str) -> None:
     assert asyncio.run(story()) == "ended"
 
 
-@pytest.mark.case("P06")
 def test_the_result_of_a_thread_whose_caller_was_cancelled_is_undone() -> None:
     done, undone = threading.Event(), threading.Event()
 

@@ -13,11 +13,14 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from clew.kernel import RunId
 from clew.ports.fault import Fault
 from clew.protocol.codec import decode, encode
 from clew.protocol.reports import Finish, Report
+
+REPORT, FINISH = "report", "finish"
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS said (
@@ -52,7 +55,13 @@ class Stored:
     safe: "asyncio.Future[None]"
 
 
-_Work = Callable[[sqlite3.Connection], None]
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A statement for the writer thread, once for each row. `done` gets the fault, or None."""
+
+    statement: str
+    rows: Sequence[tuple[Any, ...]]
+    done: Callable[[Exception | None], None] = lambda _: None
 
 
 class Outbox:
@@ -74,7 +83,7 @@ class Outbox:
         except (OSError, sqlite3.Error) as fault:
             words = f"{path} cannot be used: {fault}."
             raise OutboxUnusable(words, "Make it writable, or move it away if it is damaged.") from fault
-        self._work: queue.SimpleQueue[tuple[_Work, Callable[[Exception | None], None]] | None] = queue.SimpleQueue()
+        self._writes: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="clew-outbox", daemon=True)
         self._thread.start()
 
@@ -86,56 +95,52 @@ class Outbox:
     def put(self, letters: Sequence[Letter]) -> Stored:
         """Store letters, in the order of the calls. If the disk fails, they are still sent while this process lives."""
         loop = asyncio.get_running_loop()
-        kept: asyncio.Future[None] = loop.create_future()
-        ids = [self._last + number for number in range(1, len(letters) + 1)]
+        safe: asyncio.Future[None] = loop.create_future()
+        ids = tuple(range(self._last + 1, self._last + 1 + len(letters)))
         self._last += len(letters)
         rows = [(id_, each.run, each.attempt, each.kind, each.body) for id_, each in zip(ids, letters, strict=True)]
 
-        def answer(fault: Exception | None) -> None:
+        def done(fault: Exception | None) -> None:
             if fault is not None:
                 _log.warning("a report could not be stored in the outbox; it is sent all the same: %s", fault)
+            # The loop may be closed by now.
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_set, kept)
+                loop.call_soon_threadsafe(lambda: None if safe.done() else safe.set_result(None))
 
-        self._work.put((lambda file: _insert(file, rows), answer))
-        return Stored(tuple(ids), kept)
+        self._writes.put(_Write("INSERT INTO said (id, run, attempt, kind, body) VALUES (?, ?, ?, ?, ?)", rows, done))
+        return Stored(ids, safe)
 
     def drop(self, ids: Sequence[int]) -> None:
         """The server has them. Nothing waits for this: a letter that stays is sent again, and the server knows it."""
-        if ids:
-            self._work.put((lambda file: _delete(file, ids), _nothing))
+        self._writes.put(_Write("DELETE FROM said WHERE id = ?", [(id_,) for id_ in ids]))
 
     def drop_run(self, run: RunId) -> None:
-        self._work.put((lambda file: _delete_run(file, run), _nothing))
+        self._writes.put(_Write("DELETE FROM said WHERE run = ?", [(run,)]))
 
     def close(self) -> None:
         """Write what waits, then close. Safe to repeat."""
-        self._work.put(None)
+        self._writes.put(None)
         self._thread.join()
         self._file.close()
 
     def _serve(self) -> None:
-        while (first := self._work.get()) is not None:
-            waiting, stop = [first], False
-            while not stop:
-                try:
-                    more = self._work.get_nowait()
-                except queue.Empty:
-                    break
-                stop = more is None
-                if more is not None:
-                    waiting.append(more)
-            fault = self._in_one_transaction([work for work, _ in waiting])
-            for _, answer in waiting:
-                answer(fault)
-            if stop:
-                return
+        """Until None comes, which `close` puts."""
+        going = True
+        while going:
+            waiting = [self._writes.get()]
+            while not self._writes.empty():
+                waiting.append(self._writes.get())
+            writes = [each for each in waiting if each is not None]
+            going = len(writes) == len(waiting)
+            fault = self._in_one_transaction(writes)
+            for each in writes:
+                each.done(fault)
 
-    def _in_one_transaction(self, works: Sequence[_Work]) -> Exception | None:
+    def _in_one_transaction(self, writes: Sequence[_Write]) -> Exception | None:
         try:
             self._file.execute("BEGIN IMMEDIATE")
-            for work in works:
-                work(self._file)
+            for write in writes:
+                self._file.executemany(write.statement, write.rows)
             self._file.execute("COMMIT")
         except sqlite3.Error as fault:
             with contextlib.suppress(sqlite3.Error):
@@ -145,28 +150,7 @@ class Outbox:
         return None
 
 
-def _set(kept: "asyncio.Future[None]") -> None:
-    if not kept.done():
-        kept.set_result(None)
-
-
-def _nothing(_: Exception | None) -> None:
-    pass
-
-
-def _insert(file: sqlite3.Connection, rows: Sequence[tuple[int, str, int, str, str]]) -> None:
-    file.executemany("INSERT INTO said (id, run, attempt, kind, body) VALUES (?, ?, ?, ?, ?)", rows)
-
-
-def _delete(file: sqlite3.Connection, ids: Sequence[int]) -> None:
-    file.executemany("DELETE FROM said WHERE id = ?", [(id_,) for id_ in ids])
-
-
-def _delete_run(file: sqlite3.Connection, run: RunId) -> None:
-    file.execute("DELETE FROM said WHERE run = ?", (run,))
-
-
-REPORT, FINISH = "report", "finish"
+# ---------------------------------------------------------------- letters
 
 
 def letter_of(said: Report | Finish) -> Letter:

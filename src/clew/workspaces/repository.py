@@ -7,7 +7,6 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from clew.workspaces.git import Git, Repository
 
@@ -150,40 +149,23 @@ def _head_name(state: Path) -> str:
         return ""
 
 
-class Refs(Protocol):
-    def head(self, admin: Path) -> Head: ...
-
-    def has(self, branch: str) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
-class FileRefs:
+class Refs:
+    """Heads and branches, read from the repository's files; or git's answers for one worktree and one branch."""
+
     common: Path
+    asked: tuple[Head, bool] | None = None
 
     def head(self, admin: Path) -> Head:
-        return head_of(admin)
+        return head_of(admin) if self.asked is None else self.asked[0]
 
     def has(self, branch: str) -> bool:
-        return has_branch(self.common, branch)
-
-
-@dataclass(frozen=True, slots=True)
-class AskedRefs:
-    """Git's answers for one worktree and one branch."""
-
-    on: Head
-    exists: bool
-
-    def head(self, admin: Path) -> Head:  # noqa: ARG002 - it was asked for this one
-        return self.on
-
-    def has(self, branch: str) -> bool:  # noqa: ARG002
-        return self.exists
+        return has_branch(self.common, branch) if self.asked is None else self.asked[1]
 
 
 async def refs_of(git: Git, where: Repository, common: Path, directory: Path, branch: str) -> Refs:
     if not has_reftable(common):
-        return FileRefs(common)
+        return Refs(common)
     exists = (await git.ask(where, "show-ref", "--verify", "--quiet", f"refs/heads/{branch}")).ok
     head = Head()
     if pointer_of(directory) is not None:
@@ -191,4 +173,4 @@ async def refs_of(git: Git, where: Repository, common: Path, directory: Path, br
         named = await git.ask(inside, "symbolic-ref", "--quiet", "--short", "HEAD")
         commit = await git.ask(inside, "rev-parse", "--verify", "--quiet", "HEAD")
         head = Head(named.text) if named.ok else Head(detached=commit.text if commit.ok else None)
-    return AskedRefs(head, exists)
+    return Refs(common, (head, exists))

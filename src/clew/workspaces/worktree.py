@@ -20,7 +20,7 @@ from clew.workspaces.lock import locked
 from clew.workspaces.marker import Record, Unreadable
 from clew.workspaces.paths import directory_at, escape_of
 from clew.workspaces.place_state import PlaceState, Site, inspect
-from clew.workspaces.repository import FileRefs, Refs, common_of, git_file, has_reftable, references, refs_of
+from clew.workspaces.repository import Refs, common_of, git_file, has_reftable, references, refs_of
 from clew.workspaces.setup import run_setup
 from clew.workspaces.source import Mirror
 
@@ -60,7 +60,7 @@ class Worktrees:
         site = self._site(wanted, source)
         if site.common is None or has_reftable(site.common):
             return None
-        return site if inspect(site, FileRefs(site.common)).found is Found.READY else None
+        return site if inspect(site, Refs(site.common)).found is Found.READY else None
 
     async def _make_ready(
         self, wanted: PlaceWanted, source: ProjectSource, progress: Progress | None
