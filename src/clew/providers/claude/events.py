@@ -134,6 +134,8 @@ def _steps(tasks: Path) -> Iterator[tuple[str, str]]:
             continue
 
 
+# ---------------------------------------------------------------- usage
+
 _COUNTS = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "costUSD")
 
 
@@ -171,6 +173,8 @@ class Usage:
             round(self.cost - before.cost, 9),
         )
 
+
+# ---------------------------------------------------------------- failures
 
 _BY_STATUS: Mapping[int, ErrorCode] = {
     400: ErrorCode.BAD_REQUEST,

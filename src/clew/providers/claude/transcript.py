@@ -151,6 +151,9 @@ def damage(data: bytes, native_id: str) -> str | None:
     return None if talks else "nothing was said in it"
 
 
+# ---------------------------------------------------------------- sessions in a home
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """A session in the home. `here` when it belongs to the directory that was asked for."""

@@ -167,7 +167,7 @@ def _check_same_line(index: Index, copy: Copy) -> None:
     here, own = index.current(copy.thread), copy.parts[-1].rollout
     if here is not None and here.segment != own.segment:
         raise _diverged(here, "was rewound on one side")
-    if here is not None and here.set_away:
+    if here is not None and here.is_archived:
         raise SessionArchived(f"Session {copy.thread} was archived here.", f"First: codex unarchive {copy.thread}")
 
 

@@ -73,6 +73,9 @@ def _output(item: Json) -> str:
     return "\n".join(str(change.get("diff", "")) for change in item.get("changes") or () if isinstance(change, Mapping))
 
 
+# ---------------------------------------------------------------- usage
+
+
 class _Sum(NamedTuple):
     input: int
     output: int
@@ -107,6 +110,8 @@ def _sum(reported: Any) -> _Sum:
     counts = reported if isinstance(reported, Mapping) else {}
     return _Sum(*(int(counts.get(name) or 0) for name in ("inputTokens", "outputTokens", "cachedInputTokens")))
 
+
+# ---------------------------------------------------------------- failures
 
 _Meaning = tuple[ErrorCode, bool]
 

@@ -27,7 +27,7 @@ _INPUT_ROLES = frozenset({"user", "developer", "system"})
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class _Prompt:
     """A prompt in a history. `turn` counts the turns begun by then, with its own; `first` if it began that turn.
 
     `client` is the id that its sender chose; None if it was cut off before that was written, or if that version of
@@ -44,7 +44,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class _Followed:
     """What follows a prompt. `reply` is the agent's last message in that turn."""
 
     anything: bool
@@ -93,9 +93,9 @@ def _read(root: Path, thread: str, sent: Sent, redactor: Redactor) -> Attestatio
     own = lines = lines_of(data)
     if any(sent.id.encode() in part.data for part in beneath):
         lines = [line for part in beneath for line in lines_of(part.data)] + own
-        found = _found(prompts_in(lines), sent, turns)
+        found = _found(_prompts_in(lines), sent, turns)
     else:
-        found = _found(prompts_in(own, before), sent, turns)
+        found = _found(_prompts_in(own, before), sent, turns)
     if found is None:
         _check_whole(current, head, own, before, min(sent.turns or 0, turns))
         return _unsent(root, files, sent, f"{current.path.name} is whole, and does not hold the prompt.")
@@ -111,7 +111,7 @@ def _head(current: Rollout, data: bytes) -> Head:
         raise _Unknown(f"{current.path.name} is damaged: {fault}.") from fault
 
 
-def _found(prompts: Sequence[Prompt], sent: Sent, turns: int) -> Prompt | None:
+def _found(prompts: Sequence[_Prompt], sent: Sent, turns: int) -> _Prompt | None:
     """Find the prompt by its id. If its id was not written, because it was cut off or that version of Codex keeps none,
     find it by its text and its place: after the turns that there had been."""
     for prompt in prompts:
@@ -148,8 +148,8 @@ def _unsent(root: Path, files: Sequence[Rollout], sent: Sent, why: str) -> Attes
     return Attestation(Evidence.UNSENT, why)
 
 
-def _outcome(lines: Sequence[Line | None], found: Prompt, current: Rollout, redactor: Redactor) -> Attestation:
-    after = followed(lines, found)
+def _outcome(lines: Sequence[Line | None], found: _Prompt, current: Rollout, redactor: Redactor) -> Attestation:
+    after = _followed(lines, found)
     name = current.path.name
     if after.completed:
         return Attestation(
@@ -164,7 +164,7 @@ def _outcome(lines: Sequence[Line | None], found: Prompt, current: Rollout, reda
 # ---------------------------------------------------------------- prompts in the lines
 
 
-def prompts_in(lines: Sequence[Line | None], before: int = 0) -> Sequence[Prompt]:
+def _prompts_in(lines: Sequence[Line | None], before: int = 0) -> Sequence[_Prompt]:
     """In order. `before` is the number of turns before these lines."""
     reading = _Reading(before)
     for at, line in enumerate(lines):
@@ -176,7 +176,7 @@ def prompts_in(lines: Sequence[Line | None], before: int = 0) -> Sequence[Prompt
 class _Reading:
     def __init__(self, before: int) -> None:
         self._turn, self._began, self._first = before, 0, True
-        self._found: list[Prompt] = []
+        self._found: list[_Prompt] = []
         self._unnamed: list[tuple[int, str]] = []
         """User messages to the model in this turn that no event has named yet: line number and digest."""
 
@@ -186,26 +186,26 @@ class _Reading:
             self._turn, self._began = self._turn + 1, at
         elif line.type == "response_item" and line.payload.get("role") == "user":
             self._unnamed.append((at, _digest(line.payload.get("content"))))
-        elif (said := _said(line)) is not None:
+        elif (said := _prompt_event(line)) is not None:
             digest, client = said
             match = next((each for each in self._unnamed if each[1] == digest), None)
             if match is not None:
                 self._unnamed.remove(match)
-            self._found.append(Prompt(at, self._began, self._turn, self._first, client, digest, match is not None))
+            self._found.append(_Prompt(at, self._began, self._turn, self._first, client, digest, match is not None))
             self._first = False
 
-    def end(self) -> Sequence[Prompt]:
+    def end(self) -> Sequence[_Prompt]:
         self._close()
         return sorted(self._found, key=lambda prompt: prompt.at)
 
     def _close(self) -> None:
         """A message without an event was cut off before it, or is of an older version, or is Codex's own."""
         for at, digest in self._unnamed:
-            self._found.append(Prompt(at, self._began, self._turn, self._first, None, digest))
+            self._found.append(_Prompt(at, self._began, self._turn, self._first, None, digest))
         self._unnamed, self._first = [], True
 
 
-def followed(lines: Sequence[Line | None], prompt: Prompt) -> Followed:
+def _followed(lines: Sequence[Line | None], prompt: _Prompt) -> _Followed:
     began = lines[prompt.began]
     turn = began.payload.get("turn_id") if began is not None else None
     anything, completed, reply, failure = False, False, "", ""
@@ -218,15 +218,15 @@ def followed(lines: Sequence[Line | None], prompt: Prompt) -> Followed:
         item = _item(line)
         if item.get("type") == "AgentMessage":
             reply = _text(item.get("content"))
-        anything = anything or (at > prompt.at and _is_the_agents(line))
+        anything = anything or (at > prompt.at and _is_by_agent(line))
         if line.event == "task_complete":
             error = line.payload.get("error")
             failure = str(error.get("message") or error) if isinstance(error, Mapping) else ""
             completed = error is None
-    return Followed(anything, completed, reply, failure)
+    return _Followed(anything, completed, reply, failure)
 
 
-def _is_the_agents(line: Line) -> bool:
+def _is_by_agent(line: Line) -> bool:
     if line.type == "response_item":
         return line.payload.get("role") not in _INPUT_ROLES
     return _item(line).get("type") not in (None, "UserMessage", "HookPrompt")
@@ -237,7 +237,7 @@ def _turn_of(line: Line) -> Any:
     return line.payload.get("turn_id") or (kept.get("turn_id") if isinstance(kept, Mapping) else None)
 
 
-def _said(line: Line) -> tuple[str, str | None] | None:
+def _prompt_event(line: Line) -> tuple[str, str | None] | None:
     """The digest and the client's id in a prompt's event."""
     item = _item(line)
     return (_digest(item.get("content")), item.get("client_id")) if item.get("type") == "UserMessage" else None

@@ -18,6 +18,7 @@ from clew.providers.codex.server import AppServer, Launch
 _SCRIPT = b"#!"
 _MACHINES = {"x86_64": ("x64", "x86_64"), "amd64": ("x64", "x86_64"), "aarch64": ("arm64", "aarch64")}
 _MACHINES["arm64"] = _MACHINES["aarch64"]
+_VERSION = re.compile(rb"codex[\w-]* (\d[\w.+-]*)")
 _REMEDY = "Install it with `npm install -g @openai/codex`, or name the program in the settings."
 
 
@@ -59,9 +60,6 @@ def _candidates(script: Path) -> Iterator[Path]:
             yield vendor / "bin" / "codex"
     for vendor in sorted(package.glob(f"vendor/{triple}-*{system}*")):
         yield vendor / "bin" / "codex"
-
-
-_VERSION = re.compile(rb"codex[\w-]* (\d[\w.+-]*)")
 
 
 async def version(launch: Launch) -> str:

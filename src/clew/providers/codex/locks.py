@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from clew.programs import faults as programs
-from clew.programs import locks
-from clew.programs.locks import SessionLock, lock_session, must_be_lockable
+from clew.programs.locks import SessionLock, is_locked, lock_session, must_be_lockable
 from clew.providers.codex.faults import SessionBusy
 
 _DIRECTORY = "thread-writer-locks"
@@ -38,10 +37,10 @@ def must_be_claimable(root: Path) -> None:
 
 def is_loaded(root: Path, thread: str) -> bool:
     """Whether any process has the thread loaded, also one of Clew. A killed process holds no lock."""
-    return locks.is_locked(root / CLAIMS, thread) or is_locked(root, thread)
+    return is_locked(root / CLAIMS, thread) or has_writer_lock(root, thread)
 
 
-def is_locked(root: Path, thread: str) -> bool:
+def has_writer_lock(root: Path, thread: str) -> bool:
     """Whether Codex has the thread loaded."""
     try:
         file = os.open(root / _DIRECTORY / f"{thread}.lock", os.O_RDWR)

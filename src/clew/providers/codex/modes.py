@@ -11,6 +11,8 @@ from clew.programs.faults import NotUnderstood, Refused, TooSlow
 from clew.programs.rpc import CallRefused
 from clew.providers.codex.server import AppServer, Json
 
+_OPEN_AGAIN = "Open the session again."
+
 
 class Sandbox(StrEnum):
     READ_ONLY = "read-only"
@@ -97,9 +99,6 @@ def policy_of(mode: PermissionMode, workspace: Mapping[str, Any]) -> Policy:
         case Sandbox.DANGER_FULL_ACCESS:
             kept = {"type": "dangerFullAccess"}
     return Policy(kept, rule.approval.value, PERSON)
-
-
-_OPEN_AGAIN = "Open the session again."
 
 
 class ThreadSettings:

@@ -145,7 +145,7 @@ class CodexProvider:
         def busy() -> bool:
             if own is None:
                 return locks.is_loaded(root, id_)
-            return own.has_ended and locks.is_locked(root, id_)
+            return own.has_ended and locks.has_writer_lock(root, id_)
 
         redactor = Redactor(self._environment)
         try:

@@ -22,6 +22,13 @@ _FILE = re.compile(
     r"\.jsonl(?P<packed>\.zst)?"
 )
 
+# As Codex writes them, without spaces. Within a text the quotes are escaped, so no prompt matches.
+_TURN = b'"type":"task_started"'
+_PLACES = (b'"type":"turn_context"', b'"type":"thread_settings_applied"')
+_PROMPTS = (b'"type":"UserMessage"', b'"type":"user_message"')
+_ENDS = (b'"type":"task_complete"', b'"type":"turn_aborted"')
+_TITLE = 120
+
 
 def id_of(cursor: Cursor) -> NativeId:
     """The thread's id. Codex would take anything else for a name, or for a path."""
@@ -49,7 +56,7 @@ class Rollout:
         return f"sessions/{self.day.replace('-', '/')}/{self.path.name}"
 
     @property
-    def set_away(self) -> bool:
+    def is_archived(self) -> bool:
         """Whether the user archived it in Codex."""
         return "archived_sessions" in self.path.parts
 
@@ -62,11 +69,7 @@ def rollout_at(path: Path) -> Rollout | None:
     return Rollout(path, found["thread"], segment, found["day"], found["packed"] is not None)
 
 
-_TURN = b'"type":"task_started"'
-_PLACES = (b'"type":"turn_context"', b'"type":"thread_settings_applied"')
-_PROMPTS = (b'"type":"UserMessage"', b'"type":"user_message"')
-_ENDS = (b'"type":"task_complete"', b'"type":"turn_aborted"')
-_TITLE = 120
+# ---------------------------------------------------------------- lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +208,6 @@ def whole_lines(data: bytes) -> bytes:
 
 
 def turns_in(data: bytes) -> int:
-    # Within a text the quotes are escaped, so no prompt matches.
     return data.count(_TURN)
 
 

@@ -45,7 +45,7 @@ def rollouts_of(root: Path, thread: str) -> list[Rollout]:
         for name in names
         if thread in name and (rollout := rollout_at(Path(where, name))) is not None and rollout.thread == thread
     ]
-    return sorted(found, key=lambda rollout: (rollout.segment, not rollout.set_away), reverse=True)
+    return sorted(found, key=lambda rollout: (rollout.segment, not rollout.is_archived), reverse=True)
 
 
 def _raise(fault: OSError) -> None:
@@ -94,7 +94,7 @@ class Index:
 
     def _session(self, thread: str) -> Iterator[FoundSession]:
         current = self.current(thread)
-        if current is None or current.set_away:
+        if current is None or current.is_archived:
             return
         try:
             changed = current.path.stat().st_mtime

@@ -17,7 +17,7 @@ from clew.programs.tasks import run_to_end
 from clew.providers.codex import modes
 from clew.providers.codex.faults import SessionArchived, SessionBusy, SessionMissing
 from clew.providers.codex.home import Home, directory_at
-from clew.providers.codex.locks import is_loaded, is_locked, lock_threads
+from clew.providers.codex.locks import has_writer_lock, is_loaded, lock_threads
 from clew.providers.codex.rollout import Broken, Rollout, head_of, id_of
 from clew.providers.codex.server import AppServer, Json
 from clew.providers.codex.store import Index, rollouts_of
@@ -196,7 +196,7 @@ async def probe(server: AppServer, home: Home, id_: str, directory: Directory) -
     if current is None:
         detail = f"There is no file of session {id_} in {home.root}."
         return Probe(ProbeKind.MISSING, signal=NO_ROLLOUT, detail=detail)
-    if current.set_away:
+    if current.is_archived:
         return Probe(ProbeKind.UNREACHABLE, detail=f"It was archived in Codex; bring it back: codex unarchive {id_}")
     if is_loaded(home.root, id_):
         return Probe(ProbeKind.BUSY, detail="Another process has the session open.")
@@ -269,8 +269,8 @@ def _refused(home: Home, id_: str, fault: CallRefused, busy: bool = True) -> Ref
     current = Index(home.root).current(id_)
     if current is None:
         return SessionMissing(f"There is no session {id_} in {home.root}.", "Start a new session.")
-    if current.set_away:
+    if current.is_archived:
         return SessionArchived(f"Session {id_} was archived in Codex.", f"Bring it back: codex unarchive {id_}")
-    if busy and is_locked(home.root, id_):
+    if busy and has_writer_lock(home.root, id_):
         return SessionBusy(f"Session {id_} is open in another program.", "Close it there, or wait.")
     return Refused(f"Codex does not open session {id_}: {fault.words}", "Look at what it says; nothing was changed.")
