@@ -69,7 +69,7 @@ def test_a_malformed_id_is_rejected_and_starts_nothing(lab: Lab, id_: str) -> No
         probe = await provider.probe(cursor, lab.directory())
         assert (probe.kind, probe.signal) == (ProbeKind.REJECTED, MALFORMED)
         assert MALFORMED in provider.capabilities.rejection_signals
-        with pytest.raises(Refused, match="no session id"):
+        with pytest.raises(Refused, match="not a session id"):
             await lab.open(provider, cursor)
         # A cursor that a later Clew wrote is not known to be bad.
         later = await provider.probe(Cursor(2, UNKNOWN.native_id), lab.directory())
