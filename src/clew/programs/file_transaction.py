@@ -6,6 +6,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -37,7 +38,7 @@ class FileTransaction:
 
     def roll_back(self, unless: Callable[[Path], bool] = lambda _: False) -> None:
         """Restore every file, in reverse order, but not those for which `unless` is true."""
-        kept = {path for path in {path for path, _ in self._undo} if unless(path)}
+        kept = {path for path in dict(self._undo) if unless(path)}
         with contextlib.ExitStack() as stack:
             for path, undo in self._undo:
                 if path not in kept:
@@ -60,18 +61,18 @@ class FileTransaction:
                 if keep_as is None:
                     self._on_commit.callback(before.unlink, missing_ok=True)
                 # rename(2) of a file to a link of itself leaves both names.
-                self._undo.append((path, lambda: before.unlink(missing_ok=True)))
+                self._undo.append((path, partial(before.unlink, missing_ok=True)))
                 _link_or_copy(path, before)
-                self._undo.append((path, lambda: before.replace(path)))
+                self._undo.append((path, partial(before.replace, path)))
             else:
-                self._undo.append((path, lambda: path.unlink(missing_ok=True)))
+                self._undo.append((path, partial(path.unlink, missing_ok=True)))
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
 
     def move(self, path: Path, to: Path) -> None:
         path.replace(to)
-        self._undo.append((path, lambda: to.replace(path)))
+        self._undo.append((path, partial(to.replace, path)))
 
     def remove(self, path: Path) -> None:
         before = _hidden(path, _BEFORE)
@@ -83,7 +84,7 @@ class FileTransaction:
         for each in reversed(missing):
             with contextlib.suppress(FileExistsError):
                 each.mkdir(mode=0o700)
-                self._undo.append((each, lambda each=each: _remove_if_empty(each)))  # type: ignore[misc]
+                self._undo.append((each, partial(_remove_if_empty, each)))
         if not path.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 

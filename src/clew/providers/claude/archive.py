@@ -6,6 +6,7 @@ A session that has gone on in the target home is never overwritten.
 import contextlib
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -60,11 +61,11 @@ def restore_session(home: Home, archive: Path, directory: Directory) -> Cursor:
     is_bound = summary_in(data, target.parent.name).is_of(real(directory))
     with contextlib.ExitStack() as held:
         held.callback(_lock_home(home).release)
-        held.callback(_or_refuse(lambda: locks.claim_id(home, native_id)).release)
+        held.callback(_or_refuse(partial(locks.claim_id, home, native_id)).release)
         copies = home.copies(native_id)
         damaged = [copy for copy in copies if not summary_of(copy).talks]
         for copy in copies:
-            held.callback(_or_refuse(lambda copy=copy: locks.lock_unused(home, copy)).release)  # type: ignore[misc]
+            held.callback(_or_refuse(partial(locks.lock_unused, home, copy)).release)
             if copy not in damaged:
                 more = _archive_says_more(copy, data)
                 files = _merged(side_files.all_files(home, copy), files, more)
