@@ -40,7 +40,7 @@ check: $(VENV)/tools ## Layers, lint, formatting, types, dead code, docs
 	$(BIN)/python -m ruff format --check . || failed=1; \
 	$(BIN)/python -m mypy --strict $(CODE) || failed=1; \
 	$(BIN)/python -m tools.dead || failed=1; \
-	$(BIN)/python -m pytest tests/docs || failed=1; \
+	$(BIN)/python -m pytest tests/docs tests/house/test_actors.py || failed=1; \
 	exit $$failed
 
 bench: $(VENV)/tools ## Measure how fast the kernel decides

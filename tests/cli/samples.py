@@ -85,7 +85,7 @@ HELD = replace(
     state="queued",
     ended_at=None,
     code="workspace:branch-gone",
-    words="The branch is gone. Once that is mended, `clew retry run-1`.",
+    words="The branch is gone. Once that is fixed, run `clew retry run-1`.",
     held="person",
 )
 

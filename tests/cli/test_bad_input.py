@@ -22,7 +22,7 @@ UP = ("up", "--database", "ftp://nowhere")
 BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("say", "chat-1", ""), "cli:bad-text", "The text is empty."),
     (("say", "chat-1", " \n"), "cli:bad-text", "The text is empty."),
-    (("say", "chat-1", "x" * 160_001), "ask:bad-request", "160,001 bytes, and an agent is told 160,000 at most"),
+    (("say", "chat-1", "x" * 160_001), "ask:bad-request", "160,001 bytes; the limit is 160,000"),
     (("chat", "ada", "--once", "é" * 80_001), "ask:bad-request", "160,002 bytes"),
     (("say", "chat-1", "half \udcff"), "cli:bad-text", "not valid UTF-8"),
     (("say", "", "hello"), "cli:bad-text", "names nothing"),

@@ -57,7 +57,7 @@ LOOKS: list[tuple[tuple[str, ...], str, Any, tuple[str, ...]]] = [
     (("issue", "show", "3"), "/threads/issue-3", samples.PAGE, ("#2 ada (agent)", "  I look at it.", "rm -r build")),
     (("thread", "show", "chat-1"), "/threads/chat-1", samples.PAGE, ("earlier entries", "/srv/web/issue-3")),
     (("runs",), "/runs", [samples.RUN], ("run-1", "succeeded", "resume", "2.5 s")),
-    (("runs",), "/runs", [samples.HELD], ("held", "The branch is gone. Once that is mended, `clew retry run-1`.")),
+    (("runs",), "/runs", [samples.HELD], ("held", "The branch is gone. Once that is fixed, run `clew retry run-1`.")),
     (("runs", "show", "run-1"), "/runs/run-1", samples.HELD, ("held", "workspace:branch-gone")),
     (("runs", "show", "run-"), "/runs/run-", samples.RUN, ("Continuing the same conversation", "resumed")),
     (("why", "run-1"), "/why/run-1", samples.WHY, ("reseed: Its session is lost", "fit         lane")),

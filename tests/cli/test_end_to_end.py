@@ -237,9 +237,7 @@ def test_bad_input_is_told_with_what_to_do(data: Path, tmp_path: Path) -> None:
 
 def test_a_program_that_is_none_is_told_as_such(data: Path) -> None:
     said = asked(data, "agent", "add", "x", "--provider", "guide", "extra", "words")
-    assert said.err.startswith(
-        "clew: The guide takes no program: it is one, and comes with Clew. Leave those words out."
-    )
+    assert said.err.startswith("clew: The guide takes no program: its program is Clew itself. Leave those words out.")
     for program in (("",), (" ", "-x")):
         said = asked(data, "agent", "add", "x", "--provider", "command", "--mode", "full", "--", *program)
         assert said.err.startswith("clew: No program is named: the first word of its command line is empty.")

@@ -246,7 +246,7 @@ def test_nobody_waits_for_a_run_that_is_held_for_them(
     said = here(capfd, *SAY)
     assert said.status == 1
     assert said.err.endswith(
-        "clew: The branch is gone. Once that is mended, `clew retry run-1`. [workspace:branch-gone]\n"
+        "clew: The branch is gone. Once that is fixed, run `clew retry run-1`. [workspace:branch-gone]\n"
     )
 
 
@@ -390,7 +390,7 @@ def test_a_log_of_a_run_that_is_held_says_so(stub: Stub, capfd: Cap) -> None:
     logged(stub)
     stub.on("GET", "/runs/run-1", samples.HELD)
     said = here(capfd, "logs", "run-1").out
-    assert said.endswith("\nThe run is held: The branch is gone. Once that is mended, `clew retry run-1`.\n")
+    assert said.endswith("\nThe run is held: The branch is gone. Once that is fixed, run `clew retry run-1`.\n")
 
 
 def test_an_answer_is_shown_at_once_to_who_follows(stub: Stub, capfd: Cap) -> None:

@@ -1,4 +1,4 @@
-"""A services with a machine of our own beside it, and a daemon's hand that serves what it is given."""
+"""Services with a machine of our own beside it, and a daemon's hand that serves what it is given."""
 
 import json
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from clew.control.actor import MachineDaemon, Person
 from clew.control.agents import add_agent
 from clew.control.daemon_api import DaemonApi
 from clew.control.services import Services
@@ -54,6 +55,7 @@ from clew.store.schema.check import check
 from tests.store.kit import pin_of, prompted_of
 
 LAPTOP = MachineId("laptop")
+USER = Person("user")
 ABLE = Capabilities(
     resume=True,
     fork=True,
@@ -139,7 +141,7 @@ class Office:
     database: Database
 
     async def agent(self, name: str = "ada", **changes: Any) -> AgentView:
-        return await add_agent(self.services, NewAgent(**{"name": name, "provider": "loom", **changes}))
+        return await add_agent(self.services, USER, NewAgent(**{"name": name, "provider": "loom", **changes}))
 
     async def claim(
         self, most: int = 1, wait: float = 0.0, runtimes: Sequence[RuntimeId] = (LOOM, WHEEL)
@@ -190,9 +192,9 @@ class Office:
 async def office(database: Database, root: Path) -> AsyncIterator[Office]:
     """Whatever it was put through, every promise of the store holds in the end."""
     laptop = Laptop(root)
-    services = Services(database, root, laptop)
+    services = Services(database, root, [laptop])
     try:
-        yield Office(services, laptop, DaemonApi(services), database)
+        yield Office(services, laptop, DaemonApi(services, MachineDaemon(LAPTOP)), database)
     finally:
         await services.close()
     assert database.read(check) == ()

@@ -11,14 +11,14 @@ from clew.control.agents import add_agent, change_agent, list_agents, show_agent
 from clew.control.faults import BadName, BadRequest, BadRhythm, NoMachine, NotInstalled
 from clew.control.issues import open_issue
 from clew.control.programs import offer_agents
-from clew.control.threads import look_at_thread
+from clew.control.threads import find_thread
 from clew.kernel import Outcome, PermissionMode
 from clew.protocol.requests import AgentChange, NewAgent, NewIssue
 from clew.protocol.views import Rhythm
 from clew.store.engine.database import Database
 from clew.store.faults import NameTaken, NoSuchAgent
 from clew.store.schema.tables import agents
-from tests.control.kit import LOOM, WHEEL, office
+from tests.control.kit import LAPTOP, LOOM, USER, WHEEL, office
 
 
 def test_an_agent_is_added_with_its_runtime_and_offered(database: Database, tmp_path: Path) -> None:
@@ -35,8 +35,8 @@ def test_an_agent_is_added_with_its_runtime_and_offered(database: Database, tmp_
             assert added.home == str(tmp_path / "homes" / "ada")
             ((runtime, program),) = at.laptop.offered
             assert (runtime, program.environment, program.options) == (LOOM, secret, {"color": "no"})
-            assert await list_agents(at.services) == (added,) == (await show_agent(at.services, "ada"),)
-            assert (await look_at_thread(at.services, "own-ada")).assignee == "ada"
+            assert await list_agents(at.services, USER) == (added,) == (await show_agent(at.services, USER, "ada"),)
+            assert (await find_thread(at.services, USER, "own-ada")).assignee == "ada"
 
     asyncio.run(story())
 
@@ -54,14 +54,14 @@ def test_what_cannot_be_an_agent_is_refused_with_what_to_do(database: Database, 
             for name in ("", "Ada", "a b", "-a", "a" * 41, "a/b", "a\n"):
                 with pytest.raises(BadName):
                     await at.agent(name)
-            with pytest.raises(BadRequest, match="no mode"):
+            with pytest.raises(BadRequest, match="Unknown permission mode"):
                 await at.agent("eve", mode="root")
             with pytest.raises(BadRequest, match="0 runs"):
                 await at.agent("eve", most=0)
             with pytest.raises(BadRequest, match="variable"):
                 await at.agent("eve", environment={"A=B": "c"})
-            assert [agent.name for agent in await list_agents(at.services)] == ["ada"]
-            at.services.machine = None
+            assert [agent.name for agent in await list_agents(at.services, USER)] == ["ada"]
+            at.services.machines.clear()
             with pytest.raises(NoMachine):
                 await at.agent("eve")
 
@@ -72,13 +72,13 @@ def test_an_unknown_agent_is_answered_with_what_there_is(database: Database, tmp
     async def story() -> None:
         async with office(database, tmp_path) as at:
             with pytest.raises(NoSuchAgent, match="Add one with"):
-                await show_agent(at.services, "ada")
+                await show_agent(at.services, USER, "ada")
             for name in ("ada", "grace", "barbara"):
                 await at.agent(name)
             with pytest.raises(NoSuchAgent, match=r"no agent 'grase'.*Did you mean grace"):
-                await show_agent(at.services, "grase")
+                await show_agent(at.services, USER, "grase")
             with pytest.raises(NoSuchAgent, match="There is ada, barbara, grace"):
-                await show_agent(at.services, "zzz")
+                await show_agent(at.services, USER, "zzz")
 
     asyncio.run(story())
 
@@ -87,16 +87,16 @@ def test_a_change_leaves_what_it_does_not_name(database: Database, tmp_path: Pat
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent(model="m-1", environment={"KEY": "one", "OTHER": "two"})
-            changed = await change_agent(at.services, "ada", AgentChange(instructions="Be brief.", most=3))
+            changed = await change_agent(at.services, USER, "ada", AgentChange(instructions="Be brief.", most=3))
             assert (changed.model, changed.instructions, changed.most) == ("m-1", "Be brief.", 3)
             changed = await change_agent(
-                at.services, "ada", AgentChange(model="", environment={"KEY": "", "NEW": "three"})
+                at.services, USER, "ada", AgentChange(model="", environment={"KEY": "", "NEW": "three"})
             )
             assert (changed.model, changed.environment_names) == (None, ("NEW", "OTHER"))
             kept = at.database.read(lambda connection: connection.execute(select(agents.c.settings)).scalar_one())
             assert json.loads(kept)["environment"] == {"OTHER": "two", "NEW": "three"}
-            assert (await change_agent(at.services, "ada", AgentChange(paused=True))).state == "paused"
-            assert (await change_agent(at.services, "ada", AgentChange(paused=False))).state == "active"
+            assert (await change_agent(at.services, USER, "ada", AgentChange(paused=True))).state == "paused"
+            assert (await change_agent(at.services, USER, "ada", AgentChange(paused=False))).state == "active"
 
     asyncio.run(story())
 
@@ -108,12 +108,12 @@ def test_a_mode_that_its_program_cannot_be_kept_to_is_refused_and_never_widened(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             at.laptop.modes = frozenset({PermissionMode.FULL})
-            with pytest.raises(BadRequest, match="nor to a stricter one; it knows full"):
-                await add_agent(at.services, NewAgent("tests", "loom"))
-            assert (await add_agent(at.services, NewAgent("tests", "loom", mode="full"))).mode == "full"
-            with pytest.raises(BadRequest, match="cannot keep a program to the mode ask"):
-                await change_agent(at.services, "tests", AgentChange(mode="ask"))
-            assert (await show_agent(at.services, "tests")).mode == "full"
+            with pytest.raises(BadRequest, match="nor to a stricter one; it supports: full"):
+                await add_agent(at.services, USER, NewAgent("tests", "loom"))
+            assert (await add_agent(at.services, USER, NewAgent("tests", "loom", mode="full"))).mode == "full"
+            with pytest.raises(BadRequest, match="cannot limit its program to the mode ask"):
+                await change_agent(at.services, USER, "tests", AgentChange(mode="ask"))
+            assert (await show_agent(at.services, USER, "tests")).mode == "full"
 
     asyncio.run(story())
 
@@ -122,17 +122,17 @@ def test_an_agent_that_moves_to_another_provider_takes_what_waits_along(database
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
             await at.serve("n-1")
-            await open_issue(at.services, NewIssue("Mend that too", assignee="ada"))
-            moved = await change_agent(at.services, "ada", AgentChange(provider="wheel"))
+            await open_issue(at.services, USER, NewIssue("Mend that too", assignee="ada"))
+            moved = await change_agent(at.services, USER, "ada", AgentChange(provider="wheel"))
             assert (moved.provider, moved.runtime) == ("wheel", WHEEL)
             assert at.laptop.offered[-1][0] == WHEEL
             order = await at.claim_one()
             assert (order.runtime, order.plan.outcome) == (WHEEL, Outcome.BLANK)
             with pytest.raises(NotInstalled):
-                await change_agent(at.services, "ada", AgentChange(provider="spindle"))
-            assert (await show_agent(at.services, "ada")).provider == "wheel"
+                await change_agent(at.services, USER, "ada", AgentChange(provider="spindle"))
+            assert (await show_agent(at.services, USER, "ada")).provider == "wheel"
 
     asyncio.run(story())
 
@@ -162,7 +162,7 @@ def test_a_rhythm_that_makes_no_sense_is_refused(database: Database, tmp_path: P
                 await at.agent(heartbeat=rhythm)
             assert told.value.words
             assert told.value.remedy
-            assert await list_agents(at.services) == ()
+            assert await list_agents(at.services, USER) == ()
             await at.agent(heartbeat=Rhythm(every=15))
 
     asyncio.run(story())
@@ -175,10 +175,10 @@ def test_at_the_start_every_agent_is_offered_and_one_that_is_gone_stops_no_other
         async with office(database, tmp_path) as at:
             await at.agent("ada")
             await at.agent("bob", provider="wheel")
-            await add_agent(at.services, NewAgent("cyd", "loom", home={"HOME": "/srv/other"}))
+            await add_agent(at.services, USER, NewAgent("cyd", "loom", home={"HOME": "/srv/other"}))
             at.laptop.offered.clear()
             at.laptop.gone.add("wheel")
-            checks = await offer_agents(at.services)
+            checks = await offer_agents(at.services, USER, LAPTOP)
             assert [(each.name, each.state) for each in checks] == [
                 ("agent ada", "ok"),
                 ("agent bob", "missing"),

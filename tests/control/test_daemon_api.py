@@ -7,13 +7,14 @@ import pytest
 from sqlalchemy import Connection, update
 
 from clew.control import daemon_api as planes
+from clew.control.actor import Timer
 from clew.control.approvals import answer_approval
 from clew.control.doctor import list_runtimes
 from clew.control.messages import say
 from clew.control.runs import cancel_run, show_run
 from clew.control.services import Services
 from clew.control.threads import open_chat
-from clew.control.timers import keep_time, look_at_time
+from clew.control.timers import run_due, run_timers
 from clew.control.wakes import poke
 from clew.kernel import ApprovalId, Evidence, Outcome, RunId, RunState
 from clew.protocol.control import Claimed
@@ -25,7 +26,7 @@ from clew.store.engine.clock import read_clock
 from clew.store.engine.database import Database
 from clew.store.operations import claim as claiming
 from clew.store.schema.tables import runs, runtimes
-from tests.control.kit import LOOM, WHEEL, Office, held, office
+from tests.control.kit import LOOM, USER, WHEEL, Office, held, office
 from tests.store.kit import bodies
 
 ASKED = ClaimRequest("daemon-1", (LOOM, WHEEL), 4)
@@ -56,13 +57,13 @@ async def _quiet(at: Office, order: Order) -> None:
 def test_a_daemon_that_waits_is_called_when_there_is_work(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planes, "LOOK", LONG)
+    monkeypatch.setattr(planes, "POLL", LONG)
 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
             waiting = await _waiting(at)
-            await poke(at.services, Poke("ada", text="hello"))
+            await poke(at.services, USER, Poke("ada", text="hello"))
             claimed = await asyncio.wait_for(waiting, 10)
             assert [bodies(order) for order in claimed.orders] == [["hello"]]
 
@@ -85,17 +86,17 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[ClaimRequest]:
 def test_what_is_said_to_an_agent_whose_daemon_waits_is_claimed_at_once(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[ClaimRequest]
 ) -> None:
-    monkeypatch.setattr(planes, "LOOK", LONG)
+    monkeypatch.setattr(planes, "POLL", LONG)
 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_chat(at.services, NewChat("ada"))
-            await say(at.services, "chat-1", Words("hello"))
+            await open_chat(at.services, USER, NewChat("ada"))
+            await say(at.services, USER, "chat-1", Words("hello"))
             await at.serve("n-1")
             waiting = await _waiting(at)
             looks.clear()
-            spoken = await say(at.services, "chat-1", Words("and again"))
+            spoken = await say(at.services, USER, "chat-1", Words("and again"))
             claimed = await asyncio.wait_for(waiting, 10)
             assert [bodies(order) for order in claimed.orders] == [["and again"]]
             assert spoken.wake is not None
@@ -109,7 +110,7 @@ def test_what_is_said_to_an_agent_whose_daemon_waits_is_claimed_at_once(
 def test_a_daemon_that_waits_looks_no_more_often_than_it_has_to(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[ClaimRequest]
 ) -> None:
-    monkeypatch.setattr(planes, "LOOK", 0.1)
+    monkeypatch.setattr(planes, "POLL", 0.1)
 
     async def story() -> None:
         async with office(database, tmp_path) as at:
@@ -125,18 +126,18 @@ def test_a_daemon_that_waits_looks_no_more_often_than_it_has_to(
 def test_a_question_that_is_called_off_is_handed_nothing(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planes, "LOOK", LONG)
+    monkeypatch.setattr(planes, "POLL", LONG)
 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_chat(at.services, NewChat("ada"))
-            await say(at.services, "chat-1", Words("hello"))
+            await open_chat(at.services, USER, NewChat("ada"))
+            await say(at.services, USER, "chat-1", Words("hello"))
             await at.serve("n-1")
             waiting = await _waiting(at)
             waiting.cancel()
             await asyncio.wait((waiting,))
-            await say(at.services, "chat-1", Words("and again"))
+            await say(at.services, USER, "chat-1", Words("and again"))
             assert bodies(await at.claim_one()) == ["and again"]
 
     asyncio.run(story())
@@ -145,12 +146,12 @@ def test_a_question_that_is_called_off_is_handed_nothing(
 def test_a_daemon_looks_by_itself_when_nobody_calls_it(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planes, "LOOK", 0.05)
+    monkeypatch.setattr(planes, "POLL", 0.05)
 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await poke(at.services, Poke("ada"))
+            await poke(at.services, USER, Poke("ada"))
             await _put(at, update(runs).values(not_before=(await at.services.read(read_clock)) + 0.3))
             claimed = await asyncio.wait_for(at.plane.claim(ASKED, frozenset(), LONG), 20)
             assert len(claimed.orders) == 1
@@ -172,12 +173,12 @@ def test_a_claim_that_finds_nothing_ends_when_its_time_is_over(database: Databas
 def test_a_daemon_is_told_of_a_cancelled_run_and_of_no_report_of_its_own(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planes, "LOOK", LONG)
+    monkeypatch.setattr(planes, "POLL", LONG)
 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await poke(at.services, Poke("ada"))
+            await poke(at.services, USER, Poke("ada"))
             order = await at.claim_one()
             waiting = await _waiting(at, FULL, held(order))
             await at.prompt(order, "n-1")
@@ -186,7 +187,7 @@ def test_a_daemon_is_told_of_a_cancelled_run_and_of_no_report_of_its_own(
             # Longer than hints are paced: what the daemon says itself is no news to it.
             await asyncio.sleep(0.3)
             assert not waiting.done()
-            stopped = await cancel_run(at.services, order.run)
+            stopped = await cancel_run(at.services, USER, order.run)
             assert (stopped.taken, stopped.state) == (True, "stopping")
             assert (await asyncio.wait_for(waiting, 10)).news == {order.run}
             assert (await at.report(order)).stop == "run:by-user"
@@ -199,11 +200,11 @@ def test_news_that_came_while_no_claim_waited_are_told_by_the_next(database: Dat
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await poke(at.services, Poke("ada"))
+            await poke(at.services, USER, Poke("ada"))
             order = await at.claim_one()
             await at.prompt(order)
             await at.report(order, asks=(Asked(ApprovalId("ap-1"), "May I?"),))
-            await answer_approval(at.services, "ap-1", AnswerTo(False, "no"))
+            await answer_approval(at.services, USER, "ap-1", AnswerTo(False, "no"))
             assert (await at.plane.claim(FULL, held(order), LONG)).news == {order.run}
             (answer,) = (await at.report(order, answered=True)).answers
             assert (answer.approval, answer.state, answer.words) == ("ap-1", "denied", "no")
@@ -217,12 +218,12 @@ def test_an_order_whose_answer_was_lost_comes_again_after_its_lease(database: Da
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await poke(at.services, Poke("ada", text="hello"))
+            await poke(at.services, USER, Poke("ada", text="hello"))
             lost = await at.claim_one()
-            assert await look_at_time(at.services, 0.0) == 0
+            assert await run_due(at.services, USER, 0.0) == 0
             assert await at.claim() == []
             await _put(at, update(runs).values(lease_until=1.0))
-            assert await look_at_time(at.services, 0.0) == 1
+            assert await run_due(at.services, USER, 0.0) == 1
             again = await at.claim_one()
             assert (again.run, again.attempt, bodies(again)) == (lost.run, 2, ["hello"])
 
@@ -232,16 +233,16 @@ def test_an_order_whose_answer_was_lost_comes_again_after_its_lease(database: Da
 def test_a_question_that_waits_hears_of_a_run_that_another_of_its_daemon_took(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planes, "LOOK", LONG)
+    monkeypatch.setattr(planes, "POLL", LONG)
 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
             waits = await _waiting(at, FULL)
-            await poke(at.services, Poke("ada"))
+            await poke(at.services, USER, Poke("ada"))
             order = await at.claim_one()
             assert not waits.done()
-            await cancel_run(at.services, order.run)
+            await cancel_run(at.services, USER, order.run)
             async with asyncio.timeout(10):
                 assert (await waits).news == held(order)
 
@@ -256,7 +257,7 @@ def test_every_runtime_of_a_daemon_is_heard_by_its_own_question(database: Databa
             await _put(at, update(runtimes).values(seen_at=1.0))
             for runtime in (LOOM, WHEEL):
                 await at.plane.claim(ClaimRequest("daemon-1", (runtime,), 1), frozenset(), 0.05)
-            assert [shown.online for shown in await list_runtimes(at.services)] == [True, True]
+            assert [shown.online for shown in await list_runtimes(at.services, USER)] == [True, True]
 
     asyncio.run(story())
 
@@ -266,10 +267,10 @@ def test_a_daemon_that_lost_its_lease_overwrites_nothing(database: Database, tmp
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await poke(at.services, Poke("ada"))
+            await poke(at.services, USER, Poke("ada"))
             lost = await at.claim_one()
             await _put(at, update(runs).values(lease_until=1.0))
-            await look_at_time(at.services, 0.0)
+            await run_due(at.services, USER, 0.0)
             again = await at.claim_one()
             told = await at.report(lost, opens=True)
             assert (told.held, told.words) == (
@@ -292,28 +293,28 @@ def test_a_silent_runtime_is_shown_offline_and_its_run_kept_through_its_grace(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await poke(at.services, Poke("ada"))
+            await poke(at.services, USER, Poke("ada"))
             order = await at.claim_one()
             await at.prompt(order, "n-1")
-            (shown,) = await list_runtimes(at.services)
+            (shown,) = await list_runtimes(at.services, USER)
             assert (shown.id, shown.machine, shown.online, shown.live) == (LOOM, "the laptop", True, 1)
             clock = await at.services.read(read_clock)
             await _put(at, update(runtimes).where(runtimes.c.id == LOOM).values(seen_at=clock - 300))
             await _put(at, update(runs).values(lease_until=clock - 240))
-            (shown,) = await list_runtimes(at.services)
+            (shown,) = await list_runtimes(at.services, USER)
             assert not shown.online
-            await look_at_time(at.services, 0.0)
-            assert (await show_run(at.services, order.run)).state == "running"
+            await run_due(at.services, USER, 0.0)
+            assert (await show_run(at.services, USER, order.run)).state == "running"
             await _put(at, update(runtimes).where(runtimes.c.id == LOOM).values(seen_at=clock - 3000))
-            assert await look_at_time(at.services, 0.0) == 1
-            lost = await show_run(at.services, order.run)
+            assert await run_due(at.services, USER, 0.0) == 1
+            lost = await show_run(at.services, USER, order.run)
             assert (lost.state, lost.code) == ("lost", "run:lease-lost")
             # A server that was down itself has heard nobody, and does not hold it against them.
             again = await at.claim_one()
             await at.prompt(again)
             await _put(at, update(runs).where(runs.c.id == again.run).values(lease_until=1.0))
-            await look_at_time(at.services, await at.services.read(read_clock))
-            assert (await show_run(at.services, again.run)).state == "running"
+            await run_due(at.services, USER, await at.services.read(read_clock))
+            assert (await show_run(at.services, USER, again.run)).state == "running"
 
     asyncio.run(story())
 
@@ -323,13 +324,13 @@ def test_a_daemon_that_restarts_settles_what_it_had_and_the_retry_resumes(databa
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_chat(at.services, NewChat("ada"))
-            await say(at.services, "chat-1", Words("hello"))
+            await open_chat(at.services, USER, NewChat("ada"))
+            await say(at.services, USER, "chat-1", Words("hello"))
             order = await at.claim_one()
             await at.prompt(order, "n-1")
             (ended,) = await at.plane.settle("daemon-1", (LOOM, WHEEL), ())
             assert (ended.run, ended.state) == (order.run, RunState.LOST)
-            waits = await show_run(at.services, order.run)
+            waits = await show_run(at.services, USER, order.run)
             assert waits.state == "lost"
             await _put(at, update(runs).where(runs.c.state == "queued").values(not_before=None))
             # Whether the agent took the prompt is asked before anything is sent.
@@ -352,7 +353,7 @@ def test_time_goes_on_after_a_failure(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await poke(at.services, Poke("ada"))
+            await poke(at.services, USER, Poke("ada"))
             order = await at.claim_one()
             await _put(at, update(runs).values(lease_until=1.0))
             read = at.services.read
@@ -365,17 +366,17 @@ def test_time_goes_on_after_a_failure(
 
             monkeypatch.setattr(at.services, "read", failing)
             monkeypatch.setattr("clew.control.timers.read_clock", lambda _: 0.0)
-            time_goes = asyncio.create_task(keep_time(at.services))
+            time_goes = asyncio.create_task(run_timers(at.services, Timer("server")))
             other = Services(database, tmp_path)
             for _ in range(500):
                 await asyncio.sleep(0.02)
-                if (await show_run(other, order.run)).state == "queued":
+                if (await show_run(other, USER, order.run)).state == "queued":
                     break
-            assert (await show_run(other, order.run)).state == "queued"
+            assert (await show_run(other, USER, order.run)).state == "queued"
             time_goes.cancel()
 
-    with caplog.at_level("WARNING", "clew.timing"):
+    with caplog.at_level("WARNING", "clew.timers"):
         asyncio.run(story())
-    assert [record.message for record in caplog.records if record.name == "clew.timing"] == [
+    assert [record.message for record in caplog.records if record.name == "clew.timers"] == [
         "heartbeats, leases and approvals wait: OSError('the disk is away')"
     ]

@@ -11,7 +11,7 @@ from clew.control.agents import change_agent
 from clew.control.doctor import examine
 from clew.protocol.requests import AgentChange
 from clew.store.engine.database import Database
-from tests.control.kit import office
+from tests.control.kit import USER, office
 
 
 def test_the_doctor_looks_at_everything(database: Database, tmp_path: Path) -> None:
@@ -19,8 +19,8 @@ def test_the_doctor_looks_at_everything(database: Database, tmp_path: Path) -> N
         async with office(database, tmp_path) as at:
             await at.agent()
             await at.agent("bob", provider="wheel")
-            await change_agent(at.services, "bob", AgentChange(paused=True))
-            checks = {check.name: check for check in await examine(at.services)}
+            await change_agent(at.services, USER, "bob", AgentChange(paused=True))
+            checks = {check.name: check for check in await examine(at.services, USER)}
             assert {name: check.state for name, check in checks.items() if name != "git"} == {
                 "database": "ok",
                 "disk": "ok",
@@ -39,15 +39,15 @@ def test_the_doctor_looks_at_everything(database: Database, tmp_path: Path) -> N
             token = tmp_path / "token"
             token.write_text("secret")
             token.chmod(0o644)
-            checks = {check.name: check for check in await examine(at.services)}
+            checks = {check.name: check for check in await examine(at.services, USER)}
             assert checks["token"].state == "failed"
             token.chmod(0o600)
             at.laptop.gone.add("loom")
-            checks = {check.name: check for check in await examine(at.services)}
+            checks = {check.name: check for check in await examine(at.services, USER)}
             assert (checks["token"].state, checks["agent ada"].state) == ("ok", "missing")
             assert "secret" not in repr(checks)
-            at.services.machine = None
-            checks = {check.name: check for check in await examine(at.services)}
+            at.services.machines.clear()
+            checks = {check.name: check for check in await examine(at.services, USER)}
             assert checks["machine"].state == "missing"
 
     asyncio.run(story())
@@ -61,7 +61,7 @@ def test_a_full_disk_is_found_by_writing(database: Database, tmp_path: Path, mon
         async with office(database, tmp_path) as at:
             before = sorted(tmp_path.iterdir())
             monkeypatch.setattr(os, "fsync", full)
-            checks = {check.name: check for check in await examine(at.services)}
+            checks = {check.name: check for check in await examine(at.services, USER)}
             monkeypatch.undo()
             assert checks["disk"].state == "failed"
             assert checks["disk"].words == f"The disk of {tmp_path} is full."

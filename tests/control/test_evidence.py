@@ -19,7 +19,7 @@ from clew.protocol.reports import Failed, Finish, Landed
 from clew.protocol.requests import NewChat, Retry, Words
 from clew.store.engine.database import Database
 from clew.store.operations.leases import settle_orphans
-from tests.control.kit import LOOM, Office, office
+from tests.control.kit import LOOM, USER, Office, office
 from tests.store.kit import bodies, prompted_of
 
 Story = Callable[[Office, Order], Awaitable[None]]
@@ -34,8 +34,8 @@ async def lost(at: Office, hears: bool = True) -> Order:
 
 async def prompted(at: Office, hears: bool = True) -> Order:
     await at.agent()
-    await open_chat(at.services, NewChat("ada"))
-    await say(at.services, "chat-1", Words("hello"))
+    await open_chat(at.services, USER, NewChat("ada"))
+    await say(at.services, USER, "chat-1", Words("hello"))
     order = await at.claim_one()
     told = await at.report(
         order,
@@ -61,18 +61,18 @@ def told(database: Database, tmp_path: Path, story: Story, hears: bool = True) -
 def test_a_person_decides_what_nobody_else_can_tell(database: Database, tmp_path: Path, taken: bool) -> None:
     async def story(at: Office, order: Order) -> None:
         assert await at.claim() == []
-        (wake,) = await retry_run(at.services, order.run)
+        (wake,) = await retry_run(at.services, USER, order.run)
         assert await at.claim() == [], "to try again is not to know"
-        waiting = await show_wake(at.services, wake.id)
+        waiting = await show_wake(at.services, USER, wake.id)
         assert waiting.run is None
-        held = await explain(at.services, wake.id)
+        held = await explain(at.services, USER, wake.id)
         assert f"`clew retry {order.run} --not-taken` sends it again in full" in held.headline
-        (again,) = await retry_run(at.services, order.run, Retry(taken=taken))
+        (again,) = await retry_run(at.services, USER, order.run, Retry(taken=taken))
         assert (again.id, again.state) == (wake.id, "pending")
         after = await at.claim_one()
         assert (after.plan.already_told, bodies(after)) == (((1,), []) if taken else ((), ["hello"]))
-        with pytest.raises(NotNow, match="nothing is left for you to decide"):
-            await retry_run(at.services, order.run, Retry(taken=not taken))
+        with pytest.raises(NotNow, match="there is nothing left to decide"):
+            await retry_run(at.services, USER, order.run, Retry(taken=not taken))
 
     told(database, tmp_path, story, hears=False)
 
@@ -85,7 +85,7 @@ def test_a_retry_and_a_rerun_ask_before_they_send(database: Database, tmp_path: 
             gave_up = Failed(FailureKind.PERMANENT, "no such model")
             await at.plane.finish(Finish(order.run, order.attempt, gave_up))
             assert await at.claim() == []
-            (again,) = await retry_run(at.services, order.run)
+            (again,) = await retry_run(at.services, USER, order.run)
             asks = await at.claim_one()
             assert ([each.run for each in asks.questions], bodies(asks)) == ([order.run], [])
             await at.answer(asks, Evidence.CUT_OFF)
@@ -94,7 +94,7 @@ def test_a_retry_and_a_rerun_ask_before_they_send(database: Database, tmp_path: 
             await at.prompt(after)
             await at.finish(after)
             # Once more, on purpose: by now it is known which session that was.
-            (once_more,) = await rerun(at.services, order.run)
+            (once_more,) = await rerun(at.services, USER, order.run)
             third = await at.claim_one()
             assert ([wake.id for wake in third.wakes], third.plan.outcome) == ([once_more.id], Outcome.RESUME)
 
@@ -115,25 +115,25 @@ def test_a_retry_and_a_rerun_ask_before_they_send(database: Database, tmp_path: 
             "The agent took the prompt and its turn was cut off: it was looked for.",
         ),
         (Evidence.FINISHED, "The agent took the prompt and finished its turn: it was looked for."),
-        (Evidence.UNKNOWN, "Nobody can tell whether the agent took the prompt: it was looked for."),
+        (Evidence.UNKNOWN, "It is not known whether the agent took the prompt: it was looked for."),
     ],
     ids=lambda each: each.value if isinstance(each, Evidence) else "",
 )
 def test_why_says_what_became_of_the_prompt(database: Database, tmp_path: Path, evidence: Evidence, words: str) -> None:
     async def story(at: Office, order: Order) -> None:
-        before = (await explain(at.services, order.run)).evidence
+        before = (await explain(at.services, USER, order.run)).evidence
         assert before is not None
-        assert before.words.startswith("Nobody knows yet whether the agent took the prompt; it is found out")
+        assert before.words.startswith("Not known yet whether the agent took the prompt; Clew finds out")
         asks = await at.claim_one()
         await at.answer(asks, evidence, "the answer")
-        shown = (await explain(at.services, order.run)).evidence
+        shown = (await explain(at.services, USER, order.run)).evidence
         assert shown is not None
         assert (shown.state, shown.words) == (evidence.value, words)
         assert (shown.at is None, shown.asked) == (False, int(evidence is Evidence.UNKNOWN))
         if evidence is Evidence.FINISHED:
-            wake = await show_wake(at.services, order.wakes[0].id)
+            wake = await show_wake(at.services, USER, order.wakes[0].id)
             assert (wake.state, wake.code, wake.run) == ("served", "served:read-back", order.run)
-            assert (await show_run(at.services, asks.run)).code == "run:read-back"
+            assert (await show_run(at.services, USER, asks.run)).code == "run:read-back"
 
     told(database, tmp_path, story)
 
@@ -143,9 +143,9 @@ def test_why_of_a_turn_that_ended_well_has_nothing_to_ask(database: Database, tm
     async def story() -> None:
         async with office(database, tmp_path) as at:
             order = await prompted(at)
-            assert (await explain(at.services, order.run)).evidence is None, "while it goes nobody asks"
+            assert (await explain(at.services, USER, order.run)).evidence is None, "while it goes nobody asks"
             await at.finish(order)
-            shown = (await explain(at.services, order.run)).evidence
+            shown = (await explain(at.services, USER, order.run)).evidence
             assert shown is not None
             assert (shown.state, shown.words) == ("finished", "The agent took the prompt and finished its turn.")
 

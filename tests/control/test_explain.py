@@ -24,7 +24,7 @@ from clew.store.engine.database import Database
 from clew.store.faults import NoSuchRun
 from clew.store.operations import situation
 from clew.store.schema.tables import decisions, runs
-from tests.control.kit import office
+from tests.control.kit import USER, office
 
 
 @pytest.mark.case("C26")
@@ -32,14 +32,14 @@ def test_a_run_shows_every_session_and_what_spoke_for_or_against_it(database: Da
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
             await at.serve("n-1")
-            await say(at.services, "issue-1", Words("start over", fresh=True))
+            await say(at.services, USER, "issue-1", Words("start over", fresh=True))
             await at.serve("n-2")
-            await say(at.services, "issue-1", Words("go on"))
+            await say(at.services, USER, "issue-1", Words("go on"))
             order = await at.claim_one()
             await at.prompt(order, "n-2")
-            told = await explain(at.services, order.run[:-1])
+            told = await explain(at.services, USER, order.run[:-1])
             assert told.headline == "resume: Continuing the same conversation (session 2). [session:fits]"
             assert told.run is not None
             assert (told.run.decision, told.run.claim) == ("resume", "started")
@@ -54,7 +54,7 @@ def test_a_run_shows_every_session_and_what_spoke_for_or_against_it(database: Da
             assert (other.generation, other.route) == (1, "not-weighed")
             assert told.landing == {"native_id": "n-2", "directory": "/srv"}
             assert [wake.reason for wake in told.wakes] == ["comment"]
-            by_wake = await explain(at.services, told.wakes[0].id)
+            by_wake = await explain(at.services, USER, told.wakes[0].id)
             assert (by_wake.headline, by_wake.decisions) == (told.headline, told.decisions)
 
     asyncio.run(story())
@@ -65,14 +65,14 @@ def test_what_a_probe_and_a_refused_landing_led_to_is_shown(database: Database, 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
             await at.serve("n-1")
-            await say(at.services, "issue-1", Words("go on"))
+            await say(at.services, USER, "issue-1", Words("go on"))
             order = await at.claim_one()
             unsure = settle(order.plan, Probe(ProbeKind.FOUND_HERE, detail="it is in its store"))
             landed = Landed('{"native_id": "n-9"}', "", "It opened n-9 and not n-1.")
             await at.report(order, opens=True, settled=(unsure,), landed=landed)
-            told = await explain(at.services, order.run)
+            told = await explain(at.services, USER, order.run)
             assert [(each.step, each.outcome) for each in told.decisions] == [(0, "resume"), (1, "resume")]
             (probe,) = told.decisions[1].probes
             assert (probe.outcome, probe.words) == ("found-here", "The agent was asked for it: it is in its store.")
@@ -85,10 +85,10 @@ def test_a_hold_says_what_it_waits_for(database: Database, tmp_path: Path) -> No
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            woken = await poke(at.services, Poke("ada", text="hello"))
+            woken = await poke(at.services, USER, Poke("ada", text="hello"))
             order = await at.claim_one()
             await at.finish(order, Returned("no login", "agent:no-login", WaitsFor.PERSON))
-            told = await explain(at.services, woken.id)
+            told = await explain(at.services, USER, woken.id)
             assert told.headline.startswith("pending: Back in the queue: no login")
             assert told.run is not None
             assert (told.run.id, told.run.code) == (order.run, "agent:no-login")
@@ -104,9 +104,9 @@ def test_sessions_that_cannot_be_looked_up_send_the_claim_back(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
             first = await at.serve("n-1")
-            await say(at.services, "issue-1", Words("go on"))
+            await say(at.services, USER, "issue-1", Words("go on"))
 
             def broken(*_: object) -> Sequence[Session]:
                 raise OSError("the disk is away")
@@ -125,16 +125,16 @@ def test_a_decision_of_another_program_is_told_as_it_was_kept(database: Database
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
             order = await at.serve("n-1")
-            whole = await explain(at.services, order.run)
+            whole = await explain(at.services, USER, order.run)
             row = await at.services.read(lambda connection: connection.execute(decisions.select()).one())
             for record in ('{"version": 99, "plan": {"words": "It was so."}}', "no json", "[]"):
                 kept = update(decisions).where(decisions.c.run_id == order.run).values(record=record)
                 await at.services.write(lambda connection, kept=kept: connection.execute(kept).rowcount)  # type: ignore[misc]
-                told = await explain(at.services, order.run)
+                told = await explain(at.services, USER, order.run)
                 assert told.decisions[0].outcome == whole.decisions[0].outcome
-            view = await replay_decisions(at.services, Replay(0.0))
+            view = await replay_decisions(at.services, USER, Replay(0.0))
             assert (view.looked_at, view.unreadable) == (1, 1)
             mended = update(decisions).values(record=row.record)
             await at.services.write(lambda connection: connection.execute(mended).rowcount)
@@ -146,8 +146,8 @@ def test_neither_a_run_nor_a_wake_is_said(database: Database, tmp_path: Path) ->
     async def story() -> None:
         async with office(database, tmp_path) as at:
             for odd in ("rn_1", "nothing", "", "\0"):
-                with pytest.raises(NoSuchRun, match="neither a run nor a wake"):
-                    await explain(at.services, odd)
+                with pytest.raises(NoSuchRun, match="no run and no wake"):
+                    await explain(at.services, USER, odd)
 
     asyncio.run(story())
 
@@ -161,14 +161,14 @@ def test_another_policy_is_tried_on_what_was_decided(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_chat(at.services, NewChat("ada"))
+            await open_chat(at.services, USER, NewChat("ada"))
             orders = []
             for number in range(5):
-                await say(at.services, "chat-1", Words(f"word {number}"))
+                await say(at.services, USER, "chat-1", Words(f"word {number}"))
                 orders.append(await at.serve("n-1"))
-            same = await replay_decisions(at.services, Replay(0.0, {}))
+            same = await replay_decisions(at.services, USER, Replay(0.0, {}))
             assert (same.looked_at, same.unreadable, same.changed) == (5, 0, ())
-            fresh = await replay_decisions(at.services, Replay(0.0, {"reset": {"reasons": ["chat"]}}))
+            fresh = await replay_decisions(at.services, USER, Replay(0.0, {"reset": {"reasons": ["chat"]}}))
             assert [(each.run, each.was, each.now) for each in fresh.changed] == [
                 (orders[0].run, "blank", "blank"),
                 *((order.run, "resume", "blank") for order in orders[1:]),
@@ -176,10 +176,10 @@ def test_another_policy_is_tried_on_what_was_decided(
             assert fresh.changed[1].words == "The policy starts a new conversation for each chat message."
             assert fresh.changed[1].thread == "chat-1"
             assert {(each.attempt, each.step) for each in fresh.changed} == {(1, 0)}
-            limited = await replay_decisions(at.services, Replay(0.0, {"limits": {"turns": 3}}))
+            limited = await replay_decisions(at.services, USER, Replay(0.0, {"limits": {"turns": 3}}))
             assert [each.run for each in limited.changed] == [orders[3].run, orders[4].run]
             later = (await at.services.read(lambda connection: connection.execute(runs.select()).first())).queued_at  # type: ignore[union-attr]
-            assert (await replay_decisions(at.services, Replay(later + 3600))).looked_at == 0
+            assert (await replay_decisions(at.services, USER, Replay(later + 3600))).looked_at == 0
             for asked in (
                 Replay(float("nan")),
                 Replay(-1.0),
@@ -187,7 +187,7 @@ def test_another_policy_is_tried_on_what_was_decided(
                 Replay(0.0, {"unknown": True}),
             ):
                 with pytest.raises(BadRequest):
-                    await replay_decisions(at.services, asked)
+                    await replay_decisions(at.services, USER, asked)
 
     asyncio.run(story())
 
@@ -197,10 +197,10 @@ def test_a_kept_decision_is_made_again_the_same_way(database: Database, tmp_path
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
             order = await at.serve("n-1")
-            told = (await explain(at.services, order.run)).decisions[0]
-            assert replace(told, at=0.0) == replace((await explain(at.services, order.run)).decisions[0], at=0.0)
+            told = (await explain(at.services, USER, order.run)).decisions[0]
+            assert replace(told, at=0.0) == replace((await explain(at.services, USER, order.run)).decisions[0], at=0.0)
             row = await at.services.read(lambda connection: connection.execute(decisions.select()).one())
             assert json.loads(row.record)["plan"]["outcome"] == told.outcome
 

@@ -22,7 +22,7 @@ from clew.store.engine.postgres import PostgresDatabase
 from clew.store.engine.statement import POSTGRESQL
 from clew.store.faults import NameTaken
 from clew.store.schema.tables import agents, journal, runs, threads, wakes
-from tests.control.kit import Office, office
+from tests.control.kit import USER, Office, office
 from tests.store.kit import Daemon
 
 on_postgresql = pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
@@ -34,28 +34,28 @@ def has_written(connection: Connection) -> bool:
 
 
 async def comments(at: Office) -> None:
-    await say(at.services, "issue-1", Words("once"))
+    await say(at.services, USER, "issue-1", Words("once"))
 
 
 async def asks_for_a_fresh_start(at: Office) -> None:
-    await say(at.services, "issue-1", Words("once", fresh=True, key="k"))
+    await say(at.services, USER, "issue-1", Words("once", fresh=True, key="k"))
 
 
 async def pokes(at: Office) -> None:
-    await poke(at.services, Poke("ada", text="once", thread="issue-1"))
+    await poke(at.services, USER, Poke("ada", text="once", thread="issue-1"))
 
 
 async def opens_an_issue(at: Office) -> None:
-    await open_issue(at.services, NewIssue("Another", body="once", assignee="ada"))
+    await open_issue(at.services, USER, NewIssue("Another", body="once", assignee="ada"))
 
 
 async def opens_a_chat(at: Office) -> None:
-    await open_chat(at.services, NewChat("ada"))
+    await open_chat(at.services, USER, NewChat("ada"))
 
 
 async def runs_again(at: Office) -> None:
     (run,) = Daemon(at.services._database).rows(runs)  # noqa: SLF001 - the only one there is
-    await rerun(at.services, run.id)
+    await rerun(at.services, USER, run.id)
 
 
 @on_postgresql
@@ -91,13 +91,13 @@ def test_what_was_done_is_not_done_again(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
             await at.finish(await _prompted(at))
-            before = len(await list_threads(at.services))
+            before = len(await list_threads(at.services, USER))
             monkeypatch.setattr(PostgresDatabase, "_publish", is_lost)
             await asks(at)
             assert lost
-            assert len(await list_threads(at.services)) == before + opened
+            assert len(await list_threads(at.services, USER)) == before + opened
             rows = Daemon(database)
             assert [row.body for row in rows.rows(journal, "seq")].count("once") == said * (asks is not runs_again)
             assert len(rows.rows(wakes, state="pending")) == said
@@ -123,10 +123,10 @@ def test_words_that_were_taken_are_not_refused_because_of_what_came_after(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
             await at.finish(await _prompted(at))
             monkeypatch.setattr(PostgresDatabase, "_publish", is_lost)
-            spoken = await say(at.services, "issue-1", Words("once"))
+            spoken = await say(at.services, USER, "issue-1", Words("once"))
             assert lost
             assert spoken.wake is not None
             assert (spoken.entry, spoken.wake.state, spoken.wake.repeated) == (3, "pending", False)
@@ -136,7 +136,7 @@ def test_words_that_were_taken_are_not_refused_because_of_what_came_after(
 
 
 async def says_it_to_nobody(at: Office) -> None:
-    spoken = await say(at.services, "issue-1", Words("once", wakes=False))
+    spoken = await say(at.services, USER, "issue-1", Words("once", wakes=False))
     assert (spoken.entry, spoken.wake) == (3, None)
 
 
@@ -145,7 +145,7 @@ async def adds_an_agent(at: Office) -> None:
 
 
 async def adds_a_project(at: Office) -> None:
-    assert (await add_project(at.services, NewProject("maze", "https://example.org/maze.git"))).name == "maze"
+    assert (await add_project(at.services, USER, NewProject("maze", "https://example.org/maze.git"))).name == "maze"
 
 
 @on_postgresql
@@ -166,10 +166,10 @@ def test_the_same_words_said_before_are_not_taken_for_those_that_were_lost(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
-            assert (await say(at.services, "issue-1", Words("yes", wakes=False))).entry == 2
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
+            assert (await say(at.services, USER, "issue-1", Words("yes", wakes=False))).entry == 2
             monkeypatch.setattr(Pipeline, "commit", is_lost)
-            assert (await say(at.services, "issue-1", Words("yes", wakes=False))).entry == 3
+            assert (await say(at.services, USER, "issue-1", Words("yes", wakes=False))).entry == 3
             assert lost
 
     asyncio.run(story())
@@ -197,7 +197,7 @@ def test_what_wakes_nobody_is_done_once_too_and_not_refused(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await open_issue(at.services, NewIssue("Mend it", assignee="ada"))
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
             await at.finish(await _prompted(at))
             monkeypatch.setattr(PostgresDatabase, "_on_kept", is_lost)
             await asks(at)
@@ -207,7 +207,7 @@ def test_what_wakes_nobody_is_done_once_too_and_not_refused(
             assert len(rows.rows(agents)) == 1 + (asks is adds_an_agent)
             # Whoever asks for the same a second time is answered for that.
             if asks is says_it_to_nobody:
-                assert (await say(at.services, "issue-1", Words("once", wakes=False))).entry == 4
+                assert (await say(at.services, USER, "issue-1", Words("once", wakes=False))).entry == 4
             else:
                 with pytest.raises(NameTaken):
                     await asks(at)

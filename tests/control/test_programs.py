@@ -24,7 +24,7 @@ from clew.protocol.requests import Adopt, AgentChange, NewAgent, NewChat, Poke
 from clew.store.engine.database import Database
 from clew.store.faults import Unreadable
 from clew.store.schema.tables import agents, lanes, sessions
-from tests.control.kit import ABLE, LOOM, Laptop, Office, office, session_of
+from tests.control.kit import ABLE, LAPTOP, LOOM, USER, Laptop, Office, office, session_of
 
 
 @dataclass
@@ -61,7 +61,8 @@ class Keyed(Laptop):
 
 
 def keyed(at: Office, tmp_path: Path) -> Keyed:
-    at.services.machine = machine = Keyed(tmp_path)
+    machine = Keyed(tmp_path)
+    at.services.connect(machine)
     return machine
 
 
@@ -74,7 +75,7 @@ class Seen:
 
 async def seen_by(at: Office, agent: str) -> Seen:
     """As whom the next run of that agent would work."""
-    await poke(at.services, Poke(agent))
+    await poke(at.services, USER, Poke(agent))
     order = await at.claim_one()
     assert order.agent.name == agent
     await at.prompt(order, f"n-{order.run}")
@@ -101,10 +102,10 @@ def test_two_agents_in_one_home_are_never_taken_for_one_another(database: Databa
                 "cyd": Seen(None, digest("two"), False),
             }
             for _ in range(20):
-                assert [each.state for each in await offer_agents(at.services)] == ["ok"] * 3
+                assert [each.state for each in await offer_agents(at.services, USER, LAPTOP)] == ["ok"] * 3
                 for agent, known in own.items():
                     assert await seen_by(at, agent) == known
-            assert [each.accounts for each in await list_runtimes(at.services)] == [("me@work",)]
+            assert [each.accounts for each in await list_runtimes(at.services, USER)] == [("me@work",)]
             kept = (
                 select(agents.c.name, sessions.c.account, sessions.c.credential)
                 .join_from(sessions, lanes, lanes.c.id == sessions.c.lane_id)
@@ -114,7 +115,9 @@ def test_two_agents_in_one_home_are_never_taken_for_one_another(database: Databa
             )
             stamped = at.database.read(lambda link: [tuple(row) for row in link.execute(kept)])
             assert stamped == [(name, known.account, known.credential) for name, known in own.items()]
-            said = {each.name: each.words for each in await examine(at.services) if each.name.startswith("agent ")}
+            said = {
+                each.name: each.words for each in await examine(at.services, USER) if each.name.startswith("agent ")
+            }
             assert said == {
                 "agent ada": "loom 1.0, as me@work.",
                 "agent bob": "loom 1.0, with a key.",
@@ -133,10 +136,10 @@ def test_abilities_are_those_of_the_agents_own_options(database: Database, tmp_p
             keyed(at, tmp_path)
             await at.agent("ada", mode="read", options={"modes": "read full"})
             await at.agent("bob", mode="full", options={"modes": "full"})
-            assert (await change_agent(at.services, "ada", AgentChange(mode="ask"))).mode == "ask"
-            with pytest.raises(BadRequest, match=r"nor to a stricter one; it knows full"):
-                await change_agent(at.services, "bob", AgentChange(mode="ask"))
-            await poke(at.services, Poke("ada"))
+            assert (await change_agent(at.services, USER, "ada", AgentChange(mode="ask"))).mode == "ask"
+            with pytest.raises(BadRequest, match=r"nor to a stricter one; it supports: full"):
+                await change_agent(at.services, USER, "bob", AgentChange(mode="ask"))
+            await poke(at.services, USER, Poke("ada"))
             order = await at.claim_one()
             assert (order.plan.mode, order.plan.outcome) == (PermissionMode.READ, Outcome.BLANK)
 
@@ -156,7 +159,7 @@ def test_agents_of_an_older_database_wait_until_all_of_their_home_were_looked_at
             await at.services.write(lambda connection: connection.execute(update(agents).values(program="")))
             machine.offered.clear()
             machine.before["me@work"] = asyncio.Event()
-            starting = asyncio.create_task(offer_agents(at.services))
+            starting = asyncio.create_task(offer_agents(at.services, USER, LAPTOP))
             await _until(lambda: len(machine.offered) == 1)
             # Cyd is somewhere else. Bob is known by now, but ada would be taken for bob.
             assert [program.provider for _, program in machine.offered] == ["wheel"]
@@ -182,9 +185,9 @@ def test_one_whose_program_is_gone_keeps_no_other_of_its_home_waiting(database: 
             await at.agent("ada", environment={"LOGIN": "me@work"})
             await at.agent("bob", environment={"LOGIN": "me@home"})
             await at.services.write(lambda connection: connection.execute(update(agents).values(program="")))
-            at.services.machine = Gone(tmp_path)
+            at.services.connect(Gone(tmp_path))
             async with asyncio.timeout(20):
-                assert [each.state for each in await offer_agents(at.services)] == ["missing", "ok"]
+                assert [each.state for each in await offer_agents(at.services, USER, LAPTOP)] == ["missing", "ok"]
 
     asyncio.run(story())
 
@@ -202,9 +205,9 @@ def test_who_changes_an_agent_while_it_is_looked_at_has_the_last_word(database: 
             machine = keyed(at, tmp_path)
             await at.agent("ada", environment={"LOGIN": "me@work"})
             machine.before["me@work"] = asyncio.Event()
-            starting = asyncio.create_task(offer_agents(at.services))
+            starting = asyncio.create_task(offer_agents(at.services, USER, LAPTOP))
             await asyncio.sleep(0.05)
-            await change_agent(at.services, "ada", AgentChange(environment={"LOGIN": "me@home"}))
+            await change_agent(at.services, USER, "ada", AgentChange(environment={"LOGIN": "me@home"}))
             machine.before["me@work"].set()
             await starting
             assert (await seen_by(at, "ada")).account == "me@home"
@@ -220,8 +223,8 @@ def test_a_session_is_adopted_as_its_new_agents_own(database: Database, tmp_path
             await at.agent("ada", environment={"LOGIN": "me@work"})
             await at.agent("bob", environment={"LOGIN": "me@home"})
             machine.found[RuntimeId(LOOM)] = [session_of("mine")]
-            chat = await open_chat(at.services, NewChat("ada"))
-            await adopt_session(at.services, chat.ref, Adopt("ada", LOOM, "mine"))
+            chat = await open_chat(at.services, USER, NewChat("ada"))
+            await adopt_session(at.services, USER, chat.ref, Adopt("ada", LOOM, "mine"))
             kept = at.database.read(lambda link: link.execute(select(sessions.c.account)).scalars().all())
             assert list(kept) == ["me@work"]
 
@@ -238,14 +241,16 @@ def test_a_person_allows_history_across_accounts_and_takes_it_back(database: Dat
             await at.services.write(
                 lambda connection: connection.execute(update(agents).values(policy='{"parallel": true}'))
             )
-            assert (await change_agent(at.services, "ada", AgentChange(across_accounts=True))).across_accounts
-            assert (await change_agent(at.services, "ada", AgentChange(most=2))).across_accounts
-            await poke(at.services, Poke("ada"))
+            assert (await change_agent(at.services, USER, "ada", AgentChange(across_accounts=True))).across_accounts
+            assert (await change_agent(at.services, USER, "ada", AgentChange(most=2))).across_accounts
+            await poke(at.services, USER, Poke("ada"))
             policy = (await at.claim_one()).plan.situation.policy
             assert (policy.history_across_accounts, policy.parallel) == (True, True)
-            assert not (await change_agent(at.services, "ada", AgentChange(across_accounts=False))).across_accounts
-            assert not (await show_agent(at.services, "ada")).across_accounts
-            bob = await add_agent(at.services, NewAgent("bob", "loom", across_accounts=True))
+            assert not (
+                await change_agent(at.services, USER, "ada", AgentChange(across_accounts=False))
+            ).across_accounts
+            assert not (await show_agent(at.services, USER, "ada")).across_accounts
+            bob = await add_agent(at.services, USER, NewAgent("bob", "loom", across_accounts=True))
             assert bob.across_accounts
 
     asyncio.run(story())
@@ -260,8 +265,8 @@ def test_a_policy_that_cannot_be_read_is_not_replaced(database: Database, tmp_pa
                 lambda connection: connection.execute(update(agents).values(policy='{"parallel": 3}'))
             )
             with pytest.raises(Unreadable, match="of agents cannot be read"):
-                await change_agent(at.services, "ada", AgentChange(across_accounts=True))
-            assert not (await show_agent(at.services, "ada")).across_accounts
+                await change_agent(at.services, USER, "ada", AgentChange(across_accounts=True))
+            assert not (await show_agent(at.services, USER, "ada")).across_accounts
             await at.services.write(lambda connection: connection.execute(update(agents).values(policy="{}")))
 
     asyncio.run(story())

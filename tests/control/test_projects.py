@@ -19,7 +19,7 @@ from clew.protocol.requests import NewChat, NewIssue, NewProject, ProjectChange,
 from clew.store.engine.database import Database
 from clew.store.faults import NameTaken, NoSuchProject
 from clew.store.schema.tables import machines
-from tests.control.kit import LAPTOP, office
+from tests.control.kit import LAPTOP, USER, office
 
 
 def _repository(at: Path) -> str:
@@ -32,7 +32,7 @@ def test_a_project_is_looked_at_before_it_is_added(database: Database, tmp_path:
         async with office(database, tmp_path) as at:
             source = _repository(tmp_path / "maze")
             added = await add_project(
-                at.services, NewProject("maze", source, base="main", setup=("make",), mode_limit="ask")
+                at.services, USER, NewProject("maze", source, base="main", setup=("make",), mode_limit="ask")
             )
             assert (added.kind, added.base, added.setup, added.mode_limit, added.machine) == (
                 "repository",
@@ -41,31 +41,31 @@ def test_a_project_is_looked_at_before_it_is_added(database: Database, tmp_path:
                 "ask",
                 LAPTOP,
             )
-            far = await add_project(at.services, NewProject("far", "https://example.org/far.git"))
+            far = await add_project(at.services, USER, NewProject("far", "https://example.org/far.git"))
             assert (far.kind, far.machine) == ("address", None)
-            assert await list_projects(at.services) == (far, added)
+            assert await list_projects(at.services, USER) == (far, added)
             with pytest.raises(NameTaken):
-                await add_project(at.services, NewProject("maze", source))
+                await add_project(at.services, USER, NewProject("maze", source))
             with pytest.raises(Fault, match="no directory"):
-                await add_project(at.services, NewProject("none", str(tmp_path / "none")))
+                await add_project(at.services, USER, NewProject("none", str(tmp_path / "none")))
             (tmp_path / "plain").mkdir()
             with pytest.raises(Fault, match=r"no git repository.*plain directory"):
-                await add_project(at.services, NewProject("plain", str(tmp_path / "plain")))
+                await add_project(at.services, USER, NewProject("plain", str(tmp_path / "plain")))
             with pytest.raises(Fault, match="no branch 'nope'"):
-                await add_project(at.services, NewProject("other", source, base="nope"))
+                await add_project(at.services, USER, NewProject("other", source, base="nope"))
             with pytest.raises(Fault, match="no branch 'nope'"):
-                await change_project(at.services, "maze", ProjectChange(base="nope"))
-            assert (await show_project(at.services, "maze")).base == "main"
-            assert (await change_project(at.services, "maze", ProjectChange(base=""))).base is None
-            assert (await change_project(at.services, "maze", ProjectChange(setup=()))).setup == ()
+                await change_project(at.services, USER, "maze", ProjectChange(base="nope"))
+            assert (await show_project(at.services, USER, "maze")).base == "main"
+            assert (await change_project(at.services, USER, "maze", ProjectChange(base=""))).base is None
+            assert (await change_project(at.services, USER, "maze", ProjectChange(setup=()))).setup == ()
             with pytest.raises(BadName):
-                await add_project(at.services, NewProject("../maze", source))
-            with pytest.raises(BadRequest, match="no mode"):
-                await add_project(at.services, NewProject("other", source, mode_limit="root"))  # type: ignore[arg-type]
+                await add_project(at.services, USER, NewProject("../maze", source))
+            with pytest.raises(BadRequest, match="Unknown permission mode"):
+                await add_project(at.services, USER, NewProject("other", source, mode_limit="root"))  # type: ignore[arg-type]
             with pytest.raises(BadRequest, match="commands"):
-                await add_project(at.services, NewProject("other", source, setup=(" ",)))
+                await add_project(at.services, USER, NewProject("other", source, setup=(" ",)))
             with pytest.raises(NoSuchProject, match="Did you mean maze"):
-                await show_project(at.services, "mazes")
+                await show_project(at.services, USER, "mazes")
 
     asyncio.run(story())
 
@@ -76,11 +76,11 @@ def test_a_plain_directory_is_used_in_place(database: Database, tmp_path: Path) 
             await at.agent()
             for name in ("one", "two"):
                 (tmp_path / name).mkdir()
-            await add_project(at.services, NewProject("plain", str(tmp_path / "one"), plain=True))
+            await add_project(at.services, USER, NewProject("plain", str(tmp_path / "one"), plain=True))
             with pytest.raises(BadRequest, match="no branches"):
-                await change_project(at.services, "plain", ProjectChange(base="main"))
-            await open_chat(at.services, NewChat("ada", project="plain"))
-            await say(at.services, "chat-1", Words("hello"))
+                await change_project(at.services, USER, "plain", ProjectChange(base="main"))
+            await open_chat(at.services, USER, NewChat("ada", project="plain"))
+            await say(at.services, USER, "chat-1", Words("hello"))
             order = await at.serve("n-1")
             place = order.plan.workspace
             assert place is not None
@@ -89,14 +89,14 @@ def test_a_plain_directory_is_used_in_place(database: Database, tmp_path: Path) 
                 str(tmp_path / "one"),
                 None,
             )
-            assert (await show_thread(at.services, "chat-1")).lanes[0].directory == str(tmp_path / "one")
-            await say(at.services, "chat-1", Words("again"))
+            assert (await show_thread(at.services, USER, "chat-1")).lanes[0].directory == str(tmp_path / "one")
+            await say(at.services, USER, "chat-1", Words("again"))
             again = await at.serve("n-1")
             assert again.plan.workspace == place
             assert again.plan.outcome == "resume"
             # It has moved: the lane goes along, and never back.
-            await change_project(at.services, "plain", ProjectChange(source=str(tmp_path / "two")))
-            await say(at.services, "chat-1", Words("and now"))
+            await change_project(at.services, USER, "plain", ProjectChange(source=str(tmp_path / "two")))
+            await say(at.services, USER, "chat-1", Words("and now"))
             moved = await at.serve("n-2")
             assert moved.plan.workspace is not None
             assert moved.plan.workspace.directory.path == str(tmp_path / "two")
@@ -108,14 +108,16 @@ def test_a_project_that_is_pointed_at_its_new_place_frees_what_waited(database: 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await add_project(at.services, NewProject("maze", _repository(tmp_path / "maze"), setup=("make",)))
-            await open_issue(at.services, NewIssue("Mend it", project="maze", assignee="ada"))
+            await add_project(at.services, USER, NewProject("maze", _repository(tmp_path / "maze"), setup=("make",)))
+            await open_issue(at.services, USER, NewIssue("Mend it", project="maze", assignee="ada"))
             order = await at.claim_one()
             assert order.plan.workspace is not None
             assert order.plan.workspace.kind is WorkspaceKind.WORKTREE
             await at.finish(order, Returned("the project has moved", "workspace:project-moved", WaitsFor.PERSON))
             assert await at.claim() == []
-            changed = await change_project(at.services, "maze", ProjectChange(source=_repository(tmp_path / "new")))
+            changed = await change_project(
+                at.services, USER, "maze", ProjectChange(source=_repository(tmp_path / "new"))
+            )
             assert (changed.source, changed.setup) == (str(tmp_path / "new"), ("make",))
             again = await at.claim_one()
             assert again.project is not None
@@ -129,23 +131,23 @@ def test_workspaces_are_shown_with_whose_they_are(database: Database, tmp_path: 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            await add_project(at.services, NewProject("maze", _repository(tmp_path / "maze")))
-            await open_issue(at.services, NewIssue("Mend it", project="maze", assignee="ada"))
+            await add_project(at.services, USER, NewProject("maze", _repository(tmp_path / "maze")))
+            await open_issue(at.services, USER, NewIssue("Mend it", project="maze", assignee="ada"))
             order = await at.claim_one()
             place = order.plan.workspace
             assert place is not None
             assert place.project is not None
             mine = Listed(place.directory, ListedState.READY, place.id, order.lane, place.project, place.branch)
             at.laptop.listed = [mine, Listed(Directory("/srv/odd"), ListedState.UNKNOWN)]
-            shown, odd = await list_workspaces(at.services)
+            shown, odd = await list_workspaces(at.services, USER)
             assert (shown.thread, shown.agent, shown.project) == ("issue-1", "ada", "maze")
             assert (odd.thread, odd.agent, odd.project, odd.state) == (None, None, None, "unknown")
-            await clean_workspaces(at.services)
+            await clean_workspaces(at.services, USER)
             assert at.laptop.cleaned == []
-            with pytest.raises(BadRequest, match="/srv/nothing is no workspace"):
-                await clean_workspaces(at.services, [place.directory.path, "/srv/nothing"])
+            with pytest.raises(BadRequest, match="/srv/nothing is not a workspace"):
+                await clean_workspaces(at.services, USER, [place.directory.path, "/srv/nothing"])
             assert at.laptop.cleaned == []
-            await clean_workspaces(at.services, [place.directory.path])
+            await clean_workspaces(at.services, USER, [place.directory.path])
             assert at.laptop.cleaned == [place.id]
 
     asyncio.run(story())
@@ -154,7 +156,7 @@ def test_workspaces_are_shown_with_whose_they_are(database: Database, tmp_path: 
 def test_a_machine_may_have_a_project_before_it_has_an_agent(database: Database, tmp_path: Path) -> None:
     async def story() -> None:
         async with office(database, tmp_path) as at:
-            await add_project(at.services, NewProject("maze", _repository(tmp_path / "maze")))
+            await add_project(at.services, USER, NewProject("maze", _repository(tmp_path / "maze")))
             await at.agent()
             found = await at.services.read(lambda connection: connection.execute(machines.select()).all())
             assert {row.id: row.name for row in found}[LAPTOP] == "the laptop"

@@ -16,8 +16,8 @@ from clew.control.faults import BadRhythm
 from clew.control.issues import open_issue
 from clew.control.projects import add_project
 from clew.control.services import Services
-from clew.control.threads import close_thread, look_at_thread, reopen_thread, show_thread
-from clew.control.timers import look_at_time
+from clew.control.threads import close_thread, find_thread, reopen_thread, show_thread
+from clew.control.timers import run_due
 from clew.kernel import LaneScope, Outcome, RouteKey, RouteKind, RunScope
 from clew.protocol.orders import Order
 from clew.protocol.requests import AgentChange, NewIssue, NewProject, RhythmChange
@@ -26,7 +26,7 @@ from clew.store.engine.clock import read_clock
 from clew.store.engine.database import Database
 from clew.store.faults import NoSuchThread, ThreadClosed
 from clew.store.schema.tables import schedules, wakes
-from tests.control.kit import Office, office
+from tests.control.kit import USER, Office, office
 from tests.store.kit import bodies
 
 
@@ -35,7 +35,7 @@ async def _tick(at: Office, ago: float = 1.0) -> None:
     due = (await at.services.read(read_clock)) - ago
     put = update(schedules).values(next_due=due, last_due=None)
     await at.services.write(lambda connection: connection.execute(put).rowcount)
-    await look_at_time(at.services, 0.0)
+    await run_due(at.services, USER, 0.0)
 
 
 async def _beat(at: Office, native: str) -> Order:
@@ -49,7 +49,7 @@ def test_isolated_ticks_have_one_route_and_a_scope_each(database: Database, tmp_
         async with office(database, tmp_path) as at:
             await at.agent(heartbeat=Rhythm(every=1800))
             orders = [await _beat(at, f"n-{number}") for number in range(4)]
-            own = (await look_at_thread(at.services, "own-ada")).id
+            own = (await find_thread(at.services, USER, "own-ada")).id
             assert {order.route for order in orders} == {RouteKey(RouteKind.THREAD, own)}
             assert [order.plan.situation.scope for order in orders] == [
                 RunScope(order.lane, order.run) for order in orders
@@ -86,7 +86,7 @@ def test_a_machine_that_slept_gets_one_tick(database: Database, tmp_path: Path) 
             order = await at.serve()
             assert len(order.wakes) == 1
             assert await at.claim() == []
-            shown = (await show_agent(at.services, "ada")).heartbeat
+            shown = (await show_agent(at.services, USER, "ada")).heartbeat
             assert shown is not None
             assert shown.next_at is not None
             assert shown.next_at > await at.services.read(read_clock)
@@ -103,7 +103,7 @@ def test_two_servers_that_look_at_the_same_moment_make_one_wake(database: Databa
             put = update(schedules).values(next_due=due)
             await at.services.write(lambda connection: connection.execute(put).rowcount)
             other = Services(database, tmp_path)
-            await asyncio.gather(*(look_at_time(services, 0.0) for services in (at.services, other) for _ in range(3)))
+            await asyncio.gather(*(run_due(services, USER, 0.0) for services in (at.services, other) for _ in range(3)))
             (order,) = await at.claim(most=10)
             assert len(order.wakes) == 1
 
@@ -117,10 +117,10 @@ def test_a_heartbeat_that_is_tied_to_a_projects_thread_works_in_its_directory(
         async with office(database, tmp_path) as at:
             await at.agent()
             (tmp_path / "maze" / ".git").mkdir(parents=True)
-            await add_project(at.services, NewProject("maze", str(tmp_path / "maze")))
-            await open_issue(at.services, NewIssue("Watch it", project="maze"))
+            await add_project(at.services, USER, NewProject("maze", str(tmp_path / "maze")))
+            await open_issue(at.services, USER, NewIssue("Watch it", project="maze"))
             changed = await change_agent(
-                at.services, "ada", AgentChange(heartbeat=RhythmChange(every=300, thread="issue-1"))
+                at.services, USER, "ada", AgentChange(heartbeat=RhythmChange(every=300, thread="issue-1"))
             )
             assert changed.heartbeat is not None
             assert changed.heartbeat.thread == "issue-1"
@@ -132,12 +132,12 @@ def test_a_heartbeat_that_is_tied_to_a_projects_thread_works_in_its_directory(
             await at.prompt(order)
             await at.finish(order)
             # A closed thread is not woken by its timer either.
-            await close_thread(at.services, "issue-1")
-            assert (await show_agent(at.services, "ada")).heartbeat.next_at is None  # type: ignore[union-attr]
-            await look_at_time(at.services, 0.0)
+            await close_thread(at.services, USER, "issue-1")
+            assert (await show_agent(at.services, USER, "ada")).heartbeat.next_at is None  # type: ignore[union-attr]
+            await run_due(at.services, USER, 0.0)
             await _tick(at)
             assert await at.claim() == []
-            await reopen_thread(at.services, "issue-1")
+            await reopen_thread(at.services, USER, "issue-1")
             await _tick(at)
             assert len(await at.claim()) == 1
 
@@ -147,11 +147,13 @@ def test_a_heartbeat_that_is_tied_to_a_projects_thread_works_in_its_directory(
 def test_what_is_not_named_of_a_heartbeat_stays(database: Database, tmp_path: Path) -> None:
     async def story() -> None:
         async with office(database, tmp_path) as at:
-            await open_issue(at.services, NewIssue("Look after it"))
+            await open_issue(at.services, USER, NewIssue("Look after it"))
             await at.agent(heartbeat=Rhythm(every=1800, isolated=False, thread="issue-1"))
 
             async def after(**change: Any) -> Rhythm:
-                beat = (await change_agent(at.services, "ada", AgentChange(heartbeat=RhythmChange(**change)))).heartbeat
+                beat = (
+                    await change_agent(at.services, USER, "ada", AgentChange(heartbeat=RhythmChange(**change)))
+                ).heartbeat
                 assert beat is not None
                 return replace(beat, next_at=None, last_at=None)
 
@@ -171,29 +173,33 @@ def test_a_heartbeat_can_be_changed_and_taken_away(database: Database, tmp_path:
         async with office(database, tmp_path) as at:
             await at.agent(heartbeat=Rhythm(every=60))
             changed = await change_agent(
-                at.services, "ada", AgentChange(heartbeat=RhythmChange(every=7200, isolated=False))
+                at.services, USER, "ada", AgentChange(heartbeat=RhythmChange(every=7200, isolated=False))
             )
             assert changed.heartbeat is not None
             assert (changed.heartbeat.every, changed.heartbeat.isolated) == (7200, False)
             rhythm = RhythmChange(cron="0 9 * * 1-5", zone="Europe/Berlin")
-            changed = await change_agent(at.services, "ada", AgentChange(heartbeat=rhythm))
+            changed = await change_agent(at.services, USER, "ada", AgentChange(heartbeat=rhythm))
             assert changed.heartbeat is not None
             assert (changed.heartbeat.every, changed.heartbeat.zone) == (None, "Europe/Berlin")
             assert changed.heartbeat.isolated is False
             assert changed.heartbeat.next_at is not None
             due = datetime.fromtimestamp(changed.heartbeat.next_at, ZoneInfo("Europe/Berlin"))
             assert (due.hour, due.minute, due.weekday() < 5) == (9, 0, True)
-            assert (await change_agent(at.services, "ada", AgentChange(no_heartbeat=True))).heartbeat is None
-            with pytest.raises(BadRhythm, match="There is no heartbeat that this could be about"):
-                await change_agent(at.services, "ada", AgentChange(heartbeat=RhythmChange(isolated=True)))
-            await look_at_time(at.services, 0.0)
+            assert (await change_agent(at.services, USER, "ada", AgentChange(no_heartbeat=True))).heartbeat is None
+            with pytest.raises(BadRhythm, match="The agent has no heartbeat to change"):
+                await change_agent(at.services, USER, "ada", AgentChange(heartbeat=RhythmChange(isolated=True)))
+            await run_due(at.services, USER, 0.0)
             assert await at.claim() == []
             with pytest.raises(NoSuchThread):
-                await change_agent(at.services, "ada", AgentChange(heartbeat=RhythmChange(every=60, thread="issue-9")))
-            await open_issue(at.services, NewIssue("Closed"))
-            await close_thread(at.services, "issue-1")
+                await change_agent(
+                    at.services, USER, "ada", AgentChange(heartbeat=RhythmChange(every=60, thread="issue-9"))
+                )
+            await open_issue(at.services, USER, NewIssue("Closed"))
+            await close_thread(at.services, USER, "issue-1")
             with pytest.raises(ThreadClosed):
-                await change_agent(at.services, "ada", AgentChange(heartbeat=RhythmChange(every=60, thread="issue-1")))
+                await change_agent(
+                    at.services, USER, "ada", AgentChange(heartbeat=RhythmChange(every=60, thread="issue-1"))
+                )
 
     asyncio.run(story())
 
@@ -202,10 +208,10 @@ def test_a_paused_agents_ticks_leave_receipts_and_wake_nobody(database: Database
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent(heartbeat=Rhythm(every=60))
-            await change_agent(at.services, "ada", AgentChange(paused=True))
+            await change_agent(at.services, USER, "ada", AgentChange(paused=True))
             await _tick(at)
             assert await at.claim() == []
-            assert (await show_thread(at.services, "own-ada")).runs == ()
+            assert (await show_thread(at.services, USER, "own-ada")).runs == ()
 
     asyncio.run(story())
 
@@ -223,7 +229,7 @@ def test_a_tick_on_a_busy_lane_is_left_to_the_next(database: Database, tmp_path:
             skipped = await at.services.read(
                 lambda connection: connection.execute(wakes.select().where(wakes.c.state == "skipped")).one()
             )
-            assert (await explain(at.services, skipped.id)).headline.startswith(
+            assert (await explain(at.services, USER, skipped.id)).headline.startswith(
                 "skipped: The lane is busy; this tick is left to the next one"
             )
             await at.finish(going)

@@ -13,7 +13,7 @@ from clew.kernel import Outcome
 from clew.protocol.requests import Adopt, NewChat, Words
 from clew.store.engine.database import Database
 from clew.store.faults import SessionHeld
-from tests.control.kit import LOOM, WHEEL, office, session_of
+from tests.control.kit import LOOM, USER, WHEEL, office, session_of
 
 
 def test_an_adopted_session_goes_on_in_its_own_directory(database: Database, tmp_path: Path) -> None:
@@ -21,15 +21,15 @@ def test_an_adopted_session_goes_on_in_its_own_directory(database: Database, tmp
         async with office(database, tmp_path) as at:
             await at.agent()
             at.laptop.found[LOOM] = [session_of("n-7"), session_of("n-8", None)]
-            first, second = await found_sessions(at.services)
+            first, second = await found_sessions(at.services, USER)
             assert (first.native_id, first.directory, first.thread) == ("n-7", "/srv/mine", None)
             assert (second.directory, second.provider, second.turns) == (None, "loom", 3)
-            await open_chat(at.services, NewChat("ada"))
-            adopted = await adopt_session(at.services, "chat-1", Adopt("ada", LOOM, "n-7"))
+            await open_chat(at.services, USER, NewChat("ada"))
+            adopted = await adopt_session(at.services, USER, "chat-1", Adopt("ada", LOOM, "n-7"))
             assert (adopted.generation, adopted.turns, adopted.thread) == (1, 3, "chat-1")
-            assert await adopt_session(at.services, "chat-1", Adopt("ada", LOOM, "n-7")) == adopted
-            assert (await found_sessions(at.services))[0].thread == "chat-1"
-            await say(at.services, "chat-1", Words("go on"))
+            assert await adopt_session(at.services, USER, "chat-1", Adopt("ada", LOOM, "n-7")) == adopted
+            assert (await found_sessions(at.services, USER))[0].thread == "chat-1"
+            await say(at.services, USER, "chat-1", Words("go on"))
             order = await at.claim_one()
             assert (order.plan.outcome, order.plan.native_id) == (Outcome.RESUME, "n-7")
             assert order.plan.workspace is not None
@@ -45,15 +45,15 @@ def test_what_cannot_be_adopted_is_said(database: Database, tmp_path: Path) -> N
             await at.agent("bob", provider="wheel")
             at.laptop.found[LOOM] = [session_of("n-7"), session_of("n-8", None)]
             for _ in range(2):
-                await open_chat(at.services, NewChat("ada"))
-            await adopt_session(at.services, "chat-1", Adopt("ada", LOOM, "n-7"))
+                await open_chat(at.services, USER, NewChat("ada"))
+            await adopt_session(at.services, USER, "chat-1", Adopt("ada", LOOM, "n-7"))
             with pytest.raises(SessionHeld):
-                await adopt_session(at.services, "chat-2", Adopt("ada", LOOM, "n-7"))
+                await adopt_session(at.services, USER, "chat-2", Adopt("ada", LOOM, "n-7"))
             with pytest.raises(NoSuchSession):
-                await adopt_session(at.services, "chat-2", Adopt("ada", WHEEL, "n-7"))
+                await adopt_session(at.services, USER, "chat-2", Adopt("ada", WHEEL, "n-7"))
             with pytest.raises(NotNow, match="which directory"):
-                await adopt_session(at.services, "chat-2", Adopt("ada", LOOM, "n-8"))
+                await adopt_session(at.services, USER, "chat-2", Adopt("ada", LOOM, "n-8"))
             with pytest.raises(BadRequest, match="another provider"):
-                await adopt_session(at.services, "chat-2", Adopt("bob", LOOM, "n-7"))
+                await adopt_session(at.services, USER, "chat-2", Adopt("bob", LOOM, "n-7"))
 
     asyncio.run(story())

@@ -21,7 +21,7 @@ from clew.protocol.requests import NewChat, Words
 from clew.protocol.views import WakeView
 from clew.store.engine.database import Database
 from clew.store.operations.runtimes import register_runtime
-from tests.control.kit import ABLE, LOOM, Office, office
+from tests.control.kit import ABLE, LOOM, USER, Office, office
 
 STEER = "steer"
 
@@ -34,17 +34,17 @@ async def at_work(at: Office, steers: bool = True) -> Order:
         assert found is not None
         able = replace(found, capabilities=json.dumps(capabilities_to_record(replace(ABLE, steers=True))))
         await at.services.write(lambda connection: register_runtime(connection, able))
-    await open_chat(at.services, NewChat("ada"))
-    await say(at.services, "chat-1", Words("one"))
+    await open_chat(at.services, USER, NewChat("ada"))
+    await say(at.services, USER, "chat-1", Words("one"))
     order = await at.claim_one()
     await at.prompt(order, "n-1")
     return order
 
 
 async def said(at: Office, text: str, **how: Any) -> WakeView:
-    spoken = await say(at.services, "chat-1", Words(text, **how))
+    spoken = await say(at.services, USER, "chat-1", Words(text, **how))
     assert spoken.wake is not None
-    return await show_wake(at.services, spoken.wake.id)
+    return await show_wake(at.services, USER, spoken.wake.id)
 
 
 @pytest.mark.case("W13")
@@ -60,7 +60,7 @@ def test_one_message_is_steered_and_the_policy_stays(database: Database, tmp_pat
             assert reported.steer is not None
             assert [entry.body for entry in reported.steer.entries] == ["two"]
             assert (await said(at, "three")).code == "accepted:queued"
-            assert (await show_thread(at.services, "chat-1")).lanes[0].overlap == "queue"
+            assert (await show_thread(at.services, USER, "chat-1")).lanes[0].overlap == "queue"
 
     asyncio.run(story())
 
@@ -129,7 +129,7 @@ def test_a_lane_that_steers_says_of_each_message_what_became_of_it(
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at_work(at)
-            lane = await set_overlap(at.services, "chat-1", "ada", STEER)
+            lane = await set_overlap(at.services, USER, "chat-1", "ada", STEER)
             assert lane.overlap == STEER
             assert (await said(at, "two", **how)).code == code
 
@@ -151,15 +151,19 @@ def test_where_the_agent_cannot_the_receipt_says_that_it_waits(database: Databas
 @pytest.mark.case("W13")
 @pytest.mark.parametrize(
     ("how", "words"),
-    [({"wakes": False}, "wakes nobody"), ({"fresh": True}, "its own session"), ({"overlap": "wait"}, "no overlap")],
+    [
+        ({"wakes": False}, "wakes no agent"),
+        ({"fresh": True}, "--steer cannot be combined"),
+        ({"overlap": "wait"}, "Unknown overlap policy"),
+    ],
 )
 def test_what_makes_no_sense_is_refused(database: Database, tmp_path: Path, how: dict[str, Any], words: str) -> None:
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at_work(at)
             with pytest.raises(BadRequest, match=words):
-                await say(at.services, "chat-1", Words("two", **{"overlap": STEER, **how}))
-            assert len((await show_thread(at.services, "chat-1")).entries) == 1
+                await say(at.services, USER, "chat-1", Words("two", **{"overlap": STEER, **how}))
+            assert len((await show_thread(at.services, USER, "chat-1")).entries) == 1
 
     asyncio.run(story())
 
@@ -172,7 +176,7 @@ def test_why_says_what_a_run_was_told_on_the_way(database: Database, tmp_path: P
             two = await said(at, "two", overlap=STEER)
             reported = await at.report(order, steers=True)
             assert reported.steer is not None
-            assert (await explain(at.services, two.id)).wakes[0].code == "carried:steering"
+            assert (await explain(at.services, USER, two.id)).wakes[0].code == "carried:steering"
             line = {"taken": True, "wakes": [two.id], "entries": [2], "text": "two"}
             await at.report(
                 order,
@@ -180,16 +184,16 @@ def test_why_says_what_a_run_was_told_on_the_way(database: Database, tmp_path: P
                 events=(RunEventRecord(1, "steer", json.dumps(line)), RunEventRecord(2, "steer", "no JSON")),
             )
             await at.finish(order)
-            run = await explain(at.services, order.run)
+            run = await explain(at.services, USER, order.run)
             assert [(each.wakes, each.text, each.taken) for each in run.steered] == [
                 ((two.id,), "two", True),
                 ((), "", False),
             ]
             assert run.headline.startswith("blank:") or run.headline.startswith("reseed:")
-            wake = await explain(at.services, two.id)
+            wake = await explain(at.services, USER, two.id)
             words = f"Run {order.run} told its agent during the turn."
             assert (wake.headline, wake.subject) == (f"steered: {words} [carried:steered]", two.id)
             first = next(each for each in run.wakes if each.id != two.id)
-            assert (await explain(at.services, first.id)).headline == run.headline
+            assert (await explain(at.services, USER, first.id)).headline == run.headline
 
     asyncio.run(story())

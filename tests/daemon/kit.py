@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Table, insert, select, update
 
 from clew.context import JournalEngine
+from clew.control.actor import MachineDaemon
 from clew.control.daemon_api import DaemonApi
 from clew.control.services import Services
 from clew.daemon import Daemon, Limits, LocalMachine
@@ -91,7 +92,7 @@ class World:
         self.database: Database = open_database(str(self.place / "clew.db"))
         self.database.do(upgrade)
         self.services = Services(self.database, self.place)
-        self.plane: ControlPlane = DaemonApi(self.services)
+        self.plane: ControlPlane = DaemonApi(self.services, MachineDaemon(MACHINE))
         self.loom = Loom()
         self.programs: list[AgentProgram] = []
         self.daemon = self.new_daemon()

@@ -17,6 +17,7 @@ from clew.programs.process_tag import VARIABLE
 from clew.protocol.requests import Retry
 from clew.store.faults import HeldByAnother
 from clew.store.schema.tables import lanes, runs, wakes
+from tests.control.kit import USER
 from tests.daemon.killed import scribe
 from tests.daemon.kit import World, run, until
 
@@ -82,7 +83,7 @@ def test_no_wake_is_lost_and_none_is_told_twice(tmp_path: Path) -> None:
         for held in there.rows(runs, state="queued"):
             (lane,) = there.rows(lanes, id=held.lane_id)
             (text,) = [body for author, body in there.said(lane.thread_id) if author == "human"]
-            await retry_run(there.services, held.id, Retry(taken=text in _told(tmp_path)))
+            await retry_run(there.services, USER, held.id, Retry(taken=text in _told(tmp_path)))
         await until(lambda: _open(there) == [], "what a person decided comes to an end", 60)
         assert {row.code for row in there.rows(wakes) if row.state != "served"} <= {"cancelled:by-user"}
         assert {row.state for row in there.rows(wakes)} <= {"served", "cancelled"}

@@ -239,7 +239,7 @@ def test_stopping_may_be_called_off_and_called_again(tmp_path: Path) -> None:
 
 def test_who_waits_for_a_place_gets_it_when_it_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Neither the server nor the daemon looks again by itself: only the end of a run makes the daemon ask.
-    monkeypatch.setattr("clew.control.daemon_api.LOOK", 3600.0)
+    monkeypatch.setattr("clew.control.daemon_api.POLL", 3600.0)
 
     async def scene() -> None:
         async with world(tmp_path, replace(QUICK, poll=3600.0)) as there:

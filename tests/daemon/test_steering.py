@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from clew.control.wakes import apply_overlap
-from clew.kernel import HUMAN, AdmissionPolicy, AgentId, Answer, ApprovalId, Overlap, ThreadId, WakeId, WakeReason
+from clew.control.wakes import wake
+from clew.kernel import HUMAN, AgentId, Answer, ApprovalId, Overlap, ThreadId, WakeId, WakeReason
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolStarted
 from clew.protocol.reports import Report, Reported
 from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store.operations.approvals import answer_approval
 from clew.store.operations.cancel import cancel_run
 from clew.store.operations.ids import new_id
-from clew.store.operations.wakes import accept_wake
 from clew.store.schema.tables import approvals, sessions
 from tests.daemon.kit import PERSON, QUICK, World, run, until, world
 from tests.daemon.scripted import ABLE, Session
@@ -35,8 +34,7 @@ def steer(there: World, text: str, **changes: Any) -> Accepted:
         WakeId(new_id("wk")), AgentId("ada"), WakeReason.CHAT, HUMAN, ThreadId("chat-1"), Said(PERSON, text)
     )
     asked = replace(asked, **changes)
-    policy = AdmissionPolicy(overlap=Overlap.STEER)
-    return there.write(lambda link: apply_overlap(link, asked, accept_wake(link, asked, policy)))
+    return there.write(lambda link: wake(link, asked, overlap=Overlap.STEER))
 
 
 async def hears(session: Session, prompt: str) -> AsyncIterator[Event]:

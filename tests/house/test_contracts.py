@@ -16,6 +16,7 @@ LAYERS = "Imports go downwards only"
 PARTS = "Parts meet only in app"
 CONTROL = "Control knows the store and no other part"
 PAGES = "Server and pages reach storage and agents through control"
+SQL = "SQLAlchemy stays inside the store"
 PROVIDERS = "Providers never import one another"
 KERNEL = "The kernel is pure"
 
@@ -126,6 +127,18 @@ def test_the_layers_of_the_design_keep_every_contract(copy: Path) -> None:
             PAGES,
             "clew.web.issue -> clew.store.schema.tables",
             id="page-knows-a-table",
+        ),
+        pytest.param(
+            {"clew.server.issue": "from clew.store.schema import tables", "clew.store.schema.tables": ""},
+            PAGES,
+            "clew.server.issue -> clew.store.schema.tables",
+            id="server-knows-a-table",
+        ),
+        pytest.param(
+            {"clew.control.planted": "from sqlalchemy import Connection"},
+            SQL,
+            "clew.control.planted -> sqlalchemy",
+            id="control-knows-sql",
         ),
         pytest.param({"clew.misc": ""}, LAYERS, "clew.misc", id="module-in-no-layer"),
     ],

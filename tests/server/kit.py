@@ -40,7 +40,7 @@ class House:
 @asynccontextmanager
 async def house(data: Path, machine: Machine | None = None) -> AsyncIterator[House]:
     with temporary_store() as store:
-        async with serving(Services(store, data, machine)) as opened:
+        async with serving(Services(store, data, () if machine is None else (machine,))) as opened:
             yield opened
 
 

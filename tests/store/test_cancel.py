@@ -35,7 +35,7 @@ def test_a_run_that_waits_ends_at_once_with_what_it_waited_for(daemon: Daemon) -
         daemon.say(text)
     (run,) = daemon.rows(runs)
     answer = cancelled(daemon, run.id)
-    assert (answer.taken, answer.state, answer.words) == (True, RunState.CANCELLED, "A person cancelled it.")
+    assert (answer.taken, answer.state, answer.words) == (True, RunState.CANCELLED, "It was cancelled.")
     assert daemon.database.read(states) == [("cancelled", "cancelled:by-user")] * 2
     assert (daemon.run(run.id).outcome, daemon.claim()) == ("run:by-user", ())
     # The lane is free again.
@@ -55,7 +55,7 @@ def test_a_run_that_is_going_is_told_to_stop_and_ends_for_that_reason(
     finished = daemon.finish(order, end)
     assert (finished.taken, finished.state) == (True, RunState.CANCELLED)
     run = daemon.run(order.run)
-    assert (run.outcome, run.words) == ("run:by-user", "A person cancelled it.")
+    assert (run.outcome, run.words) == ("run:by-user", "It was cancelled.")
     after = daemon.claim_one()
     assert [wake.id for wake in after.wakes] == [later.wake]
     assert daemon.run(after.run).tries == 0
@@ -123,7 +123,7 @@ def test_a_run_that_is_not_there_is_named(daemon: Daemon) -> None:
 def test_a_wake_that_was_not_taken_yet_can_be_cancelled_alone(daemon: Daemon) -> None:
     one, two = daemon.say("one"), daemon.say("two")
     answer = daemon.write(lambda connection: cancel_wake(connection, one.wake))
-    assert (answer.taken, answer.state, answer.words) == (True, WakeState.CANCELLED, "A person cancelled it.")
+    assert (answer.taken, answer.state, answer.words) == (True, WakeState.CANCELLED, "It was cancelled.")
     order = daemon.claim_one()
     assert [wake.id for wake in order.wakes] == [two.wake]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.kernel import Evidence, FailureKind, Freshness, Outcome, WaitsFor, WakeReason
+from clew.kernel import HUMAN, Evidence, FailureKind, Freshness, Outcome, WaitsFor, WakeReason
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Failed
 from clew.protocol.wakes import Said
@@ -10,7 +10,6 @@ from clew.store.operations.evidence import by_person
 from clew.store.operations.journal import append
 from clew.store.operations.leases import settle_orphans
 from clew.store.operations.retry import ask_again, go_now
-from clew.store.queries.runs import read_run
 from clew.store.schema.tables import runs, wakes
 from tests.store.kit import (
     LANE,
@@ -57,8 +56,7 @@ def retried(daemon: Daemon, order: Order) -> list[str]:
     """As `clew retry` does it: the wakes that are asked for once more."""
     return daemon.write(
         lambda connection: [
-            each.wake
-            for each in ask_again(connection, read_run(connection, order.run), only_unserved=True, resume=None)
+            each.wake for each in ask_again(connection, order.run, HUMAN, only_unserved=True, resume=None)
         ]
     )
 

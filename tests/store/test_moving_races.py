@@ -15,7 +15,6 @@ from clew.store.operations.agents import change_agent
 from clew.store.operations.finish import finish
 from clew.store.operations.moves import move_lane
 from clew.store.operations.wakes import accept_wake
-from clew.store.queries.agents import read_agent
 from clew.store.schema.check import check
 from clew.store.schema.tables import lanes, runs
 from tests.store.halting import Act, one_by_one, overtaken, two_servers
@@ -49,9 +48,7 @@ def its_lane_moves(connection: Connection) -> Any:
 
 
 def its_agent_moves(connection: Connection) -> Any:
-    row = read_agent(connection, ADA)
-    assert row is not None
-    change_agent(connection, row, {"runtime_id": ELSEWHERE})
+    change_agent(connection, ADA, {"runtime_id": ELSEWHERE})
 
 
 @pytest.fixture(scope="module")

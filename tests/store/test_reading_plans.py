@@ -12,7 +12,7 @@ from clew.store.engine.statement import POSTGRESQL, SQLITE, Statement
 from clew.store.operations import approvals as kept
 from clew.store.operations import schedules
 from clew.store.queries import agents as reading_agents
-from clew.store.queries import approvals, decisions, names, runs, sessions, steering, threads, wakes
+from clew.store.queries import approvals, decisions, names, runs, sessions, threads, wakes
 from clew.store.queries.runs import LAST
 from clew.store.schema.tables import approvals as kept_approvals
 from clew.store.schema.tables import decisions as kept_decisions
@@ -52,13 +52,13 @@ SHOWN = {
     "threads": Shown(threads.listed, "ix_threads_listed", BEFORE_THREAD),
     "threads of an agent": Shown(threads.listed_of_agent, "ix_threads_assignee", {**BEFORE_THREAD, "agent": "agent-7"}),
     "newest runs of threads": Shown(threads.newest_runs, "ix_lanes_thread", {"threads": ["thread-7", "thread-8"]}),
-    "lanes of a thread": Shown(threads.lanes_of, "ix_lanes_thread", {"thread": "thread-7"}),
+    "lanes of a thread": Shown(threads.lanes_in_thread, "ix_lanes_thread", {"thread": "thread-7"}),
     "a thread": Shown(threads.one, None, {"thread": "thread-7"}),
     "a thread by its number": Shown(_by_number, "uq_threads_number", {"kind": "issue", "number": 7}),
     "wakes of a run": Shown(wakes.of_run, "ix_wakes_run", {"run": "run-7-1"}),
     "pending wakes": Shown(wakes.pending_of_lane, "ix_wakes_pending", {"lane": "lane-7"}),
     "approvals": Shown(approvals.newest, "ix_approvals_asked", {"most": 20, "before": 1e15}),
-    "what a run was told on the way": Shown(steering.of_run, None, {"run": "run-7-1"}),
+    "what a run was told on the way": Shown(runs.steers_of_run, None, {"run": "run-7-1"}),
     "approvals of a run": Shown(approvals.of_run, "ix_approvals_run", {"run": "run-7-1"}),
     "sessions of a lane": Shown(sessions.of_lane, None, {"lane": "lane-7", "most": 20}),
     "isolated sessions of a lane": Shown(sessions.isolated_of_lane, None, {"lane": "lane-7", "most": 20}),

@@ -162,7 +162,7 @@ def test_a_run_that_is_to_stop_says_so_and_lets_no_prompt_out(daemon: Daemon, or
     daemon.write(lambda connection: cancel_run(connection, order.run))
     answer = daemon.prompt(order, "n-1", asks=(Asked(ApprovalId("ap-1"), "May I?"),))
     assert (answer.held, answer.state, answer.may_prompt) == (True, RunState.STOPPING, False)
-    assert (answer.stop, answer.words) == ("run:by-user", "A person cancelled it.")
+    assert (answer.stop, answer.words) == ("run:by-user", "It was cancelled.")
     # Nobody will be there for the answer.
     assert daemon.rows(approvals) == []
     assert daemon.finish(order, Stopped()).state is RunState.CANCELLED

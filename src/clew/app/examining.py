@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from clew.control.programs import with_own_program
+from clew.control.programs import own_program_providers
 from clew.daemon import LocalMachine
 from clew.kernel import MachineId
 from clew.ports.plugins import find_providers
@@ -26,7 +26,9 @@ async def _look(kept: Path) -> Sequence[CheckView]:
     machine = LocalMachine(
         MachineId("nobody"), socket.gethostname(), find_providers(), places, kept / "state", kept / "workspaces"
     )
-    looked = await asyncio.gather(*(machine.discover(AgentProgram(name)) for name in await with_own_program(machine)))
+    looked = await asyncio.gather(
+        *(machine.discover(AgentProgram(name)) for name in await own_program_providers(machine))
+    )
     return [_check(each) for each in looked]
 
 

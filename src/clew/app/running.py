@@ -22,10 +22,11 @@ from clew.app.parting import part
 from clew.app.placing import keep_place
 from clew.app.stopping import OnStop, Stop
 from clew.context import engine_named
+from clew.control.actor import MachineDaemon, Timer
 from clew.control.daemon_api import DaemonApi
 from clew.control.programs import GUIDE
 from clew.control.services import Services
-from clew.control.timers import keep_time
+from clew.control.timers import run_timers
 from clew.daemon import Daemon, LocalMachine
 from clew.ports.context import EngineSettings
 from clew.ports.plugins import find_engines, find_providers
@@ -89,9 +90,10 @@ async def _run(
         stack.enter_context(stop.heard())
         services = Services(database, data.root)
         stack.push_async_callback(services.close)
-        services.machine = machine = _machine(data)
+        machine = _machine(data)
+        services.connect(machine)
         engine = engine_named("journal", find_engines(), EngineSettings(data.state / "context"))
-        daemon = Daemon(DaemonApi(services), machine, engine, data.outbox)
+        daemon = Daemon(DaemonApi(services, MachineDaemon(machine.id)), machine, engine, data.outbox)
         clients = Live(services)
         http = await stack.enter_async_context(served(make_app(services, keys, bound, clients), listens))
         stack.callback(clients.close)
@@ -101,8 +103,8 @@ async def _run(
         shown = show_address(str(data.database) if wanted.database is None else wanted.database)
         tell(Ready(bound.address, link_of(keys, bound).link, data.root, shown))
         log.info("ready at %s", bound.address)
-        await stack.enter_async_context(beside("timers", keep_time(services)))
-        await stack.enter_async_context(beside("discovery", discover(services, daemon, tell)))
+        await stack.enter_async_context(beside("timers", run_timers(services, Timer("server"))))
+        await stack.enter_async_context(beside("discovery", discover(services, machine, daemon, tell)))
         await _until_asked(stop, http)
 
 

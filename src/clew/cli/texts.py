@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.control.validation import LONGEST, not_too_long
+from clew.control.validation import LONGEST, check_size
 from clew.ports.fault import Fault
 
 
@@ -23,7 +23,7 @@ def given(text: str, what: str = "text") -> str:
 
 def checked(text: str, what: str = "text") -> str:
     """As the server would: what it will not take is refused before anything is begun."""
-    not_too_long(text, f"The {what}")
+    check_size(text, f"The {what}")
     try:
         text.encode()
     except UnicodeEncodeError as fault:

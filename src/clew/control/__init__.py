@@ -1,1 +1,1 @@
-"""Control: the server's use cases, for people and for daemons, one file each."""
+"""The server's use cases: each is a function of the services, the actor who asks, and what is asked."""

@@ -1,19 +1,17 @@
-"""Approvals and questions: what waits for an answer, and the answer, which is given once."""
+"""Approvals and questions of agents: listed, and answered once."""
 
 import time
 
-from sqlalchemy import Connection
-
+from clew.control.actor import Actor, name_of
 from clew.control.faults import AnswerRefused, BadRequest
 from clew.control.services import Services
-from clew.control.showing.approvals import show_approval
-from clew.control.validation import how_many, not_too_long
-from clew.control.wakes import PERSON
+from clew.control.validation import check_limit, check_size
 from clew.kernel import Answer, Answered, ApprovalId, ApprovalReason, ApprovalState
 from clew.protocol.requests import AnswerTo
 from clew.protocol.views import ApprovalView
+from clew.store.engine.database import Transaction
 from clew.store.operations import approvals as store
-from clew.store.queries import approvals as reading
+from clew.store.queries import approvals as queries
 from clew.store.queries.names import approval_called, run_called
 
 ALL = "all"
@@ -21,48 +19,45 @@ _GIVEN = {Answer.APPROVE: ApprovalState.APPROVED, Answer.DENY: ApprovalState.DEN
 
 
 async def list_approvals(
-    services: Services, state: str = "pending", limit: int = 100, run: str | None = None
+    services: Services, actor: Actor, state: str = "pending", limit: int = 100, run: str | None = None
 ) -> tuple[ApprovalView, ...]:
-    """Those that wait, the longest first; or the newest of `all`, or of those in another state. Or only a run's."""
-    most = how_many(limit)
+    """Those that are pending, the oldest first; or those in another state or in any (`all`), the newest first. With
+    `run`, only those of that run."""
+    most = check_limit(limit)
     if state != ALL and state not in {each.value for each in ApprovalState}:
         known = ", ".join((*ApprovalState, ALL))
-        raise BadRequest(f"No approval is ever {state!r}.", f"Name one of {known}.")
+        raise BadRequest(f"Unknown approval state {state!r}.", f"Use one of: {known}.")
 
-    def look(connection: Connection) -> tuple[ApprovalView, ...]:
+    def read(tx: Transaction) -> tuple[ApprovalView, ...]:
         if run is None:
-            rows = reading.list_approvals(connection, state == ApprovalState.PENDING, most)
+            found = queries.list_approvals(tx, state == ApprovalState.PENDING, most)
         else:
-            rows = reading.approvals_of_run(connection, run_called(connection, run))
-        return tuple(show_approval(row) for row in rows if state in (ALL, row["state"]))[:most]
+            found = queries.approvals_of_run(tx, run_called(tx, run))
+        return tuple(each for each in found if state in (ALL, each.state))[:most]
 
-    return await services.read(look)
+    return await services.read(read)
 
 
-async def approvals_of(services: Services, run: str) -> tuple[ApprovalView, ...]:
+async def approvals_of(services: Services, actor: Actor, run: str) -> tuple[ApprovalView, ...]:
     """All that a run has asked for, the newest first."""
-
-    def look(connection: Connection) -> tuple[ApprovalView, ...]:
-        return tuple(map(show_approval, reading.approvals_of_run(connection, run_called(connection, run))))
-
-    return await services.read(look)
+    return await services.read(lambda tx: queries.approvals_of_run(tx, run_called(tx, run)))
 
 
-async def answer_approval(services: Services, approval: str, given: AnswerTo) -> ApprovalView:
-    """The first answer counts; one that nobody is left to take is refused, and what was asked ends as stale."""
-    words = not_too_long(given.text, "The answer")
+async def answer_approval(services: Services, actor: Actor, approval: str, given: AnswerTo) -> ApprovalView:
+    """The first answer counts. An answer that its run can no longer take is refused, and the approval ends as stale."""
+    words = check_size(given.text, "The answer")
     answer = Answer.APPROVE if given.allow else Answer.DENY
 
-    def do(connection: Connection) -> tuple[ApprovalView, Answered]:
-        asked = approval_called(connection, approval)
-        _must_fit(connection, asked, given.allow, words)
-        answered = store.answer_approval(connection, ApprovalId(asked), answer, PERSON.name, words)
-        return show_approval(reading.read_approval(connection, asked)), answered
+    def write(tx: Transaction) -> tuple[ApprovalView, Answered]:
+        asked = approval_called(tx, approval)
+        _must_fit(tx, asked, given.allow, words)
+        answered = store.answer_approval(tx, ApprovalId(asked), answer, name_of(actor), words)
+        return queries.show_approval(tx, asked), answered
 
-    view, answered = await services.write(do)
+    view, answered = await services.write(write)
     said_before = view.state == _GIVEN[answer] and (view.answer or "") == words
     if not answered.taken and not said_before:
-        raise AnswerRefused(_too_late(view, answered), "See what waits with `clew approvals`.")
+        raise AnswerRefused(_too_late(view, answered), "See what is pending with `clew approvals`.")
     return view
 
 
@@ -71,12 +66,12 @@ def _too_late(view: ApprovalView, answered: Answered) -> str:
         return answered.words
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(view.ended_at))
     by = "" if view.answered_by is None else f" by {view.answered_by}"
-    return f"{view.id} was settled as {view.state}{by} at {when}; this answer changes nothing."
+    return f"{view.id} ended as {view.state}{by} at {when}; this answer changes nothing."
 
 
-def _must_fit(connection: Connection, approval: str, allow: bool, words: str) -> None:
-    """Words are an answer to a question. Said of a permission, nobody knows whether they allow it."""
-    if allow and words and show_approval(reading.read_approval(connection, approval)).kind != "question":
+def _must_fit(tx: Transaction, approval: str, allow: bool, words: str) -> None:
+    """A text answers a question. For a permission it would be unclear whether the text allows it."""
+    if allow and words and queries.show_approval(tx, approval).kind != "question":
         raise BadRequest(
-            f"{approval} asks whether the agent may do something; it is no question.", "Allow or deny it instead."
+            f"{approval} asks for permission; it is not a question that a text can answer.", "Allow or deny it instead."
         )

@@ -1,4 +1,4 @@
-"""The control plane as daemons call it: the store's operations, and a claim that waits until there is something."""
+"""The API that daemons call: the store's operations, and a claim that waits until there is work."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+from clew.control.actor import MachineDaemon
+from clew.control.faults import BadRequest
 from clew.control.hints import Watch
 from clew.control.services import Services
 from clew.kernel import RunId, RuntimeId
@@ -20,18 +22,18 @@ from clew.store.operations.leases import hear, renew, settle_orphans
 from clew.store.operations.report import report
 from clew.store.operations.runtimes import register_runtime
 
-LOOK = 3.0
-"""Seconds after which a claim looks by itself: a hint may be lost, and what was put off comes due without one."""
+POLL = 3.0
+"""Seconds between two polls of a waiting claim: a hint may be lost, and a delayed run comes due without one."""
 
-HEAR = 20.0
-"""Seconds between two notes that a daemon which holds nothing is there."""
+SEEN = 20.0
+"""Seconds between two writes that an idle daemon was seen."""
 
 MOST_NEWS = 10_000
 _NEWS = "news:"
 
 
 class _Poll:
-    """A claim that waits. What its daemon holds grows meanwhile by what another claim of the same daemon brought."""
+    """A claim that waits. Its daemon may get runs by another claim in the meantime; `held` has those too."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -44,18 +46,24 @@ class _Poll:
 
 
 class DaemonApi:
-    """Implements `clew.protocol.control.ControlPlane`."""
+    """Implements `clew.protocol.control.ControlPlane` for the daemon of one machine."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, actor: MachineDaemon) -> None:
         self._services = services
-        # What daemons have not been told yet; a report of the run is answered with it too.
+        self._actor = actor
+        # Runs with news that their daemon has not been told of yet; the answer to a report tells it too.
         self._news: dict[RunId, None] = {}
         self._listens = False
-        self._heard: dict[tuple[RuntimeId, ...], float] = {}
-        # The claims of each daemon that wait.
+        self._seen: dict[tuple[RuntimeId, ...], float] = {}
+        # The waiting claims of each daemon.
         self._polls: dict[str, list[_Poll]] = {}
 
     async def register(self, registration: Registration) -> RuntimeId:
+        if registration.machine != self._actor.machine:
+            raise BadRequest(
+                f"The daemon of machine {self._actor.machine!r} cannot register runtimes of {registration.machine!r}.",
+                "Register them from that machine.",
+            )
         return await self._services.write(partial(register_runtime, registration=registration))
 
     async def claim(self, asked: ClaimRequest, holding: frozenset[RunId], wait: float) -> Claimed:
@@ -73,20 +81,20 @@ class DaemonApi:
                 left = until - time.monotonic()
                 if orders or news or left <= 0:
                     return Claimed(orders, news)
-                await self._hear(asked, held)
-                heard = await watch.wait(min(left, LOOK))
+                await self._note_seen(asked, held)
+                heard = await watch.wait(min(left, POLL))
 
     async def report(self, said: Report) -> Reported:
-        # Before it is answered: what comes after is news again.
+        # Removed before the report is written: what arrives afterwards is news again.
         news = said.run in self._news
         self._news.pop(said.run, None)
         try:
             reported = await self._services.write(partial(report, said=said))
         except BaseException:
-            # Nobody was told of it.
+            # The daemon was not told.
             self._news |= dict.fromkeys((said.run,) if news else ())
             raise
-        # What is to be told within the turn has to be asked for.
+        # Messages that arrive during the turn are handed out only to a report that asks for them.
         return replace(reported, news=True) if news and not said.steers else reported
 
     async def finish(self, said: Finish) -> Finished:
@@ -119,7 +127,7 @@ class DaemonApi:
     def _on_hint(self, topics: Topics) -> None:
         self._news |= {RunId(topic.removeprefix(_NEWS)): None for topic in topics if topic.startswith(_NEWS)}
         while len(self._news) > MOST_NEWS:
-            # The oldest: its daemon is another server's.
+            # The oldest belong to daemons of other servers.
             self._news.pop(next(iter(self._news)))
 
     def _take_news(self, holding: frozenset[RunId]) -> frozenset[RunId]:
@@ -133,10 +141,10 @@ class DaemonApi:
             return ()
         return await self._services.write(partial(claim, asked=asked))
 
-    async def _hear(self, asked: ClaimRequest, holding: frozenset[RunId]) -> None:
-        """A daemon that holds runs speaks of them when it renews; to hear it before would tell nothing of them."""
+    async def _note_seen(self, asked: ClaimRequest, holding: frozenset[RunId]) -> None:
+        """Busy daemons are seen by renew(); only idle ones need this write."""
         now = time.monotonic()
-        if holding or now - self._heard.get(asked.runtimes, -HEAR) < HEAR:
+        if holding or now - self._seen.get(asked.runtimes, -SEEN) < SEEN:
             return
-        self._heard[asked.runtimes] = now
+        self._seen[asked.runtimes] = now
         await self._services.write(partial(hear, of=asked.runtimes))

@@ -1,4 +1,4 @@
-"""The doctor: what is there, what works, and what to do about the rest. Nothing it looks at stops it."""
+"""The doctor: checks everything that Clew needs, and says what to do about what fails. No failed check stops it."""
 
 import asyncio
 import errno
@@ -9,37 +9,42 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from sqlalchemy import Connection
-
-from clew.control.programs import read_settings, with_own_program
+from clew.control.actor import Actor
+from clew.control.programs import own_program_providers
 from clew.control.services import Services
-from clew.kernel import Heard, Patience, Presence, presence
+from clew.kernel import AgentState, MachineId
 from clew.ports.fault import Fault
 from clew.protocol.machine import AgentProgram, Machine
 from clew.protocol.views import CheckView, RuntimeView
 from clew.store.engine.clock import read_clock
-from clew.store.engine.statement import Row
-from clew.store.operations.runtimes import accounts_there
-from clew.store.queries import agents as reading
-from clew.store.queries.agents import list_agents
+from clew.store.queries import runtimes as queries
+from clew.store.queries.agents import AgentRecord, agent_records
+from clew.store.queries.runtimes import runtime_records
 from clew.store.schema.version import read_version
 
 _WAIT = 60.0
 _BLOCK, _BLOCKS = 4096, 16
 
 
-async def examine(services: Services) -> tuple[CheckView, ...]:
+async def examine(services: Services, actor: Actor) -> tuple[CheckView, ...]:
     disk = await asyncio.to_thread(_disk, services.data)
     checks = [await _database(services), disk, _token(services), await _git()]
-    if services.machine is None:
-        return (*checks, CheckView("machine", "missing", "No machine is at hand.", "Start one with `clew up`."))
-    checks.append(CheckView("machine", "ok", f"Machine {services.machine.id} serves."))
-    machine = services.machine
-    looked = [_provider(machine, name) for name in await with_own_program(machine)]
-    agents = [_agent(machine, row) for row in await services.read(list_agents)]
+    if not services.machines:
+        return (*checks, CheckView("machine", "missing", "No machine is connected.", "Start one with `clew up`."))
+    checks += [CheckView("machine", "ok", f"Machine {each} is connected.") for each in services.machines]
+    machines = {record.id: record.machine for record in await services.read(runtime_records)}
+    looked = [
+        _provider(machine, name)
+        for machine in services.machines.values()
+        for name in await own_program_providers(machine)
+    ]
+    agents = [
+        _agent(services, agent, None if agent.runtime is None else machines.get(agent.runtime))
+        for agent in await services.read(agent_records)
+    ]
     found = await asyncio.gather(*looked, *agents)
     if disk.state != "ok":
-        # Programs may be missing for want of room alone.
+        # A full disk alone makes programs fail.
         found = [each if each.state == "ok" else replace(each, remedy=disk.remedy) for each in found]
     return (*checks, *found)
 
@@ -54,7 +59,7 @@ async def _database(services: Services) -> CheckView:
 
 
 def _disk(data: Path) -> CheckView:
-    """Tried, not computed: quotas and limits count as well. The file has no name, so that nothing of it can stay."""
+    """Write a file, because quotas and limits count too. It has no name, so that it cannot stay behind."""
     try:
         with tempfile.TemporaryFile(dir=data, buffering=0) as file:
             for _ in range(_BLOCKS):
@@ -62,9 +67,11 @@ def _disk(data: Path) -> CheckView:
             os.fsync(file.fileno())
     except OSError as fault:
         if fault.errno in (errno.ENOSPC, errno.EDQUOT):
-            return CheckView("disk", "failed", f"The disk of {data} is full.", "Free some space, then look again.")
+            return CheckView(
+                "disk", "failed", f"The disk of {data} is full.", "Free some space, then run `clew doctor` again."
+            )
         words = f"Nothing can be written in {data}: {fault.strerror}."
-        return CheckView("disk", "failed", words, "Make it writable for you, then look again.")
+        return CheckView("disk", "failed", words, "Make it writable for you, then run `clew doctor` again.")
     return CheckView("disk", "ok", f"{data} can be written.")
 
 
@@ -74,16 +81,18 @@ def _token(services: Services) -> CheckView:
         mode = stat.S_IMODE(token.stat().st_mode)
     except OSError as fault:
         words = f"{token} cannot be read: {fault.strerror}."
-        return CheckView("token", "missing", words, "Start the server anew with `clew up`; it makes one.")
+        return CheckView("token", "missing", words, "Restart the server with `clew up`; it makes one.")
     if mode & 0o077:
-        return CheckView("token", "failed", f"Others can read {token}.", f"Run `chmod 600 {token}`, then start anew.")
+        return CheckView(
+            "token", "failed", f"Others can read {token}.", f"Run `chmod 600 {token}`, then restart the server."
+        )
     return CheckView("token", "ok", "Only you can read it.")
 
 
 async def _git() -> CheckView:
     where = shutil.which("git")
     if where is None:
-        return CheckView("git", "missing", "Git was not found.", "Install git: worktrees are made with it.")
+        return CheckView("git", "missing", "Git was not found.", "Install git: Clew makes worktrees with it.")
     try:
         program = await asyncio.create_subprocess_exec(
             where, "--version", stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
@@ -91,7 +100,7 @@ async def _git() -> CheckView:
         async with asyncio.timeout(10):
             said, _ = await program.communicate()
     except (OSError, TimeoutError) as fault:
-        return CheckView("git", "failed", f"{where} cannot be run: {fault}.", "Install git anew.")
+        return CheckView("git", "failed", f"{where} cannot be run: {fault}.", "Install git again.")
     return CheckView("git", "ok", said.decode(errors="replace").strip())
 
 
@@ -99,13 +108,15 @@ async def _provider(machine: Machine, name: str) -> CheckView:
     return await _look(machine, name, AgentProgram(name), "Agents of other providers work without it.")
 
 
-async def _agent(machine: Machine, row: Row) -> CheckView:
-    program = read_settings(row["settings"], row["provider"])
-    found = await _look(machine, f"agent {row['name']}", program, "Install it again, or move it: `clew agent edit`.")
-    if found.state == "ok" and row["state"] != "active":
-        return CheckView(
-            found.name, "warning", f"It is {row['state']}.", f"Let it work again: `clew agent resume {row['name']}`."
-        )
+async def _agent(services: Services, agent: AgentRecord, machine: MachineId | None) -> CheckView:
+    name = f"agent {agent.name}"
+    try:
+        there = services.remaining_machine(machine)
+    except Fault as fault:
+        return CheckView(name, "failed", fault.words, fault.remedy)
+    found = await _look(there, name, agent.program, "Install it again, or change it with `clew agent edit`.")
+    if found.state == "ok" and agent.state is not AgentState.ACTIVE:
+        return CheckView(name, "warning", f"It is {agent.state}.", f"Resume it with `clew agent resume {agent.name}`.")
     return found
 
 
@@ -120,33 +131,10 @@ async def _look(machine: Machine, name: str, program: AgentProgram, remedy: str)
     if looked.registration is None:
         return CheckView(name, "missing", looked.missing or "It was not found.", remedy)
     account, key = looked.registration.account, looked.registration.credential
-    as_whom = f", as {account}" if account else ", with a key" if key else ""
-    return CheckView(name, "ok", f"{program.provider} {looked.version}".strip() + f"{as_whom}.")
+    login = f", as {account}" if account else ", with a key" if key else ""
+    return CheckView(name, "ok", f"{program.provider} {looked.version}".strip() + f"{login}.")
 
 
-async def list_runtimes(services: Services) -> tuple[RuntimeView, ...]:
-    def look(connection: Connection) -> tuple[RuntimeView, ...]:
-        going = reading.count_going(connection, "runtime_id")
-        accounts = accounts_there(connection)
-        return tuple(
-            _show(row, going.get(row["id"], (0, 0)), accounts.get(row["id"], ()))
-            for row in reading.list_runtimes(connection)
-        )
-
-    return await services.read(look)
-
-
-def _show(row: Row, going: tuple[int, int], accounts: tuple[str, ...]) -> RuntimeView:
-    here = presence(Heard(row["seen_at"] or 0.0), row["now"], Patience())
-    return RuntimeView(
-        id=row["id"],
-        machine=row["machine_name"],
-        provider=row["provider"],
-        home=row["home"],
-        accounts=accounts,
-        online=here is Presence.ONLINE,
-        seen_at=row["seen_at"],
-        live=going[0],
-        most=row["max_live"],
-        waiting=going[1],
-    )
+async def list_runtimes(services: Services, actor: Actor) -> tuple[RuntimeView, ...]:
+    """Each provider in each home that a machine registered, and whether the machine reported lately."""
+    return await services.read(queries.list_runtimes)

@@ -1,4 +1,4 @@
-"""What can be wrong with a request, by what its caller can do about it."""
+"""Errors of requests, grouped by what the caller can do about them."""
 
 from clew.ports.fault import Fault
 
@@ -8,7 +8,7 @@ class ControlFault(Fault):
 
 
 class NotFound(ControlFault):
-    """What was named is not there."""
+    """The thing that was named does not exist."""
 
     code = "control:no-such-thing"
 
@@ -18,7 +18,7 @@ class NoSuchSession(NotFound):
 
 
 class Conflict(ControlFault):
-    """It is there, and in a state that does not allow it."""
+    """It exists, and its state does not allow this."""
 
     code = "control:conflict"
 
@@ -32,7 +32,7 @@ class AnswerRefused(Conflict):
 
 
 class BadRequest(ControlFault):
-    """What was asked makes no sense, whatever else is the case."""
+    """The request can never be carried out as it is."""
 
     code = "ask:bad-request"
 
@@ -50,7 +50,7 @@ class NotInstalled(BadRequest):
 
 
 class Unavailable(ControlFault):
-    """What is needed for it is away."""
+    """Something that it needs is not connected."""
 
     code = "control:unavailable"
 

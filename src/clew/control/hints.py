@@ -1,4 +1,4 @@
-"""Hearing of changes: one thread reads the database's hints and passes them to all who wait in the event loop."""
+"""Hints of changes: one thread reads those of the database and passes them to the listeners in the event loop."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _CLOSING = frozenset({"closing"})
 
 
 class Watch:
-    """What was hinted at since it was last looked at, of what somebody waits for."""
+    """Collects the hints about some topics until the next wait()."""
 
     def __init__(self, topics: Topics | None) -> None:
         self._wanted = topics
@@ -30,12 +30,12 @@ class Watch:
             self._bell.set()
 
     def add(self, topics: Topics) -> None:
-        """Wait for these as well."""
+        """Wait for these topics too."""
         if self._wanted is not None:
             self._wanted |= topics
 
     async def wait(self, seconds: float) -> Topics:
-        """What was hinted at, as soon as there is something; nothing when the time is over: look all the same."""
+        """The hinted topics, as soon as there are any; none when the time is over. Poll then: a hint may be lost."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._bell.wait()
@@ -54,12 +54,12 @@ class Hints:
         self._reader: Subscription | None = None
 
     def listen(self, listener: Listener) -> None:
-        """Call it in the event loop with whatever is hinted at."""
+        """Call it in the event loop with the topics of every hint."""
         self._listeners.append(listener)
         if self._thread is None:
             self._reader = self._database.subscribe()
             called = (self._reader, asyncio.get_running_loop())
-            self._thread = threading.Thread(target=self._serve, args=called, name="clew-hearing", daemon=True)
+            self._thread = threading.Thread(target=self._serve, args=called, name="clew-hints", daemon=True)
             self._thread.start()
 
     def unlisten(self, listener: Listener) -> None:
@@ -67,7 +67,7 @@ class Hints:
 
     @contextmanager
     def watch(self, topics: Topics | None = None) -> Iterator[Watch]:
-        """Wait for these, or for anything at all."""
+        """Wait for these topics, or for any."""
         watch = Watch(topics)
         self.listen(watch.hear)
         try:
@@ -88,7 +88,7 @@ class Hints:
                 try:
                     loop.call_soon_threadsafe(self._tell, topics)
                 except RuntimeError:
-                    # The loop is closed: nobody is left to be told.
+                    # The loop is closed: no listener is left.
                     return
 
     def _tell(self, topics: Topics) -> None:

@@ -1,16 +1,14 @@
-"""Issues: opened, given to an agent, and handed over to another."""
+"""Issues: opened, assigned to an agent, and handed over to another."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
+from clew.control.actor import Actor, author_of, name_of, origin_of
 from clew.control.faults import BadRequest, NotNow
 from clew.control.services import Services
-from clew.control.showing.threads import show_thread
-from clew.control.threads import page_of
-from clew.control.validation import check_title, not_too_long
-from clew.control.wakes import new_wake, requested, say_it, wake
+from clew.control.threads import thread_page
+from clew.control.validation import check_size, check_title
+from clew.control.wakes import message, new_wake, wake, wake_request
 from clew.kernel import (
     AgentId,
     AuthorKind,
@@ -30,115 +28,119 @@ from clew.protocol.orders import Entry
 from clew.protocol.requests import Assign, NewIssue
 from clew.protocol.views import ThreadPage, ThreadView
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.engine.statement import Row
+from clew.store.engine.database import Transaction
 from clew.store.operations.cancel import end_pending, reassign
 from clew.store.operations.journal import append, entries_between
-from clew.store.operations.rows import read_wake
 from clew.store.operations.steering import live_run
 from clew.store.operations.threads import give_thread, hold_thread, must_be_open, new_thread, open_thread
+from clew.store.queries.agents import AgentRecord
 from clew.store.queries.names import agent_named, project_named, thread_called
-from clew.store.queries.threads import newest_runs_in, read_thread
-from clew.store.queries.wakes import pending_wakes
+from clew.store.queries.threads import has_runs, show_thread
+from clew.store.queries.wakes import pending_entries
 
 MOST_TOLD = 100
-"""How many of the latest entries an issue's first agent is asked to act on, and a handover looks through."""
+"""How many of the latest entries the first agent of an issue is asked to act on, and a handover looks through."""
 
 
-async def open_issue(services: Services, asked: NewIssue) -> ThreadPage:
-    """Its text is the first entry of its journal, and what its agent is woken for."""
+async def open_issue(services: Services, actor: Actor, asked: NewIssue) -> ThreadPage:
+    """The text is the first entry of the issue's journal; an assignee is woken for it."""
     title = check_title(asked.title)
-    text = not_too_long(asked.body.strip(), "The text") or title
+    said = message(author_of(actor), check_size(asked.body.strip(), "The text") or title)
     thread, name = new_thread(), new_wake()
 
-    def do(connection: Connection) -> ThreadPage:
-        agent = None if asked.assignee is None else agent_named(connection, asked.assignee)
-        project = None if asked.project is None else ProjectId(project_named(connection, asked.project)["id"])
-        assignee = None if agent is None else AgentId(agent["id"])
-        if open_thread(connection, thread, "issue", title, project, assignee):
+    def write(tx: Transaction) -> ThreadPage:
+        agent = None if asked.assignee is None else agent_named(tx, asked.assignee)
+        project = None if asked.project is None else ProjectId(project_named(tx, asked.project).id)
+        if open_thread(tx, thread, "issue", title, project, None if agent is None else agent.id):
             if agent is None:
-                append(connection, thread, say_it(text))
+                append(tx, thread, said)
             else:
-                request = requested(name, agent, thread, WakeReason.ASSIGNMENT, say_it(text))
-                _give(wake(connection, request), agent)
-        return page_of(connection, thread)
+                request = wake_request(name, agent.id, thread, WakeReason.ASSIGNMENT, origin_of(actor), said)
+                _must_wake(wake(tx, request), agent)
+        return thread_page(tx, thread)
 
-    return await services.write(do)
+    return await services.write(write)
 
 
-async def assign_thread(services: Services, ref: str, asked: Assign) -> ThreadView:
-    """What its former agent was still to do of it ends. The first agent of an issue is asked to act on what people said
-    in it; each later one is handed the thread as history, and is asked to act on the handover alone."""
+async def assign_thread(services: Services, actor: Actor, ref: str, asked: Assign) -> ThreadView:
+    """Give an issue to an agent, or to none. The former agent's pending wakes in it end.
 
-    def do(connection: Connection) -> ThreadView:
-        found = thread_called(connection, ref)
-        thread = ThreadId(found["id"])
-        row = hold_thread(connection, thread)
-        if row["kind"] != "issue":
-            raise BadRequest(f"{ref} is no issue, so it cannot change hands.", "Open an issue, or chat with the other.")
-        agent = None if asked.agent is None else agent_named(connection, asked.agent)
-        new = None if agent is None else AgentId(agent["id"])
+    The first agent of an issue is asked to act on what people said in it. A later one is given the thread as history,
+    and is asked to act on the handover alone."""
+
+    def write(tx: Transaction) -> ThreadView:
+        thread = hold_thread(tx, thread_called(tx, ref).id)
+        if thread.kind != "issue":
+            raise BadRequest(
+                f"{ref} is not an issue, so it cannot be assigned.", "Open an issue, or a chat with the other agent."
+            )
+        agent = None if asked.agent is None else agent_named(tx, asked.agent)
+        new = None if agent is None else agent.id
         if agent is not None:
-            must_be_open(row, ref)
-        if row["assignee"] != new:
-            # Before it is taken away: what waits in the former agent's lane is not answered, and ends with that.
-            request = None if agent is None else _given(connection, thread, agent, row["assignee"])
-            if row["assignee"] is not None:
-                _take_away(connection, thread, AgentId(row["assignee"]), new)
-            give_thread(connection, thread, new)
+            must_be_open(thread, ref)
+        if thread.assignee != new:
+            # Before the former agent's pending wakes end: the request names the entries that they left unanswered.
+            request = None if agent is None else _assignment(tx, actor, thread.id, agent, thread.assignee)
+            if thread.assignee is not None:
+                _end_former(tx, actor, thread.id, thread.assignee, new)
+            give_thread(tx, thread.id, new)
             if agent is not None and request is not None:
-                _give(wake(connection, request), agent)
-        return show_thread(connection, thread)
+                _must_wake(wake(tx, request), agent)
+        return show_thread(tx, thread.id)
 
-    return await services.write(do)
+    view = await services.write(write)
+    services.record(actor, f"assigned {view.ref} to {view.assignee or 'no agent'}")
+    return view
 
 
-def _give(accepted: Accepted, agent: Row) -> None:
-    """Whoever is given an issue is woken for it, or is not given it: nobody would look at it later."""
+def _must_wake(accepted: Accepted, agent: AgentRecord) -> None:
+    """An agent that cannot be woken is not given the issue: nothing would wake it for it later."""
     if accepted.state is WakeState.SKIPPED:
-        name = agent["name"]
         raise NotNow(
-            f"{name} would not be woken for it: {accepted.words}",
-            f"`clew agent resume {name}` first, give it to another, or open it without an agent.",
+            f"{agent.name} would not be woken for it: {accepted.words}",
+            f"`clew agent resume {agent.name}` first, give it to another agent, or open it without one.",
         )
 
 
-def _take_away(connection: Connection, thread: ThreadId, old: AgentId, new: AgentId | None) -> None:
+def _end_former(tx: Transaction, actor: Actor, thread: ThreadId, old: AgentId, new: AgentId | None) -> None:
+    by = name_of(actor)
     if new is None:
-        end_pending(connection, lane_id(old, thread), WakeEnd.BY_USER, RunOutcome.BY_USER)
+        end_pending(tx, lane_id(old, thread), WakeEnd.BY_USER, RunOutcome.BY_USER, by=by)
     else:
-        reassign(connection, thread, old, new)
+        reassign(tx, thread, old, new, by=by)
 
 
-def _given(connection: Connection, thread: ThreadId, agent: Row, former: str | None) -> WakeRequest:
+def _assignment(
+    tx: Transaction, actor: Actor, thread: ThreadId, agent: AgentRecord, former: AgentId | None
+) -> WakeRequest:
     """The wake of an agent that an issue is given to."""
-    known = read_thread(connection, thread)
-    head = EntrySeq(0 if known is None else known["entries"])
-    latest = entries_between(connection, thread, EntrySeq(0), head, MOST_TOLD)
-    if former is None and not newest_runs_in(connection, [thread]) and not _last_answer(latest):
-        # Nobody was ever woken in it, so all of it is still to be done.
-        return requested(new_wake(), agent, thread, WakeReason.ASSIGNMENT, entries=_to_act_on(latest))
-    lane = None if former is None else lane_id(AgentId(former), thread)
+    known = show_thread(tx, thread)
+    latest = entries_between(tx, thread, EntrySeq(0), EntrySeq(known.entries), MOST_TOLD)
+    reason, origin = WakeReason.ASSIGNMENT, origin_of(actor)
+    if former is None and not has_runs(tx, thread) and not _last_answer(latest):
+        # No agent was ever woken in it, so all of it is still to be done.
+        return wake_request(new_wake(), agent.id, thread, reason, origin, entries=_to_act_on(latest))
+    lane = None if former is None else lane_id(former, thread)
     words = handover_words(
-        agent["name"],
-        None if known is None or former is None else known["thread_owner"],
-        _not_answered(connection, latest, lane),
-        busy=lane is not None and live_run(connection, lane) is not None,
+        agent.name,
+        None if former is None else known.assignee,
+        _unanswered(tx, latest, lane),
+        busy=lane is not None and live_run(tx, lane) is not None,
     )
-    request = requested(new_wake(), agent, thread, WakeReason.ASSIGNMENT, say_it(words))
+    request = wake_request(new_wake(), agent.id, thread, reason, origin, message(author_of(actor), words))
     return replace(request, freshness=Freshness.HANDOVER)
 
 
 def _to_act_on(latest: Sequence[Entry]) -> tuple[EntrySeq, ...]:
-    """What people and the outside said: an assignment starts afresh, so nothing else is told by itself."""
+    """The entries of people and the outside: an assignment starts a new conversation, which is told nothing else."""
     return tuple(sorted({EntrySeq(1), *_said(latest)})) if latest else ()
 
 
-def _not_answered(connection: Connection, latest: Sequence[Entry], lane: LaneId | None) -> tuple[EntrySeq, ...]:
-    """What was said since an agent last spoke, and what still waits in the former agent's lane."""
-    pending = () if lane is None else pending_wakes(connection, lane)
-    waits = {entry for row in pending for entry in read_wake(row).entries}
+def _unanswered(tx: Transaction, latest: Sequence[Entry], lane: LaneId | None) -> tuple[EntrySeq, ...]:
+    """The entries since an agent last spoke, and those that the former agent's pending wakes ask to be answered."""
+    waiting = frozenset[EntrySeq]() if lane is None else pending_entries(tx, lane)
     answer = _last_answer(latest)
-    return tuple(sorted(waits.union(entry for entry in _said(latest) if entry > answer)))
+    return tuple(sorted(waiting.union(entry for entry in _said(latest) if entry > answer)))
 
 
 def _said(latest: Sequence[Entry]) -> list[EntrySeq]:

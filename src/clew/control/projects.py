@@ -1,77 +1,80 @@
-"""Projects: a repository of the machine, an address that it clones, or a plain directory that is used in place."""
+"""Projects: a repository of a machine, an address that git clones, or a plain directory that is used in place."""
 
-import json
 from collections.abc import Sequence
-from typing import cast
 
-from sqlalchemy import Connection
-
-from clew.control.agents import check_mode
+from clew.control.actor import Actor
 from clew.control.faults import BadRequest
 from clew.control.services import Services
-from clew.control.validation import check_name
+from clew.control.validation import check_mode, check_name
 from clew.ports.workspaces import SourceFound, SourceKind
+from clew.protocol.machine import Machine
 from clew.protocol.requests import NewProject, ProjectChange
-from clew.protocol.views import Mode, ProjectView
-from clew.store.engine.statement import Row
+from clew.protocol.views import ProjectView
+from clew.store.engine.database import Transaction
 from clew.store.operations import projects as store
 from clew.store.operations.texts import keepable
-from clew.store.queries.agents import list_projects as read_projects
+from clew.store.queries import projects as queries
 from clew.store.queries.names import project_named
 
 _MOST_COMMANDS = 100
 _LONGEST = 10_000
 
 
-async def list_projects(services: Services) -> tuple[ProjectView, ...]:
-    return await services.read(lambda connection: tuple(_show(row) for row in read_projects(connection)))
+async def list_projects(services: Services, actor: Actor) -> tuple[ProjectView, ...]:
+    return await services.read(queries.list_projects)
 
 
-async def show_project(services: Services, name: str) -> ProjectView:
-    return await services.read(lambda connection: _show(project_named(connection, name)))
+async def show_project(services: Services, actor: Actor, name: str) -> ProjectView:
+    return await services.read(lambda tx: project_named(tx, name))
 
 
-async def add_project(services: Services, asked: NewProject) -> ProjectView:
+async def add_project(services: Services, actor: Actor, asked: NewProject) -> ProjectView:
     name, limit = check_name(asked.name, "a project"), _limit(asked.mode_limit)
     setup = _setup(asked.setup)
-    found = await services.here().inspect(asked.source, asked.plain, asked.base or None)
-    settings = _settings(found.kind, _base(asked.base, found), setup)
+    machine = services.chosen_machine(asked.machine)
+    found = await machine.inspect(asked.source, asked.plain, asked.base or None)
+    settings = queries.project_settings(found.kind, _base(asked.base, found), setup)
 
-    def do(connection: Connection) -> ProjectView:
-        store.add_project(connection, name, keepable(found.source), _machine(services, found), limit, settings)
-        return _show(project_named(connection, name))
+    def write(tx: Transaction) -> ProjectView:
+        store.add_project(tx, name, keepable(found.source), _owner(machine, found), limit, settings)
+        return project_named(tx, name)
 
-    return await services.write(do)
+    added = await services.write(write)
+    services.record(actor, f"added project {name} from {added.source}")
+    return added
 
 
-async def change_project(services: Services, name: str, change: ProjectChange) -> ProjectView:
-    """Another source is where the project has gone: lanes that waited for it are looked at again."""
-    kept = _show(await services.read(lambda connection: project_named(connection, name)))
+async def change_project(services: Services, actor: Actor, name: str, change: ProjectChange) -> ProjectView:
+    """Another source is where the project has moved to: runs that were held because of the old one are tried again."""
+    kept = await services.read(lambda tx: project_named(tx, name))
     kind, base = SourceKind(kept.kind), kept.base if change.base is None else change.base or None
-    values: dict[str, object] = {}
+    columns: store.ProjectColumns = {}
     if change.source is not None:
-        found = await services.here().inspect(change.source, kind is SourceKind.PLAIN, base)
+        machine = services.remaining_machine(kept.machine)
+        found = await machine.inspect(change.source, kind is SourceKind.PLAIN, base)
         kind, base = found.kind, _base(base, found)
-        values |= {"source": keepable(found.source), "machine_id": _machine(services, found)}
+        columns["source"], columns["machine_id"] = keepable(found.source), _owner(machine, found)
     elif base is not None and kind is SourceKind.PLAIN:
         raise BadRequest("A plain directory has no branches.", "Leave the base out.")
     elif change.base:
-        await services.here().inspect(kept.source, False, base)
+        await services.remaining_machine(kept.machine).inspect(kept.source, False, base)
     if change.mode_limit is not None:
-        values["mode_limit"] = _limit(change.mode_limit)
+        columns["mode_limit"] = _limit(change.mode_limit)
     setup = kept.setup if change.setup is None else _setup(change.setup)
-    values["settings"] = _settings(kind, base, setup)
+    columns["settings"] = queries.project_settings(kind, base, setup)
 
-    def do(connection: Connection) -> ProjectView:
-        store.change_project(connection, project_named(connection, name), values)
-        return _show(project_named(connection, name))
+    def write(tx: Transaction) -> ProjectView:
+        store.change_project(tx, project_named(tx, name).id, columns)
+        return project_named(tx, name)
 
-    return await services.write(do)
+    changed = await services.write(write)
+    services.record(actor, f"changed project {name}")
+    return changed
 
 
-def _machine(services: Services, found: SourceFound) -> str | None:
-    """A directory is its machine's; an address is everybody's."""
-    return None if found.kind is SourceKind.ADDRESS else services.here().id
+def _owner(machine: Machine, found: SourceFound) -> str | None:
+    """A directory belongs to its machine; an address can be cloned by any machine."""
+    return None if found.kind is SourceKind.ADDRESS else machine.id
 
 
 def _base(base: str | None, found: SourceFound) -> str | None:
@@ -82,30 +85,12 @@ def _base(base: str | None, found: SourceFound) -> str | None:
 
 def _setup(commands: Sequence[str]) -> tuple[str, ...]:
     if len(commands) > _MOST_COMMANDS or any(not line.strip() or len(line) > _LONGEST for line in commands):
-        raise BadRequest("These commands cannot be kept.", f"Give up to {_MOST_COMMANDS}, none of them empty.")
+        raise BadRequest(
+            "These setup commands cannot be stored.",
+            f"Give up to {_MOST_COMMANDS} commands of up to {_LONGEST:,} characters, none of them empty.",
+        )
     return tuple(commands)
 
 
 def _limit(mode: str | None) -> str | None:
     return None if mode is None else check_mode(mode)
-
-
-def _settings(kind: SourceKind, base: str | None, setup: Sequence[str]) -> str:
-    return json.dumps({"kind": kind.value, "base": base, "setup": list(setup)})
-
-
-def _show(row: Row) -> ProjectView:
-    try:
-        kept = json.loads(row["settings"])
-    except ValueError:
-        kept = {}
-    return ProjectView(
-        id=row["id"],
-        name=row["name"],
-        source=row["source"],
-        kind=kept.get("kind", SourceKind.REPOSITORY.value),
-        base=kept.get("base"),
-        setup=tuple(kept.get("setup", ())),
-        mode_limit=cast(Mode | None, row["mode_limit"]),
-        machine=row["machine_id"],
-    )

@@ -1,43 +1,72 @@
-"""The services that every use case works at: the database, the machine beside it, and what is heard of both."""
+"""The services that every use case works with: the database, the connected machines, and hints of changes."""
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection
-
-from clew.control.faults import NoMachine
+from clew.control.actor import Actor, name_of
+from clew.control.faults import BadRequest, NoMachine
 from clew.control.hints import Hints
+from clew.kernel import MachineId
 from clew.protocol.machine import Machine
-from clew.store.engine.database import Database
+from clew.store.engine.database import Database, Transaction
 
 Result = TypeVar("Result")
 
+_log = logging.getLogger("clew.actions")
+
 
 class Services:
-    """`data` is the directory that the server keeps its own files in. The machine may come later, or never."""
+    """`data` is the directory of the server's own files. Machines may be connected later."""
 
-    def __init__(self, database: Database, data: Path, machine: Machine | None = None) -> None:
+    def __init__(self, database: Database, data: Path, machines: Iterable[Machine] = ()) -> None:
         self._database = database
         self.data = data
-        self.machine = machine
+        self.machines: dict[MachineId, Machine] = {machine.id: machine for machine in machines}
         self.hints = Hints(database)
 
-    async def write(self, operation: Callable[[Connection], Result]) -> Result:
-        """One transaction; the answer is there when it is durable."""
+    async def write(self, operation: Callable[[Transaction], Result]) -> Result:
+        """Run it as one transaction; return its result once that is durable."""
         return await asyncio.wrap_future(self._database.write(operation))
 
-    async def read(self, operation: Callable[[Connection], Result]) -> Result:
-        """The last commit, without waiting for whoever writes."""
+    async def read(self, operation: Callable[[Transaction], Result]) -> Result:
+        """Read the last commit, without waiting for writers."""
         return await asyncio.to_thread(self._database.read, operation)
 
-    def here(self) -> Machine:
-        """The machine, for what only a machine can tell."""
-        if self.machine is None:
-            raise NoMachine("No machine is at hand to ask.", "Start one with `clew up`.")
-        return self.machine
+    def record(self, actor: Actor, action: str) -> None:
+        """Log an action that no row of the database names the actor of."""
+        _log.info("%s %s", name_of(actor), action)
+
+    def connect(self, machine: Machine) -> None:
+        self.machines[machine.id] = machine
+
+    def machine(self, wanted: str) -> Machine:
+        """The machine with that id."""
+        found = self.machines.get(MachineId(wanted))
+        if found is None:
+            raise NoMachine(f"Machine {wanted!r} is not connected.", "Start Clew on it with `clew up`, then try again.")
+        return found
+
+    def chosen_machine(self, wanted: str | None) -> Machine:
+        """The machine with that id; without one, the only machine there is."""
+        if wanted is not None:
+            return self.machine(wanted)
+        if len(self.machines) > 1:
+            names = ", ".join(sorted(self.machines))
+            raise BadRequest(f"Several machines are connected: {names}.", "Say which one is meant, as `machine`.")
+        for machine in self.machines.values():
+            return machine
+        raise NoMachine("No machine is connected.", "Start one with `clew up`.")
+
+    def remaining_machine(self, wanted: str | None) -> Machine:
+        """The machine with that id; where that one is not connected, the only machine there is. A database that was
+        brought to another machine names the former one."""
+        if len(self.machines) == 1 and wanted not in self.machines:
+            return self.chosen_machine(None)
+        return self.chosen_machine(wanted)
 
     async def close(self) -> None:
-        """Stop hearing. The database is its owner's to close."""
+        """Stop the hints. The owner of the database closes it."""
         await self.hints.close()

@@ -1,138 +1,139 @@
-"""Threads: listed, newest first, and shown with the last of what was said."""
+"""Threads: listed, shown, closed and reopened; chats, and how a busy lane takes messages."""
 
-from sqlalchemy import Connection
-
+from clew.control.actor import Actor, name_of
 from clew.control.faults import BadRequest, NotNow
 from clew.control.services import Services
-from clew.control.showing.approvals import show_approval
-from clew.control.showing.runs import show_runs
-from clew.control.showing.threads import show_entry, show_lane, show_threads
-from clew.control.showing.threads import show_thread as show_one
-from clew.control.validation import check_title, how_many
-from clew.kernel import AgentId, AgentState, EntrySeq, Overlap, ProjectId, ThreadId
+from clew.control.validation import check_limit, check_title
+from clew.kernel import AgentState, EntrySeq, Overlap, ProjectId, ThreadId
 from clew.protocol.requests import NewChat
 from clew.protocol.views import LaneView, ThreadPage, ThreadView
+from clew.store.engine.database import Transaction
 from clew.store.operations import threads as store
 from clew.store.operations.journal import entries_page
-from clew.store.operations.threads import make_lane, new_thread, open_thread
-from clew.store.operations.threads import set_overlap as put_overlap
-from clew.store.queries import threads as reading
+from clew.store.queries import threads as queries
 from clew.store.queries.approvals import pending_approvals
 from clew.store.queries.names import agent_named, project_named, thread_called
 from clew.store.queries.runs import list_runs
-from clew.store.queries.threads import lanes_of
 
 RUNS_SHOWN = 20
 
 
 async def list_threads(
     services: Services,
+    actor: Actor,
     kind: str | None = None,
     state: str | None = None,
     agent: str | None = None,
     limit: int = 50,
     before: str | None = None,
 ) -> tuple[ThreadView, ...]:
-    """Of an agent are those that are its own or assigned to it. `before` is a thread: those that are older."""
-    most = how_many(limit)
-    if kind is not None and kind not in reading.KINDS:
-        raise BadRequest(f"There is no kind of thread {kind!r}.", f"Name one of {', '.join(reading.KINDS)}.")
-    if state is not None and state not in reading.STATES:
-        raise BadRequest(f"No thread is ever {state!r}.", f"Name one of {', '.join(reading.STATES)}.")
+    """The newest first; with `agent`, its own and those assigned to it; with `before`, those older than that thread."""
+    most = check_limit(limit)
+    if kind is not None and kind not in queries.KINDS:
+        raise BadRequest(f"Unknown kind of thread {kind!r}.", f"Use one of: {', '.join(queries.KINDS)}.")
+    if state is not None and state not in queries.STATES:
+        raise BadRequest(f"Unknown thread state {state!r}.", f"Use one of: {', '.join(queries.STATES)}.")
 
-    def look(connection: Connection) -> tuple[ThreadView, ...]:
-        of = None if agent is None else agent_named(connection, agent)["id"]
-        later = None if before is None else thread_called(connection, before)
-        return show_threads(connection, reading.list_threads(connection, kind, state, of, most, later))
+    def read(tx: Transaction) -> tuple[ThreadView, ...]:
+        of = None if agent is None else agent_named(tx, agent).id
+        older_than = None if before is None else thread_called(tx, before).id
+        return queries.list_threads(tx, kind, state, of, most, older_than)
 
-    return await services.read(look)
-
-
-async def look_at_thread(services: Services, ref: str) -> ThreadView:
-    return await services.read(lambda connection: show_one(connection, thread_called(connection, ref)["id"]))
+    return await services.read(read)
 
 
-async def show_thread(services: Services, ref: str, before: int | None = None, limit: int = 50) -> ThreadPage:
-    """The last entries, or those before a given one."""
-    most = how_many(limit)
+async def find_thread(services: Services, actor: Actor, ref: str) -> ThreadView:
+    return await services.read(lambda tx: queries.show_thread(tx, thread_called(tx, ref).id))
+
+
+async def show_thread(
+    services: Services, actor: Actor, ref: str, before: int | None = None, limit: int = 50
+) -> ThreadPage:
+    """The thread with its last entries, or with those before a given one."""
+    most = check_limit(limit)
     if before is not None and not 1 <= before < 2**31:
-        raise BadRequest(f"There is no entry {before}.", "Entries are counted from 1.")
-    return await services.read(
-        lambda connection: page_of(connection, thread_called(connection, ref)["id"], before, most)
-    )
+        raise BadRequest(f"There is no entry {before}.", "Entries are numbered from 1.")
+    return await services.read(lambda tx: thread_page(tx, thread_called(tx, ref).id, before, most))
 
 
-def page_of(connection: Connection, thread: str, before: int | None = None, most: int = 50) -> ThreadPage:
-    found = entries_page(connection, ThreadId(thread), None if before is None else EntrySeq(before), most)
+def thread_page(tx: Transaction, thread: ThreadId, before: int | None = None, most: int = 50) -> ThreadPage:
+    entries = entries_page(tx, thread, None if before is None else EntrySeq(before), most)
     return ThreadPage(
-        thread=show_one(connection, thread),
-        lanes=tuple(show_lane(row) for row in reading.lanes_of.rows(connection, thread=thread)),
-        entries=tuple(show_entry(entry) for entry in found),
-        runs=show_runs(connection, list_runs(connection, thread, None, None, RUNS_SHOWN, None)),
-        approvals=tuple(show_approval(row) for row in pending_approvals(connection, thread)),
-        earlier=bool(found) and found[0].seq > 1,
+        thread=queries.show_thread(tx, thread),
+        lanes=queries.lanes_of(tx, thread),
+        entries=tuple(map(queries.show_entry, entries)),
+        runs=list_runs(tx, thread, None, None, RUNS_SHOWN, None),
+        approvals=pending_approvals(tx, thread),
+        earlier=bool(entries) and entries[0].seq > 1,
     )
 
 
-async def open_chat(services: Services, asked: NewChat) -> ThreadView:
+async def open_chat(services: Services, actor: Actor, asked: NewChat) -> ThreadView:
+    """A thread with one agent, opened before anything is said."""
     title = check_title(asked.title) if asked.title.strip() else ""
-    thread = new_thread()
+    thread = store.new_thread()
 
-    def do(connection: Connection) -> ThreadView:
-        agent = agent_named(connection, asked.agent)
-        if agent["state"] != AgentState.ACTIVE.value:
-            # The first word would be turned away, and an empty chat left behind.
-            name, state = agent["name"], agent["state"]
+    def write(tx: Transaction) -> ThreadView:
+        agent = agent_named(tx, asked.agent)
+        if agent.state is not AgentState.ACTIVE:
+            # The first message would be refused, and an empty chat left behind.
             raise NotNow(
-                f"{name} is {state}, so nobody would answer.",
-                f"`clew agent resume {name}` first, or chat with another.",
+                f"{agent.name} is {agent.state}, so it would not answer.",
+                f"`clew agent resume {agent.name}` first, or chat with another agent.",
             )
-        project = None if asked.project is None else ProjectId(project_named(connection, asked.project)["id"])
-        open_thread(connection, thread, "chat", title, project, AgentId(agent["id"]))
-        return show_one(connection, thread)
+        project = None if asked.project is None else ProjectId(project_named(tx, asked.project).id)
+        store.open_thread(tx, thread, "chat", title, project, agent.id)
+        return queries.show_thread(tx, thread)
 
-    return await services.write(do)
-
-
-async def close_thread(services: Services, ref: str) -> ThreadView:
-    """What waits in it ends as closed; a run that is going goes on to its end."""
-
-    def do(connection: Connection) -> ThreadView:
-        row = thread_called(connection, ref)
-        if row["kind"] == "own":
-            raise BadRequest(f"{ref} is an agent's own and is never closed.", "Pause the agent instead.")
-        store.hold_thread(connection, ThreadId(row["id"]))
-        store.close_thread(connection, ThreadId(row["id"]))
-        return show_one(connection, row["id"])
-
-    return await services.write(do)
+    view = await services.write(write)
+    services.record(actor, f"opened {view.ref} with {asked.agent}")
+    return view
 
 
-async def reopen_thread(services: Services, ref: str) -> ThreadView:
-    def do(connection: Connection) -> ThreadView:
-        row = thread_called(connection, ref)
-        store.reopen_thread(connection, ThreadId(row["id"]))
-        return show_one(connection, row["id"])
+async def close_thread(services: Services, actor: Actor, ref: str) -> ThreadView:
+    """Close it. Its pending wakes end; a run that is going goes on to its end."""
 
-    return await services.write(do)
+    def write(tx: Transaction) -> ThreadView:
+        thread = thread_called(tx, ref)
+        if thread.kind == "own":
+            raise BadRequest(f"{ref} is an agent's own thread and cannot be closed.", "Pause the agent instead.")
+        store.hold_thread(tx, thread.id)
+        store.close_thread(tx, thread.id, by=name_of(actor))
+        return queries.show_thread(tx, thread.id)
+
+    view = await services.write(write)
+    services.record(actor, f"closed {view.ref}")
+    return view
+
+
+async def reopen_thread(services: Services, actor: Actor, ref: str) -> ThreadView:
+    def write(tx: Transaction) -> ThreadView:
+        thread = thread_called(tx, ref)
+        store.reopen_thread(tx, thread.id)
+        return queries.show_thread(tx, thread.id)
+
+    view = await services.write(write)
+    services.record(actor, f"reopened {view.ref}")
+    return view
+
+
+async def set_overlap(services: Services, actor: Actor, ref: str, agent: str, overlap: str) -> LaneView:
+    """How a message is handled while the agent works in that thread: queued, steered, interrupting or rejected."""
+    chosen = overlap_called(overlap)
+
+    def write(tx: Transaction) -> LaneView:
+        thread = thread_called(tx, ref)
+        lane = store.make_lane(tx, agent_named(tx, agent).id, thread.id)
+        store.set_overlap(tx, lane, chosen.value)
+        return next(each for each in queries.lanes_of(tx, thread.id) if each.id == lane)
+
+    view = await services.write(write)
+    services.record(actor, f"set overlap {chosen} for {agent} in {ref}")
+    return view
 
 
 def overlap_called(name: str) -> Overlap:
     try:
         return Overlap(name)
     except ValueError as fault:
-        raise BadRequest(f"{name!r} is no overlap policy.", f"Name one of {', '.join(Overlap)}.") from fault
-
-
-async def set_overlap(services: Services, ref: str, agent: str, overlap: str) -> LaneView:
-    """From now on a wake that comes while the agent works in that thread queues, steers, interrupts or is rejected."""
-    chosen = overlap_called(overlap)
-
-    def do(connection: Connection) -> LaneView:
-        thread = ThreadId(thread_called(connection, ref)["id"])
-        lane = make_lane(connection, AgentId(agent_named(connection, agent)["id"]), thread)
-        put_overlap(connection, lane, chosen.value)
-        rows = lanes_of.rows(connection, thread=thread)
-        return next(show_lane(row) for row in rows if row["id"] == lane)
-
-    return await services.write(do)
+        raise BadRequest(f"Unknown overlap policy {name!r}.", f"Use one of: {', '.join(Overlap)}.") from fault

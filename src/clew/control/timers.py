@@ -1,9 +1,10 @@
-"""Time: due heartbeats make wakes; leases, and what nobody answered in time, are settled. One loop for each server."""
+"""Timers: due heartbeats make wakes, and expired leases and approvals end. One loop for each server."""
 
 import asyncio
 import logging
 from functools import partial
 
+from clew.control.actor import Actor
 from clew.control.services import Services
 from clew.kernel import Instant
 from clew.ports.fault import Fault
@@ -13,25 +14,25 @@ from clew.store.operations.leases import expire
 from clew.store.operations.schedules import anything_due, tick_due
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two rounds."""
 
-MOST_LOOKS = 100
-"""How often one look goes on while there is more than it takes at once."""
+MOST_BATCHES = 100
+"""How many batches one round works through."""
 
-_log = logging.getLogger("clew.timing")
+_log = logging.getLogger("clew.timers")
 
 
-async def keep_time(services: Services) -> None:
-    """Until it is cancelled. What goes wrong is said once, and tried again with the next look."""
+async def run_timers(services: Services, actor: Actor) -> None:
+    """Until it is cancelled. An error is logged once, and tried again in the next round."""
     since: Instant | None = None
     said = ""
     while True:
         try:
             if since is None:
                 since = await services.read(read_clock)
-            await look_at_time(services, since)
+            await run_due(services, actor, since)
             said = ""
-        except Exception as fault:  # noqa: BLE001 - whatever it is, time goes on
+        except Exception as fault:  # noqa: BLE001 - the timers go on after any error
             words = str(fault) if isinstance(fault, Fault) else repr(fault)
             if words != said:
                 _log.warning("heartbeats, leases and approvals wait: %s", words)
@@ -39,10 +40,10 @@ async def keep_time(services: Services) -> None:
         await asyncio.sleep(EVERY)
 
 
-async def look_at_time(services: Services, since: Instant) -> int:
-    """Everything that is due now; how much that was. `since` is when this server began to hear its daemons."""
+async def run_due(services: Services, actor: Actor, since: Instant) -> int:
+    """Do everything that is due now; how much that was. `since` is when this server began to listen to its daemons."""
     done = 0
-    for _ in range(MOST_LOOKS):
+    for _ in range(MOST_BATCHES):
         # Nothing is written while nothing is due.
         due = await services.read(anything_due)
         if not (due.ticks or due.leases or due.approvals):
@@ -52,6 +53,6 @@ async def look_at_time(services: Services, since: Instant) -> int:
         denied = len(await services.write(expire_approvals)) if due.approvals else 0
         done += ticked + ended + denied
         if not ticked + ended + denied:
-            # Leases that are kept through their grace are due all the same.
+            # A lease within its grace period counts as due and is not ended yet.
             break
     return done

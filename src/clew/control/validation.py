@@ -1,14 +1,23 @@
-"""Names that people give: short, and fit for a path, a branch and an address."""
+"""Limits on what a request may contain: names, titles, texts, and how many rows it asks for."""
 
 import re
+from typing import get_args
 
 from clew.control.faults import BadName, BadRequest
+from clew.protocol.views import Mode
+
+MOST = 500
+"""Rows of one page."""
+
+LONGEST = 160_000
+"""Bytes of one text. A prompt has room for slightly more; a text that fits into no prompt would be held forever."""
 
 _LONGEST_TITLE = 300
 _SHAPE = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 def check_name(name: str, what: str) -> str:
+    """Names are used in paths, branches and addresses."""
     if _SHAPE.fullmatch(name) is None:
         raise BadName(
             f"{name[:60]!r} cannot be the name of {what}.",
@@ -17,23 +26,18 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
-MOST = 500
-LONGEST = 160_000
-"""Bytes of one text. A prompt has room for a little more, and what no prompt has room for would be held for ever."""
-
-
-def how_many(limit: int) -> int:
+def check_limit(limit: int) -> int:
     if not 1 <= limit <= MOST:
-        raise BadRequest(f"A page of {limit} cannot be given.", f"Ask for 1 to {MOST}, and for the page before.")
+        raise BadRequest(f"A page cannot have {limit} rows.", f"Ask for 1 to {MOST}, then for the page before it.")
     return limit
 
 
-def not_too_long(text: str, what: str) -> str:
+def check_size(text: str, what: str) -> str:
     size = len(text.encode(errors="replace"))
     if size > LONGEST:
         raise BadRequest(
-            f"{what} has {size:,} bytes, and an agent is told {LONGEST:,} at most at once.",
-            "Put it into a file of the project, and say where that is.",
+            f"{what} has {size:,} bytes; the limit is {LONGEST:,}.",
+            "Put it into a file of the project, and say where that file is.",
         )
     return text
 
@@ -44,3 +48,10 @@ def check_title(title: str) -> str:
     if not line or len(line) > _LONGEST_TITLE:
         raise BadRequest(f"A title has 1 to {_LONGEST_TITLE} characters.", "Put the rest into the text.")
     return line
+
+
+def check_mode(mode: str) -> str:
+    modes = get_args(Mode)
+    if mode not in modes:
+        raise BadRequest(f"Unknown permission mode {mode!r}.", f"Use one of: {', '.join(modes)}.")
+    return mode

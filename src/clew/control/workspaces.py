@@ -1,54 +1,70 @@
-"""Workspaces of the machine: listed with what they hold, and cleaned of what nobody needs."""
+"""Workspaces of the machines: listed with what they hold, and removed where nothing in them is needed."""
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
-
+from clew.control.actor import Actor
 from clew.control.faults import BadRequest
 from clew.control.services import Services
-from clew.kernel import WorkspaceId
+from clew.kernel import MachineId, WorkspaceId
 from clew.ports.workspaces import Cleaned, Listed
+from clew.protocol.machine import Machine
 from clew.protocol.views import CleanedView, WorkspaceView
-from clew.store.engine.statement import Row
-from clew.store.queries.agents import list_projects
-from clew.store.queries.sessions import names_of_lanes
-from clew.store.queries.threads import thread_ref
+from clew.store.engine.database import Transaction
+from clew.store.queries.projects import list_projects
+from clew.store.queries.sessions import LaneName, lane_names
 
 
-async def list_workspaces(services: Services) -> tuple[WorkspaceView, ...]:
-    found = await services.here().workspaces()
+async def list_workspaces(services: Services, actor: Actor) -> tuple[WorkspaceView, ...]:
+    """Those of all connected machines."""
+    found = [each for machine in _machines(services) for each in await machine.workspaces()]
 
-    def look(connection: Connection) -> tuple[WorkspaceView, ...]:
-        mine = [each.lane for each in found if each.lane is not None]
-        lanes = {row["lane_id"]: row for row in names_of_lanes.rows(connection, lanes=mine)} if mine else {}
-        projects = {row["id"]: row["name"] for row in list_projects(connection)}
-        return tuple(_show(each, lanes.get(each.lane or ""), projects.get(each.project or "")) for each in found)
+    def read(tx: Transaction) -> tuple[WorkspaceView, ...]:
+        lanes = lane_names(tx, [each.lane for each in found if each.lane is not None])
+        projects = {project.id: project.name for project in list_projects(tx)}
+        return tuple(_view(each, lanes.get(each.lane or ""), projects.get(each.project or "")) for each in found)
 
-    return await services.read(look)
-
-
-async def clean_workspaces(services: Services, asked: Sequence[str] = ()) -> tuple[CleanedView, ...]:
-    """What is merged, unchanged and idle goes. Where some are named, by their directory or id, only those go, and
-    though they are dirty or unmerged."""
-    machine = services.here()
-    ids = [_called(each, await machine.workspaces()) for each in dict.fromkeys(asked)]
-    return tuple(_cleaned(each) for each in await machine.clean(ids))
+    return await services.read(read)
 
 
-def _called(name: str, there: Sequence[Listed]) -> WorkspaceId:
-    for each in there:
+async def clean_workspaces(services: Services, actor: Actor, asked: Sequence[str] = ()) -> tuple[CleanedView, ...]:
+    """Remove those that are merged, unchanged and idle. Where some are named, by directory or id, only those are
+    removed, even if they have changes or unmerged commits."""
+    machines = _machines(services)
+    named: dict[MachineId, list[WorkspaceId]] = {machine.id: [] for machine in machines} if not asked else {}
+    there = [(machine.id, each) for machine in machines for each in await machine.workspaces()] if asked else []
+    for name in dict.fromkeys(asked):
+        machine_id, workspace = _called(name, there)
+        named.setdefault(machine_id, []).append(workspace)
+    cleaned = [_cleaned(each) for at, ids in named.items() for each in await services.machine(at).clean(ids)]
+    for each in cleaned:
+        if each.removed:
+            services.record(actor, f"removed workspace {each.directory}")
+    return tuple(cleaned)
+
+
+def _machines(services: Services) -> list[Machine]:
+    if not services.machines:
+        # Says that none is connected, and what to do.
+        services.chosen_machine(None)
+    return list(services.machines.values())
+
+
+def _called(name: str, there: Sequence[tuple[MachineId, Listed]]) -> tuple[MachineId, WorkspaceId]:
+    for machine, each in there:
         if each.workspace is not None and name in (each.workspace, each.directory.path, each.lane):
-            return WorkspaceId(each.workspace)
-    raise BadRequest(f"{name} is no workspace of Clew's, so nothing was removed.", "See them with `clew workspaces`.")
+            return machine, WorkspaceId(each.workspace)
+    raise BadRequest(
+        f"{name} is not a workspace of Clew's, so nothing was removed.", "See them with `clew workspaces`."
+    )
 
 
-def _show(listed: Listed, lane: Row | None, project: str | None) -> WorkspaceView:
+def _view(listed: Listed, lane: LaneName | None, project: str | None) -> WorkspaceView:
     return WorkspaceView(
         directory=listed.directory.path,
         state=listed.state.value,
         lane=listed.lane,
-        thread=None if lane is None else thread_ref(lane),
-        agent=None if lane is None else lane["agent_name"],
+        thread=None if lane is None else lane.thread,
+        agent=None if lane is None else lane.agent,
         project=project or listed.project,
         branch=listed.branch,
         bytes=listed.disk.total,

@@ -207,8 +207,8 @@ class RunOutcome(Reason):
     LEASE_LOST = "run:lease-lost", "Its daemon did not report in time."
     RESTARTED = "run:daemon-restarted", "Its daemon restarted."
     INTERRUPTED = "run:interrupted", "A newer wake interrupted it; the next run serves both."
-    STOPPED = "run:stopped", "You interrupted it."
-    BY_USER = "run:by-user", "A person cancelled it."
+    STOPPED = "run:stopped", "It was interrupted."
+    BY_USER = "run:by-user", "It was cancelled."
     REASSIGNED = "run:reassigned", "The thread was assigned to another agent."
     CLOSED = "run:closed", "The thread was closed."
 

@@ -162,7 +162,7 @@ class WakeEnd(Reason):
     )
     REASSIGNED = "cancelled:reassigned", "The thread was assigned to another agent."
     CLOSED = "cancelled:closed", "The thread was closed."
-    BY_USER = "cancelled:by-user", "A person cancelled it."
+    BY_USER = "cancelled:by-user", "It was cancelled."
     GAVE_UP = "cancelled:gave-up", "Given up: {why}"
 
 

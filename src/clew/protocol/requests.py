@@ -27,6 +27,8 @@ class NewAgent:
     heartbeat: Rhythm | None = None
     across_accounts: bool = False
     """Whether history made under one account of its provider may be told under another."""
+    machine: str | None = None
+    """The id of the machine that has its program; needed where several are connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class NewProject:
     mode_limit: Mode | None = None
     plain: bool = False
     """Allow a directory without git; it is then used in place, by one lane at a time."""
+    machine: str | None = None
+    """The id of the machine that inspects the source; needed where several are connected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clew.control.actor import Person
 from clew.ports.fault import Fault
 from clew.server.faults import Foreign, Unauthorized
 from clew.server.keys import Keys
@@ -81,6 +82,7 @@ class Guard:
 
         try:
             self._admit(scope)
+            scope.setdefault("state", {})["actor"] = Person(self._keys.person)
         except Unauthorized as fault:
             await problem_of(fault, {"www-authenticate": "Bearer"})(scope, receive, send_guarded)
         except Fault as fault:

@@ -19,6 +19,8 @@ _MOST_TICKETS = 64
 class Keys:
     token: str = field(repr=False)
     clock: Callable[[], float] = time.time
+    person: str = "user"
+    """Who uses the token. There is one token, so there is one person."""
     _tickets: dict[str, float] = field(default_factory=dict, repr=False)
 
     def is_token(self, said: str) -> bool:

@@ -11,13 +11,15 @@ from typing import Annotated
 from fastapi import Header
 from fastapi.responses import StreamingResponse
 
+from clew.control.actor import Actor
 from clew.control.runs import show_run
 from clew.control.services import Services
-from clew.control.threads import look_at_thread
+from clew.control.threads import find_thread
 from clew.ports.fault import Fault
 from clew.server.asked import Filter, Seq
 from clew.server.calls import Calls
 from clew.server.faults import TooMany
+from clew.server.identity import By
 from clew.server.stream import COME_BACK, STILL_HERE, Mark, read_mark
 from clew.server.watching import Everything, OneRun, OneThread, Scope, Watch
 
@@ -44,20 +46,22 @@ class Live:
         for bell in self._bells:
             bell.set()
 
-    async def stream(self, thread: str | None, run: str | None, after: int, last: str | None) -> AsyncIterator[bytes]:
+    async def stream(
+        self, actor: Actor, thread: str | None, run: str | None, after: int, last: str | None
+    ) -> AsyncIterator[bytes]:
         """What is not there is refused before the stream begins."""
         if len(self._bells) >= MOST:
             raise TooMany(f"{MOST} clients watch already.", "Close one of them.")
         mark = None if last is None else read_mark(last)
         scope: Scope
         if run is not None:
-            scope = OneRun((await show_run(self._services, run)).id)
+            scope = OneRun((await show_run(self._services, actor, run)).id)
             mark = mark or Mark(lines={scope.id: after})
         elif thread is not None:
-            scope = OneThread((await look_at_thread(self._services, thread)).id)
+            scope = OneThread((await find_thread(self._services, actor, thread)).id)
         else:
             scope = Everything()
-        return self._told(Watch(self._services, scope, mark))
+        return self._told(Watch(self._services, actor, scope, mark))
 
     async def _told(self, watch: Watch) -> AsyncIterator[bytes]:
         bell = asyncio.Event()
@@ -103,6 +107,7 @@ def live(calls: Calls, clients: Live) -> None:
         responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
     )
     async def events(
+        by: By,
         thread: Filter = None,
         run: Filter = None,
         after: Seq = 0,
@@ -111,5 +116,5 @@ def live(calls: Calls, clients: Live) -> None:
         """Server-sent events: `thread`, `run` and `approval` with their views, now and whenever they change, and `log`
         with the lines of a run's log. Of one thread, of one run (`after` a line of its log), or of everything, which
         is without logs. `Last-Event-ID` goes on where a stream was cut."""
-        told = await clients.stream(thread, run, after, last_event_id)
+        told = await clients.stream(by, thread, run, after, last_event_id)
         return StreamingResponse(told, media_type="text/event-stream")

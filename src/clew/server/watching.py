@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from clew.control.actor import Actor
 from clew.control.approvals import approvals_of, list_approvals
 from clew.control.runs import list_events, list_runs, show_run
 from clew.control.services import Services
@@ -38,7 +39,7 @@ class Scope(Protocol):
     @property
     def logs(self) -> bool: ...
 
-    async def look(self, services: Services) -> Seen: ...
+    async def look(self, services: Services, actor: Actor) -> Seen: ...
 
     def concerns(self, topics: frozenset[str], seen: Seen) -> bool:
         """Whether hints say that something of it changed."""
@@ -49,9 +50,11 @@ class Scope(Protocol):
 class Everything:
     logs: bool = False
 
-    async def look(self, services: Services) -> Seen:
-        threads = await list_threads(services, limit=_SHOWN)
-        return Seen(threads, await list_runs(services, limit=_SHOWN), await list_approvals(services, "all"))
+    async def look(self, services: Services, actor: Actor) -> Seen:
+        threads = await list_threads(services, actor, limit=_SHOWN)
+        return Seen(
+            threads, await list_runs(services, actor, limit=_SHOWN), await list_approvals(services, actor, "all")
+        )
 
     def concerns(self, topics: frozenset[str], seen: Seen) -> bool:  # noqa: ARG002 - whatever was seen
         return any(topic.startswith(("thread:", "run:", ANYTHING)) for topic in topics)
@@ -63,10 +66,12 @@ class OneThread:
     logs: bool = True
     _asked: set[str] = field(default_factory=set)
 
-    async def look(self, services: Services) -> Seen:
-        page = await show_thread(services, self.id, limit=1)
+    async def look(self, services: Services, actor: Actor) -> Seen:
+        page = await show_thread(services, actor, self.id, limit=1)
         # Those that wait, and what became of those that this client knows of.
-        answered = [each for run in page.runs if run.id in self._asked for each in await approvals_of(services, run.id)]
+        answered = [
+            each for run in page.runs if run.id in self._asked for each in await approvals_of(services, actor, run.id)
+        ]
         self._asked.update(each.run for each in page.approvals)
         return Seen((page.thread,), page.runs, (*page.approvals, *answered))
 
@@ -79,9 +84,9 @@ class OneRun:
     id: str
     logs: bool = True
 
-    async def look(self, services: Services) -> Seen:
-        run = await show_run(services, self.id)
-        return Seen(runs=(run,), approvals=await approvals_of(services, self.id))
+    async def look(self, services: Services, actor: Actor) -> Seen:
+        run = await show_run(services, actor, self.id)
+        return Seen(runs=(run,), approvals=await approvals_of(services, actor, self.id))
 
     def concerns(self, topics: frozenset[str], seen: Seen) -> bool:  # noqa: ARG002 - it is the only one
         return not topics.isdisjoint((ANYTHING, f"run:{self.id}"))
@@ -90,8 +95,9 @@ class OneRun:
 class Watch:
     """One client's view of its scope: what it was told last, and how far into the logs it is."""
 
-    def __init__(self, services: Services, scope: Scope, mark: Mark | None) -> None:
+    def __init__(self, services: Services, actor: Actor, scope: Scope, mark: Mark | None) -> None:
         self._services = services
+        self._actor = actor
         self._scope = scope
         self._mark = mark
         self._seen = Seen()
@@ -102,7 +108,7 @@ class Watch:
     async def news(self) -> AsyncIterator[bytes]:
         """What differs from the last time. Logs come before the views: when a run is said to have ended, all of its
         log was told."""
-        seen = await self._scope.look(self._services)
+        seen = await self._scope.look(self._services, self._actor)
         mark = self._begin(seen)
         if self._scope.logs:
             followed = _followed(mark, seen.runs)
@@ -123,7 +129,7 @@ class Watch:
         return self._mark
 
     async def _lines(self, mark: Mark, run: RunView) -> AsyncIterator[bytes]:
-        while lines := await list_events(self._services, run.id, after=mark.lines[run.id], limit=_LINES):
+        while lines := await list_events(self._services, self._actor, run.id, after=mark.lines[run.id], limit=_LINES):
             for each in lines:
                 mark.lines[run.id] = each.seq
                 yield event("log", LogView(run.id, each.seq, each.kind, each.at, each.body), mark)

@@ -12,6 +12,7 @@ from clew.control.workspaces import clean_workspaces, list_workspaces
 from clew.protocol.views import CheckView, CleanedView, FoundSessionView, RuntimeView, SessionView, WorkspaceView
 from clew.server.asked import Filter, Limit
 from clew.server.calls import Calls
+from clew.server.identity import By
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,31 +26,33 @@ def machine(calls: Calls, services: Services) -> None:
     calls = calls.below("", "machine")
 
     @calls.get("/sessions")
-    async def sessions(thread: Filter = None, agent: Filter = None, limit: Limit = 100) -> tuple[SessionView, ...]:
+    async def sessions(
+        by: By, thread: Filter = None, agent: Filter = None, limit: Limit = 100
+    ) -> tuple[SessionView, ...]:
         """Sessions that Clew knows, newest first."""
-        return await list_sessions(services, thread, agent, limit)
+        return await list_sessions(services, by, thread, agent, limit)
 
     @calls.get("/sessions/found")
-    async def found() -> tuple[FoundSessionView, ...]:
+    async def found(by: By) -> tuple[FoundSessionView, ...]:
         """Sessions that the agents of this machine have, whether Clew knows them or not."""
-        return await found_sessions(services)
+        return await found_sessions(services, by)
 
     @calls.get("/runtimes")
-    async def runtimes() -> tuple[RuntimeView, ...]:
+    async def runtimes(by: By) -> tuple[RuntimeView, ...]:
         """Where agents can run."""
-        return await list_runtimes(services)
+        return await list_runtimes(services, by)
 
     @calls.get("/workspaces")
-    async def workspaces() -> tuple[WorkspaceView, ...]:
+    async def workspaces(by: By) -> tuple[WorkspaceView, ...]:
         """The directories that agents work in, with their use of the disk."""
-        return await list_workspaces(services)
+        return await list_workspaces(services, by)
 
     @calls.post("/workspaces/clean")
-    async def clean(asked: Clean) -> tuple[CleanedView, ...]:
+    async def clean(by: By, asked: Clean) -> tuple[CleanedView, ...]:
         """Remove those that are merged and clean, and those that are named."""
-        return await clean_workspaces(services, asked.asked)
+        return await clean_workspaces(services, by, asked.asked)
 
     @calls.get("/doctor")
-    async def doctor() -> tuple[CheckView, ...]:
+    async def doctor(by: By) -> tuple[CheckView, ...]:
         """What is installed, what works, and what to do about the rest."""
-        return await examine(services)
+        return await examine(services, by)

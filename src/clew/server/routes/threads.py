@@ -14,6 +14,7 @@ from clew.protocol.requests import Adopt, Assign, NewChat, NewIssue, Overlapping
 from clew.protocol.views import LaneView, SessionView, Spoken, ThreadPage, ThreadView
 from clew.server.asked import Before, Filter, Limit, Name
 from clew.server.calls import Calls
+from clew.server.identity import By
 
 EntryBefore = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
@@ -27,54 +28,59 @@ def threads(calls: Calls, services: Services) -> None:
     calls = calls.below("", "threads")
 
     @calls.post("/issues", status_code=201)
-    async def new_issue(asked: NewIssue) -> ThreadPage:
+    async def new_issue(by: By, asked: NewIssue) -> ThreadPage:
         """A new issue; with an assignee, that agent is woken."""
-        return await open_issue(services, asked)
+        return await open_issue(services, by, asked)
 
     @calls.post("/chats", status_code=201)
-    async def new_chat(asked: NewChat) -> ThreadView:
+    async def new_chat(by: By, asked: NewChat) -> ThreadView:
         """A new chat with an agent."""
-        return await open_chat(services, asked)
+        return await open_chat(services, by, asked)
 
     @calls.get("/threads")
     async def list_all(
-        kind: Filter = None, state: Filter = None, agent: Filter = None, limit: Limit = 50, before: Before = None
+        by: By,
+        kind: Filter = None,
+        state: Filter = None,
+        agent: Filter = None,
+        limit: Limit = 50,
+        before: Before = None,
     ) -> tuple[ThreadView, ...]:
         """Threads, newest first."""
-        return await list_threads(services, kind=kind, state=state, agent=agent, limit=limit, before=before)
+        return await list_threads(services, by, kind=kind, state=state, agent=agent, limit=limit, before=before)
 
     @calls.get("/threads/{ref}")
-    async def show(ref: Name, before: EntryBefore = None, limit: Limit = 50) -> ThreadPage:
+    async def show(by: By, ref: Name, before: EntryBefore = None, limit: Limit = 50) -> ThreadPage:
         """One thread with the newest of its journal, or what is before an entry. `ref` is as people call it (issue-3,
         chat-1, own-ada) or its id."""
-        return await show_thread(services, ref, before=before, limit=limit)
+        return await show_thread(services, by, ref, before=before, limit=limit)
 
     @calls.post("/threads/{ref}/words", status_code=201)
-    async def speak(ref: Name, asked: Words) -> Spoken:
+    async def speak(by: By, ref: Name, asked: Words) -> Spoken:
         """Say something in a thread. The answer is given when it is durable."""
-        return await say(services, ref, asked)
+        return await say(services, by, ref, asked)
 
     @calls.post("/threads/{ref}/assign")
-    async def assign(ref: Name, asked: Assign) -> ThreadView:
+    async def assign(by: By, ref: Name, asked: Assign) -> ThreadView:
         """Give it to an agent, or to nobody."""
-        return await assign_thread(services, ref, asked)
+        return await assign_thread(services, by, ref, asked)
 
     @calls.post("/threads/{ref}/close")
-    async def close(ref: Name) -> ThreadView:
+    async def close(by: By, ref: Name) -> ThreadView:
         """Close it; what goes on in it is stopped."""
-        return await close_thread(services, ref)
+        return await close_thread(services, by, ref)
 
     @calls.post("/threads/{ref}/reopen")
-    async def reopen(ref: Name) -> ThreadView:
+    async def reopen(by: By, ref: Name) -> ThreadView:
         """Open it again."""
-        return await reopen_thread(services, ref)
+        return await reopen_thread(services, by, ref)
 
     @calls.post("/threads/{ref}/adopt", status_code=201)
-    async def adopt(ref: Name, asked: Adopt) -> SessionView:
+    async def adopt(by: By, ref: Name, asked: Adopt) -> SessionView:
         """Go on in this thread with a session that a person has had with the agent."""
-        return await adopt_session(services, ref, asked)
+        return await adopt_session(services, by, ref, asked)
 
     @calls.patch("/threads/{ref}/lanes/{agent}")
-    async def change_lane(ref: Name, agent: Name, asked: LaneChange) -> LaneView:
+    async def change_lane(by: By, ref: Name, agent: Name, asked: LaneChange) -> LaneView:
         """What becomes of words that come while the agent works in this thread."""
-        return await set_overlap(services, ref, agent, asked.overlap)
+        return await set_overlap(services, by, ref, agent, asked.overlap)

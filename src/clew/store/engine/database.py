@@ -9,7 +9,11 @@ from sqlalchemy import Connection
 from clew.store.engine.hints import Subscription
 
 Result = TypeVar("Result")
-Operation = Callable[[Connection], Result]
+
+Transaction = Connection
+"""The handle that an operation of the store is called with. Above the store it is opaque: callers pass it on."""
+
+Operation = Callable[[Transaction], Result]
 
 
 class LostRace(Exception):

@@ -1,7 +1,7 @@
 """Agents: added with the runtime they work on, changed, moved to another, paused."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 from sqlalchemy import Connection, bindparam, case, insert, literal_column, null, select, text, update
 
@@ -9,7 +9,7 @@ from clew.kernel import AgentId, RuntimeId, own_thread
 from clew.store.engine.clock import now
 from clew.store.engine.dialect import insert as insert_or
 from clew.store.engine.hints import hint_queue
-from clew.store.engine.statement import Row, Statement
+from clew.store.engine.statement import Statement
 from clew.store.faults import NameTaken
 from clew.store.operations.ids import new_id
 from clew.store.operations.moves import hold_agent
@@ -33,6 +33,23 @@ class AgentFacts:
     program: str = ""
     policy: str = "{}"
 
+
+class AgentColumns(TypedDict, total=False):
+    """The columns of an agent that can be changed."""
+
+    provider: str
+    runtime_id: RuntimeId
+    model: str | None
+    mode: str
+    instructions: str | None
+    max_live: int
+    settings: str
+    program: str
+    policy: str
+    state: str
+
+
+_runtime_of = Statement(lambda _: select(agents.c.runtime_id).where(agents.c.id == bindparam("agent")))
 
 _named = Statement(lambda _: select(agents.c.id).where(agents.c.name == bindparam("name")))
 
@@ -105,17 +122,17 @@ def add_agent(connection: Connection, agent: AgentId, facts: AgentFacts) -> None
     connection.execute(own.on_conflict_do_nothing())
 
 
-def change_agent(connection: Connection, agent: Row, values: Mapping[str, object]) -> None:
+def change_agent(connection: Connection, agent: AgentId, values: AgentColumns) -> None:
     """Set these columns. What waits goes along to another runtime, and what a person had to do something about is
     looked at again."""
-    if "runtime_id" in values:
-        agent = hold_agent(connection, AgentId(agent["id"]))
+    before = hold_agent(connection, agent) if "runtime_id" in values else _runtime_of.first(connection, agent=agent)
+    assert before is not None
     if values:
-        connection.execute(update(agents).where(agents.c.id == agent["id"]).values(values))
-    runtime = values.get("runtime_id", agent["runtime_id"])
-    if runtime != agent["runtime_id"]:
+        connection.execute(update(agents).where(agents.c.id == agent).values(**values))
+    runtime = values.get("runtime_id", before["runtime_id"])
+    if runtime != before["runtime_id"]:
         # A lane that was put where its agent was goes with it; one that was put elsewhere stays there.
-        _leave_runtime.count(connection, agent=agent["id"], before=agent["runtime_id"])
-        _follow.count(connection, agent=agent["id"], runtime=runtime)
-    _look_again.count(connection, agent=agent["id"])
+        _leave_runtime.count(connection, agent=agent, before=before["runtime_id"])
+        _follow.count(connection, agent=agent, runtime=runtime)
+    _look_again.count(connection, agent=agent)
     hint_queue(connection, None if runtime is None else RuntimeId(str(runtime)))

@@ -96,13 +96,16 @@ def open_run(connection: Connection, lane: LaneId) -> Row | None:
     return _open_run.first(connection, lane=lane)
 
 
-def cancel_run(connection: Connection, run: RunId, why: RunOutcome = RunOutcome.BY_USER) -> Cancelled:
+def cancel_run(
+    connection: Connection, run: RunId, why: RunOutcome = RunOutcome.BY_USER, by: str | None = None
+) -> Cancelled:
     """A run that is queued ends with what waits for it; one that is going is told to stop, and its wakes end now. What
-    its agent is just being told within the turn goes the way of what is pending, unless the agent takes it."""
+    its agent is just being told within the turn goes the way of what is pending, unless the agent takes it. `by` names
+    the actor, and is recorded with the reason."""
     found = _run.first(connection, run=run)
     if found is None:
         raise NoSuchRun(f"There is no run {run}.", "Name one that exists.")
-    words = why.fill()
+    words = _said_by(why.fill(), by)
     row = advance(connection, run, found["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=words)
     if row is None:
         return Cancelled(False, RunState(found["state"]), f"Run {run} has already ended as {found['state']}.")
@@ -112,56 +115,63 @@ def cancel_run(connection: Connection, run: RunId, why: RunOutcome = RunOutcome.
         _stop.count(connection, run=run, code=why.code, words=words)
         hint_news(connection, run)
     elif end is not None:
-        _end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=end.fill())
+        _end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=_said_by(end.fill(), by))
     fate = Fate(settlement.wakes, why.code, words)
     if settlement.wakes is WakeEvent.CANCEL and end is not None:
         # A person ends this turn alone; whoever takes the thread away ends what is pending too.
         untold = Untold.STAYS if end is WakeEnd.BY_USER else Untold.SHARES
-        fate = Fate(settlement.wakes, end.code, end.fill(), untold=untold)
+        fate = Fate(settlement.wakes, end.code, _said_by(end.fill(), by), untold=untold)
     settle(connection, row, fate)
     return Cancelled(True, RunState(row["state"]), words)
 
 
-def cancel_wake(connection: Connection, wake: WakeId, end: WakeEnd = WakeEnd.BY_USER) -> Cancelled:
+def cancel_wake(
+    connection: Connection, wake: WakeId, end: WakeEnd = WakeEnd.BY_USER, by: str | None = None
+) -> Cancelled:
     """A wake that no run has taken yet; with the last of them the run that waited for it ends too."""
     found = _wake.first(connection, wake=wake)
     if found is None:
         raise NoSuchWake(f"There is no wake {wake}.", "Name one that exists.")
     # The run before its wakes, in the order in which a claim takes them too.
     run = _open_run.first(connection, lane=found["lane_id"])
-    receipt = on_end(wake, end, read_clock(connection))
-    row = _end_wake.first(connection, wake=wake, code=end.code, words=receipt.words)
+    words = _said_by(on_end(wake, end, read_clock(connection)).words, by)
+    row = _end_wake.first(connection, wake=wake, code=end.code, words=words)
     if row is None:
         found = _wake.first(connection, wake=wake) or found
         return Cancelled(False, WakeState(found["state"]), found["words"])
-    _end_waiting(connection, run, RunOutcome.BY_USER)
+    _end_waiting(connection, run, RunOutcome.BY_USER, by)
     hint_thread(connection, ThreadId(row["thread_id"]))
-    return Cancelled(True, WakeState.CANCELLED, receipt.words)
+    return Cancelled(True, WakeState.CANCELLED, words)
 
 
-def end_pending(connection: Connection, lane: LaneId, end: WakeEnd, outcome: RunOutcome) -> int:
+def end_pending(connection: Connection, lane: LaneId, end: WakeEnd, outcome: RunOutcome, by: str | None = None) -> int:
     """Every pending wake of a lane ends with that reason, and the run that waited for them; a run that is going goes
     on. How many there were."""
     run = _open_run.first(connection, lane=lane)
-    ended = _end_wakes.count(connection, lane=lane, code=end.code, words=end.fill())
+    ended = _end_wakes.count(connection, lane=lane, code=end.code, words=_said_by(end.fill(), by))
     if ended:
-        _end_waiting(connection, run, outcome)
+        _end_waiting(connection, run, outcome, by)
     return ended
 
 
-def reassign(connection: Connection, thread: ThreadId, old: AgentId, new: AgentId) -> int:
+def reassign(connection: Connection, thread: ThreadId, old: AgentId, new: AgentId, by: str | None = None) -> int:
     """The thread changes hands: what the former agent was still to do of it ends as reassigned."""
     if old == new:
         return 0
-    ended = end_pending(connection, lane_id(old, thread), WakeEnd.REASSIGNED, RunOutcome.REASSIGNED)
+    ended = end_pending(connection, lane_id(old, thread), WakeEnd.REASSIGNED, RunOutcome.REASSIGNED, by)
     hint_thread(connection, thread)
     return ended
 
 
-def _end_waiting(connection: Connection, run: Row | None, why: RunOutcome) -> None:
+def _said_by(words: str, by: str | None) -> str:
+    """The reason with the actor: "The thread was closed (by ann)." """
+    return words if by is None else f"{words.removesuffix('.')} (by {by})."
+
+
+def _end_waiting(connection: Connection, run: Row | None, why: RunOutcome, by: str | None) -> None:
     if run is None:
         raise LostRace("the run of the wake ended meanwhile, and another came")
-    end_idle(connection, run, why, why.fill())
+    end_idle(connection, run, why, _said_by(why.fill(), by))
 
 
 def end_idle(connection: Connection, run: Row, why: RunOutcome, words: str) -> bool:

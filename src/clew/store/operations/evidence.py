@@ -130,13 +130,13 @@ def ask_anew(connection: Connection, lane: LaneId) -> None:
     _ask_anew.count(connection, lane=lane)
 
 
-def by_person(connection: Connection, lane: LaneId, taken: bool) -> int:
-    """A person says whether the agent took what nobody else can tell of. How many prompts that was about. Where there
+def by_person(connection: Connection, lane: LaneId, taken: bool, by: str = "a person") -> int:
+    """`by` says whether the agent took what nobody else can tell of. How many prompts that was about. Where there
     is no session to go on with, what was taken is asked for no more."""
     said = Attestation(
         # Not "cut off": nobody knows how far the turn came.
         Evidence.TAKEN if taken else Evidence.UNSENT,
-        f"a person said that it was {'' if taken else 'not '}taken",
+        f"{by} said that it was {'' if taken else 'not '}taken",
     )
     waiting, rows = open_run(connection, lane), _unheard.rows(connection, lane=lane)
     for row in rows:

@@ -1,16 +1,26 @@
 """Projects: where lanes get their workspaces from."""
 
-from collections.abc import Mapping
+from typing import TypedDict
 
 from sqlalchemy import Connection, bindparam, insert, literal_column, null, select, text, update
 
 from clew.kernel import ProjectId, RuntimeId
 from clew.store.engine.dialect import insert as insert_or
 from clew.store.engine.hints import hint_queue
-from clew.store.engine.statement import Row, Statement, may_be_done
+from clew.store.engine.statement import Statement, may_be_done
 from clew.store.faults import NameTaken
 from clew.store.operations.ids import derived_id
 from clew.store.schema.tables import lanes, machines, projects, runs, threads
+
+
+class ProjectColumns(TypedDict, total=False):
+    """The columns of a project that can be changed."""
+
+    source: str
+    machine_id: str | None
+    mode_limit: str | None
+    settings: str
+
 
 _known = Statement(lambda _: select(projects).where(projects.c.id == bindparam("project")))
 
@@ -50,9 +60,9 @@ def add_project(
     return project
 
 
-def change_project(connection: Connection, project: Row, values: Mapping[str, object]) -> None:
+def change_project(connection: Connection, project: str, values: ProjectColumns) -> None:
     """Set these columns; runs that were held because of what it was are looked at again."""
     if values:
-        connection.execute(update(projects).where(projects.c.id == project["id"]).values(values))
-    for runtime in {row["runtime_id"] for row in _look_again.rows(connection, project=project["id"])}:
+        connection.execute(update(projects).where(projects.c.id == project).values(**values))
+    for runtime in {row["runtime_id"] for row in _look_again.rows(connection, project=project)}:
         hint_queue(connection, None if runtime is None else RuntimeId(runtime))

@@ -6,11 +6,11 @@ from sqlalchemy import Connection, bindparam, literal_column, null, text
 
 from clew.kernel import (
     HELD_BY_AGENT,
-    HUMAN,
     AdmissionReason,
     AgentId,
     Freshness,
     LaneId,
+    Origin,
     RunId,
     RuntimeId,
     ThreadId,
@@ -25,7 +25,8 @@ from clew.store.operations.ids import asked_again, derived_id
 from clew.store.operations.rows import read_wake
 from clew.store.operations.settle import evidence_of
 from clew.store.operations.wakes import accept_wake
-from clew.store.queries.wakes import wakes_of_run
+from clew.store.queries.runs import run_row
+from clew.store.queries.wakes import wake_rows_of_run
 from clew.store.schema.tables import runs, wakes
 
 _go_now = Statement(
@@ -60,22 +61,25 @@ def go_now(connection: Connection, lane: LaneId, thread: ThreadId) -> RunId | No
     return RunId(run["id"])
 
 
-def ask_again(connection: Connection, run: Row, only_unserved: bool, resume: str | None) -> Sequence[Accepted]:
+def ask_again(
+    connection: Connection, run: RunId, origin: Origin, only_unserved: bool, resume: str | None
+) -> Sequence[Accepted]:
     """New wakes for those that a run carried, of the same entries. With `resume`, which names the request, they go on
     in that run's session; without, asking twice is asking once."""
-    carried = wakes_of_run(connection, run["id"])
-    asked = [row for row in carried if not only_unserved or row["state"] in ("cancelled", "skipped")]
-    return [accept_wake(connection, _once_more(row, run, resume)) for row in asked]
+    row = run_row(connection, run)
+    carried = wake_rows_of_run(connection, run)
+    asked = [wake for wake in carried if not only_unserved or wake["state"] in ("cancelled", "skipped")]
+    return [accept_wake(connection, _once_more(wake, row, origin, resume)) for wake in asked]
 
 
-def _once_more(row: Row, run: Row, resume: str | None) -> WakeRequest:
+def _once_more(row: Row, run: Row, origin: Origin, resume: str | None) -> WakeRequest:
     wake = read_wake(row)
     began = evidence_of(run) in HELD_BY_AGENT or wake.began
     return WakeRequest(
         id=WakeId(derived_id("wk", resume, wake.id) if resume else asked_again(wake.id)),
         agent=AgentId(row["agent_id"]),
         reason=WakeReason.MANUAL if resume else WakeReason.RETRY if began else wake.reason,
-        origin=HUMAN,
+        origin=origin,
         thread=ThreadId(row["thread_id"]),
         # What it demanded of its beginning is done once a session was opened for it.
         freshness=Freshness.FOLLOW_POLICY if began or resume else wake.freshness,

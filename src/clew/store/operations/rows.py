@@ -1,6 +1,8 @@
 """Rows as the kernel's values. What cannot be read is named, and never taken for something else."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
@@ -44,6 +46,7 @@ from clew.kernel import (
     policy_from_record,
     read_cursor,
 )
+from clew.protocol.machine import AgentProgram
 from clew.store.engine.statement import Row
 from clew.store.faults import Unreadable
 from clew.store.schema.tables import UNKNOWN_RUNTIME
@@ -86,6 +89,32 @@ def across_accounts(text: str) -> bool:
         return _policy(text).history_across_accounts
     except (ValueError, RecursionError):
         return False
+
+
+def write_program(program: AgentProgram) -> str:
+    """The settings of an agent: which program it is."""
+    return json.dumps(asdict(program))
+
+
+def read_program(text: str, provider: str) -> AgentProgram:
+    """Settings that cannot be read are left out: an agent can always be shown, and changed."""
+    try:
+        kept = json.loads(text)
+    except ValueError:
+        kept = {}
+    kept = kept if isinstance(kept, dict) else {}
+    words = kept.get("program")
+    return AgentProgram(
+        provider=provider,
+        program=tuple(map(str, words)) if isinstance(words, list) else (),
+        options=_texts(kept.get("options")),
+        home=_texts(kept.get("home")),
+        environment=_texts(kept.get("environment")),
+    )
+
+
+def _texts(value: object) -> Mapping[str, str]:
+    return {str(name): str(text) for name, text in value.items()} if isinstance(value, dict) else {}
 
 
 def read_capabilities(runtime: str, text: str) -> Capabilities:

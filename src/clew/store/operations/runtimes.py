@@ -2,17 +2,19 @@
 come and whichever program is started there."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, FromClause, bindparam, case, select, text
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import RuntimeId, runtime_id
+from clew.kernel import AccountId, Capabilities, RuntimeId, runtime_id
 from clew.protocol.runtimes import Registration
 from clew.store.engine.clock import now
 from clew.store.engine.dialect import insert
 from clew.store.engine.hints import hint_queue
-from clew.store.engine.statement import Row, Statement, among
+from clew.store.engine.statement import Statement, among
+from clew.store.operations.rows import read_capabilities
 from clew.store.schema.tables import agents, machines, programs, runs, runtimes, sessions
 
 
@@ -115,7 +117,6 @@ _as_started = Statement(
     lambda _: (
         select(
             started(programs, runtimes, "account").label("account"),
-            programs.c.credential,
             started(programs, runtimes, "capabilities").label("capabilities"),
             runtimes.c.id,
         )
@@ -139,9 +140,19 @@ _accounts = Statement(
 )
 
 
-def as_started(connection: Connection, agent: str, runtime: str) -> Row | None:
-    """Account, credential and capabilities of an agent in that runtime; None where one of the two is not there."""
-    return _as_started.first(connection, agent=agent, runtime=runtime)
+@dataclass(frozen=True, slots=True)
+class StartedProgram:
+    account: AccountId | None
+    capabilities: Capabilities
+
+
+def as_started(connection: Connection, agent: str, runtime: str) -> StartedProgram | None:
+    """An agent's program as that runtime registered it; None where there is no such agent or runtime."""
+    row = _as_started.first(connection, agent=agent, runtime=runtime)
+    if row is None:
+        return None
+    account = None if row["account"] is None else AccountId(row["account"])
+    return StartedProgram(account, read_capabilities(row["id"], row["capabilities"]))
 
 
 def accounts_there(connection: Connection) -> dict[str, tuple[str, ...]]:

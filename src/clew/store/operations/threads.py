@@ -13,7 +13,7 @@ from clew.store.operations.cancel import end_pending
 from clew.store.operations.ids import new_id
 from clew.store.operations.schedules import schedule_of
 from clew.store.operations.texts import keepable
-from clew.store.queries.names import thread_called
+from clew.store.queries.names import ThreadRecord, thread_called, thread_record
 from clew.store.schema.tables import lanes, schedules, threads
 
 _VALUES = ("id", "kind", "title", "project_id", "assignee")
@@ -95,16 +95,16 @@ def open_thread(
     return opened
 
 
-def hold_thread(connection: Connection, thread: ThreadId) -> Row:
+def hold_thread(connection: Connection, thread: ThreadId) -> ThreadRecord:
     """The thread, which nobody else changes until the end of the transaction."""
     row = _hold.first(connection, thread=thread)
     assert row is not None
-    return row
+    return thread_record(row)
 
 
-def must_be_open(row: Row, called: str) -> None:
-    if row["state"] != "open":
-        raise ThreadClosed(f"Thread {called} is closed, so nobody is woken in it.", "Reopen it first.")
+def must_be_open(thread: ThreadRecord, called: str) -> None:
+    if thread.state != "open":
+        raise ThreadClosed(f"Thread {called} is closed, so no agent is woken in it.", "Reopen it first.")
 
 
 def give_thread(connection: Connection, thread: ThreadId, agent: AgentId | None) -> None:
@@ -112,12 +112,12 @@ def give_thread(connection: Connection, thread: ThreadId, agent: AgentId | None)
     hint_thread(connection, thread)
 
 
-def close_thread(connection: Connection, thread: ThreadId) -> int:
+def close_thread(connection: Connection, thread: ThreadId, by: str | None = None) -> int:
     """What waits in it ends, its heartbeats stand still, and what is going goes on. How many wakes ended."""
     ended = 0
     if _set_state.count(connection, thread=thread, new="closed"):
         for lane in _lanes.rows(connection, thread=thread):
-            ended += end_pending(connection, LaneId(lane["id"]), WakeEnd.CLOSED, RunOutcome.CLOSED)
+            ended += end_pending(connection, LaneId(lane["id"]), WakeEnd.CLOSED, RunOutcome.CLOSED, by)
             _switch_heartbeat(connection, lane, on=False)
         hint_thread(connection, thread)
     return ended
@@ -163,7 +163,7 @@ _make = Statement(
 )
 
 
-def thread_of(connection: Connection, subject: Subject, agent: AgentId, project: ProjectId | None) -> Row:
+def thread_of(connection: Connection, subject: Subject, agent: AgentId, project: ProjectId | None) -> ThreadRecord:
     """The subject's thread, held; where it is the first to be heard of it, it is that agent's, and in that project."""
     _make.defer(connection, id=subject.thread, title=str(subject), project=project, agent=agent)
     return thread_called(connection, subject.thread, held=True)

@@ -1,13 +1,14 @@
-"""Approvals as they are shown."""
+"""Approvals and questions as views."""
 
-from collections.abc import Sequence
 from typing import Any
 
+import orjson
 from sqlalchemy import ColumnElement, Connection, Select, TextClause, bindparam, select, text
 
+from clew.protocol.views import ApprovalView
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchApproval
-from clew.store.queries.threads import THREAD_NAME, with_owner
+from clew.store.queries.threads import THREAD_NAME, thread_ref, with_owner
 from clew.store.schema.tables import NOT_ENDED, agents, approvals, lanes, runs, threads
 
 
@@ -41,20 +42,59 @@ pending_in_thread = Statement(
 )
 
 
-def read_approval(connection: Connection, approval: str) -> Row:
+def show_approval(connection: Connection, approval: str) -> ApprovalView:
     row = _one.first(connection, approval=approval)
     if row is None:
         raise NoSuchApproval(f"There is no approval {approval!r}.", "See them with `clew approvals`.")
-    return row
+    return _view(row)
 
 
-def list_approvals(connection: Connection, only_pending: bool, most: int) -> Sequence[Row]:
-    return pending.rows(connection, most=most) if only_pending else newest.rows(connection, before=1e15, most=most)
+def list_approvals(connection: Connection, only_pending: bool, most: int) -> tuple[ApprovalView, ...]:
+    """The pending ones, the oldest first; or all, the newest first."""
+    rows = pending.rows(connection, most=most) if only_pending else newest.rows(connection, before=1e15, most=most)
+    return tuple(map(_view, rows))
 
 
-def approvals_of_run(connection: Connection, run: str) -> Sequence[Row]:
-    return of_run.rows(connection, run=run)
+def approvals_of_run(connection: Connection, run: str) -> tuple[ApprovalView, ...]:
+    """The newest first."""
+    return tuple(map(_view, of_run.rows(connection, run=run)))
 
 
-def pending_approvals(connection: Connection, thread: str) -> Sequence[Row]:
-    return pending_in_thread.rows(connection, thread=thread)
+def pending_approvals(connection: Connection, thread: str) -> tuple[ApprovalView, ...]:
+    return tuple(map(_view, pending_in_thread.rows(connection, thread=thread)))
+
+
+def _view(row: Row) -> ApprovalView:
+    asked = _question(row["question"])
+    choices = asked.get("choices")
+    return ApprovalView(
+        id=row["id"],
+        run=row["run_id"],
+        thread=thread_ref(row),
+        agent=row["agent_name"],
+        kind="question" if asked.get("kind") == "question" else "approval",
+        words=str(asked.get("words") or ""),
+        tool=_text(asked.get("tool")),
+        command=_text(asked.get("command")),
+        file=_text(asked.get("file")),
+        choices=tuple(map(str, choices)) if isinstance(choices, list) else (),
+        state=row["state"],
+        asked_at=row["asked_at"],
+        answered_by=row["answered_by"],
+        answer=row["answer"],
+        expires_at=row["expires_at"],
+        ended_at=row["ended_at"],
+    )
+
+
+def _question(text: str) -> dict[str, object]:
+    """A question is stored as a JSON object. Anything else is shown as plain text."""
+    try:
+        asked = orjson.loads(text)
+    except ValueError:
+        asked = None
+    return asked if isinstance(asked, dict) else {"words": text}
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,18 +1,19 @@
-"""Names as people use them: of agents and projects in full, of threads by number, of runs, wakes and approvals by
-a beginning.
+"""Names that people type: agents and projects by name, threads by number, runs, wakes and approvals by a prefix.
 
-What is not there is named, with what is; a beginning that fits several is never guessed.
+An unknown name is refused with the names that exist; a prefix of several ids is refused, never guessed.
 """
 
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Select, Table, bindparam, select
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import AgentId, own_thread, read_subject
+from clew.kernel import AgentId, ProjectId, ThreadId, own_thread, read_subject
+from clew.protocol.views import ProjectView
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import (
     Ambiguous,
@@ -24,12 +25,26 @@ from clew.store.faults import (
     NoSuchWake,
 )
 from clew.store.operations.texts import keepable
+from clew.store.queries.agents import AgentRecord, agent_record
+from clew.store.queries.projects import project_view
 from clew.store.schema.tables import agents, approvals, projects, runs, threads, wakes
 
 MOST_NAMES = 1000
 _SHOWN = 5
 _NUMBERED = re.compile(r"(?P<kind>[a-z]+)-(?P<number>[0-9]{1,9})")
 _OWN = "own-"
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRecord:
+    """What a use case has to know of a thread."""
+
+    id: ThreadId
+    kind: str
+    state: str
+    project: ProjectId | None
+    assignee: AgentId | None
+
 
 _agent = Statement(lambda _: select(agents).where(agents.c.name == bindparam("name")))
 _agent_names = Statement(lambda _: select(agents.c.name).order_by(agents.c.name).limit(MOST_NAMES))
@@ -38,6 +53,7 @@ _project_names = Statement(lambda _: select(projects.c.name).order_by(projects.c
 
 
 def _held(dialect: str, which: Select[Any]) -> ClauseElement:
+    # FOR SHARE: several wakes may hold the thread at once, and closing it waits for them.
     return which.with_for_update(read=True) if dialect == POSTGRESQL else which
 
 
@@ -75,32 +91,47 @@ wakes_beginning = _beginning_with(wakes)
 approvals_beginning = _beginning_with(approvals)
 
 
-def agent_named(connection: Connection, name: str) -> Row:
+def agent_named(connection: Connection, name: str) -> AgentRecord:
     row = _agent.first(connection, name=keepable(name))
     if row is None:
         there = [each["name"] for each in _agent_names.rows(connection)]
         raise NoSuchAgent(f"There is no agent {name!r}.", _what_there_is(name, there, "Add one with `clew agent add`."))
-    return row
+    return agent_record(row)
 
 
-def project_named(connection: Connection, name: str) -> Row:
+def project_named(connection: Connection, name: str) -> ProjectView:
     row = _project.first(connection, name=keepable(name))
     if row is None:
         there = [each["name"] for each in _project_names.rows(connection)]
         remedy = _what_there_is(name, there, "Add one with `clew project add`.")
         raise NoSuchProject(f"There is no project {name!r}.", remedy)
-    return row
+    return project_view(row)
 
 
-def thread_called(connection: Connection, ref: str, held: bool = False) -> Row:
-    """The thread of a reference like issue-3, chat-1 or own-ada, of an outside subject, or of an id. With `held` it
-    stays as it is until the end of the transaction: whoever closes it does so before a wake comes, or after."""
+def thread_called(connection: Connection, ref: str, held: bool = False) -> ThreadRecord:
+    """The thread of a reference like issue-3, chat-1 or own-ada, of an outside subject, or of an id. `held` locks it
+    FOR SHARE until the transaction ends, so that it is closed before a wake is accepted or after, never between."""
+    return thread_record(_thread_row(connection, ref, held))
+
+
+def thread_record(row: Row) -> ThreadRecord:
+    return ThreadRecord(
+        ThreadId(row["id"]),
+        row["kind"],
+        row["state"],
+        None if row["project_id"] is None else ProjectId(row["project_id"]),
+        None if row["assignee"] is None else AgentId(row["assignee"]),
+    )
+
+
+def _thread_row(connection: Connection, ref: str, held: bool) -> Row:
     by_id, by_number = thread_statements[held]
     if ref.startswith(_OWN):
         agent = agent_named(connection, ref.removeprefix(_OWN))
-        row = by_id.first(connection, id=own_thread(AgentId(agent["id"])))
+        row = by_id.first(connection, id=own_thread(agent.id))
         if row is None:
-            raise NoSuchThread(f"Agent {agent['name']!r} was never woken by itself.", "Wake it once with `clew wake`.")
+            words = f"Agent {agent.name!r} has no thread of its own yet."
+            raise NoSuchThread(words, f"`clew wake {agent.name}` makes it.")
         return row
     if ":" in ref:
         return _of_subject(connection, by_id, ref)
@@ -121,23 +152,25 @@ def _of_subject(connection: Connection, by_id: Statement, ref: str) -> Row:
     except ValueError as fault:
         raise NoSuchThread(str(fault), "Write it as source:name, as in github:acme/app#12.") from fault
     if row is None:
-        raise NoSuchThread(f"Nothing was heard of {ref} yet.", "Its first event makes its thread.")
+        raise NoSuchThread(
+            f"There is no thread for {ref} yet.", "Its first event makes one: `clew wake AGENT --subject`."
+        )
     return row
 
 
 def run_called(connection: Connection, text: str) -> str:
-    """The id of a run, by itself or by a beginning that no other has."""
+    """The full id of a run, given the id or a prefix that only one run has."""
     return _unique(connection, runs_beginning, "rn_", text, NoSuchRun, "run", "See them with `clew runs`.")
 
 
 def wake_called(connection: Connection, text: str) -> str:
     return _unique(
-        connection, wakes_beginning, "wk_", text, NoSuchWake, "wake", "Its id is in the answer that accepted it."
+        connection, wakes_beginning, "wk_", text, NoSuchWake, "wake", "The answer that accepted a wake has its id."
     )
 
 
 def approval_called(connection: Connection, text: str) -> str:
-    """Whether it waits or was settled: what was settled by somebody else is not missing."""
+    """Answered approvals are found too: one that another person answered is not missing."""
     remedy = "See them with `clew approvals`."
     return _unique(connection, approvals_beginning, "ap_", text, NoSuchApproval, "approval", remedy)
 
@@ -153,7 +186,7 @@ def _unique(
 ) -> str:
     text = keepable(text)
     for first in (text, f"{prefix}{text}"):
-        # What ids are made of comes before this in every order of letters.
+        # "zz" sorts after every character that ids are made of, in every collation.
         found = [row["id"] for row in statement.rows(connection, first=first, last=f"{first}zz")] if text else []
         if first in found or len(found) == 1:
             return first if first in found else str(found[0])

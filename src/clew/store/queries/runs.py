@@ -1,8 +1,10 @@
-"""Runs as they are shown: one, those of a thread or an agent, or all; newest first."""
+"""Runs as views, newest first; their logs, and the facts that explain one run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -16,15 +18,54 @@ from sqlalchemy import (
     tuple_,
 )
 
-from clew.kernel import LIVE, RUN_ENDS, RunState
+from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunState, ThreadId, WaitsFor
+from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
 from clew.store.engine.statement import Row, Statement, among
 from clew.store.faults import NoSuchRun
-from clew.store.queries.threads import THREAD_NAME, with_owner
+from clew.store.queries.threads import THREAD_NAME, held_words, thread_ref, with_owner
 from clew.store.schema.tables import LIVE as LIVE_RUN
 from clew.store.schema.tables import NOT_ENDED, agents, decisions, events, landings, lanes, runs, threads
 
 LAST = "~"
-"""Behind every id."""
+"""Sorts after every id."""
+
+MANY = 5000
+"""How many rows are filtered where two conditions are given and only one of them has an index."""
+
+_STEER = "steer"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What a use case has to know of a run. `isolated`: it has a context of its own, which ends with it."""
+
+    id: RunId
+    lane: LaneId
+    thread: ThreadId
+    agent: AgentId
+    agent_name: str
+    ref: str
+    """The name of its thread."""
+    state: RunState
+    held: bool
+    isolated: bool
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetails:
+    """A run with what explains it. `landing` is what the agent said it opened, field by field; `refused` says why
+    something it opened was refused; `evidence` is None where no prompt was sent."""
+
+    record: RunRecord
+    view: RunView
+    landing: Mapping[str, str]
+    refused: tuple[str, ...]
+    steered: tuple[SteerView, ...]
+    evidence: EvidenceView | None
 
 
 def _shown(*which: ColumnElement[bool] | TextClause) -> Select[Any]:
@@ -54,7 +95,8 @@ unserved = Statement(
         runs.c.id.desc()
     )
 )
-# By what is going and waits alone: the order of ids is no index's here, or all that ever ran would be walked along.
+# coalesce() keeps the planner off the primary key: it would read every run there ever was in the order of ids. The
+# partial index of runs that have not ended answers this.
 _id: ColumnElement[str] = func.coalesce(runs.c.id, literal_column("''"))
 going = Statement(lambda _: _shown(text(f"runs.{NOT_ENDED}"), _is, _id < bindparam("before")).order_by(_id.desc()))
 
@@ -81,6 +123,14 @@ log_of_run = Statement(
     )
 )
 
+steers_of_run = Statement(
+    lambda _: (
+        select(events.c.seq, events.c.body, events.c.at)
+        .where(events.c.run_id == bindparam("run"), events.c.kind == literal_column(f"'{_STEER}'"))
+        .order_by(events.c.seq)
+    )
+)
+
 _refused = Statement(
     lambda _: (
         select(landings).where(landings.c.run_id == bindparam("run")).order_by(landings.c.attempt, landings.c.step)
@@ -88,21 +138,43 @@ _refused = Statement(
 )
 
 
-def read_run(connection: Connection, run: str) -> Row:
+def read_run(connection: Connection, run: str) -> RunRecord:
+    return _record(run_row(connection, run))
+
+
+def run_row(connection: Connection, run: str) -> Row:
+    """For operations of the store."""
     row = one.first(connection, run=run, most=1)
     if row is None:
         raise NoSuchRun(f"There is no run {run}.", "See them with `clew runs`.")
     return row
 
 
-def open_run_of(connection: Connection, lane: str) -> Row | None:
+def show_run(connection: Connection, run: str) -> RunView:
+    return _views(connection, [run_row(connection, run)])[0]
+
+
+def run_details(connection: Connection, run: str) -> RunDetails:
+    row = run_row(connection, run)
+    return RunDetails(
+        record=_record(row),
+        view=_views(connection, [row])[0],
+        landing=_landing(row["landing"]),
+        refused=tuple(each["words"] for each in _refused.rows(connection, run=run)),
+        steered=tuple(map(_steer, steers_of_run.rows(connection, run=run))),
+        evidence=_evidence(row),
+    )
+
+
+def open_run_of(connection: Connection, lane: str) -> RunRecord | None:
     """The lane's run that has not ended."""
-    return _open.first(connection, lane=lane, most=1)
+    row = _open.first(connection, lane=lane, most=1)
+    return None if row is None else _record(row)
 
 
-def live_runs_of(connection: Connection, agent: str) -> Sequence[Row]:
-    """What the agent is doing, as far as a person would read on."""
-    return _live.rows(connection, agent=agent, most=5)
+def live_runs_of(connection: Connection, agent: str) -> tuple[RunRecord, ...]:
+    """What the agent is doing now; five at most, for a sentence that a person reads."""
+    return tuple(map(_record, _live.rows(connection, agent=agent, most=5)))
 
 
 def list_runs(
@@ -112,8 +184,8 @@ def list_runs(
     state: RunState | None,
     most: int,
     before: str | None,
-) -> Sequence[Row]:
-    """The newest first, of those that are of that thread, agent and state; the ones before a given run."""
+) -> tuple[RunView, ...]:
+    """The newest first, of that thread, agent and state; with `before`, those older than that run."""
     if thread is not None:
         found = _of_thread(connection, thread, most, before, None if agent is None and state is None else MANY)
     elif agent is not None and (state is None or state is RunState.SUCCEEDED):
@@ -121,11 +193,11 @@ def list_runs(
     else:
         wanted = most if agent is None else MANY
         found = _of_state(connection, state, wanted, before or LAST)
-    return [row for row in found if _fits(row, agent, state)][:most]
+    return _views(connection, [row for row in found if _fits(row, agent, state)][:most])
 
 
-MANY = 5000
-"""How many are looked through where two things are asked at once, and an index knows one of them."""
+def list_events(connection: Connection, run: str, after: int, most: int) -> tuple[EventView, ...]:
+    return tuple(map(_event, log_of_run.rows(connection, run=run, after=after, most=most)))
 
 
 def _of_state(connection: Connection, state: RunState | None, most: int, before: str) -> Sequence[Row]:
@@ -136,10 +208,10 @@ def _of_state(connection: Connection, state: RunState | None, most: int, before:
 
 
 def _of_thread(connection: Connection, thread: str, most: int, before: str | None, look: int | None) -> Sequence[Row]:
-    """Its lanes are few, and each knows its own runs."""
+    """Lane by lane: a thread has few lanes, and ix_runs_lane orders the runs of each."""
     place = {"before": LAST, "before_at": 1e15}
     if before is not None:
-        place = {"before": before, "before_at": read_run(connection, before)["queued_at"]}
+        place = {"before": before, "before_at": run_row(connection, before)["queued_at"]}
     found = [
         row
         for lane in _lanes.rows(connection, thread=thread)
@@ -152,8 +224,8 @@ def _fits(row: Row, agent: str | None, state: RunState | None) -> bool:
     return (agent is None or row["agent_id"] == agent) and (state is None or row["state"] == state.value)
 
 
-def newest_decisions(connection: Connection, of: Sequence[str]) -> dict[str, Row]:
-    """The latest decision of each run; one that held it may be later than the one before it was claimed."""
+def _newest_decisions(connection: Connection, of: Sequence[str]) -> dict[str, Row]:
+    """The latest decision of each run, by time: one that held a run may be later than the one of its claim."""
     latest: dict[str, Row] = {}
     for row in decisions_of_runs.rows(connection, runs=list(of)) if of else ():
         if row["run_id"] not in latest or latest[row["run_id"]]["at"] <= row["at"]:
@@ -161,13 +233,117 @@ def newest_decisions(connection: Connection, of: Sequence[str]) -> dict[str, Row
     return latest
 
 
-def list_events(connection: Connection, run: str, after: int, most: int) -> Sequence[Row]:
-    return log_of_run.rows(connection, run=run, after=after, most=most)
+def _record(row: Row) -> RunRecord:
+    return RunRecord(
+        id=RunId(row["id"]),
+        lane=LaneId(row["lane_id"]),
+        thread=ThreadId(row["thread_id"]),
+        agent=AgentId(row["agent_id"]),
+        agent_name=row["agent_name"],
+        ref=thread_ref(row),
+        state=RunState(row["state"]),
+        held=bool(row["hold"]),
+        isolated=bool(row["scope_run"]),
+    )
 
 
-def refused_landings(connection: Connection, run: str) -> Sequence[Row]:
-    return _refused.rows(connection, run=run)
+def _views(connection: Connection, rows: Sequence[Row]) -> tuple[RunView, ...]:
+    decided = _newest_decisions(connection, [row["id"] for row in rows])
+    return tuple(_view(row, decided.get(row["id"])) for row in rows)
 
 
-def is_live(row: Row) -> bool:
-    return RunState(row["state"]) in LIVE
+def _view(row: Row, decision: Row | None) -> RunView:
+    state = RunState(row["state"])
+    return RunView(
+        id=row["id"],
+        thread=thread_ref(row),
+        agent=row["agent_name"],
+        state=state.value,
+        attempt=row["attempt"],
+        queued_at=row["queued_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        runtime=row["runtime_id"],
+        session=row["session_id"],
+        decision=None if decision is None else decision["outcome"],
+        decision_words=None if decision is None else _decision_words(decision),
+        claim=row["claim"],
+        code=row["outcome"] or row["stop_code"] or row["hold_code"],
+        words=_waiting_words(row) if state is RunState.QUEUED else row["words"],
+        not_before=row["not_before"],
+        stopping=state is RunState.STOPPING,
+        held=row["hold"] or None if state is RunState.QUEUED else None,
+        on_its_word='"on_its_word"' in (row["landing"] or ""),
+    )
+
+
+def _waiting_words(row: Row) -> str | None:
+    if row["hold"] == WaitsFor.PERSON:
+        return held_words(row["words"] or "", row["id"], row["hold_code"])
+    if row["words"] is None and row["runtime_id"] is None:
+        return "No connected machine has its agent's program; the run waits for one."
+    return row["words"] or None
+
+
+def _decision_words(decision: Row) -> str:
+    try:
+        return str(orjson.loads(decision["record"])["plan"]["words"])
+    except (ValueError, KeyError, TypeError):
+        return str(decision["code"])
+
+
+def _event(row: Row) -> EventView:
+    """A line of a log. A body that is not a JSON object is shown as plain text."""
+    try:
+        body = orjson.loads(row["body"])
+    except ValueError:
+        body = None
+    return EventView(row["seq"], row["kind"], row["at"], body if isinstance(body, dict) else {"text": row["body"]})
+
+
+def _steer(row: Row) -> SteerView:
+    """A line that cannot be read is shown without its text."""
+    try:
+        body = orjson.loads(row["body"])
+    except ValueError:
+        body = {}
+    said = body if isinstance(body, dict) else {}
+    return SteerView(
+        tuple(map(str, said.get("wakes") or ())), str(said.get("text") or ""), said.get("taken") is True, row["at"]
+    )
+
+
+_EVIDENCE: Mapping[Evidence, str] = {
+    Evidence.UNSENT: "The agent did not take the prompt",
+    Evidence.TAKEN: "The agent took the prompt, and no answer to it is known",
+    Evidence.CUT_OFF: "The agent took the prompt and its turn was cut off",
+    Evidence.FINISHED: "The agent took the prompt and finished its turn",
+    Evidence.UNKNOWN: "It is not known whether the agent took the prompt",
+}
+
+
+def _evidence(row: Row) -> EvidenceView | None:
+    if row["prompt"] is None:
+        return None
+    if not row["evidence"]:
+        ended = row["ended_at"] is not None
+        words = "Not known yet whether the agent took the prompt; Clew finds out before it sends anything else here."
+        return EvidenceView(Evidence.UNKNOWN.value, words, None) if ended else None
+    evidence = Evidence(row["evidence"])
+    detail = (row["evidence_words"] or "").strip().removesuffix(".")
+    words = f"{_EVIDENCE[evidence]}: {detail}." if detail else f"{_EVIDENCE[evidence]}."
+    return EvidenceView(evidence.value, words, row["evidence_at"], row["evidence_asked"])
+
+
+def _landing(text: str | None) -> Mapping[str, str]:
+    if text is None:
+        return {}
+    try:
+        said = orjson.loads(text)
+    except ValueError:
+        said = text
+    if not isinstance(said, dict):
+        return {"said": str(said)}
+    return {
+        str(name): value if isinstance(value, str) else orjson.dumps(value).decode() for name, value in said.items()
+    }

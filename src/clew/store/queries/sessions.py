@@ -1,17 +1,30 @@
-"""Sessions as they are shown: those of a thread's lanes, or those that an agent's newest runs were in."""
+"""Sessions as views: those of a thread's lanes, or those that the newest runs used."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, text
 
+from clew.kernel import resumability
+from clew.protocol.views import SessionView
 from clew.store.engine.statement import Row, Statement, among
+from clew.store.operations.rows import read_session
 from clew.store.operations.sessions import with_facts
-from clew.store.queries.threads import THREAD_NAME, with_owner
+from clew.store.queries.threads import THREAD_NAME, thread_ref, with_owner
 from clew.store.schema.tables import UNKNOWN_RUNTIME, agents, lanes, runs, sessions, threads
 
 RECENT = 500
-"""How many of the newest runs are looked at for the sessions they were in."""
+"""How many of the newest runs are read for the sessions they used."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneName:
+    """A lane as people name it."""
+
+    thread: str
+    agent: str
+
 
 _names = select(
     lanes.c.id.label("lane_id"), lanes.c.thread_id, agents.c.name.label("agent_name"), *THREAD_NAME
@@ -22,7 +35,7 @@ _names = select(
 names_of_lanes = Statement(lambda dialect: _names.where(among(dialect, lanes.c.id, "lanes")))
 names_in_thread = Statement(lambda _: _names.where(lanes.c.thread_id == bindparam("thread")))
 
-# The lane's own scope apart from those of single runs, of which there may be any number.
+# Two statements: isolated runs have a scope each, and there may be any number of them.
 of_lane = Statement(
     lambda _: (
         with_facts()
@@ -62,38 +75,70 @@ known = Statement(
 )
 
 
-def in_thread(connection: Connection, thread: str, agent: str | None, most: int) -> Sequence[Row]:
-    """The newest generations of each lane; what names the lane is in each row."""
+def sessions_of_thread(connection: Connection, thread: str, agent: str | None, most: int) -> tuple[SessionView, ...]:
+    """The newest generations of each lane of the thread, or of that agent's lane."""
     found: list[dict[str, Any]] = []
     for lane in names_in_thread.rows(connection, thread=thread):
         if agent is None or lane["agent_name"] == agent:
             for statement in (of_lane, isolated_of_lane):
                 rows = statement.rows(connection, lane=lane["lane_id"], most=most)
                 found += [{**row, **lane} for row in rows]
-    return sorted(found, key=lambda row: (row["born_at"], row["generation"]), reverse=True)[:most]
+    return _newest(found, most)
 
 
-def recently_used(connection: Connection, agent: str | None, most: int) -> Sequence[Row]:
-    """The sessions that the newest runs were in, of one agent or of all."""
+def recent_sessions(connection: Connection, agent: str | None, most: int) -> tuple[SessionView, ...]:
+    """The sessions that the newest runs used, of one agent or of all."""
     statement, asked = (recent, {}) if agent is None else (recent_of_agent, {"agent": agent})
     names = list(dict.fromkeys(row["session_id"] for row in statement.rows(connection, **asked) if row["session_id"]))
-    rows = by_ids.rows(connection, sessions=names) if names else []
+    return _newest(_with_lanes(connection, names), most)
+
+
+def show_session(connection: Connection, session: str) -> SessionView:
+    (row,) = _with_lanes(connection, [session])
+    return _view(row)
+
+
+def threads_of_natives(connection: Connection, runtime: str, natives: Sequence[str]) -> dict[str, str]:
+    """The name of the thread that has each of these sessions of a runtime, by the agent's own ids."""
+    rows = known.rows(connection, runtime=runtime, natives=list(natives)) if natives else []
+    return {row["native_id"]: thread_ref(row) for row in rows}
+
+
+def lane_names(connection: Connection, of: Collection[str]) -> dict[str, LaneName]:
+    rows = names_of_lanes.rows(connection, lanes=list(of)) if of else []
+    return {row["lane_id"]: LaneName(thread_ref(row), row["agent_name"]) for row in rows}
+
+
+def _with_lanes(connection: Connection, names: Sequence[str]) -> list[dict[str, Any]]:
+    rows = by_ids.rows(connection, sessions=list(names)) if names else []
     lanes_by_id = {
         row["lane_id"]: row for row in names_of_lanes.rows(connection, lanes=list({row["lane_id"] for row in rows}))
     }
-    found = [{**row, **lanes_by_id[row["lane_id"]]} for row in rows]
-    return sorted(found, key=lambda row: (row["born_at"], row["generation"]), reverse=True)[:most]
+    return [{**row, **lanes_by_id[row["lane_id"]]} for row in rows]
 
 
-def read_session_row(connection: Connection, session: str) -> Row | None:
-    rows = by_ids.rows(connection, sessions=[session])
-    if not rows:
-        return None
-    (lane,) = names_of_lanes.rows(connection, lanes=[rows[0]["lane_id"]])
-    return {**rows[0], **lane}
+def _newest(rows: list[dict[str, Any]], most: int) -> tuple[SessionView, ...]:
+    ordered = sorted(rows, key=lambda row: (row["born_at"], row["generation"]), reverse=True)
+    return tuple(map(_view, ordered[:most]))
 
 
-def whose_are(connection: Connection, runtime: str, natives: Sequence[str]) -> dict[str, Row]:
-    """Which threads have these sessions of a runtime, by the agent's own ids."""
-    rows = known.rows(connection, runtime=runtime, natives=list(natives)) if natives else []
-    return {row["native_id"]: row for row in rows}
+def _view(row: Row) -> SessionView:
+    session = read_session(row)
+    return SessionView(
+        id=session.id,
+        thread=thread_ref(row),
+        agent=row["agent_name"],
+        generation=session.generation,
+        provider=session.provider,
+        runtime=row["runtime_id"],
+        native_id=row["native_id"],
+        directory=session.directory.path,
+        state=session.state.value,
+        turns=session.turns,
+        seen=session.seen,
+        born_at=session.born_at,
+        proven_at=session.proven_at,
+        resumability=resumability(session).value,
+        scope=row["scope_run"] or "lane",
+        superseded=bool(row["superseded"]),
+    )

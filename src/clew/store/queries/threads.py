@@ -1,17 +1,24 @@
-"""Threads as they are shown: their names, what goes on in them, their lanes; newest first."""
+"""Threads and their lanes as views, newest first. A thread's status comes from the newest run of each lane."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from sqlalchemy import Connection, FromClause, Select, bindparam, func, select, text, tuple_
 from sqlalchemy.sql import ClauseElement
 
+from clew.kernel import LIVE, EvidenceReason, RunState, WaitsFor
+from clew.protocol.orders import Entry
+from clew.protocol.views import EntryView, LaneView, ThreadView
 from clew.store.engine.statement import Row, Statement, among
+from clew.store.faults import NoSuchThread
 from clew.store.schema.tables import agents, journal, lanes, projects, runs, threads, workspaces
 
 KINDS = ("issue", "chat", "own", "subject")
 STATES = ("open", "closed")
+
+_RANKS: Mapping[str, int] = {"waiting": 0, "running": 1, "held": 2, "queued": 3, "idle": 4}
+"""A thread with several lanes shows the first of these that one of them is in."""
 
 _owner = agents.alias("owner")
 
@@ -20,7 +27,7 @@ THREAD_NAME = (
     threads.c.number.label("thread_number"),
     _owner.c.name.label("thread_owner"),
 )
-"""What a thread is called by, wherever it is named."""
+"""The columns that `thread_ref` reads."""
 
 
 def with_owner(source: FromClause) -> FromClause:
@@ -28,7 +35,7 @@ def with_owner(source: FromClause) -> FromClause:
 
 
 def thread_ref(row: Row) -> str:
-    """How people call the thread of a row that holds its name."""
+    """The name that people use for a thread, as issue-3. The row has the columns of THREAD_NAME."""
     if row["thread_number"] is not None:
         return f"{row['thread_kind']}-{row['thread_number']}"
     if row["thread_kind"] == "own" and row["thread_owner"] is not None:
@@ -105,7 +112,7 @@ def _newest_runs(dialect: str) -> ClauseElement:
 
 newest_runs = Statement(_newest_runs)
 
-lanes_of = Statement(
+lanes_in_thread = Statement(
     lambda _: (
         select(
             lanes.c.id,
@@ -128,20 +135,21 @@ lanes_of = Statement(
 )
 
 
-def read_thread(connection: Connection, thread: str) -> Row | None:
-    return one.first(connection, thread=thread)
-
-
-def read_thread_of_lane(connection: Connection, lane: str) -> Row | None:
-    return _of_lane.first(connection, lane=lane)
+def show_thread(connection: Connection, thread: str) -> ThreadView:
+    row = one.first(connection, thread=thread)
+    if row is None:
+        raise NoSuchThread(f"There is no thread {thread}.", "See them with `clew threads`.")
+    return _views(connection, [row])[0]
 
 
 def list_threads(
-    connection: Connection, kind: str | None, state: str | None, agent: str | None, most: int, before: Row | None
-) -> Sequence[Row]:
-    """The newest first; of an agent are those that are assigned to it. Each kind and state is walked by itself along
-    its index, and there are few of them."""
-    place = (1e15, "") if before is None else (before["created_at"], before["id"])
+    connection: Connection, kind: str | None, state: str | None, agent: str | None, most: int, before: str | None
+) -> tuple[ThreadView, ...]:
+    """The newest first; with `agent`, those assigned to it; with `before`, those older than that thread.
+
+    Each kind and state is read along its own index: there are few of them, and one read over all has no index."""
+    older = None if before is None else one.first(connection, thread=before)
+    place = (1e15, "") if older is None else (older["created_at"], older["id"])
     asked = {"before_at": place[0], "before": place[1], "most": most}
     statement = listed
     if agent is not None:
@@ -151,9 +159,93 @@ def list_threads(
         for one_kind, one_state in product(KINDS if kind is None else (kind,), STATES if state is None else (state,))
         for row in statement.rows(connection, kind=one_kind, state=one_state, **asked)
     ]
-    return sorted(found, key=lambda row: (row["created_at"], row["id"]), reverse=True)[:most]
+    return _views(connection, sorted(found, key=lambda row: (row["created_at"], row["id"]), reverse=True)[:most])
 
 
-def newest_runs_in(connection: Connection, of: Sequence[str]) -> Sequence[Row]:
-    """The newest run of every lane of these threads: if one has not ended, it is that one."""
-    return newest_runs.rows(connection, threads=list(of)) if of else ()
+def ref_of_lane(connection: Connection, lane: str) -> tuple[str, str] | None:
+    """The id and the name of a lane's thread."""
+    row = _of_lane.first(connection, lane=lane)
+    return None if row is None else (row["id"], thread_ref(row))
+
+
+def has_runs(connection: Connection, thread: str) -> bool:
+    """Whether any agent was ever woken in it."""
+    return bool(newest_runs.rows(connection, threads=[thread]))
+
+
+def lanes_of(connection: Connection, thread: str) -> tuple[LaneView, ...]:
+    return tuple(map(_lane_view, lanes_in_thread.rows(connection, thread=thread)))
+
+
+def has_workspace(connection: Connection, thread: str, lane: str) -> bool:
+    """Whether a lane of the thread has a workspace; without one it works in its agent's home."""
+    rows = lanes_in_thread.rows(connection, thread=thread)
+    return any(row["id"] == lane and row["directory"] is not None for row in rows)
+
+
+def show_entry(entry: Entry) -> EntryView:
+    author = entry.facts.author
+    return EntryView(entry.seq, author.kind.value, author.name, entry.body, entry.at, entry.run)
+
+
+def held_words(words: str, run: str, code: str | None) -> str:
+    """Why a run is held for a person, and the command that lets it continue. Clew does not check by itself whether
+    the cause was fixed."""
+    words = words.strip()
+    if code == EvidenceReason.UNKNOWN.code:
+        # These words already say what a person can decide.
+        return f"{words} Or `clew cancel {run}`."
+    # The reason may come from an agent's program, and need not be a whole sentence.
+    stop = "" if not words or words.endswith((".", "!", "?")) else "."
+    return f"{words}{stop} Once that is fixed, run `clew retry {run}`; or `clew cancel {run}`.".strip()
+
+
+def _views(connection: Connection, rows: Sequence[Row]) -> tuple[ThreadView, ...]:
+    newest: dict[str, list[Row]] = {}
+    # The newest run of a lane is the one that has not ended, if there is one.
+    for run in newest_runs.rows(connection, threads=[row["id"] for row in rows]) if rows else ():
+        newest.setdefault(run["thread_id"], []).append(run)
+    return tuple(_view(row, newest.get(row["id"], [])) for row in rows)
+
+
+def _view(row: Row, newest: Iterable[Row]) -> ThreadView:
+    status, words = min((_status(run) for run in newest), key=lambda each: _RANKS[each[0]], default=("idle", ""))
+    return ThreadView(
+        id=row["id"],
+        ref=thread_ref(row),
+        kind=row["kind"],
+        title=row["title"],
+        state=row["state"],
+        status=status,
+        words=words,
+        project=row["project_name"],
+        assignee=row["thread_owner"],
+        entries=row["entries"],
+        created_at=row["created_at"],
+        updated_at=max(row["updated_at"], row["created_at"]),
+    )
+
+
+def _status(run: Row) -> tuple[str, str]:
+    state, words = RunState(run["state"]), run["words"] or ""
+    if state is RunState.WAITING:
+        return "waiting", words or "It waits for an answer."
+    if state in LIVE:
+        return "running", words
+    if state is RunState.QUEUED:
+        held = held_words(words, run["id"], run["hold_code"]) if run["hold"] == WaitsFor.PERSON else words
+        return ("held" if run["hold"] else "queued"), held
+    # How the last run ended is shown only where it did not end well.
+    return "idle", words if state in (RunState.FAILED, RunState.LOST) else ""
+
+
+def _lane_view(row: Row) -> LaneView:
+    return LaneView(
+        id=row["id"],
+        agent=row["agent_name"],
+        # A lane without a workspace works in its agent's home.
+        directory=row["directory"] or row["home"],
+        branch=row["branch"],
+        runtime=row["runtime_id"] or row["agent_runtime"],
+        overlap=row["overlap"],
+    )

@@ -1,14 +1,19 @@
-"""Wakes as they are shown: their receipts."""
+"""Wakes as views: the receipt of each."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, TextClause, bindparam, select, text
 
-from clew.store.engine.statement import Row, Statement, among
+from clew.kernel import EntrySeq, LaneId
+from clew.protocol.views import WakeView
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchWake
-from clew.store.queries.threads import THREAD_NAME, with_owner
+from clew.store.operations.rows import read_wake
+from clew.store.queries.threads import THREAD_NAME, thread_ref, with_owner
 from clew.store.schema.tables import agents, lanes, threads, wakes
+
+MOST = 200
 
 
 def _shown(*which: ColumnElement[bool] | TextClause) -> Select[Any]:
@@ -22,30 +27,66 @@ def _shown(*which: ColumnElement[bool] | TextClause) -> Select[Any]:
 
 
 _one = Statement(lambda _: _shown(wakes.c.id == bindparam("wake")))
-_several = Statement(lambda dialect: _shown(among(dialect, wakes.c.id, "wakes")))
 of_run = Statement(lambda _: _shown(wakes.c.run_id == bindparam("run")))
 pending_of_lane = Statement(
     lambda _: _shown(wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'")).limit(MOST)
 )
 
-MOST = 200
 
-
-def read_wake(connection: Connection, wake: str) -> Row:
+def find_wake(connection: Connection, wake: str) -> WakeView | None:
     row = _one.first(connection, wake=wake)
-    if row is None:
-        raise NoSuchWake(f"There is no wake {wake}.", "Its id is in the answer that accepted it.")
-    return row
+    return None if row is None else _view(row)
 
 
-def read_wakes(connection: Connection, those: Sequence[str]) -> dict[str, Row]:
-    """Those of them that there are, by their ids."""
-    return {row["id"]: row for row in _several.rows(connection, wakes=list(those))}
+def show_wake(connection: Connection, wake: str, repeated: bool = False) -> WakeView:
+    """`repeated` marks the answer to a request that was accepted before."""
+    return _view(_row(connection, wake), repeated)
 
 
-def wakes_of_run(connection: Connection, run: str) -> Sequence[Row]:
+def lane_of_wake(connection: Connection, wake: str) -> LaneId:
+    return LaneId(_row(connection, wake)["lane_id"])
+
+
+def wake_rows_of_run(connection: Connection, run: str) -> Sequence[Row]:
+    """The wakes that a run carried, for operations of the store."""
     return of_run.rows(connection, run=run)
 
 
-def pending_wakes(connection: Connection, lane: str) -> Sequence[Row]:
-    return pending_of_lane.rows(connection, lane=lane)
+def wakes_of_run(connection: Connection, run: str) -> tuple[WakeView, ...]:
+    return tuple(map(_view, of_run.rows(connection, run=run)))
+
+
+def pending_wakes(connection: Connection, lane: str) -> tuple[WakeView, ...]:
+    return tuple(map(_view, pending_of_lane.rows(connection, lane=lane)))
+
+
+def pending_entries(connection: Connection, lane: str) -> frozenset[EntrySeq]:
+    """The journal entries that the lane's pending wakes ask to be answered."""
+    rows = pending_of_lane.rows(connection, lane=lane)
+    return frozenset(entry for row in rows for entry in read_wake(row).entries)
+
+
+def _row(connection: Connection, wake: str) -> Row:
+    row = _one.first(connection, wake=wake)
+    if row is None:
+        raise NoSuchWake(f"There is no wake {wake}.", "The answer that accepted a wake has its id.")
+    return row
+
+
+def _view(row: Row, repeated: bool = False) -> WakeView:
+    return WakeView(
+        id=row["id"],
+        thread=thread_ref(row),
+        agent=row["agent_name"],
+        reason=row["reason"],
+        origin=row["origin_kind"],
+        state=row["state"],
+        code=row["code"],
+        words=row["words"],
+        accepted_at=row["accepted_at"],
+        not_before=row["not_before"],
+        ended_at=row["ended_at"],
+        run=row["run_id"],
+        entry=row["entry"] or None,
+        repeated=repeated,
+    )

@@ -1,1 +1,0 @@
-"""Rows as what is shown of them."""

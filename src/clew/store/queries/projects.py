@@ -1,0 +1,42 @@
+"""Projects as views, and their settings as they are stored."""
+
+import json
+from collections.abc import Sequence
+from typing import cast
+
+from sqlalchemy import Connection, select
+
+from clew.ports.workspaces import SourceKind
+from clew.protocol.views import Mode, ProjectView
+from clew.store.engine.statement import Row, Statement
+from clew.store.schema.tables import projects
+
+MOST = 1000
+
+_all = Statement(lambda _: select(projects).order_by(projects.c.name).limit(MOST))
+
+
+def list_projects(connection: Connection) -> tuple[ProjectView, ...]:
+    return tuple(map(project_view, _all.rows(connection)))
+
+
+def project_view(row: Row) -> ProjectView:
+    """Settings that cannot be read are left out: a project can always be shown, and changed."""
+    try:
+        kept = json.loads(row["settings"])
+    except ValueError:
+        kept = {}
+    return ProjectView(
+        id=row["id"],
+        name=row["name"],
+        source=row["source"],
+        kind=kept.get("kind", SourceKind.REPOSITORY.value),
+        base=kept.get("base"),
+        setup=tuple(kept.get("setup", ())),
+        mode_limit=cast(Mode | None, row["mode_limit"]),
+        machine=row["machine_id"],
+    )
+
+
+def project_settings(kind: SourceKind, base: str | None, setup: Sequence[str]) -> str:
+    return json.dumps({"kind": kind.value, "base": base, "setup": list(setup)})

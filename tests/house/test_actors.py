@@ -1,0 +1,61 @@
+"""Every use case takes the actor who asks for it, right after the services, so that no action is without a name."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import clew.control
+
+CONTROL = Path(clew.control.__file__).parent
+MACHINE_ALONE = {"find_program", "own_program_providers"}
+"""These ask one machine about its programs. They know no services, so they can change nothing."""
+
+
+def actorless(module: Path) -> Iterator[str]:
+    """The public coroutines of a module, and of its public classes the constructors, that take no actor."""
+    for node in ast.parse(module.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.AsyncFunctionDef(name=name) if not name.startswith("_") and not _is_given(node, "Actor"):
+                yield f"{module.stem}.{name}"
+            case ast.ClassDef(name=name) if not name.startswith("_"):
+                for method in node.body:
+                    takes_services = isinstance(method, ast.FunctionDef) and "services" in _parameters(method)
+                    if takes_services and not _is_given(method, "MachineDaemon"):  # type: ignore[arg-type]
+                        yield f"{module.stem}.{name}"
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
+    given = [each for each in function.args.args if each.arg != "self"]
+    return {each.arg: "" if each.annotation is None else ast.unparse(each.annotation) for each in given}
+
+
+def _is_given(function: ast.FunctionDef | ast.AsyncFunctionDef, kind: str) -> bool:
+    return list(_parameters(function).items())[:2] == [("services", "Services"), ("actor", kind)]
+
+
+def use_cases() -> set[str]:
+    return {
+        node.name
+        for module in CONTROL.glob("*.py")
+        for node in ast.parse(module.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.AsyncFunctionDef) and not node.name.startswith("_")
+    }
+
+
+def test_every_use_case_takes_an_actor() -> None:
+    found = {each for module in CONTROL.rglob("*.py") for each in actorless(module)}
+    assert {each.rpartition(".")[2] for each in found} == MACHINE_ALONE, found
+    assert {"say", "poke", "cancel_run", "answer_approval", "list_runs", "run_timers"} <= use_cases()
+
+
+def test_a_use_case_without_an_actor_is_found(tmp_path: Path) -> None:
+    planted = tmp_path / "planted.py"
+    planted.write_text(
+        "async def erase(services: Services, ref: str) -> None: ...\n"
+        "async def show(services: Services, ref: str, actor: Actor) -> None: ...\n"
+        "async def untyped(services, actor) -> None: ...\n"
+        "async def named(services: Services, actor: Actor, ref: str) -> None: ...\n"
+        "class Api:\n    def __init__(self, services: Services) -> None: ...\n"
+        "class Good:\n    def __init__(self, services: Services, actor: MachineDaemon) -> None: ...\n"
+    )
+    assert set(actorless(planted)) == {"planted.erase", "planted.show", "planted.untyped", "planted.Api"}
