@@ -86,6 +86,8 @@ def test_a_session_in_another_directory_than_planned_is_told_nothing(tmp_path: P
             assert there.loom.closed == ["loom-1"]
             assert len(there.rows(landings, "run_id")) == 1
             assert there.wake_row(said).state == "pending"
+            (verified,) = [body["words"] for kind, body in there.log(row.id) if body.get("what") == "verify"]
+            assert "/somewhere/else" in verified
 
     run(scene())
 
@@ -343,6 +345,30 @@ def test_a_session_that_refuses_only_the_prompt_is_replaced_once(tmp_path: Path)
             (prompt,) = there.loom.prompts
             assert "one" in prompt
             assert "two" in prompt
+
+    run(scene())
+
+
+@pytest.mark.case("P08")
+def test_a_prompt_that_went_out_is_not_forgotten_when_its_replacement_cannot_be_opened(tmp_path: Path) -> None:
+    async def missing(spec: OpenSpec) -> None:  # noqa: ARG001
+        raise CannotStart("loom is not here.", "Install it.")
+
+    async def took_nothing(session: Session, prompt: str) -> AsyncIterator[Event]:  # noqa: ARG001
+        session.loom.kept.pop(session.kept.id)
+        session.loom.before_open = missing
+        yield SessionNamed(session.kept.id, durable=True)
+        yield Failed(ErrorCode.UNKNOWN, "no conversation found", retryable=False)
+        yield Done(Ending.FAILED)
+
+    async def scene() -> None:
+        async with world(tmp_path, COLD) as there:
+            await furnished(there)
+            await there.tell("one")
+            there.loom.turns.append(took_nothing)
+            there.say("two")
+            await until(lambda: len(there.runs()) > 1 and there.runs()[1].state == "failed", "it fails")
+            assert "loom is not here." in there.runs()[1].words
 
     run(scene())
 

@@ -69,7 +69,7 @@ def observed(result: TurnResult) -> Attestation:
     """For a provider without a store: whether the program had the prompt, by what this daemon did and saw."""
     if result.failed is not None and not result.failed.handed:
         return Attestation(Evidence.UNSENT, "the program was not started with it")
-    if result.said or result.tool_ran:
+    if result.said:
         return Attestation(Evidence.CUT_OFF, "the program had begun to answer it")
     if result.failed is not None or result.done is not None:
         return Attestation(Evidence.TAKEN, "the program was started with it, and said nothing")

@@ -150,9 +150,6 @@ class Outbox:
         return None
 
 
-# ---------------------------------------------------------------- letters
-
-
 def letter_of(said: Report | Finish) -> Letter:
     if isinstance(said, Finish):
         return Letter(said.run, said.attempt, FINISH, encode(said))

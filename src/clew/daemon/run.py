@@ -236,7 +236,7 @@ class ServedRun:
             # Some stores tell nothing of a session that is open.
             await self._close(opened)
             said = await ask_store(provider, address, place.directory, sent, self._with.limits)
-        heard = with_observed_work(said, result.said or result.tool_ran)
+        heard = with_observed_work(said, result.said)
         self._reports.log_step("evidence", in_words(heard))
         return heard
 
@@ -250,7 +250,7 @@ class ServedRun:
     ) -> Plan | None:
         """The plan of a second try in the same run, or None. Only where the agent's store does not have the prompt:
         the session is gone, or its warm process was dead."""
-        if heard is None or heard.evidence is not Evidence.UNSENT or result.tool_ran or opener.reopened:
+        if heard is None or heard.evidence is not Evidence.UNSENT or result.said or opener.reopened:
             return None
         try:
             again = await opener.plan_again(opened.plan, Fault(result.why_failed, ""), opened.warm)

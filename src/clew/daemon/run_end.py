@@ -52,7 +52,6 @@ class TurnResult:
     fault: Exception | None
     usage: Usage
     said: bool
-    tool_ran: bool
     silent: str = ""
     closed: bool = False
 

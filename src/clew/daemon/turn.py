@@ -84,7 +84,7 @@ class LiveTurn:
         self._failed: Failed | None = None
         self._fault: Exception | None = None
         self._used: Used | None = None
-        self._said = self._tool_ran = self._flagged = self._closed = False
+        self._said = self._flagged = self._closed = False
         self._tools: set[str] = set()
         self._silence: Silence | None = None
         self._last, self._last_at = "", time.monotonic()
@@ -144,7 +144,7 @@ class LiveTurn:
         self._last, self._last_at, self._flagged = in_short(event) or self._last, time.monotonic(), False
         if isinstance(event, ApprovalAsked | QuestionAsked):
             asked = self._questions.ask(event)
-            self._said = self._tool_ran = True
+            self._said = True
             self._reports.log_event(event, asked.id)
             self._reports.add_question(asked)
         else:
@@ -158,7 +158,6 @@ class LiveTurn:
         match event:
             case ToolStarted(id_):
                 self._tools.add(id_)
-                self._tool_ran = True
                 self._reports.note_tool()
             case ToolFinished(id_):
                 # A tool that an earlier turn left running says nothing about this turn.
@@ -242,7 +241,6 @@ class LiveTurn:
             self._fault,
             Usage(int(completed), tokens, None, landing.model or plan.model, None if mode is None else mode.value),
             self._said,
-            self._tool_ran,
             self._silence.words if self._ends_silent and self._silence is not None else "",
             self._closed,
         )
