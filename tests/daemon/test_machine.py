@@ -1,6 +1,8 @@
 """This machine: what is installed, what agents get of our environment, and who else may use it."""
 
+import asyncio
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ import pytest
 from clew.kernel import RuntimeId, capabilities_from_record
 from clew.ports.fault import Fault
 from clew.programs.faults import BadOptions
+from clew.programs.ledger import Ledger
+from clew.programs.process_tag import new_tag
 from clew.protocol.machine import AgentProgram
 from tests.daemon.kit import TRUE, run, world
 from tests.daemon.scripted import ABLE
@@ -104,5 +108,26 @@ def test_an_agent_that_is_added_later_is_served_at_once(tmp_path: Path) -> None:
             await there.add_agent("bob")
             there.add_thread("chat-2")
             assert (await there.tell("two", "bob", "chat-2")).state == "succeeded"
+
+    run(scene())
+
+
+def test_a_start_ends_the_processes_that_an_earlier_daemon_left(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await there.daemon.stop()
+            tag, ledger = new_tag(), there.place / "state" / "loom-1" / "ledger"
+            Ledger(ledger)
+            # An entry without a living owner: the daemon that wrote it was killed.
+            (ledger / tag.token).write_text("")
+            left = subprocess.Popen(["sleep", "300"], env=tag.environment)
+            try:
+                there.daemon = there.new_daemon()
+                await there.start()
+                assert await asyncio.to_thread(left.wait, 10) != 0
+                assert list(ledger.iterdir()) == []
+            finally:
+                left.kill()
+                left.wait()
 
     run(scene())

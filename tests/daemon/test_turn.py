@@ -65,16 +65,24 @@ def fails(code: ErrorCode, retryable: bool = True, reset_at: float | None = None
 @pytest.mark.case("A03")
 @pytest.mark.parametrize(("given", "reply"), [(Answer.APPROVE, "approve: go on"), (Answer.DENY, "deny: go on")])
 def test_what_is_asked_is_shown_and_answered_once(tmp_path: Path, given: Answer, reply: str) -> None:
+    async def asks_and_works(session: Session, prompt: str) -> AsyncIterator[Event]:
+        async for event in asks(session, prompt):
+            if isinstance(event, Done):
+                await session.loom.go_on.wait()
+            yield event
+
     async def scene() -> None:
         async with world(tmp_path) as there:
             await furnished(there)
-            there.loom.turns.append(asks)
+            there.loom.turns.append(asks_and_works)
             said = there.say("one")
             await until(lambda: len(there.rows(approvals)) == 1, "it is asked")
             (asked,) = there.rows(approvals)
             await until(lambda: there.runs()[0].state == "waiting", "the run waits")
             assert '"command": "make"' in asked.question
             there.write(lambda link: answer_approval(link, asked.id, given, "a person", "go on"))
+            await until(lambda: there.runs()[0].state == "running", "it runs again")
+            there.loom.go_on.set()
             row = await there.served(said)
             assert (row.state, there.said()[-1]) == ("succeeded", ("agent", reply))
             assert there.loom.answers == [("1", given, "go on")]
