@@ -1,26 +1,25 @@
-"""Write what all steps together make of an empty database, as SQL for each of the two: what a new one is made from.
+"""Write whole_sqlite.sql and whole_postgresql.sql, from which an empty database is created.
 
-The steps themselves are frozen, and a test holds this against them. Run it after a change of the tables:
-`.venv/bin/python tools/write_schema.py`.
+They must have the same result as all migration steps together; a test compares them. The steps are frozen, so this tool
+never writes them. Run it after a change to the tables: `.venv/bin/python tools/write_schema.py`.
 """
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
+from alembic.script import ScriptDirectory
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from clew.store.schema import migrations
 from clew.store.schema.tables import UNKNOWN_RUNTIME, metadata
-from clew.store.schema.version import PROGRAM
+from clew.store.schema.version import PROGRAM, STEPS
 
-STEPS = (
+ALEMBIC = (
     (
         "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
         " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
     ),
-    f"INSERT INTO alembic_version (version_num) VALUES ('{PROGRAM:04d}_post')",
+    f"INSERT INTO alembic_version (version_num) VALUES ('{ScriptDirectory(str(STEPS)).get_current_head()}')",
 )
 ROWS = (
     f"INSERT INTO machines (id, name) VALUES ('{UNKNOWN_RUNTIME}', 'unknown')",
@@ -43,10 +42,9 @@ def script(statements: Iterable[str]) -> str:
 
 
 def whole(dialect: Dialect) -> str:
-    return script([*STEPS, *creation(dialect), *ROWS])
+    return script([*ALEMBIC, *creation(dialect), *ROWS])
 
 
 if __name__ == "__main__":
-    versions = Path(str(migrations.__file__)).parent / "versions"
     for each in (sqlite.dialect(), postgresql.dialect()):  # type: ignore[no-untyped-call]
-        (versions / f"whole_{each.name}.sql").write_text(whole(each), encoding="utf-8")
+        (STEPS / "versions" / f"whole_{each.name}.sql").write_text(whole(each), encoding="utf-8")

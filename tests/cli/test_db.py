@@ -20,6 +20,7 @@ from clew.store.schema.tables import runs
 from clew.store.schema.version import PROGRAM, upgrade
 from tests.cli.kit import PROGRAM as COMMAND
 from tests.cli.kit import Said, clew, environment, here, names_in, ok
+from tests.store.next_version import NEXT, become_next_version
 from tests.store.specimen import fill, put_wake
 
 Cap = pytest.CaptureFixture[str]
@@ -73,11 +74,15 @@ def test_an_upgrade_makes_the_database_and_can_be_repeated(address: str, capfd: 
         assert ok(here(capfd, "db", "upgrade", "--database", address)) == f"{shown(address)} has schema {PROGRAM}.\n"
 
 
-def test_an_upgrade_can_leave_the_database_open_to_older_servers(address: str) -> None:
-    said = ok(clew("db", "upgrade", "--only-pre", CLEW_DATABASE=address))
-    assert said.startswith(f"{shown(address)} has schema {PROGRAM}")
-    assert f"shared with programs of {PROGRAM - 1}" in said
-    assert ok(clew("db", "upgrade", CLEW_DATABASE=address)) == f"{shown(address)} has schema {PROGRAM}.\n"
+def test_an_upgrade_can_leave_the_database_open_to_older_servers(
+    address: str, tmp_path: Path, capfd: Cap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ok(clew("db", "upgrade", "--only-pre", CLEW_DATABASE=address))
+    become_next_version(monkeypatch, tmp_path)
+    said = ok(here(capfd, "db", "upgrade", "--only-pre", "--database", address))
+    assert said.startswith(f"{shown(address)} has schema {NEXT}")
+    assert f"shared with programs of {PROGRAM}" in said
+    assert ok(here(capfd, "db", "upgrade", "--database", address)) == f"{shown(address)} has schema {NEXT}.\n"
 
 
 @pytest.mark.parametrize("address", ["postgresql"], indirect=True)

@@ -27,7 +27,8 @@ from clew.store.engine.open import open_database
 from clew.store.faults import HeldByAnother, NewerThanProgram, NotClew, Unreachable
 from clew.store.schema.check import check
 from clew.store.schema.tables import journal, machines, meta, metadata, runtimes
-from clew.store.schema.version import PROGRAM, SchemaVersion, migrate, read_version, upgrade
+from clew.store.schema.version import PROGRAM, SchemaVersion, read_version, upgrade
+from tests.store.next_version import NEXT, become_next_version
 from tests.store.specimen import fill, put_wake
 
 Rows = dict[str, list[tuple[object, ...]]]
@@ -127,17 +128,22 @@ def test_a_backup_is_one_file_that_any_tool_can_read(source: str, tmp_path: Path
         assert plain.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() == (str(PROGRAM),)
 
 
-def test_a_backup_is_taken_before_an_upgrade_and_restored_after_it(address: str, target: str, tmp_path: Path) -> None:
+def test_a_backup_is_taken_before_an_upgrade_and_restored_after_it(
+    address: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with opened(address) as database:
-        database.write(lambda connection: migrate(connection, "0001_pre")).result(60)
+        database.write(upgrade).result(60)
         plain = "INSERT INTO machines (id, name) VALUES ('laptop', 'laptop')"
         database.write(lambda connection: connection.exec_driver_sql(plain).rowcount).result(60)
+    become_next_version(monkeypatch, tmp_path)
     held = backup(address, tmp_path / "kept.db")
-    assert (held.schema, held.broken) == (1, ())
+    assert (held.schema, held.broken) == (PROGRAM, ())
     with snapshot(str(tmp_path / "kept.db")) as connection:
-        assert read_version(connection) == SchemaVersion(1, 1)
+        assert read_version(connection) == SchemaVersion(PROGRAM, PROGRAM)
     put_back = restore(target, tmp_path / "kept.db")
-    assert (put_back.was, put_back.schema) == (1, PROGRAM)
+    assert (put_back.was, put_back.schema) == (PROGRAM, NEXT)
+    with snapshot(target) as connection:
+        assert read_version(connection) == SchemaVersion(NEXT, NEXT)
     assert [row[0] for row in rows_of(target)["machines"]] == ["laptop", "unknown"]
 
 

@@ -12,8 +12,8 @@ from sqlalchemy.pool import NullPool
 from clew.store.backup.snapshot import snapshot
 from clew.store.faults import NotADatabase
 from clew.store.schema.check import NAMED, PROMISES, check, count_rows
-from clew.store.schema.checks.structure import STRUCTURE, TOLD_ELSEWHERE
-from clew.store.schema.checks.written import REPLAYED
+from clew.store.schema.checks.structure import CHECKED_ELSEWHERE, STRUCTURE
+from clew.store.schema.checks.values import REPLAYED
 from clew.store.schema.tables import (
     agents,
     decisions,
@@ -373,14 +373,14 @@ def test_every_pointer_of_the_schema_is_followed(unguarded: Connection) -> None:
                 unguarded.exec_driver_sql("ROLLBACK TO planted")
 
 
-def test_conditions_that_are_told_elsewhere_exist() -> None:
+def test_conditions_that_are_checked_elsewhere_exist() -> None:
     conditions = {
         each.name
         for table in metadata.tables.values()
         for each in table.constraints
         if isinstance(each, CheckConstraint)
     }
-    assert conditions >= TOLD_ELSEWHERE
+    assert conditions >= CHECKED_ELSEWHERE
 
 
 def test_many_rows_are_counted_and_some_are_named(unguarded: Connection) -> None:
@@ -409,7 +409,7 @@ def test_a_question_that_cannot_be_asked_is_told_and_the_others_are_asked(unguar
     put_wake(unguarded, "w-x", "idle", "pending")
     found = {each.promise: each.rows for each in check(unguarded)}
     assert "delivery-ended" in found
-    assert found["delivery-ended"][0].startswith("it cannot be asked: ")
+    assert found["delivery-ended"][0].startswith("the query failed: ")
     assert found["wake-pending"] == ("w-x",)
 
 

@@ -1,5 +1,6 @@
-"""Databases that are somebody else's, or do not fit together: refused in words, and left as they are."""
+"""Databases of another program, or whose parts contradict each other: refused with a reason, and left as they are."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ from clew.app.opening import open_for_work
 from clew.store.engine.open import open_current, open_database, upgrade_database
 from clew.store.faults import CannotUpgrade, NotClew, StoreFault
 from clew.store.schema.version import PROGRAM, SchemaVersion
-from tests.store.test_schema import reflected
-from tests.store.test_upgrade import rows, run
+from tests.store.next_version import NEXT, become_next_version
+from tests.store.test_schema import reflected, rows
 
 META = "CREATE TABLE meta (key TEXT, value TEXT);\n"
 MARK = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL);\n"
@@ -29,8 +30,13 @@ FOREIGN = {
 def made_with(address: str, script: str) -> Any:
     """Such a database, and all that it holds."""
     database = open_database(address)
+
+    def run(connection: Connection) -> None:
+        for statement in filter(str.strip, script.split(";\n")):
+            connection.exec_driver_sql(statement)
+
     try:
-        database.write(lambda connection: run(connection, script)).result(30)
+        database.write(run).result(30)
         return database.read(whole)
     finally:
         database.close()
@@ -72,10 +78,13 @@ def test_the_steps_of_another_program_are_refused(address: str, only_pre: bool) 
     assert made_with(address, "") == before
 
 
-@pytest.mark.parametrize(("only_pre", "oldest"), [(False, PROGRAM), (True, PROGRAM - 1)])
-def test_a_mark_that_marks_nothing_is_no_hindrance(address: str, only_pre: bool, oldest: int) -> None:
+@pytest.mark.parametrize(("only_pre", "oldest"), [(False, NEXT), (True, PROGRAM)])
+def test_a_mark_that_marks_nothing_is_no_hindrance(
+    address: str, only_pre: bool, oldest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    become_next_version(monkeypatch, tmp_path)
     made_with(address, MARK)
-    assert upgrade_database(address, only_pre) == SchemaVersion(PROGRAM, oldest)
+    assert upgrade_database(address, only_pre) == SchemaVersion(NEXT, oldest)
 
 
 @pytest.mark.parametrize("only_pre", [False, True])
@@ -86,20 +95,29 @@ def test_a_mark_that_marks_nothing_is_no_hindrance(address: str, only_pre: bool,
         ("DELETE FROM meta", NotClew),
         ("UPDATE meta SET value = '-1' WHERE key = 'schema'", NotClew),
         ("UPDATE meta SET value = '0'", NotClew),
-        ("UPDATE meta SET value = '1'", CannotUpgrade),
+        (f"UPDATE meta SET value = '{PROGRAM}'", CannotUpgrade),
     ],
 )
 def test_a_database_that_would_not_say_its_schema_after_an_upgrade_is_refused(
-    address: str, script: str, fault: type[StoreFault], only_pre: bool
+    address: str,
+    script: str,
+    fault: type[StoreFault],
+    only_pre: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    become_next_version(monkeypatch, tmp_path)
     upgrade_database(address)
     before = made_with(address, script)
     refused(address, only_pre, fault)
     assert made_with(address, "") == before
 
 
-def test_a_database_that_would_stay_open_to_older_programs_after_an_upgrade_is_refused(address: str) -> None:
+def test_a_database_that_would_stay_open_to_older_programs_after_an_upgrade_is_refused(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    become_next_version(monkeypatch, tmp_path)
     upgrade_database(address)
-    made_with(address, "UPDATE meta SET value = '1' WHERE key = 'oldest-program'")
+    made_with(address, f"UPDATE meta SET value = '{PROGRAM}' WHERE key = 'oldest-program'")
     with pytest.raises(CannotUpgrade):
         upgrade_database(address)

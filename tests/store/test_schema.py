@@ -1,24 +1,22 @@
-"""The schema: its steps build exactly the tables, and a database says whom it is for."""
+"""The schema: its steps build exactly the tables, and a database says which programs may use it."""
 
 import ast
 from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, MetaData, inspect, text, update
+from sqlalchemy import Connection, MetaData, inspect, select, text, update
 
 from clew.store.engine.database import Database
 from clew.store.engine.open import open_database
 from clew.store.faults import NewerThanProgram, OlderThanProgram
-from clew.store.schema import migrations
 from clew.store.schema.tables import meta, metadata
-from clew.store.schema.version import PROGRAM, SchemaVersion, migrate, read_version, require, upgrade
+from clew.store.schema.version import PROGRAM, STEPS, SchemaVersion, migrate, read_version, require, upgrade
 
 
 def reflected(connection: Connection) -> dict[str, Any]:
-    """All that the database itself says of each table, in one order."""
+    """Everything the database reports about each table, in a fixed order."""
     found = inspect(connection)
     return {
         name: {
@@ -35,7 +33,7 @@ def reflected(connection: Connection) -> dict[str, Any]:
 
 
 def str_values(index: dict[str, Any]) -> dict[str, str]:
-    """The condition of an index among them; as an object it would equal nothing but itself."""
+    """As text: the condition of an index is an object that equals only itself."""
     return {key: str(value) for key, value in index.get("dialect_options", {}).items()}
 
 
@@ -43,16 +41,18 @@ def by_name(listed: Any) -> list[dict[str, Any]]:
     return sorted(map(dict, listed), key=lambda each: str(each["name"]))
 
 
-def rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
+def rows(connection: Connection) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table, alembic_version included."""
     found = MetaData()
     found.reflect(connection)
     return {
-        table.name: sorted(tuple(row) for row in connection.execute(table.select())) for table in found.sorted_tables
+        table.name: sorted((dict(row) for row in connection.execute(select(table)).mappings()), key=str)
+        for table in found.sorted_tables
     }
 
 
 def made_by(connection: Connection, make: Callable[[Connection], object]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The same database, emptied and made in another way."""
+    """The same database, emptied and created by `make`."""
     old = MetaData()
     old.reflect(connection)
     old.drop_all(connection)
@@ -69,8 +69,8 @@ def test_the_steps_build_exactly_the_tables_and_so_does_what_a_new_database_is_m
         assert by_steps[0][table] == said, table
         assert at_once[0][table] == said, table
     assert at_once[1] == by_steps[1]
-    assert at_once[1]["alembic_version"], "what is compared is worth comparing: the step it stands at is in it"
-    assert "superseded" in str(tables["sessions"]["indexes"]), "and so are the conditions of indexes"
+    assert at_once[1]["alembic_version"], "the comparison covers the Alembic revision"
+    assert "superseded" in str(tables["sessions"]["indexes"]), "and the conditions of indexes"
 
 
 def test_an_upgrade_can_be_repeated(database: Database) -> None:
@@ -89,7 +89,7 @@ def test_servers_that_start_together_may_all_upgrade(address: str) -> None:
 def test_an_empty_database_must_be_upgraded_first(address: str) -> None:
     database = open_database(address)
     assert database.read(read_version) == SchemaVersion(0, 0)
-    with pytest.raises(OlderThanProgram, match=f"has schema 0; this program needs {PROGRAM}"):
+    with pytest.raises(OlderThanProgram, match=f"has schema 0; this program needs schema {PROGRAM}"):
         database.read(require)
     database.close()
 
@@ -101,7 +101,7 @@ def set_meta(database: Database, number: int, *keys: str) -> None:
 
 def test_a_database_that_is_closed_to_this_program_is_refused(database: Database) -> None:
     set_meta(database, PROGRAM + 1, "schema", "oldest-program")
-    with pytest.raises(NewerThanProgram, match=f"this one speaks {PROGRAM}"):
+    with pytest.raises(NewerThanProgram, match=f"this program is for schema {PROGRAM}"):
         database.read(require)
     with pytest.raises(NewerThanProgram):
         database.write(upgrade).result(30)
@@ -116,12 +116,11 @@ def test_a_database_that_only_has_more_is_shared_with_this_program(database: Dat
 
 
 def test_steps_import_nothing_that_may_change() -> None:
-    root = Path(str(migrations.__file__)).parent
     imported = {
         node.module
-        for file in root.rglob("*.py")
+        for file in STEPS.rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module is not None
     }
     own = {module for module in imported if module.startswith("clew")}
-    assert own == {"clew.store.schema.migrations.pointers", "clew.store.schema.migrations.script"}
+    assert own == {"clew.store.schema.migrations.script"}

@@ -123,5 +123,5 @@ def test_a_server_is_not_given_a_database_that_is_too_new_for_it(address: str) -
         lambda connection: connection.execute(update(meta).values(value="9").where(meta.c.key == "oldest-program"))
     ).result(30)
     database.close()
-    with pytest.raises(NewerThanProgram, match="needs a program that speaks 9"):
+    with pytest.raises(NewerThanProgram, match="needs a program for schema 9"):
         open_current(address)

@@ -1,5 +1,4 @@
--- A database of schema 1, made by hand: its rows, on top of what its steps make. Each lane is named for its case.
--- A lane points at its session; nothing beside the pointer says on which runtime that session was made.
+-- A database of schema 1, written by hand: the rows to insert after its steps.
 
 INSERT INTO machines (id, name, seen_at) VALUES ('laptop', 'laptop', 900), ('server', 'server', 900);
 
@@ -7,73 +6,78 @@ INSERT INTO runtimes (id, machine_id, provider, home, account) VALUES
   ('rt-laptop', 'laptop', 'loom', '/srv/home', 'me@work'),
   ('rt-server', 'server', 'loom', '/srv/home', 'me@work');
 
-INSERT INTO agents (id, name, state, provider, runtime_id, mode, home) VALUES
-  ('ada', 'ada', 'active', 'loom', 'rt-laptop', 'edit', '/srv/ada'),
-  ('bob', 'bob', 'active', 'spindle', NULL, 'edit', '/srv/bob'),
-  ('eve', 'eve', 'archived', 'loom', NULL, 'edit', '/srv/eve');
+-- Two agents in one home: one names its login, the other has a key.
+INSERT INTO programs (runtime_id, key, account, credential, capabilities, seen_at) VALUES
+  ('rt-laptop', 'key-of-ada', 'me@work', NULL, '{}', 900),
+  ('rt-laptop', 'key-of-bob', NULL, 'digest-1', '{"steers": true}', 900);
 
-INSERT INTO threads (id, kind, title, created_at) VALUES
-  ('t1', 'issue', 'A door in the maze', 100), ('t2', 'issue', '', 100), ('t3', 'issue', '', 100),
-  ('t4', 'issue', '', 100), ('t5', 'issue', '', 100), ('t6', 'issue', '', 100), ('t7', 'issue', '', 100),
-  ('t8', 'issue', '', 100), ('t9', 'issue', '', 100), ('t10', 'issue', '', 100), ('t11', 'issue', '', 100),
-  ('t12', 'issue', '', 100);
+INSERT INTO agents (id, name, provider, runtime_id, mode, home, program, policy) VALUES
+  ('ada', 'ada', 'loom', 'rt-laptop', 'edit', '/srv/ada', 'key-of-ada', '{}'),
+  ('bob', 'bob', 'loom', 'rt-laptop', 'edit', '/srv/bob', 'key-of-bob', '{"history_across_accounts": true}');
+
+INSERT INTO threads (id, kind, title, created_at) VALUES ('t1', 'issue', 'A door in the maze', 100);
 
 INSERT INTO journal (thread_id, seq, author_kind, author_name, body, at) VALUES
   ('t1', 1, 'human', 'a person', 'The door does not open.', 100),
   ('t1', 2, 'agent', 'ada', 'It opens now.', 120),
-  ('t1', 3, 'human', 'a person', 'It creaks.', 130),
-  ('t2', 1, 'human', 'a person', 'Oil it.', 100), ('t2', 2, 'human', 'a person', 'Gently.', 101),
-  ('t4', 1, 'human', 'a person', 'Oil it.', 100), ('t6', 1, 'human', 'a person', 'Oil it.', 100),
-  ('t11', 1, 'human', 'a person', 'One.', 100), ('t11', 2, 'human', 'a person', 'Two.', 101),
-  ('t11', 3, 'human', 'a person', 'Three.', 102), ('t11', 4, 'human', 'a person', 'Four.', 103),
-  ('t11', 5, 'human', 'a person', 'Five.', 104);
+  ('t1', 3, 'human', 'a person', 'Now the window.', 160);
 
-INSERT INTO lanes (id, agent_id, thread_id, workspace_id, floor_generation, floor_entry,
-                   session_native_id, session_directory) VALUES
-  ('known',              'ada', 't1',  'ws-known', 0, 0, 'n-known',  '/srv/maze'),
-  ('newest-of-its-own',  'ada', 't2',  NULL,       0, 0, 'n-moved',  '/srv/maze'),
-  ('disagrees',          'ada', 't3',  NULL,       0, 0, 'n-lost',   '/srv/maze'),
-  ('disagrees-but-known','ada', 't4',  NULL,       0, 0, 'n-kept',   '/srv/maze'),
-  ('shared-older',       'ada', 't5',  NULL,       0, 0, 'n-shared', '/srv/maze'),
-  ('shared-newer',       'ada', 't6',  NULL,       0, 0, 'n-shared', '/srv/maze'),
-  ('no-directory',       'ada', 't7',  'ws-no-directory', 0, 0, 'n-nowhere', NULL),
-  ('half-a-directory',   'ada', 't8',  NULL,       0, 0, 'n-half',   'maze'),
-  ('no-run',             'ada', 't9',  NULL,       0, 0, 'n-"odd"\ü', '/srv/maze'),
-  ('only-queued',        'ada', 't10', NULL,       0, 0, 'n-queued', '/srv/maze'),
-  ('began-anew',         'ada', 't11', NULL,       2, 4, 'n-anew',   '/srv/maze'),
-  ('other-provider',     'bob', 't1',  NULL,       0, 0, 'n-loom',   '/srv/maze'),
-  ('ended',              'eve', 't12', NULL,       0, 0, NULL,       NULL);
+INSERT INTO lanes (id, agent_id, thread_id, workspace_id, remade) VALUES
+  ('there-and-back', 'ada', 't1', 'ws-1', 'The directory was made again: 2 uncommitted files were lost.'),
+  ('with-a-key', 'bob', 't1', NULL, NULL);
 
-INSERT INTO workspaces (id, lane_id, kind, machine_id, directory, created_at) VALUES
-  ('ws-known', 'known', 'directory', 'laptop', '/srv/maze', 100),
-  ('ws-no-directory', 'no-directory', 'directory', 'laptop', '/srv/work', 100);
+INSERT INTO workspaces (id, lane_id, kind, directory, created_at) VALUES
+  ('ws-1', 'there-and-back', 'directory', '/srv/maze', 100);
 
 INSERT INTO runs (id, lane_id, agent_id, runtime_id, state, rank, queued_at, started_at, ended_at, told,
-                  session_native_id) VALUES
-  ('known-1',    'known',               'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 'n-known'),
-  ('known-2',    'known',               'ada', 'rt-laptop', 'succeeded', 0, 130, 130, 139, 3, 'n-known'),
-  ('known-3',    'known',               'ada', 'rt-laptop', 'failed',    0, 140, 140, 149, 9, 'n-known'),
-  ('known-4',    'known',               'ada', 'unknown',   'lost',      0, 150, 150, 159, 9, 'n-known'),
-  ('moved-1',    'newest-of-its-own',   'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 'n-moved'),
-  ('moved-2',    'newest-of-its-own',   'ada', 'rt-server', 'succeeded', 0, 120, 120, 129, 2, 'n-moved'),
-  ('disagree-1', 'disagrees',           'ada', 'rt-server', 'succeeded', 0, 120, 120, 129, 2, 'n-other'),
-  ('kept-0',     'disagrees-but-known', 'ada', 'rt-laptop', 'succeeded', 0, 100, 100, 109, 4, 'n-strange'),
-  ('kept-1',     'disagrees-but-known', 'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 'n-kept'),
-  ('kept-2',     'disagrees-but-known', 'ada', 'rt-server', 'succeeded', 0, 120, 120, 129, 2, 'n-strange'),
-  ('older-1',    'shared-older',        'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 'n-shared'),
-  ('newer-1',    'shared-newer',        'ada', 'rt-laptop', 'succeeded', 0, 120, 120, 129, 1, 'n-shared'),
-  ('nowhere-1',  'no-directory',        'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 'n-nowhere'),
-  ('half-1',     'half-a-directory',    'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 'n-half'),
-  ('queued-1',   'only-queued',         'ada', 'rt-laptop', 'queued',    0, 110, NULL, NULL, 0, 'n-queued'),
-  ('anew-1',     'began-anew',          'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 5, 'n-anew'),
-  ('loom-1',     'other-provider',      'bob', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 'n-loom'),
-  ('ended-1',    'ended',               'eve', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 'n-ended');
+                  session_id, scope_run) VALUES
+  ('run-1', 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 's-1', ''),
+  ('run-2', 'there-and-back', 'ada', 'rt-server', 'succeeded', 0, 120, 120, 129, 1, 's-2', ''),
+  ('run-3', 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 130, 130, 139, 2, 's-3', ''),
+  ('run-4', 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 140, 140, 149, 2, 's-4', 'run-4');
 
-UPDATE runs SET outcome = 'run:answered' WHERE state = 'succeeded';
+INSERT INTO wakes (id, lane_id, thread_id, reason, origin_kind, accepted_at, state, run_id, code, words, ended_at)
+VALUES ('wake-1', 'there-and-back', 't1', 'comment', 'human', 105, 'served', 'run-1', 'served', 'Run run-1 did it.', 119);
+
+-- Bob's first turn was cut off. It is not known yet whether he took the second prompt, or the message sent during the
+-- third turn.
+INSERT INTO runs (id, lane_id, agent_id, runtime_id, state, rank, queued_at, started_at, ended_at, told, prompt_sent,
+                  session_id, prompt, evidence, evidence_words, evidence_at, evidence_asked, steer) VALUES
+  ('run-5', 'with-a-key', 'bob', 'rt-laptop', 'failed', 0, 160, 160, 169, 3, 1, 's-6',
+   '{"sent": {"id": "0198c0de-0000-7000-8000-000000000001", "digest": "00", "turns": 0}, "session": null, "wakes": ["wake-2"], "hears": true}',
+   'cut-off', 'It is in the store, and part of a turn.', 169, 0, NULL),
+  ('run-6', 'with-a-key', 'bob', 'rt-laptop', 'failed', 0, 170, 170, 179, 3, 1, 's-6',
+   '{"sent": {"id": "0198c0de-0000-7000-8000-000000000002", "digest": "00", "turns": 1}, "session": null, "wakes": ["wake-2"], "hears": true}',
+   'unknown', 'Its store is being written.', 179, 2, NULL),
+  ('run-7', 'with-a-key', 'bob', 'rt-laptop', 'failed', 0, 180, 180, 189, 3, 0, 's-6', NULL, '', NULL, NULL, 0,
+   '{"id": "0198c0de-0000-7000-8000-000000000003", "wakes": ["wake-3"], "through": 3}');
+
+INSERT INTO wakes (id, lane_id, thread_id, reason, origin_kind, accepted_at, state, code, words, ended_at) VALUES
+  ('wake-2', 'with-a-key', 't1', 'comment', 'human', 160, 'cancelled', 'cancelled', 'A person did.', 189),
+  ('wake-3', 'with-a-key', 't1', 'comment', 'human', 180, 'cancelled', 'cancelled', 'A person did.', 189);
+
+-- On the laptop, on the server, back on the laptop; one heartbeat in a scope of its own; one whose runtime is unknown.
+INSERT INTO sessions (id, lane_id, scope_run, generation, provider, runtime_id, native_id, cursor, directory,
+                      account, seen, run_id, adopted_at, born_at, superseded) VALUES
+  ('s-1', 'there-and-back', '', 1, 'loom', 'rt-laptop', 'n-1', '{"v": 1, "id": "n-1", "extra": ""}', '/srv/maze',
+   'me@work', 1, 'run-1', NULL, 110, 1),
+  ('s-2', 'there-and-back', '', 2, 'loom', 'rt-server', 'n-2', '{"v": 1, "id": "n-2", "extra": ""}', '/srv/maze',
+   'me@work', 1, 'run-2', NULL, 120, 0),
+  ('s-3', 'there-and-back', '', 3, 'loom', 'rt-laptop', 'n-1', '{"v": 1, "id": "n-1", "extra": ""}', '/srv/maze',
+   'me@work', 2, 'run-3', NULL, 110, 0),
+  ('s-4', 'there-and-back', 'run-4', 1, 'loom', 'rt-laptop', 'n-4', '{"v": 1, "id": "n-4", "extra": ""}', '/srv/ada',
+   'me@work', 2, 'run-4', NULL, 140, 0),
+  ('s-5', 'there-and-back', '', 4, 'loom', 'unknown', 'n-5', '{"v": 1, "id": "n-5", "extra": ""}', '/srv/maze',
+   'me@work', 0, NULL, 150, 150, 0);
+
+INSERT INTO sessions (id, lane_id, generation, provider, runtime_id, native_id, cursor, directory, credential,
+                      seen, inherited, run_id, born_at, cut_off) VALUES
+  ('s-6', 'with-a-key', 1, 'loom', 'rt-laptop', 'n-6', '{"v": 1, "id": "n-6", "extra": ""}', '/srv/bob', 'digest-1',
+   3, 0, 'run-5', 160, 1);
+
+INSERT INTO archives (id, session_id, format, seen, turns, digest, location, at) VALUES
+  ('a-1', 's-3', 'loom/1', 2, 2, 'sha256:00', 'archives/a-1', 139);
+
+UPDATE runs SET outcome = 'run:answered', evidence = 'finished' WHERE state = 'succeeded';
 
 UPDATE runs SET outcome = 'run:gave-up' WHERE state = 'failed';
-
-UPDATE runs SET outcome = 'run:lease-lost' WHERE state = 'lost';
-
-INSERT INTO wakes (id, lane_id, thread_id, reason, origin_kind, accepted_at, code, words) VALUES
-  ('wake-queued', 'only-queued', 't10', 'comment', 'human', 110, 'accepted:queued', 'It waits.');

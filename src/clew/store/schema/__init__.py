@@ -1,1 +1,1 @@
-"""The tables, their version, the steps between versions, and the promises that `clew db check` asks."""
+"""The tables, the schema version, the migrations between versions, and the promises that `clew db check` checks."""

@@ -1,4 +1,4 @@
-"""Checking a database: every promise is asked for the rows that break it."""
+"""Check a database: each promise is a query for the rows that break it."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -13,20 +13,20 @@ from clew.store.schema.checks.promise import Promise
 from clew.store.schema.checks.runs import RUNS
 from clew.store.schema.checks.sessions import SESSIONS
 from clew.store.schema.checks.structure import STRUCTURE
+from clew.store.schema.checks.values import STORED_VALUES
 from clew.store.schema.checks.wakes import WAKES
-from clew.store.schema.checks.written import WRITTEN
 from clew.store.schema.tables import metadata
 
-OF_ROWS: tuple[Promise, ...] = (*STRUCTURE, *WAKES, *RUNS, *SESSIONS, *WRITTEN)
-PROMISES: tuple[Promise, ...] = (FILE, *OF_ROWS)
+_OF_ROWS: tuple[Promise, ...] = (*STRUCTURE, *WAKES, *RUNS, *SESSIONS, *STORED_VALUES)
+PROMISES: tuple[Promise, ...] = (FILE, *_OF_ROWS)
 
 NAMED = 10
-"""How many of the rows that break a promise are named; the others are counted."""
+"""How many of the rows that break a promise are listed by name; the rest are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A promise that does not hold: for how many rows, and the first of them by name."""
+    """A broken promise: how many rows break it, and the names of the first ones."""
 
     promise: str
     words: str
@@ -35,8 +35,11 @@ class Violation:
 
 
 def check(connection: Connection) -> tuple[Violation, ...]:
-    """Every promise that is broken. The connection must show one moment, or what changes meanwhile looks broken."""
-    return _ask((FILE,), connection) or _ask(OF_ROWS, connection)
+    """Every broken promise. The connection must read one snapshot, or rows that change meanwhile look broken.
+
+    A damaged file is reported alone: no other answer from it can be trusted.
+    """
+    return _violations((FILE,), connection) or _violations(_OF_ROWS, connection)
 
 
 def count_rows(connection: Connection) -> int:
@@ -44,16 +47,16 @@ def count_rows(connection: Connection) -> int:
     return sum(connection.execute(select(*counts)).one())
 
 
-def _ask(promises: Iterable[Promise], connection: Connection) -> tuple[Violation, ...]:
+def _violations(promises: Iterable[Promise], connection: Connection) -> tuple[Violation, ...]:
     with _any_text(connection):
-        asked = [(promise, *_tally(promise, connection)) for promise in promises]
-    return tuple(Violation(promise.name, promise.words, count, rows) for promise, count, rows in asked if count)
+        checked = [(promise, *_tally(promise, connection)) for promise in promises]
+    return tuple(Violation(promise.name, promise.words, count, rows) for promise, count, rows in checked if count)
 
 
 def _tally(promise: Promise, connection: Connection) -> tuple[int, tuple[str, ...]]:
     count, rows = 0, []
     try:
-        # Apart, so that PostgreSQL goes on to the next question after one that it cannot answer.
+        # A savepoint: after a failed query PostgreSQL would refuse all others in the transaction.
         with connection.begin_nested():
             for name in promise.broken(connection):
                 count += 1
@@ -61,13 +64,13 @@ def _tally(promise: Promise, connection: Connection) -> tuple[int, tuple[str, ..
                     rows.append(name)
     except DatabaseError as fault:
         count += 1
-        rows = [*rows[: NAMED - 1], f"it cannot be asked: {str(fault.orig).splitlines()[0]}"]
+        rows = [*rows[: NAMED - 1], f"the query failed: {str(fault.orig).splitlines()[0]}"]
     return count, tuple(rows)
 
 
 @contextmanager
 def _any_text(connection: Connection) -> Iterator[None]:
-    """A damaged name is shown as it is; on SQLite it would end the search for damage."""
+    """Read invalid UTF-8 with backslash escapes. SQLite's driver raises on it, which would end the check."""
     raw = connection.connection.driver_connection
     if not isinstance(raw, sqlite3.Connection):
         yield

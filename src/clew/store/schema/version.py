@@ -1,4 +1,4 @@
-"""The schema's version: what this program speaks, what a database has, and the steps between."""
+"""The schema version: the one this program needs, the one a database has, and the upgrade between them."""
 
 import re
 from dataclasses import dataclass
@@ -11,29 +11,32 @@ from clew.store.faults import CannotUpgrade, NewerThanProgram, NotClew, OlderTha
 from clew.store.schema.migrations.script import run_script
 from clew.store.schema.tables import meta
 
-PROGRAM = 3
+PROGRAM = 1
 """The schema version this program is written for."""
 
-_ANOTHER = "Nothing was changed. Name another database; if this one was Clew's, restore a backup to that."
+STEPS = Path(__file__).parent / "migrations"
+"""The Alembic script location of this program's migrations."""
+
+_OTHER_DATABASE = "Nothing was changed. Use another database; if this one was Clew's, restore a backup to it."
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """What a database has: its version, and the oldest program that may still use it. Zero when it is empty."""
+    """The schema of a database, and the oldest program that may still use it. Both are 0 for an empty database."""
 
     schema: int
     oldest_program: int
 
 
 def read_version(connection: Connection) -> SchemaVersion:
-    """Zero where there is no table `meta`; one that does not say a version is somebody else's, and is refused."""
+    """The version in `meta`; 0 without that table. A `meta` without a version is refused: another program made it."""
     found = inspect(connection)
     if not found.has_table("meta"):
         return SchemaVersion(0, 0)
-    # A statement that fails would spoil the caller's transaction.
+    # Check the columns first: on PostgreSQL a failing SELECT would abort the caller's transaction.
     if not {"key", "value"} <= {column["name"] for column in found.get_columns("meta")}:
         raise _not_clew(connection)
-    # Somebody else's columns may have any type.
+    # Cast, because another program's columns can have any type.
     key, value = cast(meta.c.key, Text), cast(meta.c.value, Text)
     rows = connection.execute(select(key, value).where(key.in_(("schema", "oldest-program"))))
     stored = {row[0]: row[1] for row in rows}
@@ -49,80 +52,89 @@ def _number(stored: str | None) -> int | None:
 
 def _not_clew(connection: Connection) -> NotClew:
     return NotClew(
-        f"{_name(connection)} is not a database of Clew: its table meta does not say which schema it has.", _ANOTHER
+        f"{_name(connection)} is not a database of Clew: its table meta does not say which schema it has.",
+        _OTHER_DATABASE,
     )
 
 
 def _name(connection: Connection) -> str:
-    """As it may be shown. A copy that is being made has no name yet."""
+    """The address without its password. A copy that is still being written has no name yet."""
     url = connection.engine.url
     return show_url(url) if url.get_backend_name() == "postgresql" else url.database or "The database"
 
 
 def require(connection: Connection, program: int = PROGRAM) -> None:
-    """Refuse a database that a program must not use. One that is only ahead by added things is fine."""
+    """Refuse a database that the program must not use. A newer schema that still admits the program is accepted."""
     found = read_version(connection)
     if found.oldest_program > program:
         raise NewerThanProgram(
-            f"The database has schema {found.schema} and needs a program that speaks {found.oldest_program}"
-            f" or later; this one speaks {program}.",
+            f"The database has schema {found.schema}, which needs a program for schema {found.oldest_program}"
+            f" or later; this program is for schema {program}.",
             "Use a newer Clew, or restore a backup from before the upgrade.",
         )
     if found.schema < program:
         raise OlderThanProgram(
-            f"The database has schema {found.schema}; this program needs {program}.",
+            f"The database has schema {found.schema}; this program needs schema {program}.",
             "Run `clew db upgrade`.",
         )
 
 
-def upgrade(connection: Connection, only_pre: bool = False) -> SchemaVersion:
-    """Apply the missing steps inside the caller's transaction; with `only_pre`, those that older servers can share."""
-    _one_at_a_time(connection)
+def upgrade(
+    connection: Connection, only_pre: bool = False, *, program: int = PROGRAM, steps: Path = STEPS
+) -> SchemaVersion:
+    """Bring the database to the schema of `program` inside the caller's transaction.
+
+    An empty database is created from one SQL file; any other runs its missing steps. With `only_pre`, stop before the
+    last post step, so that servers of the version before can still use the database.
+    """
+    _lock_out_other_upgrades(connection)
     found = read_version(connection)
-    if found.oldest_program > PROGRAM:
-        require(connection)
-    # The steps of a database that is ahead are a newer program's.
-    if found.schema > PROGRAM:
+    if found.oldest_program > program:
+        require(connection, program)
+    # A newer schema that still admits this program: its steps belong to the newer program.
+    if found.schema > program:
         return found
     if found.schema == 0 and not only_pre and not inspect(connection).has_table("alembic_version"):
-        # All steps at once, for whom Alembic need not be there.
-        run_script(connection, "whole")
+        # Same result as all steps (a test compares them), without importing Alembic.
+        run_script(connection, steps / "versions" / f"whole_{connection.dialect.name}.sql")
     else:
-        migrate(connection, f"{PROGRAM:04d}_pre" if only_pre else "head")
+        migrate(connection, f"{program:04d}_pre" if only_pre else "head", steps)
     made = read_version(connection)
-    if made.schema != PROGRAM or (made.oldest_program != PROGRAM and not only_pre):
-        # Alembic's mark was ahead of the tables, so steps were left out.
-        told = f"schema {made.schema} for programs of {made.oldest_program} and later"
-        raise _cannot_upgrade(connection, f"all its steps are marked as done, and yet it has {told}")
+    if made.schema != program or (made.oldest_program != program and not only_pre):
+        # alembic_version was ahead of the tables, so Alembic skipped steps.
+        has = f"schema {made.schema} for programs of schema {made.oldest_program} and later"
+        raise _cannot_upgrade(connection, f"all its steps are marked as done, but it has {has}")
     return made
 
 
-def migrate(connection: Connection, step: str) -> None:
-    """Apply the missing steps up to this one, inside the caller's transaction."""
-    # Alembic takes long to import, and only an upgrade needs it.
+def migrate(connection: Connection, step: str, steps: Path = STEPS) -> None:
+    """Run the missing steps up to and including `step`, inside the caller's transaction."""
+    # Alembic is slow to import, and only an upgrade needs it.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
     from alembic.util import CommandError  # noqa: PLC0415
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(steps))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     if not connection.in_transaction():
-        # SQLite's was begun on the driver; unless Alembic is told that there is one, it commits by itself.
+        # On SQLite the transaction was begun on the driver's connection. Without begin() here SQLAlchemy does not know
+        # of it, and Alembic would commit each step.
         connection.begin()
     try:
         command.upgrade(config, step)
     except (CommandError, AssertionError) as fault:
-        # The table of that name is another program's, or its mark is.
+        # alembic_version has another program's columns, or names a step that Clew does not have.
         raise _cannot_upgrade(connection, f"its table alembic_version is not as Clew left it: {fault}") from fault
 
 
 def _cannot_upgrade(connection: Connection, why: str) -> CannotUpgrade:
-    return CannotUpgrade(f"{_name(connection)} cannot be upgraded: {why}.", _ANOTHER)
+    return CannotUpgrade(f"{_name(connection)} cannot be upgraded: {why}.", _OTHER_DATABASE)
 
 
-def _one_at_a_time(connection: Connection) -> None:
-    # Servers that start together may all upgrade; on SQLite there is one writer in any case.
+def _lock_out_other_upgrades(connection: Connection) -> None:
+    # Servers that start together may all upgrade. PostgreSQL: a transaction-level advisory lock makes them queue, and
+    # the later ones find nothing to do. SQLite: the caller's BEGIN IMMEDIATE already holds the only write lock.
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('clew:upgrade'))")

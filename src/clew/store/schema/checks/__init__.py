@@ -1,1 +1,1 @@
-"""What a database promises, as questions it can be asked. Each file holds the promises of one kind of row."""
+"""The promises of a database as queries. Each module holds those about one kind of row."""

@@ -1,4 +1,4 @@
-"""What is promised of a SQLite file: its pages are whole. Where they are not, no other answer can be trusted."""
+"""The promise about a SQLite file: its pages and indexes are intact. If not, no other answer can be trusted."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from clew.store.schema.checks.promise import Promise
 def _damage(connection: Connection) -> Iterator[str]:
     if connection.dialect.name != "sqlite":
         return
-    # Rows that break a condition are named by promises of their own; here it is the file that is asked.
+    # Rows that break a CHECK constraint have promises of their own; this one is about the file only.
     before = connection.exec_driver_sql("PRAGMA ignore_check_constraints").scalar_one()
     connection.exec_driver_sql("PRAGMA ignore_check_constraints = 1")
     try:

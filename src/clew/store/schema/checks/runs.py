@@ -1,8 +1,7 @@
-"""What is promised of runs: one at a time in a lane, never two in one place, and each has what its state needs."""
+"""Promises about runs: one at a time in a lane, never two in one place, and each has what its state requires."""
 
 from clew.kernel import RunState
-from clew.store.schema.checks.promise import by_sql, listed
-from clew.store.schema.checks.states import HAS_ENDED, IS_CARRYING, IS_LIVE
+from clew.store.schema.checks.promise import HAS_ENDED, IS_CARRYING, IS_LIVE, by_sql, listed
 from clew.store.schema.tables import UNKNOWN_RUNTIME
 
 RUNS = (
@@ -13,7 +12,7 @@ RUNS = (
     ),
     by_sql(
         "run-live",
-        "A live run, and no other, has a lease; it has a runtime, and a place of its agent and of its runtime.",
+        "A live run has a lease, a runtime, and a place of its agent and of its runtime; no other run has a lease.",
         f"""
         SELECT id FROM runs
         WHERE ({IS_LIVE}) <> (lease_until IS NOT NULL)
@@ -40,7 +39,7 @@ RUNS = (
     ),
     by_sql(
         "run-where",
-        "A queued run waits where its lane was put.",
+        "A queued run waits on the runtime that its lane is set to.",
         """
         SELECT r.id FROM runs r JOIN lanes l ON l.id = r.lane_id
         WHERE r.state = 'queued' AND l.runtime_id <> COALESCE(r.runtime_id, '')
@@ -48,7 +47,7 @@ RUNS = (
     ),
     by_sql(
         "run-end",
-        "A run that has ended, and no other, says when; it also says how.",
+        "A run that has ended has an end time and an outcome; no other run has an end time.",
         f"""
         SELECT id FROM runs
         WHERE ({HAS_ENDED}) <> (ended_at IS NOT NULL) OR ({HAS_ENDED} AND COALESCE(outcome, '') = '')
@@ -77,12 +76,12 @@ RUNS = (
     ),
     by_sql(
         "run-agent",
-        "A run is of the agent that its lane is of.",
+        "A run has the same agent as its lane.",
         "SELECT r.id FROM runs r JOIN lanes l ON l.id = r.lane_id WHERE r.agent_id <> l.agent_id",
     ),
     by_sql(
         "run-session",
-        "A run is in a session of its own lane, and while it is live in one of its own runtime.",
+        "A run is in a session of its own lane; a live run is in one of its own runtime.",
         f"""
         SELECT r.id FROM runs r JOIN sessions s ON s.id = r.session_id
         WHERE r.lane_id <> s.lane_id
@@ -99,7 +98,7 @@ RUNS = (
     ),
     by_sql(
         "run-decision",
-        "A run that was claimed has the decision of its attempt on record.",
+        "A claimed run has the decision of its attempt on record.",
         """
         SELECT r.id FROM runs r
         WHERE r.attempt > 0 AND NOT EXISTS (
@@ -109,7 +108,7 @@ RUNS = (
     ),
     by_sql(
         "approval-live",
-        "An approval that is pending belongs to a live run.",
+        "A pending approval belongs to a live run.",
         f"""
         SELECT a.id FROM approvals a JOIN runs r ON r.id = a.run_id
         WHERE a.state = 'pending' AND NOT (r.{IS_LIVE})
@@ -122,7 +121,7 @@ RUNS = (
     ),
     by_sql(
         "schedule-due",
-        "A schedule that is on knows when it is due.",
+        "An enabled schedule has a next due time.",
         "SELECT id FROM schedules WHERE enabled = 1 AND next_due IS NULL",
     ),
 )

@@ -1,4 +1,4 @@
-"""What is promised of sessions and of the journal they are told: nothing is missing, nothing is somebody else's."""
+"""Promises about sessions and the journal they have seen: nothing is missing, nothing belongs to another lane."""
 
 from clew.kernel import HELD_BY_AGENT
 from clew.store.schema.checks.promise import by_sql, listed
@@ -37,7 +37,7 @@ SESSIONS = (
     ),
     by_sql(
         "session-native",
-        "Exactly one record stands for a provider's own conversation on a runtime.",
+        "Exactly one record that is not superseded exists for each native session on a runtime.",
         f"""
         SELECT runtime_id || '/' || native_id FROM sessions
         WHERE runtime_id <> '{UNKNOWN_RUNTIME}'
@@ -47,7 +47,7 @@ SESSIONS = (
     ),
     by_sql(
         "session-seen",
-        "A session has seen no entry that is not in the journal.",
+        "A session has not seen more entries than the journal has.",
         """
         SELECT s.id FROM sessions s JOIN lanes l ON l.id = s.lane_id
         WHERE s.seen > COALESCE((SELECT MAX(j.seq) FROM journal j WHERE j.thread_id = l.thread_id), 0)
@@ -55,7 +55,7 @@ SESSIONS = (
     ),
     by_sql(
         "session-taken",
-        "A session has seen only what it was made with, what a prompt told that it took, and its own reply to that.",
+        "A session has seen only what it was created with, the prompts that it took, and its own replies to them.",
         f"""
         SELECT s.id FROM sessions s
         WHERE s.seen > s.inherited

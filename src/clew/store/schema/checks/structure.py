@@ -1,4 +1,4 @@
-"""What the schema itself promises. Its constraints keep it; these questions find what got in while they were off."""
+"""The promises that the schema's constraints enforce. These queries find rows that got in while they were off."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -23,7 +23,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from clew.store.schema.checks.promise import Promise
 from clew.store.schema.tables import metadata
 
-TOLD_ELSEWHERE = frozenset(
+CHECKED_ELSEWHERE = frozenset(
     {
         "ck_runs_ended_has_end",
         "ck_runs_live_has_lease",
@@ -35,7 +35,7 @@ TOLD_ELSEWHERE = frozenset(
         "ck_wakes_state",
     }
 )
-"""Conditions that a promise of their own asks for, in words of its own."""
+"""CHECK constraints that a promise of another module covers, with a better sentence."""
 
 
 def _named(table: Table, key: Iterable[object]) -> str:
@@ -44,7 +44,7 @@ def _named(table: Table, key: Iterable[object]) -> str:
 
 @cache
 def _keys() -> list[tuple[Table, Select[Any]]]:
-    """Each key, asked for what it holds twice. Built once, as all of these are: that takes longer than asking."""
+    """A query for the duplicates of each key. These queries are cached: building them takes longer than running."""
     asked: list[tuple[Table, Select[Any]]] = []
     for table in metadata.sorted_tables:
         uniques = [each for each in table.constraints if isinstance(each, UniqueConstraint)]
@@ -55,13 +55,13 @@ def _keys() -> list[tuple[Table, Select[Any]]]:
     return asked
 
 
-def _twice(connection: Connection) -> Iterator[str]:
+def _duplicates(connection: Connection) -> Iterator[str]:
     for table, found in _keys():
         yield from (_named(table, row) for row in connection.execute(found))
 
 
 @cache
-def _pointers() -> list[tuple[Table, str, Select[Any]]]:
+def _references() -> list[tuple[Table, str, Select[Any]]]:
     asked: list[tuple[Table, str, Select[Any]]] = []
     for table in metadata.sorted_tables:
         for column in table.columns:
@@ -73,25 +73,25 @@ def _pointers() -> list[tuple[Table, str, Select[Any]]]:
     return asked
 
 
-def _into_nothing(connection: Connection) -> Iterator[str]:
-    for table, column, found in _pointers():
+def _dangling_references(connection: Connection) -> Iterator[str]:
+    for table, column, found in _references():
         yield from (f"{_named(table, row)} ({column})" for row in connection.execute(found))
 
 
 @cache
-def _bounds() -> list[tuple[Table, str, Select[Any]]]:
+def _conditions() -> list[tuple[Table, str, Select[Any]]]:
     asked: list[tuple[Table, str, Select[Any]]] = []
     for table in metadata.sorted_tables:
         checks = [each for each in table.constraints if isinstance(each, CheckConstraint)]
         for check in sorted(checks, key=lambda each: str(each.name)):
-            if check.name not in TOLD_ELSEWHERE:
+            if check.name not in CHECKED_ELSEWHERE:
                 found = select(*table.primary_key.columns).where(text(f"NOT ({check.sqltext})"))
                 asked.append((table, str(check.name), found))
     return asked
 
 
-def _out_of_bounds(connection: Connection) -> Iterator[str]:
-    for table, name, found in _bounds():
+def _unmet_conditions(connection: Connection) -> Iterator[str]:
+    for table, name, found in _conditions():
         yield from (f"{_named(table, row)} ({name})" for row in connection.execute(found))
 
 
@@ -104,8 +104,8 @@ def _types() -> list[tuple[Table, Select[Any]]]:
     return asked
 
 
-def _of_another_type(connection: Connection) -> Iterator[str]:
-    # PostgreSQL lets no such value in; SQLite takes anything.
+def _wrong_types(connection: Connection) -> Iterator[str]:
+    # PostgreSQL rejects such a value; SQLite stores any type in any column.
     if connection.dialect.name != "sqlite":
         return
     for table, found in _types():
@@ -126,8 +126,8 @@ def _types_of(column: Column[object] | ColumnElement[object]) -> tuple[str, ...]
 
 
 STRUCTURE = (
-    Promise("value-type", "A value has the type of its column.", _of_another_type),
-    Promise("row-bounds", "Every row keeps within the bounds of its table.", _out_of_bounds),
-    Promise("row-once", "No two rows have the same key.", _twice),
-    Promise("row-pointer", "What a row points to is there.", _into_nothing),
+    Promise("value-type", "A value has the type of its column.", _wrong_types),
+    Promise("row-bounds", "Every row meets the conditions of its table.", _unmet_conditions),
+    Promise("row-once", "No two rows have the same key.", _duplicates),
+    Promise("row-pointer", "Every row that a row refers to exists.", _dangling_references),
 )

@@ -1,8 +1,7 @@
-"""What is promised of wakes: none is lost, none is served by another lane, each ends once and says why."""
+"""Promises about wakes: none is lost, none is served by another lane, each ends once and has a reason."""
 
 from clew.kernel import HELD_BY_AGENT, WAKE_ENDS, Carried, Served, WakeState
-from clew.store.schema.checks.promise import by_sql, listed
-from clew.store.schema.checks.states import HAS_ENDED, IS_CARRYING
+from clew.store.schema.checks.promise import HAS_ENDED, IS_CARRYING, by_sql, listed
 
 WAKES = (
     by_sql(
@@ -12,7 +11,7 @@ WAKES = (
     ),
     by_sql(
         "wake-pending",
-        "A pending wake has a run in its lane that has not ended, and that will take it.",
+        "A pending wake has a run in its lane that has not ended and will take it.",
         f"""
         SELECT w.id FROM wakes w
         WHERE w.state = 'pending'
@@ -21,7 +20,7 @@ WAKES = (
     ),
     by_sql(
         "wake-claimed",
-        "A claimed wake is carried by a live run of its own lane; one that is being stopped carries what it tells.",
+        "A live run of its own lane carries a claimed wake; a stopping run carries only wakes it is steered with.",
         f"""
         SELECT w.id FROM wakes w
         WHERE w.state = 'claimed' AND NOT EXISTS (
@@ -53,7 +52,7 @@ WAKES = (
     ),
     by_sql(
         "wake-end",
-        "A wake says why it is in its state, and when it ended if and only if it has.",
+        "A wake has a reason for its state; it has an end time if and only if it has ended.",
         f"""
         SELECT id FROM wakes
         WHERE code = '' OR words = '' OR (state IN ({listed(WAKE_ENDS)})) <> (ended_at IS NOT NULL)
@@ -61,12 +60,12 @@ WAKES = (
     ),
     by_sql(
         "wake-thread",
-        "A wake is of the thread that its lane is in.",
+        "A wake has the same thread as its lane.",
         "SELECT w.id FROM wakes w JOIN lanes l ON l.id = w.lane_id WHERE w.thread_id <> l.thread_id",
     ),
     by_sql(
         "wake-entry",
-        "The entry that a wake wants answered is in the journal.",
+        "The entry that a wake is to answer is in the journal.",
         """
         SELECT w.id FROM wakes w
         WHERE w.entry > COALESCE((SELECT MAX(j.seq) FROM journal j WHERE j.thread_id = w.thread_id), 0)

@@ -1,14 +1,11 @@
-"""Running a SQL file that stands beside the steps, one for each database."""
+"""Run a SQL file statement by statement. A statement ends with a semicolon at the end of a line."""
 
 from pathlib import Path
 
 from sqlalchemy import Connection
 
-_VERSIONS = Path(__file__).parent / "versions"
 
-
-def run_script(connection: Connection, name: str) -> None:
-    script = (_VERSIONS / f"{name}_{connection.dialect.name}.sql").read_text(encoding="utf-8")
-    for statement in script.split(";\n"):
+def run_script(connection: Connection, file: Path) -> None:
+    for statement in file.read_text(encoding="utf-8").split(";\n"):
         if statement.strip():
             connection.exec_driver_sql(statement)

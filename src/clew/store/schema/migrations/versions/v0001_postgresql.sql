@@ -52,9 +52,9 @@ CREATE TABLE runtimes (
 	max_live INTEGER DEFAULT 4 NOT NULL,
 	seen_at FLOAT(53),
 	CONSTRAINT pk_runtimes PRIMARY KEY (id),
-	CONSTRAINT fk_runtimes_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id),
+	CONSTRAINT uq_runtimes_machine_id_provider_home UNIQUE (machine_id, provider, home),
 	CONSTRAINT ck_runtimes_max_live CHECK (max_live >= 0),
-	CONSTRAINT uq_runtimes_machine_id_provider_home UNIQUE (machine_id, provider, home)
+	CONSTRAINT fk_runtimes_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id)
 );
 
 CREATE TABLE agents (
@@ -70,11 +70,24 @@ CREATE TABLE agents (
 	policy TEXT DEFAULT '{}' NOT NULL,
 	max_live INTEGER DEFAULT 1 NOT NULL,
 	home TEXT NOT NULL,
+	settings TEXT DEFAULT '{}' NOT NULL,
+	program TEXT DEFAULT '' NOT NULL,
 	CONSTRAINT pk_agents PRIMARY KEY (id),
-	CONSTRAINT fk_agents_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
-	CONSTRAINT ck_agents_state CHECK ((state = 'active' OR state = 'archived' OR state = 'paused')),
+	CONSTRAINT uq_agents_name UNIQUE (name),
 	CONSTRAINT ck_agents_mode CHECK ((mode = 'read' OR mode = 'ask' OR mode = 'edit' OR mode = 'full')),
-	CONSTRAINT uq_agents_name UNIQUE (name)
+	CONSTRAINT ck_agents_state CHECK ((state = 'active' OR state = 'archived' OR state = 'paused')),
+	CONSTRAINT fk_agents_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
+);
+
+CREATE TABLE programs (
+	runtime_id TEXT NOT NULL,
+	key TEXT NOT NULL,
+	account TEXT,
+	credential TEXT,
+	capabilities TEXT DEFAULT '{}' NOT NULL,
+	seen_at FLOAT(53),
+	CONSTRAINT pk_programs PRIMARY KEY (runtime_id, key),
+	CONSTRAINT fk_programs_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
 );
 
 CREATE TABLE threads (
@@ -85,9 +98,17 @@ CREATE TABLE threads (
 	state TEXT DEFAULT 'open' NOT NULL,
 	mode_limit TEXT,
 	created_at FLOAT(53) NOT NULL,
+	number INTEGER,
+	assignee TEXT,
 	CONSTRAINT pk_threads PRIMARY KEY (id),
 	CONSTRAINT fk_threads_project_id FOREIGN KEY(project_id) REFERENCES projects (id)
 );
+
+CREATE INDEX ix_threads_assignee ON threads (assignee, kind, state, created_at, id) WHERE assignee IS NOT NULL;
+
+CREATE INDEX ix_threads_listed ON threads (kind, state, created_at, id);
+
+CREATE UNIQUE INDEX uq_threads_number ON threads (kind, number) WHERE number IS NOT NULL;
 
 CREATE TABLE journal (
 	thread_id TEXT NOT NULL,
@@ -117,13 +138,12 @@ CREATE TABLE lanes (
 	floor_generation INTEGER DEFAULT 0 NOT NULL,
 	floor_entry INTEGER DEFAULT 0 NOT NULL,
 	floor_kept TEXT DEFAULT '[]' NOT NULL,
-	session_native_id TEXT,
-	session_directory TEXT,
+	remade TEXT,
 	CONSTRAINT pk_lanes PRIMARY KEY (id),
-	CONSTRAINT fk_lanes_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
+	CONSTRAINT uq_lanes_agent_id_thread_id UNIQUE (agent_id, thread_id),
 	CONSTRAINT fk_lanes_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
 	CONSTRAINT fk_lanes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
-	CONSTRAINT uq_lanes_agent_id_thread_id UNIQUE (agent_id, thread_id)
+	CONSTRAINT fk_lanes_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
 );
 
 CREATE INDEX ix_lanes_thread ON lanes (thread_id);
@@ -159,16 +179,23 @@ CREATE TABLE runs (
 	words TEXT,
 	started_at FLOAT(53),
 	ended_at FLOAT(53),
-	session_native_id TEXT,
+	prompt TEXT,
+	evidence TEXT DEFAULT '' NOT NULL,
+	evidence_words TEXT,
+	evidence_at FLOAT(53),
+	evidence_asked INTEGER DEFAULT 0 NOT NULL,
+	steer TEXT,
 	CONSTRAINT pk_runs PRIMARY KEY (id),
+	CONSTRAINT ck_runs_live_has_lease CHECK ((state = 'claimed' OR state = 'opening' OR state = 'running' OR state = 'stopping' OR state = 'waiting') = (lease_until IS NOT NULL)),
+	CONSTRAINT ck_runs_ended_has_end CHECK ((state = 'cancelled' OR state = 'failed' OR state = 'lost' OR state = 'succeeded') = (ended_at IS NOT NULL)),
 	CONSTRAINT ck_runs_live_has_places CHECK (NOT (lease_until IS NOT NULL) OR (agent_place IS NOT NULL AND runtime_place IS NOT NULL AND runtime_id IS NOT NULL)),
-	CONSTRAINT fk_runs_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
-	CONSTRAINT fk_runs_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
 	CONSTRAINT ck_runs_hold CHECK ((hold = '' OR hold = 'another-try' OR hold = 'person' OR hold = 'session-free')),
 	CONSTRAINT fk_runs_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
-	CONSTRAINT ck_runs_ended_has_end CHECK ((state = 'cancelled' OR state = 'failed' OR state = 'lost' OR state = 'succeeded') = (ended_at IS NOT NULL)),
-	CONSTRAINT ck_runs_live_has_lease CHECK ((state = 'claimed' OR state = 'opening' OR state = 'running' OR state = 'stopping' OR state = 'waiting') = (lease_until IS NOT NULL))
+	CONSTRAINT fk_runs_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
+	CONSTRAINT fk_runs_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id)
 );
+
+CREATE INDEX ix_runs_agent ON runs (agent_id, id);
 
 CREATE INDEX ix_runs_held ON runs (queued_at) WHERE state = 'queued' AND hold <> '';
 
@@ -179,6 +206,10 @@ CREATE INDEX ix_runs_lease ON runs (lease_until) WHERE lease_until IS NOT NULL;
 CREATE INDEX ix_runs_queue ON runs (runtime_id, rank, id) WHERE state = 'queued' AND hold <> 'person';
 
 CREATE INDEX ix_runs_started ON runs (agent_id, started_at) WHERE started_at IS NOT NULL;
+
+CREATE INDEX ix_runs_unheard ON runs (lane_id) WHERE ended_at IS NOT NULL AND (steer IS NOT NULL OR (prompt IS NOT NULL AND (evidence = '' OR evidence = 'unknown')));
+
+CREATE INDEX ix_runs_unserved ON runs (state, id) WHERE ended_at IS NOT NULL AND state <> 'succeeded';
 
 CREATE UNIQUE INDEX uq_runs_agent_place ON runs (agent_id, agent_place) WHERE lease_until IS NOT NULL;
 
@@ -219,9 +250,9 @@ CREATE TABLE workspaces (
 	branch TEXT,
 	created_at FLOAT(53) NOT NULL,
 	CONSTRAINT pk_workspaces PRIMARY KEY (id),
-	CONSTRAINT fk_workspaces_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id),
 	CONSTRAINT fk_workspaces_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
-	CONSTRAINT fk_workspaces_project_id FOREIGN KEY(project_id) REFERENCES projects (id)
+	CONSTRAINT fk_workspaces_project_id FOREIGN KEY(project_id) REFERENCES projects (id),
+	CONSTRAINT fk_workspaces_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id)
 );
 
 CREATE INDEX ix_workspaces_lane ON workspaces (lane_id, created_at);
@@ -236,11 +267,16 @@ CREATE TABLE approvals (
 	expires_at FLOAT(53),
 	asked_at FLOAT(53) NOT NULL,
 	ended_at FLOAT(53),
+	answer TEXT,
 	CONSTRAINT pk_approvals PRIMARY KEY (id),
 	CONSTRAINT fk_approvals_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
 );
 
+CREATE INDEX ix_approvals_asked ON approvals (asked_at, id);
+
 CREATE INDEX ix_approvals_pending ON approvals (run_id) WHERE state = 'pending';
+
+CREATE INDEX ix_approvals_run ON approvals (run_id);
 
 CREATE TABLE decisions (
 	run_id TEXT NOT NULL,
@@ -291,6 +327,50 @@ CREATE TABLE landings (
 	CONSTRAINT fk_landings_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
 );
 
+CREATE TABLE sessions (
+	id TEXT NOT NULL,
+	lane_id TEXT NOT NULL,
+	scope_run TEXT DEFAULT '' NOT NULL,
+	generation INTEGER DEFAULT 0 NOT NULL,
+	provider TEXT NOT NULL,
+	runtime_id TEXT NOT NULL,
+	native_id TEXT NOT NULL,
+	cursor TEXT NOT NULL,
+	directory TEXT NOT NULL,
+	real_directory TEXT,
+	account TEXT,
+	state TEXT DEFAULT 'healthy' NOT NULL,
+	begins INTEGER DEFAULT 0 NOT NULL,
+	also TEXT DEFAULT '[]' NOT NULL,
+	seen INTEGER DEFAULT 0 NOT NULL,
+	model TEXT,
+	mode TEXT,
+	instructions TEXT,
+	tools TEXT,
+	turns INTEGER DEFAULT 0 NOT NULL,
+	tokens BIGINT DEFAULT 0 NOT NULL,
+	size BIGINT DEFAULT 0 NOT NULL,
+	run_id TEXT,
+	adopted_at FLOAT(53),
+	born_at FLOAT(53) NOT NULL,
+	proven_at FLOAT(53),
+	archive_id TEXT,
+	superseded INTEGER DEFAULT 0 NOT NULL,
+	credential TEXT,
+	inherited INTEGER DEFAULT 0 NOT NULL,
+	cut_off INTEGER DEFAULT 0 NOT NULL,
+	CONSTRAINT pk_sessions PRIMARY KEY (id),
+	CONSTRAINT uq_sessions_lane_id_scope_run_generation UNIQUE (lane_id, scope_run, generation),
+	CONSTRAINT ck_sessions_comes_from_somewhere CHECK (run_id IS NOT NULL OR adopted_at IS NOT NULL),
+	CONSTRAINT ck_sessions_generation CHECK (generation > 0),
+	CONSTRAINT ck_sessions_can_be_found CHECK (native_id <> '' AND directory <> ''),
+	CONSTRAINT fk_sessions_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
+	CONSTRAINT fk_sessions_runtime_id FOREIGN KEY(runtime_id) REFERENCES runtimes (id),
+	CONSTRAINT fk_sessions_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
+);
+
+CREATE UNIQUE INDEX uq_sessions_native ON sessions (runtime_id, native_id) WHERE superseded = 0 AND runtime_id <> 'unknown';
+
 CREATE TABLE wakes (
 	id TEXT NOT NULL,
 	lane_id TEXT NOT NULL,
@@ -314,14 +394,15 @@ CREATE TABLE wakes (
 	code TEXT NOT NULL,
 	words TEXT NOT NULL,
 	ended_at FLOAT(53),
+	entries TEXT,
 	CONSTRAINT pk_wakes PRIMARY KEY (id),
-	CONSTRAINT ck_wakes_has_a_reason CHECK (code <> '' AND words <> ''),
-	CONSTRAINT ck_wakes_carried_by_a_run CHECK (NOT (state = 'claimed' OR state = 'served') OR run_id IS NOT NULL),
-	CONSTRAINT fk_wakes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
-	CONSTRAINT fk_wakes_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
 	CONSTRAINT ck_wakes_state CHECK ((state = 'cancelled' OR state = 'claimed' OR state = 'pending' OR state = 'served' OR state = 'skipped')),
-	CONSTRAINT fk_wakes_run_id FOREIGN KEY(run_id) REFERENCES runs (id),
-	CONSTRAINT ck_wakes_ends_once CHECK ((state = 'cancelled' OR state = 'served' OR state = 'skipped') = (ended_at IS NOT NULL))
+	CONSTRAINT ck_wakes_carried_by_a_run CHECK (NOT (state = 'claimed' OR state = 'served') OR run_id IS NOT NULL),
+	CONSTRAINT ck_wakes_has_a_reason CHECK (code <> '' AND words <> ''),
+	CONSTRAINT ck_wakes_ends_once CHECK ((state = 'cancelled' OR state = 'served' OR state = 'skipped') = (ended_at IS NOT NULL)),
+	CONSTRAINT fk_wakes_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
+	CONSTRAINT fk_wakes_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id),
+	CONSTRAINT fk_wakes_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
 );
 
 CREATE INDEX ix_wakes_pending ON wakes (lane_id, accepted_at) WHERE state = 'pending';
@@ -329,6 +410,22 @@ CREATE INDEX ix_wakes_pending ON wakes (lane_id, accepted_at) WHERE state = 'pen
 CREATE INDEX ix_wakes_run ON wakes (run_id);
 
 CREATE UNIQUE INDEX uq_wakes_dedupe_key ON wakes (dedupe_key) WHERE dedupe_key IS NOT NULL;
+
+CREATE TABLE archives (
+	id TEXT NOT NULL,
+	session_id TEXT NOT NULL,
+	format TEXT NOT NULL,
+	seen INTEGER DEFAULT 0 NOT NULL,
+	turns INTEGER DEFAULT 0 NOT NULL,
+	digest TEXT NOT NULL,
+	state TEXT DEFAULT 'ready' NOT NULL,
+	location TEXT NOT NULL,
+	at FLOAT(53) NOT NULL,
+	CONSTRAINT pk_archives PRIMARY KEY (id),
+	CONSTRAINT fk_archives_session_id FOREIGN KEY(session_id) REFERENCES sessions (id)
+);
+
+CREATE INDEX ix_archives_session ON archives (session_id, at);
 
 INSERT INTO machines (id, name) VALUES ('unknown', 'unknown');
 

@@ -1,6 +1,6 @@
 CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num));
 
-INSERT INTO alembic_version (version_num) VALUES ('0003_post');
+INSERT INTO alembic_version (version_num) VALUES ('0001_pre');
 
 CREATE TABLE machines (
 	id TEXT NOT NULL,
@@ -437,6 +437,6 @@ INSERT INTO machines (id, name) VALUES ('unknown', 'unknown');
 
 INSERT INTO runtimes (id, machine_id, provider, home, max_live) SELECT id, id, name, name, 0 FROM machines;
 
-INSERT INTO meta (key, value) VALUES ('schema', '3');
+INSERT INTO meta (key, value) VALUES ('schema', '1');
 
-INSERT INTO meta (key, value) VALUES ('oldest-program', '3');
+INSERT INTO meta (key, value) VALUES ('oldest-program', '1');

@@ -22,9 +22,9 @@ CREATE TABLE sessions (
 	tokens BIGINT DEFAULT 0 NOT NULL,
 	size BIGINT DEFAULT 0 NOT NULL,
 	run_id TEXT,
-	adopted_at FLOAT,
-	born_at FLOAT NOT NULL,
-	proven_at FLOAT,
+	adopted_at FLOAT(53),
+	born_at FLOAT(53) NOT NULL,
+	proven_at FLOAT(53),
 	archive_id TEXT,
 	superseded INTEGER DEFAULT 0 NOT NULL,
 	CONSTRAINT pk_sessions PRIMARY KEY (id),
@@ -48,21 +48,9 @@ CREATE TABLE archives (
 	digest TEXT NOT NULL,
 	state TEXT DEFAULT 'ready' NOT NULL,
 	location TEXT NOT NULL,
-	at FLOAT NOT NULL,
+	at FLOAT(53) NOT NULL,
 	CONSTRAINT pk_archives PRIMARY KEY (id),
 	CONSTRAINT fk_archives_session_id FOREIGN KEY(session_id) REFERENCES sessions (id)
 );
 
 CREATE INDEX ix_archives_session ON archives (session_id, at);
-ALTER TABLE agents ADD COLUMN settings TEXT DEFAULT '{}' NOT NULL;
-ALTER TABLE threads ADD COLUMN number INTEGER;
-ALTER TABLE threads ADD COLUMN assignee TEXT;
-ALTER TABLE approvals ADD COLUMN answer TEXT;
-CREATE UNIQUE INDEX uq_threads_number ON threads (kind, number) WHERE number IS NOT NULL;
-CREATE INDEX ix_threads_listed ON threads (kind, state, created_at, id);
-CREATE INDEX ix_threads_assignee ON threads (assignee, kind, state, created_at, id) WHERE assignee IS NOT NULL;
-CREATE INDEX ix_runs_agent ON runs (agent_id, id);
-CREATE INDEX ix_runs_unserved ON runs (state, id) WHERE ended_at IS NOT NULL AND state <> 'succeeded';
-ALTER TABLE wakes ADD COLUMN entries TEXT;
-CREATE INDEX ix_approvals_run ON approvals (run_id);
-CREATE INDEX ix_approvals_asked ON approvals (asked_at, id);

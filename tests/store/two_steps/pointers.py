@@ -1,9 +1,10 @@
-"""Schema 2: what a lane points at becomes a session.
+"""Schema 2: the pointer of a lane becomes a session.
 
-A pointer never said where its session was made. Only a run that was in that very session can tell; where none can, the
-runtime stays unknown and the session is not resumed. The newest run of the lane may have been in another one.
+A pointer does not say on which runtime its session was made. Only a run that was in that very session knows; without
+such a run the runtime stays unknown, and the session is not resumed. The newest run of the lane is no proof: it may
+have been in another session.
 
-Frozen with the two steps that call it: before the last server that points is gone, and after.
+Both steps call it: `pre`, while servers of schema 1 still write pointers, and `post`, when none is left.
 """
 
 import json
@@ -15,7 +16,7 @@ UNKNOWN = "unknown"
 
 
 def take_over(connection: Connection) -> None:
-    """Append a session for every pointer that has none. What was taken over before stays as it is."""
+    """Append a session for every pointer that has none. Sessions taken over by an earlier call stay as they are."""
     connection.execute(_LEAVE_BEHIND)
     at: float = connection.exec_driver_sql(_NOW[connection.dialect.name]).scalar_one()
     earlier = connection.execute(_SESSIONS).mappings().all()
@@ -24,7 +25,7 @@ def take_over(connection: Connection) -> None:
     for row in earlier:
         if not row["scope_run"]:
             newest_first.setdefault(row["lane_id"], []).append(row)
-    # The pointer whose run is newest comes first, so of two that point at the same session it keeps the runtime.
+    # _POINTERS sorts by the newest run: of two lanes that point at one session, the one with the newer run keeps it.
     for pointer in connection.execute(_POINTERS).mappings().all():
         own = newest_first.get(pointer["lane"], [])
         runtime = _runtime(pointer, held)
@@ -39,17 +40,17 @@ def take_over(connection: Connection) -> None:
 
 
 def _runtime(pointer: RowMapping, held: set[tuple[str, str]]) -> str:
-    """Where the session was made, if a run that was in it says so and nothing speaks against it."""
+    """The runtime of a run that was in the session; unknown where that would be a guess."""
     runtime: str | None = pointer["runtime"] if pointer["was_in_it"] else None
-    # Where its directory has to be guessed, a resume could land in the wrong one.
+    # Without an absolute directory a resume could land in the wrong one.
     if runtime is None or not _is_whole(pointer["directory"]):
         return UNKNOWN
-    # A session belongs to one lane; the other one is told what it held, by a new session.
+    # A session belongs to one lane. The other lane starts a new session, which is given the journal.
     return UNKNOWN if (runtime, pointer["native_id"]) in held else runtime
 
 
 def _adds_nothing(pointer: RowMapping, runtime: str, own: list[RowMapping]) -> bool:
-    """Whether the lane has this session already. One whose runtime was learnt since is appended once more."""
+    """Whether the lane has this session already. If its runtime has become known since, it is appended again."""
     same = next((row for row in own if row["native_id"] == pointer["native_id"]), None)
     if same is None:
         return False
@@ -71,12 +72,12 @@ def _session(pointer: RowMapping, runtime: str, generation: int, at: float) -> d
         "runtime": runtime,
         "native_id": pointer["native_id"],
         "cursor": json.dumps({"v": 1, "id": pointer["native_id"], "extra": ""}, ensure_ascii=False),
-        # The lane's workspace, then its agent's home: no more than a place to name, as it is not resumed there.
+        # The lane's workspace or its agent's home stand in: NOT NULL needs a value, and no resume will use it.
         "directory": next(filter(_is_whole, places), "/"),
-        # The account that last worked in the lane, or would next: its history is told to no other.
+        # The account that worked in the lane last, or would work in it next: no other account may be given its history.
         "account": next((account for owner, account in accounts if owner == provider), None),
         "begins": begins,
-        # What a session was told is not known for sure; to be told twice is better than never.
+        # Only a run that succeeded proves what the session has seen. Seeing an entry twice is better than never.
         "seen": max(begins, pointer["told"]) if is_known else begins,
         "run": pointer["run"] if was_in_it else None,
         "adopted_at": None if was_in_it else at,
@@ -93,8 +94,8 @@ _NOW = {
     "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
 }
 
-# Each pointer with the one run of its lane that says most: in its session on a known runtime, else in its session,
-# else any, and of those the newest. A run that never started was in no session.
+# Each pointer with the one run of its lane that proves most: a run in that session on a known runtime, else a run in
+# that session, else any run; the newest of these. A run that never started was in no session.
 _POINTERS = text("""
 WITH ran AS (
   SELECT runs.lane_id, runs.id AS run, runs.started_at, runtimes.id AS runtime, runtimes.provider, runtimes.account,
@@ -141,8 +142,8 @@ UPDATE sessions SET superseded = 1
  WHERE lane_id = :lane AND scope_run = '' AND native_id = :native_id AND generation < :generation
 """)
 
-# A session that was taken over, and that its lane points at no more, is behind the lane: as it would be if the
-# upgrade had been made in one go.
+# The lane's floor rises above a session that was taken over and that the lane no longer points at: an upgrade in one
+# go would not have known that session.
 _LEFT = """
 (SELECT max(sessions.generation) FROM sessions
   WHERE sessions.lane_id = lanes.id AND sessions.id = 'pt' || sessions.generation || '_' || lanes.id

@@ -1,4 +1,6 @@
-"""The first schema: a lane points at its session. Frozen in the SQL files beside this one."""
+"""Schema 1 of the test: a lane points at its session."""
+
+from pathlib import Path
 
 from alembic import op
 
@@ -11,4 +13,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    run_script(op.get_bind(), "v0001")
+    run_script(op.get_bind(), Path(__file__).with_name("v0001.sql"))

@@ -1,4 +1,4 @@
-"""What is promised of stored values: they can be read, and a kept decision is made again the same way."""
+"""Promises about stored values: JSON can be read, and a recorded decision replays to the same result."""
 
 import json
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from clew.store.schema.checks.promise import Promise
 from clew.store.schema.tables import agents, decisions, lanes, programs, projects, runtimes, schedules, sessions, tokens
 
 REPLAYED = 200
-"""How many of the newest decisions are made again."""
+"""How many of the newest decisions are replayed."""
 
-VALUES: tuple[tuple[Column[str], type], ...] = (
+_JSON: tuple[tuple[Column[str], type], ...] = (
     (agents.c.policy, dict),
     (agents.c.settings, dict),
     (runtimes.c.capabilities, dict),
@@ -24,16 +24,16 @@ VALUES: tuple[tuple[Column[str], type], ...] = (
     (schedules.c.settings, dict),
     (tokens.c.may, dict),
 )
-"""Columns that hold JSON, and what it is at its top."""
+"""Columns that hold JSON, and the type of the outermost value."""
 
 
 def _stored(connection: Connection, column: Column[str]) -> ColumnElement[str] | ColumnElement[bytes]:
-    # As bytes, because text that is no text makes SQLite's driver fail before anybody could name its row.
+    # As bytes: SQLite's driver raises on invalid UTF-8, before the row could be named.
     return cast(column, LargeBinary) if connection.dialect.name == "sqlite" else column
 
 
 def _unreadable(connection: Connection) -> Iterator[str]:
-    for column, kind in VALUES:
+    for column, kind in _JSON:
         key = tuple(column.table.primary_key.columns)
         for *row, value in connection.execute(select(*key, _stored(connection, column))):
             if not isinstance(_read(value), kind):
@@ -47,7 +47,7 @@ def _read(value: str | bytes) -> object:
         return None
 
 
-def _decided_otherwise(connection: Connection) -> Iterator[str]:
+def _changed_decisions(connection: Connection) -> Iterator[str]:
     newest = (
         select(decisions.c.run_id, decisions.c.attempt, decisions.c.step, _stored(connection, decisions.c.record))
         .order_by(decisions.c.at.desc(), decisions.c.run_id, decisions.c.attempt, decisions.c.step)
@@ -61,13 +61,13 @@ def _decided_otherwise(connection: Connection) -> Iterator[str]:
 def _replays(record: str | bytes) -> bool:
     try:
         return replay(json.loads(record)).same
-    except Exception:  # noqa: BLE001 - whatever stops it, this decision cannot be made again
+    except Exception:  # noqa: BLE001 - whatever it raises, this decision cannot be replayed
         return False
 
 
-WRITTEN = (
+STORED_VALUES = (
     Promise("value-json", "Stored settings, capabilities and cursors can be read.", _unreadable),
     Promise(
-        "decision-replay", "The newest decisions are made again the same way from their records.", _decided_otherwise
+        "decision-replay", "The newest decisions replay from their records to the same result.", _changed_decisions
     ),
 )
