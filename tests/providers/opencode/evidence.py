@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from clew.kernel import Attestation, Cursor, PromptId, Sent, digest_of
 from clew.ports.provider import LiveSession
-from clew.providers.opencode.live import OpenCodeSession
+from clew.providers.opencode.session import OpenCodeSession
 from tests.providers.contract.stage import Turned
 from tests.providers.opencode.kit import Lab
 

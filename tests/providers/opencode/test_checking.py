@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from clew.providers.opencode.checking import Checker
+from clew.providers.opencode.schema import Checker
 
 SCHEMAS: dict[str, Any] = {
     "Message": {"anyOf": [{"$ref": "#/components/schemas/User"}, {"$ref": "#/components/schemas/Other"}]},

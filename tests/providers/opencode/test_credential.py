@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from clew.providers.opencode.credential import credential
+from clew.providers.opencode.home import credential
 
 
 def home(tmp: Path, **held: Any) -> dict[str, str]:

@@ -4,7 +4,7 @@ import pytest
 
 from clew.ports.events import ErrorCode
 from clew.programs.secrets import Redactor
-from clew.providers.opencode.failing import failed, gave_up
+from clew.providers.opencode.faults import failed, gave_up
 
 PLAIN = Redactor({})
 

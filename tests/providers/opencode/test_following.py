@@ -6,8 +6,8 @@ import pytest
 
 from clew.ports.events import ApprovalAsked, Event, PlanChanged, QuestionAsked, Text, Thought, ToolFinished, Used
 from clew.programs.secrets import Redactor
-from clew.providers.opencode.asking import Asking
-from clew.providers.opencode.following import Following, Retry
+from clew.providers.opencode.approvals import Asking
+from clew.providers.opencode.events import Following, Retry
 
 OWN, CHILD, OTHER = "ses_own", "ses_child", "ses_other"
 

@@ -7,8 +7,8 @@ import pytest
 from clew import kernel
 from clew.kernel import Evidence, PromptId, Sent, digest_of
 from clew.programs.secrets import Redactor
-from clew.providers.opencode import hearing
-from clew.providers.opencode.keeping import Kept, Message
+from clew.providers.opencode import evidence as hearing
+from clew.providers.opencode.evidence import Kept, Message
 
 TEXT = "do it"
 SENT = Sent(PromptId("0"), digest_of(TEXT))

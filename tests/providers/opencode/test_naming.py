@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from clew.kernel import PromptId
-from clew.providers.opencode.naming import message_id, part_id
+from clew.providers.opencode.messages import message_id, part_id
 from tests.providers.opencode.evidence import new_id
 
 REAL = "msg_1ea073992001A5XcuiuG34llu5"

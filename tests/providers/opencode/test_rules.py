@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.kernel import PermissionMode
-from clew.providers.opencode.rules import Action, Rule, Rules, mode_of, read, rules_for
+from clew.providers.opencode.modes import Action, Rule, Rules, mode_of, parse_rules, rules_for
 
 READ, ASK, EDIT, FULL = PermissionMode
 DENY, ASKS, ALLOW = Action
 
 # What OpenCode 1.18.33 gives its agent "build" when nothing is configured.
-BUILD = read(
+BUILD = parse_rules(
     [
         {"permission": "*", "pattern": "*", "action": "allow"},
         {"permission": "doom_loop", "pattern": "*", "action": "ask"},

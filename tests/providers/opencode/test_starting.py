@@ -19,8 +19,8 @@ from clew.ports.provider import Deadlines, OpenSpec, Settings
 from clew.programs.faults import BadArguments, CannotLock, CannotStart, ProgramEnded, Refused, SessionBusy, TooSlow
 from clew.programs.process_tag import VARIABLE
 from clew.providers.opencode.faults import CutOff
+from clew.providers.opencode.modes import as_json, rules_for
 from clew.providers.opencode.provider import OpenCodeProvider
-from clew.providers.opencode.rules import rules_for
 from tests.providers.agents import marked
 from tests.providers.contract.stage import eventually
 from tests.providers.kit import run
@@ -119,7 +119,7 @@ def there(home: Path, **more: Any) -> dict[str, Any]:
         "id": CURSOR.native_id,
         "directory": str(home),
         "time": {"updated": 1},
-        "permission": [rule.json for rule in rules_for(READ, ())],
+        "permission": as_json(rules_for(READ, ())),
     }
     return {
         **more,

@@ -13,13 +13,13 @@ from clew.programs.faults import CannotStart, NotAble, ProgramEnded, ProgramFaul
 from clew.programs.locks import SessionLock, lock_session, must_be_lockable
 from clew.programs.tasks import gather_or_cancel
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.applying import Agent, agent_in, apply
 from clew.providers.opencode.faults import CutOff, ModelUnknown
-from clew.providers.opencode.history import left_running, turns_in
 from clew.providers.opencode.home import directory_at, id_of
 from clew.providers.opencode.http import Json, NotListening
-from clew.providers.opencode.importing import bring_into
-from clew.providers.opencode.launching import Launch
+from clew.providers.opencode.launch import Launch
+from clew.providers.opencode.messages import left_running, turns_in
+from clew.providers.opencode.modes import Agent, agent_in, apply, as_json
+from clew.providers.opencode.restore import bring_into
 from clew.providers.opencode.server import Server, Shared
 
 
@@ -67,7 +67,7 @@ class Opening:
 
     async def _new(self, spec: OpenSpec, place: str) -> Opened:
         agent = await agent_in(self.api, place, self.agent)
-        asked: dict[str, object] = {"permission": [rule.json for rule in agent.rules_for(spec.mode)]}
+        asked: dict[str, object] = {"permission": as_json(agent.rules_for(spec.mode))}
         if spec.model is not None:
             provider, _, model = spec.model.partition("/")
             asked |= {"agent": agent.name, "model": {"providerID": provider, "id": model}}

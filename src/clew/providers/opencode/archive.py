@@ -15,9 +15,9 @@ from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, Refused, SessionBusy
 from clew.programs.json_lines import dumps, loads
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.history import turns_in
 from clew.providers.opencode.home import cursor_of, id_of
 from clew.providers.opencode.http import Json
+from clew.providers.opencode.messages import turns_in
 
 FORMAT = "opencode-2"
 PROVIDER = "opencode"

@@ -11,8 +11,8 @@ from clew.ports.provider import Deadlines
 from clew.programs.faults import ProgramFault
 from clew.programs.secrets import Redactor
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.failing import ABORTED, failed, gave_up
-from clew.providers.opencode.following import Following
+from clew.providers.opencode.events import Following
+from clew.providers.opencode.faults import ABORTED, failed, gave_up
 from clew.providers.opencode.http import Json
 
 _LAST_WORDS = 2.0

@@ -6,7 +6,7 @@ from typing import Any
 
 from clew.ports.events import Event, PlanChanged, Text, Thought, ToolFinished, ToolStarted, Used
 from clew.programs.secrets import Redaction, Redactor
-from clew.providers.opencode.asking import Asking
+from clew.providers.opencode.approvals import Asking
 from clew.providers.opencode.http import Json
 
 _ENDED = ("completed", "error")

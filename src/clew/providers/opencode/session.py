@@ -23,17 +23,16 @@ from clew.ports.provider import Deadlines, OpenSpec
 from clew.programs.faults import NotUnderstood, ProgramEnded, ProgramFault, Refused, SessionBusy, TooSlow
 from clew.programs.secrets import Redactor
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.applying import apply
-from clew.providers.opencode.asking import Asking
-from clew.providers.opencode.belonging import Belongings
-from clew.providers.opencode.following import Following
-from clew.providers.opencode.history import cut_off
+from clew.providers.opencode.approvals import Asking
+from clew.providers.opencode.events import Following
 from clew.providers.opencode.home import cursor_of
 from clew.providers.opencode.http import Json, NotListening
-from clew.providers.opencode.naming import message_id, part_id
-from clew.providers.opencode.opening import Opened, must_have
+from clew.providers.opencode.messages import cut_off, message_id, part_id
+from clew.providers.opencode.modes import apply
+from clew.providers.opencode.opened import Opened, must_have
+from clew.providers.opencode.plugin import Belongings
 from clew.providers.opencode.server import Listener, Server, Shared
-from clew.providers.opencode.turning import Gone, Turn
+from clew.providers.opencode.turn import Gone, Turn
 
 T = TypeVar("T")
 

@@ -5,10 +5,15 @@ makes a file of the message's name before the message is kept (gate.js), and Cle
 Only one of them can.
 """
 
+import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+import orjson
+
 from clew.programs.faults import Refused
+from clew.programs.ledger import Ledger, LedgerEntry
 
 
 class Gate:
@@ -36,3 +41,31 @@ class Gate:
             raise Refused(words, "See that there is room on the disk.") from fault
         self._shut.add(message)
         return True
+
+
+class Belongings:
+    def __init__(self, id_: str, environment: Mapping[str, str], ledger: Ledger | None) -> None:
+        self._name = f"{id_}.json"
+        self._entry = LedgerEntry(ledger)
+        self._environment = {**environment, **self._entry.tag.environment}
+        self._files: set[Path] = set()
+
+    def lay(self, sessions: Path) -> None:
+        """Where a server's plugin looks for it. They may be secrets, so nobody else can read them."""
+        path = sessions / self._name
+        self._files.add(path)
+        file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+        with os.fdopen(file, "wb") as written:
+            written.write(orjson.dumps(self._environment))
+
+    async def end_processes(self) -> None:
+        await self._entry.end_processes()
+
+    async def end(self) -> None:
+        for path in self._files:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        try:
+            await self.end_processes()
+        finally:
+            self._entry.remove()
