@@ -14,7 +14,7 @@ from clew.kernel import Cursor, Evidence, NativeId, PermissionMode, PromptId, Se
 from clew.ports.events import Ending
 from clew.ports.provider import LiveSession, Provider, Settings
 from clew.providers.guide import make
-from clew.providers.guide.carrying import carry_in, carry_out
+from clew.providers.guide.archive import carry_in, carry_out
 from clew.providers.guide.memory import BEGUN, Memory, Turn, read, write
 from tests.providers.contract.stage import Turned
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
@@ -172,7 +172,7 @@ def test_what_a_crash_of_clew_left_running_is_ended_before_it_is_asked(tmp_path:
     code = f"""
 import asyncio
 from pathlib import Path
-from tests.providers.guide.test_hearing import ONE, address, guide, told
+from tests.providers.guide.test_evidence import ONE, address, guide, told
 from tests.providers.kit import spec
 async def main():
     session = await guide(Path({str(tmp_path)!r}), Path({str(state)!r})).open(spec(Path({str(tmp_path)!r})))

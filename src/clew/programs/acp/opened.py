@@ -13,7 +13,7 @@ from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.choices import Choice, Matter, choice
 from clew.programs.acp.connection import Connection, refused
 from clew.programs.acp.history import History
-from clew.programs.acp.listing import Listed, find
+from clew.programs.acp.lookup import Listed, find
 from clew.programs.acp.session import Opened
 from clew.programs.faults import NotAble, NotUnderstood, ProgramFault, Refused
 from clew.programs.rpc import CallRefused

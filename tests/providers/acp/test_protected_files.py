@@ -16,7 +16,7 @@ from tests.providers.agents import Agents, claude_home, opencode_home
 from tests.providers.kit import QUICK, opened, run, spec, turn
 from tests.providers.loopback.server import Model
 
-AGENT = Path(__file__).with_name("odd.py")
+AGENT = Path(__file__).with_name("odd_agent.py")
 READ, ASK, EDIT, FULL = PermissionMode
 OPTIONS = [{"kind": "allow_once", "optionId": "yes"}, {"kind": "reject_once", "optionId": "no"}]
 

@@ -13,7 +13,7 @@ from clew.programs.faults import BadOptions
 from clew.providers.command import make
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
-AGENT = (sys.executable, str(Path(__file__).with_name("changing.py")))
+AGENT = (sys.executable, str(Path(__file__).with_name("changing_agent.py")))
 OPTIONS = {
     "start": "--as 'session: {id}'",
     "resume": "--from {session}",

@@ -7,7 +7,7 @@ import pytest
 
 from clew.kernel import PromptId
 from clew.providers.opencode.messages import message_id, part_id
-from tests.providers.opencode.evidence import new_id
+from tests.providers.opencode.evidence_kit import new_id
 
 REAL = "msg_1ea073992001A5XcuiuG34llu5"
 """Made by OpenCode at 1794927704466 ms, the first in that millisecond."""

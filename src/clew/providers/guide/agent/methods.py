@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clew import __version__
-from clew.providers.guide.agent.tools import MODES
-from clew.providers.guide.agent.turn import Playing, played_back
-from clew.providers.guide.agent.wire import (
+from clew.providers.guide.agent.rpc import (
     INTERNAL,
     INVALID,
     NO_METHOD,
@@ -20,6 +18,8 @@ from clew.providers.guide.agent.wire import (
     Json,
     Wire,
 )
+from clew.providers.guide.agent.tools import MODES
+from clew.providers.guide.agent.turn import Playing, played_back
 from clew.providers.guide.memory import FINISHED, Busy, Damaged, Memory, Missing, Session, Turn
 
 _PAGE = 50

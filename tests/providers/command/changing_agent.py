@@ -1,7 +1,7 @@
 """A program that keeps its conversation under another id after every turn, and prints it, or not:
 
-changing.py [--from ID] [--as LINE]     the prompt on its input; prints LINE, where {id} stands for the new id
-changing.py --show ID                   ends with 0 when that conversation is there, with 44 when it is not
+changing_agent.py [--from ID] [--as LINE]     the prompt on its input; prints LINE, where {id} stands for the new id
+changing_agent.py --show ID                   ends with 0 when that conversation is there, with 44 when it is not
 """
 
 import argparse

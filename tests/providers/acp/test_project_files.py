@@ -15,7 +15,7 @@ from clew.programs.project_files import directories, main_worktree
 from clew.providers.acp import make
 from tests.providers.kit import QUICK, opened, run, spec, turn
 
-AGENT = Path(__file__).with_name("odd.py")
+AGENT = Path(__file__).with_name("odd_agent.py")
 ID = "ses_0123456789abcdefghijklmn"
 READ, ASK, EDIT, FULL = PermissionMode
 OPTIONS = [{"kind": "allow_once", "optionId": "yes"}, {"kind": "reject_once", "optionId": "no"}]

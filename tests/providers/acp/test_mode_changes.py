@@ -14,7 +14,7 @@ from clew.programs.faults import Refused, TooSlow
 from clew.providers.acp import make
 from tests.providers.kit import QUICK, opened, run, spec, turn
 
-AGENT = Path(__file__).with_name("odd.py")
+AGENT = Path(__file__).with_name("odd_agent.py")
 READ, ASK, EDIT, FULL = PermissionMode
 MODES = {"currentModeId": "strict", "availableModes": [{"id": "strict"}, {"id": "wild"}, {"id": "calm"}]}
 TOLD = {"mode.read": "calm", "mode.ask": "strict", "mode.full": "wild"}

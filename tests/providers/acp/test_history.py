@@ -14,13 +14,12 @@ from clew.kernel import Cursor, Evidence, Landing, NativeId, ProbeKind, PromptId
 from clew.ports.events import Ending
 from clew.ports.provider import LiveSession, Provider, Settings
 from clew.programs.acp.agent import AcpAgent
-from clew.programs.acp.hearing import told_by
-from clew.programs.acp.history import History, Played
+from clew.programs.acp.history import History, Played, told_by
 from clew.programs.faults import Refused
 from clew.providers.acp import make
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
-AGENT = Path(__file__).with_name("remembering.py")
+AGENT = Path(__file__).with_name("remembering_agent.py")
 ID = PromptId("0198f0aa-0000-7000-8000-000000000001")
 FIRST = {"history": "first"}
 RESUMES: dict[str, Any] = {"sessionCapabilities": {"resume": {}}}

@@ -17,7 +17,7 @@ from clew.providers.opencode.home import locks, store
 from tests.providers.acp.locks import preset_locks
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
-AGENT = Path(__file__).with_name("odd.py")
+AGENT = Path(__file__).with_name("odd_agent.py")
 LISTS = {"sessionCapabilities": {"list": {}, "resume": {}}, "loadSession": True}
 UNKNOWN = Cursor(1, NativeId("unknown-1"))
 

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from clew.kernel import NativeId, Probe, ProbeKind
 from clew.ports.provider import Settings
 from clew.programs.environment import environment_for
-from clew.programs.faults import Refused, TooSlow
+from clew.programs.faults import ProgramFault, Refused, TooSlow
 from clew.programs.ledger import Ledger
 from clew.programs.program import Program, start
 from clew.programs.secrets import Redactor
-from clew.providers.command.recipe import Arguments, Recipe
+from clew.providers.command.recipe import SESSION, Arguments, Recipe, filled
 
 
 class Running:
@@ -100,3 +101,27 @@ class Launcher:
 
 def _first(lines: list[bytes]) -> str:
     return next((text for line in lines if (text := line.decode(errors="replace").strip())), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    launcher: Launcher
+
+    async def ask(self, id_: NativeId, directory: Path) -> Probe:
+        recipe = self.launcher.recipe
+        if recipe.probe is None:
+            return Probe(ProbeKind.UNREACHABLE, detail="it is not said how the program is asked for a session")
+        try:
+            status, words = await self.launcher.run(filled(recipe.probe, {SESSION: id_}), directory)
+        except ProgramFault as fault:
+            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+        if status == 0:
+            return Probe(ProbeKind.FOUND_HERE, detail="the program says that it is there")
+        detail = f"the program ended with status {status}: {words or 'it said nothing'}"
+        if status in recipe.missing:
+            return Probe(ProbeKind.MISSING, signal=signal(status), detail=detail)
+        return Probe(ProbeKind.UNREACHABLE, detail=detail)
+
+
+def signal(status: int) -> str:
+    return f"status-{status}"
