@@ -30,7 +30,7 @@ from clew.control.timers import run_timers
 from clew.daemon import Daemon, LocalMachine
 from clew.ports.context import EngineSettings
 from clew.ports.plugins import find_engines, find_providers
-from clew.providers.guide.home import VARIABLE as GUIDE_HOME
+from clew.providers.guide.memory import VARIABLE as GUIDE_HOME
 from clew.server.app import make_app
 from clew.server.datadir import DataDirectory
 from clew.server.entering import link_of

@@ -17,7 +17,7 @@ from clew.programs.faults import CannotLock, CannotStart, NotAble, NotUnderstood
 from clew.providers.acp import make
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
-AGENT = Path(__file__).with_name("odd.py")
+AGENT = Path(__file__).with_name("odd_agent.py")
 LISTS = {"sessionCapabilities": {"list": {}, "resume": {}}, "loadSession": True}
 KNOWN = Cursor(1, NativeId("known-1"))
 OF_OPENCODE = "ses_0123456789abcdefghijklmn"

@@ -17,9 +17,8 @@ from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, PlanChange
 from clew.ports.provider import LiveSession, Provider, Settings
 from clew.programs.faults import CannotLock, ProgramFault, Refused, SessionBusy
 from clew.providers.guide import make
-from clew.providers.guide.carrying import carry_in, carry_out
-from clew.providers.guide.home import home_of
-from clew.providers.guide.memory import Damaged, Memory, Session, Turn, read
+from clew.providers.guide.archive import carry_in, carry_out
+from clew.providers.guide.memory import Damaged, Memory, Session, Turn, home_of, read
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
 
@@ -200,7 +199,7 @@ def test_a_list_of_many_sessions_comes_whole(tmp_path: Path) -> None:
 
 def test_it_starts_fast_and_without_the_rest_of_clew(tmp_path: Path) -> None:
     code = (
-        "import sys; import clew.providers.guide.agent.desk;"
+        "import sys; import clew.providers.guide.agent.methods;"
         "print([each for each in sys.modules if each.startswith(('clew.kernel', 'clew.ports', 'clew.programs'))])"
     )
     said = subprocess.run((sys.executable, "-P", "-c", code), capture_output=True, text=True, check=True, cwd=tmp_path)

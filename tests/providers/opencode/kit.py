@@ -13,9 +13,9 @@ from clew.ports.events import ApprovalAsked, Ending, Event
 from clew.ports.provider import LiveSession, OpenSpec, Settings
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.http import Json
-from clew.providers.opencode.launching import PROJECT_CONFIG
-from clew.providers.opencode.live import OpenCodeSession
+from clew.providers.opencode.launch import PROJECT_CONFIG
 from clew.providers.opencode.provider import OpenCodeProvider
+from clew.providers.opencode.session import OpenCodeSession
 from tests.providers.contract.stage import Turned
 from tests.providers.loopback.server import Model
 from tests.providers.rigs.opencode import OpenCodeRig

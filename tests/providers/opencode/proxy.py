@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from clew.providers.opencode.http import HOST, Http
-from clew.providers.opencode.launching import USER
+from clew.providers.opencode.launch import USER
 from clew.providers.opencode.server import Server
 
 HTML = b"<!doctype html><html><body>404 page not found</body></html>"

@@ -12,9 +12,9 @@ import pytest
 
 from clew.kernel import Cursor, Evidence, NativeId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, Text, ToolStarted
-from clew.providers.opencode.naming import message_id
+from clew.providers.opencode.messages import message_id
 from tests.providers.contract.stage import eventually
-from tests.providers.opencode.evidence import Prompt, answer_within, heard, new_id, seen_by_model, told
+from tests.providers.opencode.evidence_kit import Prompt, answer_within, heard, new_id, seen_by_model, told
 from tests.providers.opencode.kit import Lab, hurry, rest, turn, upto
 from tests.providers.opencode.proxy import Spoil, between
 

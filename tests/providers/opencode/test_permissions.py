@@ -11,7 +11,7 @@ import pytest
 from clew.kernel import Answer, PermissionMode
 from clew.ports.events import ApprovalAsked, Ending, ToolFinished
 from clew.providers.opencode.http import Http
-from clew.providers.opencode.rules import read
+from clew.providers.opencode.modes import as_json, parse_rules
 from tests.providers.contract.stage import Turned
 from tests.providers.opencode.kit import (
     ASK,
@@ -111,11 +111,11 @@ def test_rules_that_others_left_are_replaced(lab: Lab) -> None:
     async def scene() -> None:
         cursor = await lab.begun("first")
         api = await lab.api()
-        foreign = read([{"permission": "bash", "pattern": "touch *", "action": "allow"}] * 40)
-        await api.add_rules(cursor.native_id, foreign)
+        foreign = parse_rules([{"permission": "bash", "pattern": "touch *", "action": "allow"}] * 40)
+        await api.add_rules(cursor.native_id, as_json(foreign))
         session = await lab.open(cursor, mode=READ)
         assert session.landing.mode is READ
-        kept = read((await lab.stored(cursor)).get("permission"))
+        kept = parse_rules((await lab.stored(cursor)).get("permission"))
         assert len(kept) < 30
         assert not any(rule.pattern == "touch *" for rule in kept)
         assert len(await lab.messages(cursor)) == 2, "nothing of it is left in the history"
@@ -130,8 +130,8 @@ def test_rules_changed_behind_our_back_are_put_right_before_the_prompt(lab: Lab)
         here = lab.new_directory()
         session = await lab.open(mode=READ, directory=here)
         assert session.cursor is not None
-        widest = read([{"permission": "*", "pattern": "*", "action": "allow"}])
-        await (await lab.api()).add_rules(session.cursor.native_id, widest)
+        widest = parse_rules([{"permission": "*", "pattern": "*", "action": "allow"}])
+        await (await lab.api()).add_rules(session.cursor.native_id, as_json(widest))
         await turn(session, f"RUN: touch {path(here, 'ran')}")
         assert not path(here, "ran").exists()
 

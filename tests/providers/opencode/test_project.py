@@ -13,7 +13,7 @@ from clew.kernel import Answer, PermissionMode
 from clew.ports.events import ApprovalAsked, Ending, ToolFinished
 from clew.ports.provider import OpenSpec
 from clew.programs.faults import BadArguments, Refused
-from clew.providers.opencode.launching import PROJECT_CONFIG
+from clew.providers.opencode.launch import PROJECT_CONFIG
 from clew.providers.opencode.provider import OpenCodeProvider
 from tests.providers.opencode.kit import ASK, EDIT, FULL, READ, Lab, call, path, trusting, turn
 

@@ -13,7 +13,8 @@ import pytest
 from clew.kernel import Cursor, Directory, NativeId
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, ProgramFault, Refused, SessionBusy
-from clew.providers.opencode import archiving, importing
+from clew.providers.opencode import archive as archiving
+from clew.providers.opencode import restore as importing
 from clew.providers.opencode.faults import SessionDiverged
 from tests.providers.opencode.kit import FULL, READ, Lab, path, subagent, turn
 
@@ -243,7 +244,7 @@ def test_a_restore_that_fails_or_is_called_off_is_taken_back(lab: Lab, monkeypat
             count += 1
             await (real if count == 1 else gone)(launch, document, directory)
 
-        monkeypatch.setattr("clew.providers.opencode.restoring.imported", second_fails)
+        monkeypatch.setattr("clew.providers.opencode.restore.imported", second_fails)
         with pytest.raises(asyncio.CancelledError):
             await lab.at("b").restore(archive, lab.directory("there"))
         assert count == 2

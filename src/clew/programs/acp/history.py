@@ -2,15 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.kernel import NativeId, digest_of
+from clew.kernel import Attestation, Cursor, Directory, Evidence, NativeId, Sent, digest_of
 from clew.ports.provider import Deadlines
-from clew.programs.acp.tool import text_of
+from clew.programs.acp.agent import AcpAgent
+from clew.programs.acp.connection import Connection
+from clew.programs.acp.lookup import find
+from clew.programs.acp.tool_call import text_of
 from clew.programs.faults import TooSlow
-from clew.programs.rpc import Message
+from clew.programs.rpc import CallRefused, Message
 
 _PROMPT = "user_message_chunk"
 _KINDS = frozenset({_PROMPT, "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"})
@@ -94,3 +97,57 @@ def _after_gaps(text: str) -> Iterator[str]:
     while at >= 0:
         yield text[at + len(GAP) :]
         at = text.find(GAP, at + 1)
+
+
+async def heard(
+    connection: Connection, agent: AcpAgent, cursor: Cursor, directory: Directory, sent: Sent, deadlines: Deadlines
+) -> Attestation:
+    """The session is loaded in a process that goes at once, and told nothing."""
+    can, id_ = connection.abilities, cursor.native_id
+    if not can.load:
+        return _unable("The agent cannot play back what a session holds.")
+    if can.list and agent.list_is_whole and await find(connection, id_, directory) is None:
+        return _not_held(agent, f"Session {id_} is not on the agent's list")
+    history = History(id_, deadlines, agent.plays_late)
+    connection.overhear(history)
+    told = {"sessionId": id_, "cwd": directory.real or directory.path, "mcpServers": []}
+    try:
+        answer = await connection.call("session/load", told, deadlines.start)
+    except CallRefused as refusal:
+        words = connection.redactor.text(f"{refusal.words} [{refusal.code}]")
+        if refusal.code in agent.missing:
+            return _not_held(agent, f"The agent has no session {id_} ({words})")
+        return Attestation(Evidence.UNKNOWN, f"The agent did not load session {id_}: {words}")
+    if answer.get("sessionId", id_) != id_:
+        return _unable(f"Session {id_} was asked for, and the agent opened {answer['sessionId']}.")
+    history.answered()
+    await history.over()
+    return told_by(history.prompts, agent, sent)
+
+
+def told_by(prompts: Sequence[Played], agent: AcpAgent, sent: Sent) -> Attestation:
+    """By position and text. Without a position only the last prompt can be the one: the same words may have been said
+    before."""
+    if sent.turns is not None and len(prompts) < sent.turns:
+        words = f"The session had {sent.turns} prompts before this one, and the agent plays back {len(prompts)}."
+        return _unable(words)
+    new = list(prompts[sent.turns :]) if sent.turns is not None else list(prompts[-1:])
+    found = next((each for each in new if each.is_of(sent.digest)), None)
+    if found is not None and found.followed:
+        words = "The agent's history holds the prompt and what it did about it; whether it came to an end is not told."
+        return Attestation(Evidence.CUT_OFF, words)
+    if found is not None:
+        return Attestation(Evidence.TAKEN, "The agent's history holds the prompt, and nothing follows it.")
+    if new and (sent.turns is not None or any(each.is_of(sent.digest) for each in prompts)):
+        return _unable("The agent's history holds another prompt where this one would be.")
+    return _not_held(agent, "The agent's history does not hold the prompt")
+
+
+def _not_held(agent: AcpAgent, words: str) -> Attestation:
+    if agent.keeps_first:
+        return Attestation(Evidence.UNSENT, f"{words}.")
+    return _unable(f"{words}, but it is not known that {agent.name} writes a prompt down before it acts on it.")
+
+
+def _unable(words: str) -> Attestation:
+    return Attestation(Evidence.UNKNOWN, words, able=False)

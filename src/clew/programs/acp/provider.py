@@ -23,12 +23,11 @@ from clew.ports.fault import Fault
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.connection import Abilities, Connection, Launch, connect
-from clew.programs.acp.hearing import heard
-from clew.programs.acp.listing import CURSOR_VERSION, listed
-from clew.programs.acp.opening import Opening, expressible
-from clew.programs.acp.probing import NOT_LISTED, probe, signals
+from clew.programs.acp.history import heard
+from clew.programs.acp.lookup import CURSOR_VERSION, NOT_LISTED, listed, probe, signals
+from clew.programs.acp.opened import Opening, expressible
+from clew.programs.acp.protected_files import must_not_widen
 from clew.programs.acp.session import AcpSession
-from clew.programs.acp.widening import must_not_widen
 from clew.programs.checks import MALFORMED, MalformedId, check_homes, check_id, check_paths
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, Refused

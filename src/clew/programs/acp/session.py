@@ -9,15 +9,13 @@ from clew.kernel import Answer, ApprovalId, Cursor, Directory, Landing, NativeId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import AcpAgent
-from clew.programs.acp.asking import CANCELLED, Question, Questions, by_rule, outcome
-from clew.programs.acp.choices import Choice
+from clew.programs.acp.approvals import CANCELLED, Question, Questions, by_rule, outcome
+from clew.programs.acp.choices import Choice, Standing
 from clew.programs.acp.connection import Connection
 from clew.programs.acp.history import GAP, History
-from clew.programs.acp.listing import CURSOR_VERSION, find
-from clew.programs.acp.reaching import stays_inside
-from clew.programs.acp.standing import Standing
+from clew.programs.acp.lookup import CURSOR_VERSION, find
+from clew.programs.acp.protected_files import must_not_widen, stays_inside, would_widen
 from clew.programs.acp.turn import Turn
-from clew.programs.acp.widening import must_not_widen, would_widen
 from clew.programs.faults import NotAble, Refused
 from clew.programs.rpc import Message
 

@@ -8,11 +8,10 @@ from clew.kernel import ApprovalId, NativeId
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, Failed, SessionNamed, Used
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import ModeRule
-from clew.programs.acp.asking import Questions
+from clew.programs.acp.approvals import Questions
 from clew.programs.acp.connection import Connection
-from clew.programs.acp.errors import failure
-from clew.programs.acp.telling import Telling
-from clew.programs.acp.tool import Tool
+from clew.programs.acp.events import Telling, failure
+from clew.programs.acp.tool_call import Tool
 from clew.programs.faults import NotUnderstood, ProgramEnded, ProgramFault
 from clew.programs.rpc import CallRefused
 

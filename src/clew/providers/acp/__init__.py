@@ -2,7 +2,7 @@
 
 from clew.ports.provider import Provider, Settings
 from clew.programs.acp.provider import AcpProvider
-from clew.providers.acp.naming import agent_of, home_of
+from clew.providers.acp.options import agent_of, home_of
 
 __all__ = ["make"]
 

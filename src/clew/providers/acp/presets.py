@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 from clew.kernel import LandingField, PermissionMode
 from clew.programs.acp.agent import AS_ASKED, EDITING, EVERYTHING, READING, AcpAgent, ModeRule
-from clew.providers.acp.stores import opencode_locks
 
 READ, ASK, EDIT, FULL = PermissionMode
 
@@ -37,6 +37,14 @@ def _asking(mode: str) -> Mapping[PermissionMode, ModeRule]:
     }
 
 
+def _opencode_locks(environment: Mapping[str, str]) -> Path:
+    """Beside its database, where the provider of OpenCode itself has them."""
+    data = environment.get("XDG_DATA_HOME") or Path(environment.get("HOME", "/")) / ".local" / "share"
+    # One that is not absolute is beneath its data; joining leaves one that is as it is.
+    database = (Path(data) / "opencode" / (environment.get("OPENCODE_DB") or "opencode.db")).resolve()
+    return database.with_name(f"{database.name}.clew-locks")
+
+
 PRESETS: Mapping[str, AcpAgent] = {
     "opencode": AcpAgent(
         name="opencode",
@@ -53,7 +61,7 @@ PRESETS: Mapping[str, AcpAgent] = {
         reports=_ALWAYS_THERE,
         id_shape=r"ses_[0-9A-Za-z]{20,40}",
         locks=(("XDG_DATA_HOME", ""), ("HOME", "")),
-        locks_at=opencode_locks,
+        locks_at=_opencode_locks,
         obeys=(
             "opencode.json",
             "opencode.jsonc",

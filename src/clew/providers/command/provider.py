@@ -26,11 +26,9 @@ from clew.programs.checks import MALFORMED, MalformedId, check_id
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
 from clew.programs.locks import is_locked, locks_of_home
-from clew.providers.command.asking import Asker, signal
-from clew.providers.command.holding import Holding
-from clew.providers.command.launching import Launcher, Running
+from clew.providers.command.launcher import Asker, Launcher, Running, signal
 from clew.providers.command.recipe import Recipe, home_of
-from clew.providers.command.session import CURSOR_VERSION, CommandSession
+from clew.providers.command.session import CURSOR_VERSION, CommandSession, Holding
 
 
 class CommandProvider:

@@ -1,4 +1,4 @@
-"""A conversation with a command: a process for each turn, and between turns nothing runs."""
+"""The locks of one open session: many a program names its session only in its first turn, and may name it anew."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -6,9 +6,8 @@ from pathlib import Path
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, ProbeKind, PromptId, choose_mode
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
 from clew.programs.faults import BadArguments, CannotLock, CannotStart, NotAble, Refused, SessionBusy
-from clew.providers.command.asking import Asker
-from clew.providers.command.holding import Holding
-from clew.providers.command.launching import Launcher
+from clew.programs.locks import SessionLock, lock_session, must_be_lockable
+from clew.providers.command.launcher import Asker, Launcher
 from clew.providers.command.recipe import (
     MODEL,
     PROMPT,
@@ -20,6 +19,30 @@ from clew.providers.command.recipe import (
     with_options,
 )
 from clew.providers.command.turn import Turn
+
+
+class Holding:
+    """Without locks nothing is held: a session that nobody can resume needs none."""
+
+    def __init__(self, locks: Path | None) -> None:
+        self._locks = locks
+        self._holds: dict[NativeId, SessionLock] = {}
+
+    def begin(self, id_: NativeId | None) -> None:
+        """Hold the session of that id, beside those it had before; of one that has none yet, make sure that it can be
+        held."""
+        if self._locks is None or id_ in self._holds:
+            return
+        if id_ is None:
+            must_be_lockable(self._locks)
+        else:
+            self._holds[id_] = lock_session(self._locks, id_)
+
+    def end(self) -> None:
+        for hold in self._holds.values():
+            hold.release()
+        self._holds, self._locks = {}, None
+
 
 CURSOR_VERSION = 1
 

@@ -9,7 +9,7 @@ from clew.kernel import NativeId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text
 from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
 from clew.programs.program import Program
-from clew.providers.command.launching import Launcher
+from clew.providers.command.launcher import Launcher
 
 
 class Turn:

@@ -1,4 +1,4 @@
-"""The guide's memory: one JSON file for each session, always whole, and one process at a time that writes it."""
+"""Where the guide keeps its sessions."""
 
 import contextlib
 import fcntl
@@ -7,9 +7,23 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+VARIABLE = "GUIDE_HOME"
+HOMES = frozenset({VARIABLE, "XDG_DATA_HOME", "HOME"})
+"""The variables that say where they are."""
+
+
+def home_of(environment: Mapping[str, str] = os.environ) -> Path:
+    named = environment.get(VARIABLE)
+    if named:
+        return Path(named)
+    shared = environment.get("XDG_DATA_HOME") or str(Path(environment.get("HOME", "/")) / ".local" / "share")
+    return Path(shared) / "clew" / "guide"
+
 
 VERSION = 1
 BEGUN, FINISHED = "begun", "end_turn"

@@ -7,7 +7,6 @@ from urllib.parse import quote, urlencode
 from clew.programs.faults import NotUnderstood, Refused
 from clew.providers.opencode.faults import SessionMissing
 from clew.providers.opencode.http import Answer, Json
-from clew.providers.opencode.rules import Rule
 from clew.providers.opencode.server import Server
 
 NOT_FOUND = "NotFoundError"
@@ -55,9 +54,9 @@ class Api:
 
     # ---------------------------------------------------------------- rules
 
-    async def add_rules(self, id_: str, rules: Sequence[Rule]) -> Json:
+    async def add_rules(self, id_: str, rules: Sequence[Json]) -> Json:
         """After those that it has: there is no call by which they could be replaced."""
-        return await self._object("PATCH", _session(id_), {"permission": [rule.json for rule in rules]})
+        return await self._object("PATCH", _session(id_), {"permission": list(rules)})
 
     async def note(self, id_: str, agent: str, tools: dict[str, bool]) -> str:
         """A message that nobody answers. The tools that it names become all the rules that the session has."""

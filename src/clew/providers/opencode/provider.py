@@ -29,18 +29,27 @@ from clew.programs.ledger import open_ledger
 from clew.programs.locks import is_locked
 from clew.programs.scratch import Scratch
 from clew.programs.secrets import Redactor
-from clew.providers.opencode import archiving, launching
+from clew.providers.opencode import archive as archiving
+from clew.providers.opencode import launch as launching
 from clew.providers.opencode.api import NOT_FOUND, Api
-from clew.providers.opencode.belonging import Belongings
-from clew.providers.opencode.credential import credential
+from clew.providers.opencode.evidence import Witness
 from clew.providers.opencode.faults import SessionMissing
-from clew.providers.opencode.home import CURSOR_VERSION, ID_SHAPE, cursor_of, directory_at, id_of, locks, store
-from clew.providers.opencode.launching import AGENT, PASSWORD, PROJECT_CONFIG, Launch
-from clew.providers.opencode.live import OpenCodeSession
-from clew.providers.opencode.opening import Opened, Opening, place_of
-from clew.providers.opencode.restoring import Restoring
+from clew.providers.opencode.home import (
+    CURSOR_VERSION,
+    ID_SHAPE,
+    credential,
+    cursor_of,
+    directory_at,
+    id_of,
+    locks,
+    store,
+)
+from clew.providers.opencode.launch import AGENT, PASSWORD, PROJECT_CONFIG, Launch
+from clew.providers.opencode.opened import Opened, Opening, place_of
+from clew.providers.opencode.plugin import Belongings
+from clew.providers.opencode.restore import Restoring
 from clew.providers.opencode.server import Server, Shared
-from clew.providers.opencode.witness import Witness
+from clew.providers.opencode.session import OpenCodeSession
 
 NAME = ProviderName("opencode")
 MISSING = f"404 {NOT_FOUND}"

@@ -12,9 +12,9 @@ from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, TooSlo
 from clew.programs.program import Program
 from clew.programs.tasks import cancelled_from_outside, closed_provider
 from clew.providers.opencode.faults import CutOff
-from clew.providers.opencode.gate import Gate
 from clew.providers.opencode.http import Answer, Http, Json, NotListening
-from clew.providers.opencode.launching import USER, Launch, for_server
+from clew.providers.opencode.launch import USER, Launch, for_server
+from clew.providers.opencode.plugin import Gate
 
 T = TypeVar("T")
 

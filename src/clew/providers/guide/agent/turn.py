@@ -5,9 +5,9 @@ import os
 import secrets
 from collections.abc import Callable
 
+from clew.providers.guide.agent.rpc import INTERNAL, CallError, Json, Wire
 from clew.providers.guide.agent.script import Script, Step, answer, follow, pieces
 from clew.providers.guide.agent.tools import do, verdict
-from clew.providers.guide.agent.wire import INTERNAL, CallError, Json, Wire
 from clew.providers.guide.memory import BEGUN, Session
 
 _OPTIONS = [

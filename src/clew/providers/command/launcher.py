@@ -1,0 +1,127 @@
+"""Starting the program: its environment, its ledger, and what it must not say aloud."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from clew.kernel import NativeId, Probe, ProbeKind
+from clew.ports.provider import Settings
+from clew.programs.environment import environment_for
+from clew.programs.faults import ProgramFault, Refused, TooSlow
+from clew.programs.ledger import Ledger
+from clew.programs.program import Program, start
+from clew.programs.secrets import Redactor
+from clew.providers.command.recipe import SESSION, Arguments, Recipe, filled
+
+
+class Running:
+    """What runs by now, and the ledger of it; with its first use ends what a crash has left."""
+
+    def __init__(self, state: Path | None) -> None:
+        self._state = state
+        self._ledger: Ledger | None = None
+        self._programs: set[Program] = set()
+        self._closed = False
+
+    async def ledger(self) -> Ledger | None:
+        if self._ledger is None and self._state is not None:
+            self._ledger = Ledger(self._state / "ledger")
+            await asyncio.to_thread(self._ledger.end_orphans)
+        return self._ledger
+
+    async def start(self, command: Arguments, directory: Path, environment: Mapping[str, str], close: float) -> Program:
+        self.must_be_open()
+        program = await start(command, directory, environment, await self.ledger())
+        try:
+            # It may have been closed meanwhile, and what is not known by then nobody would end.
+            self.must_be_open()
+        except Refused:
+            await program.end(close)
+            raise
+        self._programs.add(program)
+        return program
+
+    async def end(self, program: Program, close: float) -> None:
+        try:
+            await program.end(close)
+        finally:
+            self._programs.discard(program)
+
+    async def close(self, close: float) -> None:
+        self._closed = True
+        await asyncio.gather(*(self.end(program, close) for program in list(self._programs)))
+
+    def must_be_open(self) -> None:
+        if self._closed:
+            raise Refused("The provider is closed.", "Make a new one.")
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    settings: Settings
+    recipe: Recipe
+    running: Running
+    own: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def with_environment(self, own: Mapping[str, str]) -> "Launcher":
+        return replace(self, own=own)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return environment_for(self.settings.home, self.settings.environment, self.own)
+
+    @property
+    def redactor(self) -> Redactor:
+        return Redactor(self.environment)
+
+    async def launch(self, arguments: Arguments, directory: Path) -> Program:
+        command = (*self.settings.program, *arguments)
+        return await self.running.start(command, directory, self.environment, self.settings.deadlines.close)
+
+    async def end(self, program: Program) -> None:
+        await self.running.end(program, self.settings.deadlines.close)
+
+    async def run(self, arguments: Arguments, directory: Path) -> tuple[int, str]:
+        """To its end: its status, and its first line or else its last words."""
+        program = await self.launch(arguments, directory)
+        seconds = self.settings.deadlines.answer
+        try:
+            await program.close_input()
+            async with asyncio.timeout(seconds):
+                lines = [line async for line in program.lines()]
+                words = await program.final_words(seconds)
+        except TimeoutError as fault:
+            raise TooSlow(f"The program did not answer within {seconds:g} s.", "It is tried again.") from fault
+        finally:
+            await self.end(program)
+        status = program.returncode
+        return -1 if status is None else status, self.redactor.text(_first(lines) or words)
+
+
+def _first(lines: list[bytes]) -> str:
+    return next((text for line in lines if (text := line.decode(errors="replace").strip())), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    launcher: Launcher
+
+    async def ask(self, id_: NativeId, directory: Path) -> Probe:
+        recipe = self.launcher.recipe
+        if recipe.probe is None:
+            return Probe(ProbeKind.UNREACHABLE, detail="it is not said how the program is asked for a session")
+        try:
+            status, words = await self.launcher.run(filled(recipe.probe, {SESSION: id_}), directory)
+        except ProgramFault as fault:
+            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+        if status == 0:
+            return Probe(ProbeKind.FOUND_HERE, detail="the program says that it is there")
+        detail = f"the program ended with status {status}: {words or 'it said nothing'}"
+        if status in recipe.missing:
+            return Probe(ProbeKind.MISSING, signal=signal(status), detail=detail)
+        return Probe(ProbeKind.UNREACHABLE, detail=detail)
+
+
+def signal(status: int) -> str:
+    return f"status-{status}"
