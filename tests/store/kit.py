@@ -211,6 +211,10 @@ def prompted_of(order: Order, native: str | None = None, **changes: Any) -> Prom
     return replace(plain, **changes)
 
 
+def resumes(order: Order) -> bool:
+    return order.plan.outcome is Outcome.RESUME
+
+
 @dataclass(frozen=True, slots=True)
 class Daemon:
     """A daemon on one runtime, and whatever else a test does to the database it works for."""
@@ -270,9 +274,10 @@ class Daemon:
         return self.finish(order, StoreAsked(answers))
 
     def serve(self, native: str | None = None, end: End | None = None) -> Order:
-        """One run from its claim to its end, in a session of that name."""
+        """One run from its claim to its end, in a session of that name; without one its agent names none."""
         order = self.claim_one()
-        assert self.prompt(order, native).may_prompt
+        unnamed = {} if native is not None or resumes(order) else {"prompted": prompted_of(order, session=None)}
+        assert self.prompt(order, native, **unnamed).may_prompt
         assert self.finish(order, end).taken
         return order
 

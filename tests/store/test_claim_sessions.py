@@ -49,6 +49,7 @@ from tests.store.kit import (
     bodies,
     in_project,
     numbers,
+    prompted_of,
     sent,
 )
 
@@ -230,7 +231,7 @@ def test_a_session_that_its_agent_no_longer_has_is_lost_and_the_lane_starts_anew
     assert missing.outcome is Outcome.RESEED
     daemon.report(order, opens=True, settled=(missing,))
     assert daemon.sessions() == [(1, "n-1", "lost")]
-    daemon.prompt(order, opens=False, pin=None)
+    daemon.prompt(order, opens=False, pin=None, prompted=prompted_of(order, session=None))
     daemon.finish(order)
     made = daemon.database.read(lambda connection: decisions_of(connection, order.run))
     assert [(each["step"], each["outcome"], each["code"]) for each in made] == [

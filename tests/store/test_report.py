@@ -307,7 +307,7 @@ def test_a_pin_that_comes_after_the_cancellation_fills_an_empty_slot(daemon: Dae
 def test_a_pin_that_comes_after_a_good_end_has_seen_what_was_told(
     daemon: Daemon, order: Order, pinned: str | None
 ) -> None:
-    daemon.prompt(order, pinned)
+    daemon.prompt(order, pinned, prompted=prompted_of(order, pinned, **({} if pinned else {"session": None})))
     daemon.finish(order)
     late = daemon.report(order, pin=pin_of(order.plan, "n-2"))
     assert late.pinned is (PinReason.FIRST if pinned is None else PinReason.NEW_GENERATION)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clew.kernel import WakeEnd
 from tests.providers.rig import Rig
 from tests.story.boundary.conversations import Log, OfGuide, OfModel
 from tests.story.boundary.judging import History, Shown
@@ -172,7 +173,7 @@ class Ground:
         run = page["runs"][0] if page["runs"] else {"held": None, "words": ""}
         answered = any(said.word.reply in each["text"] for each in page["entries"] if each["author_kind"] != "human")
         if wake["state"] in ("cancelled", "skipped"):
-            return Shown(True, wake["words"], settled, answered)
+            return Shown(True, wake["words"], settled, answered, wake["code"] == WakeEnd.GAVE_UP.code)
         if wake["state"] == "pending" and run["held"] == "person":
             return Shown(True, run["words"] or page["thread"]["words"], settled, answered)
         return Shown(False, wake["words"], settled, answered)

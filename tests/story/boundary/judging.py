@@ -1,8 +1,9 @@
 """The checker: what became of a word that a person said, by what the model was handed and by what a person is shown.
 
 A word must have reached the model as a user's turn exactly once, in the session that its thread has been in; or be held
-for a person, with a reason, and have reached nobody. An agent must not be told that a turn was cut off when none was,
-or that it was told something that its conversation does not hold.
+for a person, with a reason, and have reached nobody. What reached nobody is not given up, and an answer that the agent
+has kept stands in the thread. An agent must not be told that a turn was cut off when none was, or that it was told
+something that its conversation does not hold.
 """
 
 import re
@@ -19,6 +20,10 @@ class Verdict(StrEnum):
     ONCE = "reached once"
     HELD = "held for a person"
     LOST = "lost"
+    GIVEN_UP = "given up unsent"
+    """Nobody was asked for it, and nobody tries again; at most it was told along with a later word."""
+    UNREAD = "answer not read back"
+    """The agent has answered it in full and keeps that; the thread has no answer, and the agent was asked for none."""
     DOUBLED = "doubled"
     STRAYED = "in another session"
     STUCK = "neither told nor held"
@@ -45,6 +50,8 @@ class Shown:
     """Nothing goes on in its thread any more."""
     answered: bool = False
     """Its whole reply stands in the thread."""
+    given_up: bool = False
+    """It is not tried again unless a person asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,14 @@ def judge(
     verdict, forgotten = _verdict(times, told, shown, history), False
     if verdict is Verdict.LOST and told and shown.answered:
         verdict, forgotten = Verdict.ONCE, True
+    if (
+        verdict is Verdict.ONCE
+        and not shown.answered
+        and any(_is_left_unread(word, each.turns) for each in last.values())
+    ):
+        verdict = Verdict.UNREAD
+    if shown.settled and shown.given_up and not any(_is_asked_for(word, later, each.turns) for each in told):
+        verdict = Verdict.GIVEN_UP
     if times and history.session is None:
         history.session = next(iter(times))
     return Judged(verdict, falsely, forgotten, at_its_end)
@@ -107,6 +122,22 @@ def _verdict(times: dict[str, int], told: Sequence[Asked], shown: Shown, history
         strayed = history.session is not None and history.session not in times
         return Verdict.STRAYED if strayed else Verdict.ONCE
     return Verdict.HELD if shown.held and shown.words and not told else Verdict.LOST
+
+
+def _is_asked_for(word: Word, later: Word | None, turns: Sequence[Turn]) -> bool:
+    """Whether it stands in a prompt of its own. The prompt of a later word tells what was said before it, too."""
+    prompts = [turn.text for turn in turns if turn.role is Role.USER and word.token in turn.text]
+    return any(later is None or later.token not in each for each in prompts)
+
+
+def _is_left_unread(word: Word, turns: Sequence[Turn]) -> bool:
+    """Whether the conversation went on after its whole answer, with a prompt that asks for no other."""
+    mine = [each for each in _prompts(turns) if _has(each[0], word.token)]
+    if not mine:
+        return False
+    before, prompt = mine[0]
+    asks = CUT_OFF.search(prompt) or TOLD.search(prompt)
+    return not asks and any(turn.role is Role.ASSISTANT and word.reply in turn.text for turn in before)
 
 
 # ---------------------------------------------------------------- what an agent is told that is not so

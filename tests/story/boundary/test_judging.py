@@ -11,7 +11,9 @@ FIRST = Word("word-0000000001", "reply one is all of it")
 WORD = Word("word-0000000002", "reply two is all of it")
 LATER = Word("word-0000000003", "reply three is all of it")
 QUIET = Shown(held=False, words="")
-GIVEN_UP = Shown(held=True, words="Failed, not retrying.")
+HELD = Shown(held=True, words="Nobody can tell whether the agent took the prompt.")
+GIVEN_UP = Shown(held=True, words="Failed, not retrying.", given_up=True)
+ANSWERED = Shown(held=False, words="", answered=True)
 CUT = "Your last turn here was cut off. What it had going is gone."
 GO_ON = "You were told before what is wanted of you ([2]), and your work on it was cut off. Look at it, and go on."
 BEFORE = (FIRST.text, f"> {FIRST.reply}")
@@ -33,7 +35,13 @@ def judged(*log: Asked, shown: Shown = QUIET, new: bool = False, ended: bool = T
     ("log", "shown", "verdict"),
     [
         # A turn as it should be, and the word after it.
-        ([asked(*BEFORE, WORD.text), asked(*BEFORE, WORD.text, f"> {WORD.reply}", LATER.text)], QUIET, Verdict.ONCE),
+        ([asked(*BEFORE, WORD.text), asked(*BEFORE, WORD.text, f"> {WORD.reply}", LATER.text)], ANSWERED, Verdict.ONCE),
+        # The agent has its answer, and nobody read it.
+        ([asked(*BEFORE, WORD.text, f"> {WORD.reply}", LATER.text)], QUIET, Verdict.UNREAD),
+        ([asked(*BEFORE, WORD.text, f"> {WORD.reply}", LATER.text)], GIVEN_UP, Verdict.UNREAD),
+        # It was asked for another one, or has only half of it.
+        ([asked(*BEFORE, WORD.text, f"> {WORD.reply}", GO_ON, SAW, LATER.text)], QUIET, Verdict.ONCE),
+        ([asked(*BEFORE, WORD.text, "> reply two", LATER.text)], QUIET, Verdict.ONCE),
         # The agent asked its model twice for one turn.
         ([asked(*BEFORE, WORD.text), asked(*BEFORE, WORD.text)], QUIET, Verdict.ONCE),
         # Its prompt failed, and the next one stands right behind it.
@@ -47,8 +55,11 @@ def judged(*log: Asked, shown: Shown = QUIET, new: bool = False, ended: bool = T
         ([asked(WORD.text, session="s2")], QUIET, Verdict.STRAYED),
         ([asked(*BEFORE, GO_ON), asked(*BEFORE, GO_ON, SAW, LATER.text)], QUIET, Verdict.LOST),
         ([asked(*BEFORE, LATER.text)], QUIET, Verdict.LOST),
-        ([asked(*BEFORE, LATER.text)], GIVEN_UP, Verdict.HELD),
-        ([], GIVEN_UP, Verdict.HELD),
+        ([asked(*BEFORE, LATER.text)], HELD, Verdict.HELD),
+        ([], HELD, Verdict.HELD),
+        # Nothing was sent, and yet nobody tries again.
+        ([asked(*BEFORE, LATER.text)], GIVEN_UP, Verdict.GIVEN_UP),
+        ([], GIVEN_UP, Verdict.GIVEN_UP),
         # Held without a reason that anybody could read.
         ([], Shown(held=True, words=""), Verdict.LOST),
         # It did reach the model, and the conversation has lost it.
@@ -58,6 +69,13 @@ def judged(*log: Asked, shown: Shown = QUIET, new: bool = False, ended: bool = T
 )
 def test_what_became_of_a_word(log: list[Asked], shown: Shown, verdict: Verdict) -> None:
     assert judged(*log, shown=shown).verdict is verdict
+
+
+def test_a_word_that_was_given_up_and_told_along_with_the_next_was_asked_of_nobody() -> None:
+    log = [asked(*BEFORE, f"{WORD.text}\n{LATER.text}")]
+    assert judge(WORD, log, GIVEN_UP, History("s1", {("s1", 0)}), LATER).verdict is Verdict.GIVEN_UP
+    log = [asked(*BEFORE, WORD.text), asked(*BEFORE, WORD.text, LATER.text)]
+    assert judge(WORD, log, GIVEN_UP, History("s1", {("s1", 0)}), LATER).verdict is Verdict.ONCE
 
 
 def test_an_agent_that_forgets_what_it_has_answered_has_had_it_once() -> None:
