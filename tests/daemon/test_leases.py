@@ -1,6 +1,7 @@
 """Leases, restarts and stopping: what a daemon loses, leaves behind and gives back."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -253,7 +254,7 @@ def test_who_waits_for_a_place_gets_it_when_it_is_free(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("finish", [True, False])
-def test_a_daemon_that_has_stopped_leaves_no_task(tmp_path: Path, finish: bool) -> None:
+def test_a_daemon_that_has_stopped_leaves_no_task_and_no_thread(tmp_path: Path, finish: bool) -> None:
     async def scene() -> None:
         async with world(tmp_path) as there:
             await furnished(there)
@@ -264,5 +265,6 @@ def test_a_daemon_that_has_stopped_leaves_no_task(tmp_path: Path, finish: bool) 
             await there.daemon.stop(finish)
             left = {task.get_name() for task in asyncio.all_tasks()}
             assert not [name for name in left if name.startswith(OWN_TASKS)]
+            assert "clew-outbox" not in {thread.name for thread in threading.enumerate()}
 
     run(scene())
