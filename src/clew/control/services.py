@@ -49,16 +49,21 @@ class Services:
             raise NoMachine(f"Machine {wanted!r} is not connected.", "Start Clew on it with `clew up`, then try again.")
         return found
 
+    def connected(self) -> list[Machine]:
+        """All machines; at least one."""
+        if not self.machines:
+            raise NoMachine("No machine is connected.", "Start one with `clew up`.")
+        return list(self.machines.values())
+
     def chosen_machine(self, wanted: str | None) -> Machine:
         """The machine with that id; without one, the only machine there is."""
         if wanted is not None:
             return self.machine(wanted)
-        if len(self.machines) > 1:
+        first, *others = self.connected()
+        if others:
             names = ", ".join(sorted(self.machines))
             raise BadRequest(f"Several machines are connected: {names}.", "Say which one is meant, as `machine`.")
-        for machine in self.machines.values():
-            return machine
-        raise NoMachine("No machine is connected.", "Start one with `clew up`.")
+        return first
 
     def remaining_machine(self, wanted: str | None) -> Machine:
         """The machine with that id; where that one is not connected, the only machine there is. A database that was

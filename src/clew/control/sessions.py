@@ -43,14 +43,14 @@ async def list_sessions(
 async def found_sessions(services: Services, actor: Actor) -> tuple[FoundSessionView, ...]:
     """The sessions that the agents of all connected machines have, whether Clew knows them or not. An agent that
     cannot list its sessions is left out."""
-    if not services.machines:
-        services.chosen_machine(None)
+    machines = {machine.id: machine for machine in services.connected()}
     shown: list[FoundSessionView] = []
     for runtime in await services.read(runtime_records):
-        if runtime.machine not in services.machines:
+        machine = machines.get(runtime.machine)
+        if machine is None:
             continue
         try:
-            found = await services.machine(runtime.machine).sessions(runtime.id)
+            found = await machine.sessions(runtime.id)
         except Fault:
             continue
         natives = [each.cursor.native_id for each in found]

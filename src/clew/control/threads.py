@@ -91,7 +91,7 @@ async def open_chat(services: Services, actor: Actor, asked: NewChat) -> ThreadV
 
 
 async def close_thread(services: Services, actor: Actor, ref: str) -> ThreadView:
-    """Close it. Its pending wakes end; a run that is going goes on to its end."""
+    """Close it. Its pending wakes end; a live run continues to its end."""
 
     def write(tx: Transaction) -> ThreadView:
         thread = thread_called(tx, ref)

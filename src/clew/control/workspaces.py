@@ -7,7 +7,6 @@ from clew.control.faults import BadRequest
 from clew.control.services import Services
 from clew.kernel import MachineId, WorkspaceId
 from clew.ports.workspaces import Cleaned, Listed
-from clew.protocol.machine import Machine
 from clew.protocol.views import CleanedView, WorkspaceView
 from clew.store.engine.database import Transaction
 from clew.store.queries.projects import list_projects
@@ -16,7 +15,7 @@ from clew.store.queries.sessions import LaneName, lane_names
 
 async def list_workspaces(services: Services, actor: Actor) -> tuple[WorkspaceView, ...]:
     """Those of all connected machines."""
-    found = [each for machine in _machines(services) for each in await machine.workspaces()]
+    found = [each for machine in services.connected() for each in await machine.workspaces()]
 
     def read(tx: Transaction) -> tuple[WorkspaceView, ...]:
         lanes = lane_names(tx, [each.lane for each in found if each.lane is not None])
@@ -29,7 +28,7 @@ async def list_workspaces(services: Services, actor: Actor) -> tuple[WorkspaceVi
 async def clean_workspaces(services: Services, actor: Actor, asked: Sequence[str] = ()) -> tuple[CleanedView, ...]:
     """Remove those that are merged, unchanged and idle. Where some are named, by directory or id, only those are
     removed, even if they have changes or unmerged commits."""
-    machines = _machines(services)
+    machines = services.connected()
     named: dict[MachineId, list[WorkspaceId]] = {machine.id: [] for machine in machines} if not asked else {}
     there = [(machine.id, each) for machine in machines for each in await machine.workspaces()] if asked else []
     for name in dict.fromkeys(asked):
@@ -40,13 +39,6 @@ async def clean_workspaces(services: Services, actor: Actor, asked: Sequence[str
         if each.removed:
             services.record(actor, f"removed workspace {each.directory}")
     return tuple(cleaned)
-
-
-def _machines(services: Services) -> list[Machine]:
-    if not services.machines:
-        # Says that none is connected, and what to do.
-        services.chosen_machine(None)
-    return list(services.machines.values())
 
 
 def _called(name: str, there: Sequence[tuple[MachineId, Listed]]) -> tuple[MachineId, WorkspaceId]:

@@ -1,1 +1,1 @@
-"""Reads for what is shown: each by an index, so that none of them grows with the history."""
+"""Reads for the API: each uses an index, so that its cost does not grow with the history."""
