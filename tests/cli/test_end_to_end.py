@@ -136,7 +136,7 @@ def test_what_a_program_prints_is_shown_once(data: Path) -> None:
 def test_what_wakes_nobody_is_said_all_the_same(data: Path) -> None:
     ref = json.loads(done(data, "issue", "new", "Nobody's", "--json"))["thread"]["ref"]
     for words in (("say", ref, "one", "--silent"), ("say", ref, "two"), ("issue", "comment", ref, "three")):
-        assert "Nobody is woken by it." in done(data, *words)
+        assert "No agent is woken." in done(data, *words)
     entries = json.loads(done(data, "thread", "show", ref, "--json"))["entries"]
     assert [each["text"] for each in entries][-3:] == ["one", "two", "three"]
 
@@ -146,7 +146,7 @@ def test_what_an_agent_asks_is_answered_from_another_terminal(data: Path) -> Non
     wake = json.loads(done(data, "wake", "eve", "RUN: echo yes", "--json"))
     approval = until_asked(data, wake["thread"])
     assert approval["command"] == "echo yes"
-    assert "is approved." in done(data, "approvals", "allow", approval["id"][:12])
+    assert ": approved." in done(data, "approvals", "allow", approval["id"][:12])
     assert "TOOL SAID: yes" in until_ended(data, wake["thread"])
     again = asked(data, "approvals", "deny", approval["id"])
     assert "approved" in again.out + again.err
@@ -179,7 +179,7 @@ def test_ctrl_c_interrupts_the_turn_and_the_conversation_goes_on(data: Path) -> 
         screen.type("SLOW: 300\n")
         until_running(data, ref)
         screen.type("\x03")
-        screen.until("The run ended cancelled")
+        screen.until("The run was cancelled")
         screen.until("> ")
         screen.type("SAY: still here\n")
         screen.until("still here")
@@ -200,7 +200,7 @@ def test_a_run_is_followed_across_a_restart_and_stopped_by_hand(tmp_path: Path) 
         )
         assert follow.stdout is not None
         assert follow.stdout.readline()
-    assert "1 run still goes on. It is interrupted; what can go on does so" in (place / "up.log").read_text()
+    assert "1 run still live. Interrupting it; what can be continued continues" in (place / "up.log").read_text()
     try:
         with up(place):
             limit = time.monotonic() + PATIENCE
