@@ -261,6 +261,18 @@ def test_what_an_agent_asks_is_shown_with_how_to_answer(stub: Stub, capfd: Cap) 
     assert "· 2. blue\n· Answer with `clew approvals answer ap_2`." in said.err
 
 
+@pytest.mark.case("A03")
+def test_a_tool_that_was_denied_is_called_denied(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    tool = log(1, "tool-started", id="7", name="Bash", command="rm -r build", file=None)
+    failed = log(2, "tool-finished", id="7", ok=False, output="The user does not allow this.")
+    denied = replace(samples.APPROVAL, state="denied", ended_at=samples.AT)
+    stub.streams.append(frames(samples.GOING, tool, samples.APPROVAL, denied, failed, samples.RUN))
+    said = here(capfd, *SAY)
+    assert "· Denied: rm -r build\n" in said.err
+    assert "does not allow" not in said.err
+
+
 def test_as_json_every_line_is_one_value(stub: Stub, capfd: Cap) -> None:
     accepted(stub)
     stub.streams.append(frames(samples.GOING, *PARTS, samples.RUN))
