@@ -86,7 +86,7 @@ def test_a_chat_goes_on_in_the_same_conversation_and_says_why(data: Path) -> Non
     why = done(data, "why", latest(data, ref))
     assert why.startswith("resume: Continuing the same conversation (session 1). [session:fits]\n")
     assert "can be resumed" in why
-    confirmed = why[why.index("The agent itself confirmed") :]
+    confirmed = why[why.index("Confirmed by the agent") :]
     assert re.search(r"native_id +guide_\w+", confirmed)
     assert "says: I am the guide" in done(data, "logs", latest(data, ref))
 
@@ -113,7 +113,8 @@ def test_an_issue_is_worked_on_in_a_worktree_that_is_listed_and_cleaned(data: Pa
     where = re.search(r"TOOL SAID: (\S+)", said)
     assert where
     assert Path(where[1]).is_relative_to(data / "workspaces")
-    ref = said.split(" ", 1)[0]
+    ref = said.removeprefix("Opened ").split(";", 1)[0]
+    assert ref.startswith("issue-")
     said = asked(data, "issue", "comment", ref, "WRITE: notes.txt hello\nRUN: pwd", "-w").out
     assert f"TOOL SAID: {where[1]}" in said
     assert where[1] in done(data, "issue", "show", ref)
@@ -240,7 +241,7 @@ def test_a_program_that_is_none_is_told_as_such(data: Path) -> None:
     assert said.err.startswith("clew: The guide takes no program: its program is Clew itself. Leave those words out.")
     for program in (("",), (" ", "-x")):
         said = asked(data, "agent", "add", "x", "--provider", "command", "--mode", "full", "--", *program)
-        assert said.err.startswith("clew: No program is named: the first word of its command line is empty.")
+        assert said.err.startswith("clew: The command line names no program: its first word is empty.")
 
 
 def until_asked(data: Path, thread: str) -> dict[str, str]:

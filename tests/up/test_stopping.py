@@ -57,7 +57,7 @@ def test_an_interrupted_turn_goes_on_with_the_next_start(tmp_path: Path) -> None
         run = until(lambda: clew.ask("GET", "/runs?state=running"), "the turn")[0]
         until(lambda: "begun" in str(clew.ask("GET", f"/runs/{run['id']}/events")), "its beginning")
         assert clew.stop() == 0
-        assert "with the next start" in clew.out
+        assert "at the next start" in clew.out
     with up(data) as clew:
         again = clew.ran(wake)
         assert again["id"] != run["id"]
