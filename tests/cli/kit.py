@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.cli.ending import asks_for_json, ending_of
+from clew.cli.exit import asks_for_json, run_command
 from clew.cli.program import program
 
 PROGRAM = (sys.executable, "-m", "clew")
@@ -53,6 +53,6 @@ def names_in(directory: Path) -> list[str]:
 def here(capfd: pytest.CaptureFixture[str], *words: object) -> Said:
     """The command in this process, which is faster; what it says and its status are the same."""
     typed = [str(word) for word in words]
-    status = ending_of(lambda: program(typed[0])(typed), as_json=asks_for_json(typed))
+    status = run_command(lambda: program(typed[0])(typed), as_json=asks_for_json(typed))
     out, err = capfd.readouterr()
     return Said(int(status), out, err)

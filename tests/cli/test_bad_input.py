@@ -25,42 +25,42 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("say", "chat-1", "x" * 160_001), "ask:bad-request", "160,001 bytes; the limit is 160,000"),
     (("chat", "ada", "--once", "é" * 80_001), "ask:bad-request", "160,002 bytes"),
     (("say", "chat-1", "half \udcff"), "cli:bad-text", "not valid UTF-8"),
-    (("say", "", "hello"), "cli:bad-text", "names nothing"),
+    (("say", "", "hello"), "cli:bad-text", "'' is not a name"),
     (("issue", "new", ""), "cli:bad-text", "The title is empty."),
-    (("issue", "assign", "3"), "cli:bad-text", "to one agent, or to nobody"),
-    (("issue", "assign", "3", "ada", "--nobody"), "cli:bad-text", "to one agent, or to nobody"),
+    (("issue", "assign", "3"), "cli:bad-text", "Name either an agent or --nobody."),
+    (("issue", "assign", "3", "ada", "--nobody"), "cli:bad-text", "Name either an agent or --nobody."),
     (("wake", ""), "cli:bad-text", "The name is empty."),
     (("wake", "ada", ""), "cli:bad-text", "The text is empty."),
-    ((*ADD, "--every", "soon"), "cli:bad-duration", "'soon' is no duration."),
+    ((*ADD, "--every", "soon"), "cli:bad-duration", "'soon' is not a duration."),
     ((*ADD, "--every", "30"), "cli:bad-duration", "Write it like 45s"),
-    ((*ADD, "--every", "0m"), "cli:bad-duration", "'0m' is no duration."),
-    ((*ADD, "--every=-5m"), "cli:bad-duration", "'-5m' is no duration."),
-    ((*ADD, "--every", "9" * 400 + "d"), "cli:bad-duration", "is no duration."),
-    ((*ADD, "--every", "1h", "--cron", "* * * * *"), "cli:bad-text", "not by both"),
-    ((*ADD, "--shared"), "cli:bad-text", "no heartbeat"),
-    ((*ADD, "--env", "CLEW_TEST_UNSET"), "cli:bad-text", "CLEW_TEST_UNSET has no value here."),
+    ((*ADD, "--every", "0m"), "cli:bad-duration", "'0m' is not a duration."),
+    ((*ADD, "--every=-5m"), "cli:bad-duration", "'-5m' is not a duration."),
+    ((*ADD, "--every", "9" * 400 + "d"), "cli:bad-duration", "is not a duration."),
+    ((*ADD, "--every", "1h", "--cron", "* * * * *"), "cli:bad-text", "--every and --cron cannot be combined"),
+    ((*ADD, "--shared"), "cli:bad-text", "need a heartbeat"),
+    ((*ADD, "--env", "CLEW_TEST_UNSET"), "cli:bad-text", "CLEW_TEST_UNSET is not set in this shell."),
     ((*ADD, "--option", "x"), "cli:bad-text", "--option takes NAME=VALUE"),
     ((*ADD, "--option", "=x"), "cli:bad-text", "--option takes NAME=VALUE"),
-    (("issue", "list", "--state", "bogus"), "cli:bad-text", "Name one of open, closed, all."),
-    (("threads", "--state", ""), "cli:bad-text", "Name one of open, closed, all."),
-    (("project", "add", "web", ""), "cli:bad-text", "names no directory"),
+    (("issue", "list", "--state", "bogus"), "cli:bad-text", "Use one of: open, closed, all."),
+    (("threads", "--state", ""), "cli:bad-text", "Use one of: open, closed, all."),
+    (("project", "add", "web", ""), "cli:bad-text", "The path is empty. Name a directory."),
     (("replay", "--policy", "/nowhere/policy.json"), "cli:bad-policy", "cannot be read: No such file"),
     (("replay", "--policy", "/"), "cli:bad-policy", "cannot be read: Is a directory"),
     (("chat", "ada", "--once", ""), "cli:bad-text", "The text is empty."),
-    (("chat", "--in", "chat-1", "--continue", "--once", "x"), "cli:bad-text", "two threads"),
+    (("chat", "--in", "chat-1", "--continue", "--once", "x"), "cli:bad-text", "--in and --continue cannot be combined"),
     (("chat", "--in", "chat-1", "--project", "web", "--once", "x"), "cli:bad-text", "--project is for a new chat"),
     (("chat", "--in", "chat-1", "--title", "T", "--once", "x"), "cli:bad-text", "--title is for a new chat"),
     (("chat", "ada", "-c", "--project", "web", "--once", "x"), "cli:bad-text", "--project is for a new chat"),
     (("approvals", "answer", "ap_1", ""), "cli:bad-text", "The text is empty."),
-    (("runs", "--limit", "0"), "cli:bad-number", "0 cannot be shown: a list has from 1 to 500. Give a number from 1"),
+    (("runs", "--limit", "0"), "cli:bad-number", "0 is out of range. Give a number from 1 to 500."),
     (("threads", "--limit", "501"), "cli:bad-number", "from 1 to 500"),
-    (("sessions", "--limit", "-3"), "cli:bad-number", "-3 cannot be shown"),
+    (("sessions", "--limit", "-3"), "cli:bad-number", "-3 is out of range"),
     (("issue", "list", "--limit", "0"), "cli:bad-number", "from 1 to 500"),
     (("issue", "show", "3", "--last", "0"), "cli:bad-number", "from 1 to 500"),
     (("thread", "show", "chat-1", "--last", "501"), "cli:bad-number", "from 1 to 500"),
-    ((*UP, "--grace", "-1"), "cli:bad-number", "--grace -1 is no time that turns could be given. Give 0 seconds or"),
-    ((*UP, "--grace", "nan"), "cli:bad-number", "--grace nan"),
-    ((*UP, "--grace", "inf"), "cli:bad-number", "`--on-stop finish` waits"),
+    ((*UP, "--grace", "-1"), "cli:bad-number", "--grace must be 0 seconds or more (got -1)."),
+    ((*UP, "--grace", "nan"), "cli:bad-number", "(got nan)"),
+    ((*UP, "--grace", "inf"), "cli:bad-number", "use `--on-stop finish`"),
 ]
 
 
@@ -85,7 +85,7 @@ def test_an_empty_data_directory_is_not_the_one_where_the_command_is_typed(
     monkeypatch.setenv("CLEW_DATA", empty)
     for said in (typed, here(capfd, *words)):
         assert (said.status, said.out) == (1, "")
-        assert said.err.startswith("clew: --data or CLEW_DATA is empty, and names no directory. Name one")
+        assert said.err.startswith("clew: --data or CLEW_DATA is empty. Name a directory")
     assert list(tmp_path.iterdir()) == []
     assert tmp_path.stat().st_mode & 0o777 == 0o755
 
@@ -93,11 +93,11 @@ def test_an_empty_data_directory_is_not_the_one_where_the_command_is_typed(
 def test_a_data_directory_of_a_user_who_is_not_here_is_told(capfd: Cap) -> None:
     said = here(capfd, "threads", "--data", "~nobody-is-called-so/clew")
     assert (said.status, said.out) == (1, "")
-    assert "nobody here is called so" in said.err
+    assert "there is no such user" in said.err
 
 
 @pytest.mark.parametrize(
-    ("held", "shown"), [("{", "is not JSON"), ("[]", "does not hold a policy"), ("\0", "not JSON")]
+    ("held", "shown"), [("{", "is not JSON"), ("[]", "does not contain a policy"), ("\0", "not JSON")]
 )
 def test_a_policy_that_is_none_is_told(stub: Stub, capfd: Cap, tmp_path: Path, held: str, shown: str) -> None:
     file = tmp_path / "policy.json"
@@ -108,7 +108,7 @@ def test_a_policy_that_is_none_is_told(stub: Stub, capfd: Cap, tmp_path: Path, h
     file.write_bytes(b"\xff")
     assert "is not JSON" in here(capfd, "replay", "--policy", file).err
     file.write_text("{}")
-    assert "'1 month' is no duration" in here(capfd, "replay", "--policy", file, "--since", "1 month").err
+    assert "'1 month' is not a duration" in here(capfd, "replay", "--policy", file, "--since", "1 month").err
     assert stub.asked == []
 
 
@@ -119,7 +119,7 @@ def test_a_closed_stdin_is_told(
     monkeypatch.setattr("sys.stdin", None)
     said = here(capfd, *words)
     assert said.status == 1
-    assert "stdin is closed" in said.err
+    assert "Cannot read from stdin: it is closed." in said.err
     assert stub.asked == []
 
 
@@ -192,7 +192,7 @@ def test_a_closed_stdout_and_a_terminal_without_unicode_are_no_failure(stub: Stu
 @pytest.mark.parametrize(
     ("words", "status", "code", "remedy"),
     [
-        (("say", "chat-1", "", "--json"), 1, "cli:bad-text", "Say something, or write - to read it from stdin."),
+        (("say", "chat-1", "", "--json"), 1, "cli:bad-text", "Type it, or write - to read it from stdin."),
         (("say", "--json", "chat-1", "half \udcff"), 1, "cli:bad-text", "Convert it first."),
         (("threads", "--json"), 1, "api:no-such-thing", "Do something else."),
         (("db", "check", "--json", "--database", "/nowhere/clew.db"), 1, "store:no-database", None),

@@ -43,12 +43,12 @@ def test_a_server_that_was_killed_is_not_running_either(stub: Stub, capfd: Cap) 
 @pytest.mark.parametrize("held", [b"", b"nonsense", b"http://", b"http://host:99999", b"\xff\xfe"])
 def test_an_address_that_is_none_is_told(stub: Stub, capfd: Cap, held: bytes) -> None:
     (stub.data / "address").write_bytes(held)
-    assert "does not hold an address" in failed(here(capfd, "runs"), "cli:unreadable")
+    assert "does not contain an address" in failed(here(capfd, "runs"), "cli:unreadable")
 
 
 def test_a_token_that_others_can_read_is_not_used(stub: Stub, capfd: Cap) -> None:
     (stub.data / "token").chmod(0o644)
-    assert "can be read by others" in failed(here(capfd, "runs"), "server:token")
+    assert "is readable by other users" in failed(here(capfd, "runs"), "server:token")
     assert stub.asked == []
 
 
@@ -82,7 +82,7 @@ def test_a_message_is_sent_again_under_the_same_key(stub: Stub, capfd: Cap) -> N
 def test_what_cannot_be_asked_twice_is_asked_once(stub: Stub, capfd: Cap) -> None:
     stub.on("POST", "/issues", BREAK)
     told = failed(here(capfd, "issue", "new", "Blank"), "cli:no-answer")
-    assert "look before you ask again" in told
+    assert "check before you try again" in told
     assert len(stub.bodies("POST", "/issues")) == 1
 
 
@@ -114,7 +114,9 @@ def test_another_program_at_the_address_is_not_taken_for_clew(stub: Stub, capfd:
         thread = threading.Thread(target=other.handle_request)
         thread.start()
         (stub.data / "address").write_text(f"http://127.0.0.1:{other.server_port}\n")
-        assert "is not Clew: status 404" in failed(here(capfd, "runs"), "cli:not-understood")
+        assert "Another program answers at Clew's address (status 404)" in failed(
+            here(capfd, "runs"), "cli:not-understood"
+        )
         thread.join()
 
 

@@ -106,7 +106,7 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "/agents",
         samples.AGENT,
         {"provider": "command", "program": ["make", "-j", "--json"], "environment": {"A": "b=c"}, "mode": "edit"},
-        "ada is ready",
+        "Added ada: guide, mode edit.",
     ),
     (
         ("agent", "add", "n", "--provider", "guide", "--every", "1h30m", "--shared", "--thread", "issue-3"),
@@ -156,7 +156,7 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "/projects",
         samples.PROJECT,
         {"source": "/src/../src/web", "setup": ["npm ci", "-x"], "plain": True},
-        "web is /src/web",
+        "Added web: /src/web (repository).",
     ),
     (
         ("project", "add", "lib", "git@git.example:lib.git"),
@@ -188,7 +188,7 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "/issues",
         samples.PAGE,
         {"title": "- blank", "body": "", "project": "web", "assignee": "ada"},
-        "issue-3 is open, and ada is woken",
+        "Opened issue-3; ada is starting.",
     ),
     (
         ("issue", "assign", "#3", "ada"),
@@ -196,7 +196,7 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "/threads/issue-3/assign",
         samples.ISSUE,
         {"agent": "ada"},
-        "ada has it",
+        "issue-3 is assigned to ada.",
     ),
     (
         ("issue", "assign", "3", "--nobody"),
@@ -204,17 +204,24 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "/threads/issue-3/assign",
         replace(samples.ISSUE, assignee=None),
         {"agent": None},
-        "nobody has it",
+        "issue-3 is not assigned.",
     ),
     (("issue", "close", "3"), "POST", "/threads/issue-3/close", samples.ISSUE, {}, "issue-3"),
-    (("issue", "reopen", "issue-3"), "POST", "/threads/issue-3/reopen", samples.ISSUE, {}, "issue-3 is open"),
+    (
+        ("issue", "reopen", "issue-3"),
+        "POST",
+        "/threads/issue-3/reopen",
+        samples.ISSUE,
+        {},
+        "Reopened issue-3 (assigned to ada).",
+    ),
     (
         ("issue", "comment", "3", "On Firefox.", "--silent"),
         "POST",
         "/threads/issue-3/words",
         Spoken(3, None),
         {"text": "On Firefox.", "wakes": False},
-        "Nobody is woken",
+        "No agent is woken",
     ),
     (
         ("say", "chat-1", "hello", "--to", "bob", "--fresh", "--resume", "run-0"),
@@ -222,7 +229,7 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "/threads/chat-1/words",
         Spoken(3, samples.WAKE),
         {"text": "hello", "agent": "bob", "fresh": True, "resume_run": "run-0", "wakes": True},
-        "Wake wake-1 of ada in chat-1 is pending (run run-1).",
+        "Sent to ada in chat-1; starting now. (run run-1, wake wake-1)",
     ),
     (
         ("wake", "ada", "look", "--thread", "chat-1", "--priority", "-2"),
@@ -403,7 +410,7 @@ def test_what_wakes_nobody_has_no_key_but_the_one_that_was_given(
     stub: Stub, capfd: Cap, words: tuple[str, ...]
 ) -> None:
     stub.on("POST", "/threads/issue-3/words", Spoken(3, None))
-    assert "Nobody is woken" in done(here(capfd, *words, "--silent"))
+    assert "No agent is woken" in done(here(capfd, *words, "--silent"))
     (body,) = stub.bodies("POST", "/threads/issue-3/words")
     assert body["key"] is None
     done(here(capfd, "say", "issue-3", "hi", "--silent", "--key", "mine"))
@@ -417,7 +424,7 @@ def test_something_is_said_in_a_thread_that_is_nobodys(stub: Stub, capfd: Cap, w
     stub.on("GET", "/threads/issue-3", replace(samples.PAGE, thread=replace(samples.ISSUE, assignee=None)))
     said = here(capfd, *words)
     assert said.status == 0
-    assert "Nobody is woken by it." in said.out + said.err
+    assert "No agent is woken." in said.out + said.err
     stub.on("GET", "/threads/issue-3", samples.PAGE)
     assert "[ask:bad-request]" in here(capfd, *words).err
 
@@ -428,7 +435,7 @@ def test_why_says_the_outcome_first_then_the_sessions_then_what_the_agent_confir
     lines = done(here(capfd, "why", "run-1")).splitlines()
     assert lines[0] == samples.WHY.headline
     text = "\n".join(lines)
-    order = ["session session-1, generation 1: cannot be used", "It is lost.", "The agent itself confirmed", "native-2"]
+    order = ["session session-1, generation 1: cannot be used", "It is lost.", "Confirmed by the agent", "native-2"]
     assert [text.index(each) for each in order] == sorted(text.index(each) for each in order)
     assert "It belongs to this lane." not in text
     assert "It belongs to this lane." in done(here(capfd, "why", "run-1", "--full"))
@@ -460,7 +467,7 @@ def test_replay_shows_what_another_policy_would_have_decided(stub: Stub, capfd: 
         "run-1  attempt 1, step 0  ",
         "run-1  attempt 1, step 1  ",
     ]
-    assert "2 of 9 decisions would be another; 1 could not be read." in said
+    assert "2 of 9 decisions would change; 1 could not be read." in said
     (body,) = stub.bodies("POST", "/replay")
     assert body["policy"] == {"parallel": True}
     assert json.loads(done(here(capfd, "replay", "--policy", policy, "--json"))) == json.loads(
@@ -479,15 +486,15 @@ def test_a_found_session_is_adopted_by_its_beginning(stub: Stub, capfd: Cap) -> 
     stub.on("GET", "/sessions/found", [FOUND, replace(FOUND, native_id="5f99")])
     said = here(capfd, "adopt", "chat-1", "5f")
     assert said.status == 1
-    assert "5f begins 2 sessions: 5f2a9c, 5f99." in said.err
-    assert "No agent of this machine has a session 99" in here(capfd, "adopt", "chat-1", "99").err
+    assert "5f matches 2 sessions: 5f2a9c, 5f99." in said.err
+    assert "No agent on this machine has a session 99" in here(capfd, "adopt", "chat-1", "99").err
 
 
 def test_an_approval_is_answered_by_its_beginning(stub: Stub, capfd: Cap) -> None:
     answered = replace(samples.APPROVAL, state="approved", answered_by="user", ended_at=samples.AT)
     stub.on("POST", "/approvals/ap", answered)
     assert done(here(capfd, "approvals", "allow", "ap")) == (
-        "ap_1 of ada in chat-1 is approved. Answered by user, 2025-06-15T15:06:40Z.\n"
+        "ap_1 of ada in chat-1: approved. Answered by user, 2025-06-15T15:06:40Z.\n"
     )
     assert "[api:no-such-thing]" in here(capfd, "approvals", "allow", "x").err
 

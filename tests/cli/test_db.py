@@ -62,9 +62,11 @@ def test_a_database_is_made_checked_kept_and_put_back(filled: str, tmp_path: Pat
     rows = re.search(r"over (\d+) rows", ok(here(capfd, "db", "check", "--database", filled)))
     assert rows
     file, again = tmp_path / "kept.db", tmp_path / "again.db"
-    assert ok(clew("db", "backup", file, "--database", filled)) == f"{file} holds {rows[1]} rows of schema {PROGRAM}.\n"
+    assert (
+        ok(clew("db", "backup", file, "--database", filled)) == f"{file} contains {rows[1]} rows of schema {PROGRAM}.\n"
+    )
     said = ok(clew("db", "restore", file, "--database", again))
-    assert said == f"{again} holds {rows[1]} rows of schema {PROGRAM}.\n"
+    assert said == f"{again} contains {rows[1]} rows of schema {PROGRAM}.\n"
     for database in (file, again):
         assert rows[0] in ok(here(capfd, "db", "check", "--database", database))
 
@@ -81,7 +83,7 @@ def test_an_upgrade_can_leave_the_database_open_to_older_servers(
     become_next_version(monkeypatch, tmp_path)
     said = ok(here(capfd, "db", "upgrade", "--only-pre", "--database", address))
     assert said.startswith(f"{shown(address)} has schema {NEXT}")
-    assert f"shared with programs of {PROGRAM}" in said
+    assert f"usable by versions from schema {PROGRAM}" in said
     assert ok(here(capfd, "db", "upgrade", "--database", address)) == f"{shown(address)} has schema {NEXT}.\n"
 
 
@@ -182,7 +184,7 @@ def test_a_backup_of_broken_promises_warns(filled: str, tmp_path: Path, capfd: C
     database.close()
     said = here(capfd, "db", "backup", tmp_path / "kept.db", "--database", filled)
     assert said.status == 0
-    assert said.err == "clew: It breaks promises, as the database does: wake-pending. See `clew db check`.\n"
+    assert said.err == "clew: The database and this backup break promises: wake-pending. See `clew db check`.\n"
     refused = here(capfd, "db", "restore", tmp_path / "kept.db", "--database", tmp_path / "again.db")
     assert "wake-pending" in failed(refused, "store:broken-promises")
     ok(here(capfd, "db", "restore", tmp_path / "kept.db", "--unchecked", "--database", tmp_path / "again.db"))
@@ -242,7 +244,7 @@ def test_progress_is_shown_to_whoever_watches(filled: str, tmp_path: Path) -> No
         os.close(terminal)
         seen = b"".join(_until_closed(reader))
         assert running.stdout is not None
-        assert "holds" in running.stdout.read()
+        assert "contains" in running.stdout.read()
     assert running.returncode == 0
     assert b"Backing up" in seen
     assert re.search(rb"[\d,]+ of [\d,]+ (rows|bytes)", seen)

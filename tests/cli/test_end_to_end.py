@@ -86,7 +86,7 @@ def test_a_chat_goes_on_in_the_same_conversation_and_says_why(data: Path) -> Non
     why = done(data, "why", latest(data, ref))
     assert why.startswith("resume: Continuing the same conversation (session 1). [session:fits]\n")
     assert "can be resumed" in why
-    confirmed = why[why.index("The agent itself confirmed") :]
+    confirmed = why[why.index("Confirmed by the agent") :]
     assert re.search(r"native_id +guide_\w+", confirmed)
     assert "says: I am the guide" in done(data, "logs", latest(data, ref))
 
@@ -113,7 +113,8 @@ def test_an_issue_is_worked_on_in_a_worktree_that_is_listed_and_cleaned(data: Pa
     where = re.search(r"TOOL SAID: (\S+)", said)
     assert where
     assert Path(where[1]).is_relative_to(data / "workspaces")
-    ref = said.split(" ", 1)[0]
+    ref = said.removeprefix("Opened ").split(";", 1)[0]
+    assert ref.startswith("issue-")
     said = asked(data, "issue", "comment", ref, "WRITE: notes.txt hello\nRUN: pwd", "-w").out
     assert f"TOOL SAID: {where[1]}" in said
     assert where[1] in done(data, "issue", "show", ref)
@@ -136,7 +137,7 @@ def test_what_a_program_prints_is_shown_once(data: Path) -> None:
 def test_what_wakes_nobody_is_said_all_the_same(data: Path) -> None:
     ref = json.loads(done(data, "issue", "new", "Nobody's", "--json"))["thread"]["ref"]
     for words in (("say", ref, "one", "--silent"), ("say", ref, "two"), ("issue", "comment", ref, "three")):
-        assert "Nobody is woken by it." in done(data, *words)
+        assert "No agent is woken." in done(data, *words)
     entries = json.loads(done(data, "thread", "show", ref, "--json"))["entries"]
     assert [each["text"] for each in entries][-3:] == ["one", "two", "three"]
 
@@ -146,7 +147,7 @@ def test_what_an_agent_asks_is_answered_from_another_terminal(data: Path) -> Non
     wake = json.loads(done(data, "wake", "eve", "RUN: echo yes", "--json"))
     approval = until_asked(data, wake["thread"])
     assert approval["command"] == "echo yes"
-    assert "is approved." in done(data, "approvals", "allow", approval["id"][:12])
+    assert ": approved." in done(data, "approvals", "allow", approval["id"][:12])
     assert "TOOL SAID: yes" in until_ended(data, wake["thread"])
     again = asked(data, "approvals", "deny", approval["id"])
     assert "approved" in again.out + again.err
@@ -179,7 +180,7 @@ def test_ctrl_c_interrupts_the_turn_and_the_conversation_goes_on(data: Path) -> 
         screen.type("SLOW: 300\n")
         until_running(data, ref)
         screen.type("\x03")
-        screen.until("The run ended cancelled")
+        screen.until("The run was cancelled")
         screen.until("> ")
         screen.type("SAY: still here\n")
         screen.until("still here")
@@ -200,7 +201,7 @@ def test_a_run_is_followed_across_a_restart_and_stopped_by_hand(tmp_path: Path) 
         )
         assert follow.stdout is not None
         assert follow.stdout.readline()
-    assert "1 run still goes on. It is interrupted; what can go on does so" in (place / "up.log").read_text()
+    assert "1 run still live. Interrupting it; what can be continued continues" in (place / "up.log").read_text()
     try:
         with up(place):
             limit = time.monotonic() + PATIENCE
@@ -240,7 +241,7 @@ def test_a_program_that_is_none_is_told_as_such(data: Path) -> None:
     assert said.err.startswith("clew: The guide takes no program: its program is Clew itself. Leave those words out.")
     for program in (("",), (" ", "-x")):
         said = asked(data, "agent", "add", "x", "--provider", "command", "--mode", "full", "--", *program)
-        assert said.err.startswith("clew: No program is named: the first word of its command line is empty.")
+        assert said.err.startswith("clew: The command line names no program: its first word is empty.")
 
 
 def until_asked(data: Path, thread: str) -> dict[str, str]:

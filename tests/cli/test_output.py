@@ -1,11 +1,11 @@
-"""What a terminal is shown: harmless, aligned, in a person's time."""
+"""What a terminal is shown: safe, aligned, in a person's time."""
 
 import pytest
 
-from clew.cli.harmless import Flow, harmless, one_line, width
-from clew.cli.table import facts, table
+from clew.cli.commands.workspaces import size
+from clew.cli.output import facts, table
+from clew.cli.safe_text import Flow, one_line, safe, width
 from clew.cli.times import ago, every, exactly, seconds_of
-from clew.cli.workspaces import size
 
 Cap = pytest.CaptureFixture[str]
 
@@ -28,7 +28,7 @@ EVIL = [
 
 @pytest.mark.parametrize(("text", "shown"), EVIL)
 def test_texts_of_others_do_nothing_to_the_terminal(text: str, shown: str) -> None:
-    assert harmless(text) == shown
+    assert safe(text) == shown
 
 
 @pytest.mark.parametrize(("text", "shown"), EVIL)

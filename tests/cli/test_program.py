@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clew import __version__
-from clew.cli.ending import Ending, ending_of
+from clew.cli.exit import ExitStatus, run_command
 from clew.cli.program import COMMANDS, program
 from clew.ports.fault import Fault
 from tests.cli.kit import PROGRAM, clew, environment, ok
@@ -67,7 +67,7 @@ def test_the_groups_have_the_commands_that_are_promised() -> None:
 
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
 def test_help_of_a_command_has_an_example(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert ending_of(lambda: program(words[0])([*words, "--help"])) is Ending.DONE
+    assert run_command(lambda: program(words[0])([*words, "--help"])) is ExitStatus.DONE
     said = capsys.readouterr().out
     assert "For example:" in said
     assert re.search(rf"\n +(?:\S+ \S+ \| )?clew {' '.join(words)}\b", said)
@@ -77,7 +77,7 @@ def test_help_of_a_command_has_an_example(words: tuple[str, ...], capsys: pytest
 def test_every_command_that_asks_prints_json_and_takes_a_data_directory(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ending_of(lambda: program(words[0])([*words, "--help"])) is Ending.DONE
+    assert run_command(lambda: program(words[0])([*words, "--help"])) is ExitStatus.DONE
     said = capsys.readouterr().out
     for option in ("--json", "--data", "CLEW_DATA"):
         assert option in said
@@ -144,7 +144,7 @@ def loaded(*words: str) -> set[str]:
         (("db", "bakcup"), 'Did you mean "backup"'),
         (("db", "backup"), "FILE"),
         (("db", "check", "--frob"), "--frob"),
-        (("db", "check", "more"), "Nothing is meant by 'more' here."),
+        (("db", "check", "more"), "Unexpected argument: 'more'."),
     ],
 )
 def test_a_command_that_is_not_understood_ends_with_2(words: tuple[str, ...], named: str) -> None:
@@ -181,20 +181,20 @@ class Full(Fault):
     code = "disk:full"
 
 
-def raising(fault: BaseException) -> Ending:
+def raising(fault: BaseException) -> ExitStatus:
     def command() -> None:
         raise fault
 
-    return ending_of(command)
+    return run_command(command)
 
 
 def test_a_fault_is_told_in_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert raising(Full("The disk is full.", "Free some space.")) is Ending.FAILED
+    assert raising(Full("The disk is full.", "Free some space.")) is ExitStatus.FAILED
     assert capsys.readouterr().err == "clew: The disk is full. Free some space. [disk:full]\n"
 
 
 def test_what_nobody_expected_is_called_a_bug_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert raising(ZeroDivisionError("division by zero")) is Ending.BUG
+    assert raising(ZeroDivisionError("division by zero")) is ExitStatus.BUG
     said = capsys.readouterr().err
     assert "Traceback" in said
     assert said.endswith(
@@ -203,10 +203,10 @@ def test_what_nobody_expected_is_called_a_bug_and_shown(capsys: pytest.CaptureFi
 
 
 def test_a_person_may_stop_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert raising(KeyboardInterrupt()) is Ending.STOPPED
+    assert raising(KeyboardInterrupt()) is ExitStatus.STOPPED
     assert capsys.readouterr().err == "clew: Stopped. [stopped]\n"
 
 
 def test_a_command_says_how_it_ended() -> None:
-    assert ending_of(lambda: Ending.FAILED) is Ending.FAILED
-    assert ending_of(lambda: None) is Ending.DONE
+    assert run_command(lambda: ExitStatus.FAILED) is ExitStatus.FAILED
+    assert run_command(lambda: None) is ExitStatus.DONE

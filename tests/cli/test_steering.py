@@ -15,12 +15,11 @@ Cap = pytest.CaptureFixture[str]
 
 @pytest.mark.case("W13")
 def test_one_message_is_said_into_the_turn_that_is_going(stub: Stub, capfd: Cap) -> None:
-    wake = replace(
-        samples.WAKE, words="The agent is busy; it will be told during this turn, or at the start of the next."
-    )
+    wake = replace(samples.WAKE, code="accepted:steered")
     stub.on("POST", "/threads/chat-1/words", Spoken(2, wake))
     said = here(capfd, "say", "chat-1", "two", "--steer")
-    assert (said.status, "it will be told during this turn" in said.out) == (0, True)
+    busy = "ada is busy; it will be told during this turn, or at the start of the next."
+    assert (said.status, busy in said.out) == (0, True)
     here(capfd, "say", "chat-1", "two")
     first, second = stub.bodies("POST", "/threads/chat-1/words")
     assert (first["overlap"], "overlap" in second) == ("steer", False)
@@ -32,12 +31,10 @@ def test_a_threads_policy_is_set_for_whose_it_is_or_for_who_is_named(stub: Stub,
     stub.on("GET", "/threads/issue-3", samples.PAGE)
     stub.on("PATCH", "/threads/issue-3/lanes/ada", lane)
     said = here(capfd, "thread", "overlap", "issue-3", "steer")
-    words = (
-        "What is said in issue-3 while ada works there is told within the turn that is going, where the agent takes it."
-    )
+    words = "Messages in issue-3 while ada is busy are sent during the turn, if the agent supports it."
     assert (said.status, said.out.strip()) == (0, words)
     stub.on("PATCH", "/threads/issue-3/lanes/bob", replace(lane, agent="bob", overlap="reject"))
-    assert "is turned away" in here(capfd, "thread", "overlap", "issue-3", "reject", "--agent", "bob").out
+    assert "are rejected" in here(capfd, "thread", "overlap", "issue-3", "reject", "--agent", "bob").out
     assert stub.bodies("PATCH", "/threads/issue-3/lanes/bob") == [{"overlap": "reject"}]
     nobodys = replace(samples.PAGE, thread=replace(samples.PAGE.thread, assignee=None))
     stub.on("GET", "/threads/issue-3", nobodys)
@@ -61,10 +58,10 @@ def test_why_and_logs_show_what_a_run_was_told_on_the_way(stub: Stub, capfd: Cap
     )
     stub.on("GET", "/why/run-1", replace(samples.WHY, steered=told))
     said = here(capfd, "why", "run-1").out
-    assert "Within its turn the agent was told" in said
+    assert "Sent during the turn" in said
     assert "Leave the tests alone.\n" in said
-    assert "Too late. (it did not take it; see `clew why wake-3`)" in said
-    assert "Within its turn" not in here_without(stub, capfd)
+    assert "Too late. (not received; see `clew why wake-3`)" in said
+    assert "Sent during" not in here_without(stub, capfd)
 
 
 def here_without(stub: Stub, capfd: Cap) -> str:
@@ -74,5 +71,5 @@ def here_without(stub: Stub, capfd: Cap) -> str:
 
 @pytest.mark.case("W13")
 def test_a_log_line_says_whether_it_was_taken() -> None:
-    for taken, words in ((True, "is told: two"), (False, "did not take: two")):
+    for taken, words in ((True, "received: two"), (False, "did not receive: two")):
         assert line_of(EventView(1, "steer", 1.0, {"taken": taken, "text": "two"})) == words

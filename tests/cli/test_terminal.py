@@ -62,7 +62,7 @@ def test_a_conversation_is_typed_answered_and_left(stub: Stub) -> None:
         screen.until("Done.\n")
         screen.until("> ")
         screen.type("\x04")
-        screen.until("chat-1 stays. Go on with `clew chat --in chat-1`.")
+        screen.until("Continue with `clew chat --in chat-1`.")
         assert screen.ended() == 0
     assert [body["text"] for body in stub.bodies("POST", "/threads/chat-1/words")] == ["hello", "and on"]
 
@@ -84,7 +84,7 @@ def test_what_an_agent_asks_is_answered_in_the_conversation(stub: Stub) -> None:
         screen.until("2. blue\n")
         screen.until("Answer: ")
         screen.type("2\n")
-        screen.until("It is stale.")
+        screen.until("The request is stale.")
         screen.until("> ")
     assert stub.bodies("POST", "/approvals/ap_1") == [{"allow": False, "text": "keep it"}]
     assert stub.bodies("POST", "/approvals/ap_2") == [{"allow": True, "text": "blue"}]
@@ -113,11 +113,11 @@ def test_ctrl_c_interrupts_the_turn_and_then_the_conversation_goes_on(stub: Stub
             assert reached.wait(60)
             screen.type("\x03")
             screen.until("It is told to stop.")
-            screen.until("The run ended cancelled: A person stopped it.")
+            screen.until("The run was cancelled: A person stopped it.")
             screen.until("> ")
             screen.type("half a line")
             screen.until("half a line")
-            screen.press("\x03", "Ctrl-D leaves.")
+            screen.press("\x03", "Press Ctrl-D to leave.")
             screen.until("> ")
             screen.type("\x04")
             assert screen.ended() == 0

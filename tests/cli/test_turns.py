@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.cli.streaming import Absence
+from clew.cli.live import Outage
 from clew.protocol.views import EventView, LogView, Spoken
 from tests.cli import samples
 from tests.cli.kit import here
@@ -113,7 +113,7 @@ def test_a_restart_of_the_server_is_waited_for(tmp_path: Path, capfd: Cap, monke
 def test_a_server_that_stays_away_is_not_waited_for_forever(
     stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Absence.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(Outage.__init__, "__defaults__", (0.0,))
     accepted(stub)
 
     def leave(_: Asked) -> object:
@@ -150,7 +150,7 @@ def test_a_run_that_failed_is_a_failure_with_its_reason(stub: Stub, capfd: Cap) 
     stub.streams.append(frames(failed))
     said = here(capfd, *SAY)
     assert said.status == 1
-    assert "· The run ended failed: The model is gone. See `clew why run-1`.\n" in said.err
+    assert "· The run failed: The model is gone. See `clew why run-1`.\n" in said.err
     stub.streams.append(frames(failed))
     said = here(capfd, *SAY, "--json")
     problem = json.loads(said.err.splitlines()[-1])
@@ -217,7 +217,7 @@ def test_a_reply_that_was_never_streamed_is_shown_at_the_end(stub: Stub, capfd: 
 
 
 def test_a_wake_that_waits_says_what_for(stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew.cli.following.LONG", 0.0)
+    monkeypatch.setattr("clew.cli.live.LONG", 0.0)
     accepted(stub)
     waits = replace(samples.WAKE, run=None)
     seen = iter([waits, waits, samples.SERVED, samples.SERVED, samples.SERVED])
@@ -236,7 +236,7 @@ def test_a_wake_that_waits_says_what_for(stub: Stub, capfd: Cap, monkeypatch: py
 def test_nobody_waits_for_a_run_that_is_held_for_them(
     stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch, claimed: bool
 ) -> None:
-    monkeypatch.setattr("clew.cli.following.LONG", 0.0)
+    monkeypatch.setattr("clew.cli.live.LONG", 0.0)
     accepted(stub)
     stub.on("POST", "/threads/chat-1/words", Spoken(3, samples.WAKE if claimed else replace(samples.WAKE, run=None)))
     stub.on("GET", "/wakes/wake-1", replace(samples.WAKE, run="run-1" if claimed else None))
@@ -257,8 +257,20 @@ def test_what_an_agent_asks_is_shown_with_how_to_answer(stub: Stub, capfd: Cap) 
     stub.streams.append(asked)
     said = here(capfd, *SAY)
     assert said.err.count("· Answer with `clew approvals allow ap_1`.") == 1
-    assert "· ada asks whether it may: Run a command\n· $ rm -r build\n" in said.err
+    assert "· ada wants to run a command:\n· $ rm -r build\n" in said.err
     assert "· 2. blue\n· Answer with `clew approvals answer ap_2`." in said.err
+
+
+@pytest.mark.case("A03")
+def test_a_tool_that_was_denied_is_called_denied(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    tool = log(1, "tool-started", id="7", name="Bash", command="rm -r build", file=None)
+    failed = log(2, "tool-finished", id="7", ok=False, output="The user does not allow this.")
+    denied = replace(samples.APPROVAL, state="denied", ended_at=samples.AT)
+    stub.streams.append(frames(samples.GOING, tool, samples.APPROVAL, denied, failed, samples.RUN))
+    said = here(capfd, *SAY)
+    assert "· Denied: rm -r build\n" in said.err
+    assert "does not allow" not in said.err
 
 
 def test_as_json_every_line_is_one_value(stub: Stub, capfd: Cap) -> None:
@@ -310,14 +322,14 @@ def test_what_falls_into_an_answer_does_not_break_it_in_a_log(stub: Stub, capfd:
     quiet = log(3, "step", what="silence", words="It is quiet.")
     more = log(4, "text", text="se rej", final=False)
     whole, done = log(5, "text", text="base reject", final=True), log(6, "done", ending="completed", reply="")
-    beside = ["is told: Be quick.", "silence: It is quiet."]
+    beside = ["received: Be quick.", "silence: It is quiet."]
     assert in_log(stub, capfd, begun, told, quiet, more, whole, done) == [
         *beside,
         "says: base reject",
         "done: completed",
     ]
     assert in_log(stub, capfd, begun, told, quiet, more, done) == [*beside, "says: base rej", "done: completed"]
-    assert in_log(stub, capfd, begun, told) == ["is told: Be quick.", "says: ba"]
+    assert in_log(stub, capfd, begun, told) == ["received: Be quick.", "says: ba"]
     # Another try of the run says its own: what the first one said is not lost in it.
     again = log(3, "step", what="open", words="Again.")
     assert in_log(stub, capfd, begun, told, again, whole)[1:] == ["says: ba", "open: Again.", "says: base reject"]
@@ -375,9 +387,9 @@ def test_a_log_shows_what_tools_printed_and_who_answered_and_says_what_it_leaves
         "Bash printed: line 0",
         "    line 1",
     ]
-    assert lines[22:24] == ["    line 19", "    … 640 characters more: `clew logs run-1 --full` shows them."]
+    assert lines[22:24] == ["    line 19", "    … 640 characters more; see `clew logs run-1 --full`."]
     assert lines[24].startswith("open: xxx")
-    assert lines[25] == "    … 1,006 characters more: `clew logs run-1 --full` shows them."
+    assert lines[25] == "    … 1,006 characters more; see `clew logs run-1 --full`."
     assert lines[26:] == ["asks: Which one? (ap_2)", "answered by eve: red (ap_2)", "says: Done."]
     assert stub.queries("/approvals")[0]["run"] == "run-1"
     whole = here(capfd, "logs", "run-1", "--full").out
@@ -416,7 +428,7 @@ def written_all() -> list[EventView]:
 
 
 def test_a_long_log_is_read_in_pages(stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew.cli.following.PAGE", 4)
+    monkeypatch.setattr("clew.cli.live.PAGE", 4)
     accepted(stub)
     stub.on("GET", "/runs/run-1/events", lambda asked: written(asked)[: int(asked.query["limit"])])
     said = here(capfd, "logs", "run-1", "--json")
@@ -467,7 +479,7 @@ def test_which_agent_is_asked_only_when_there_are_several(stub: Stub, capfd: Cap
     chatting(stub)
     stub.on("GET", "/agents", [samples.AGENT, replace(samples.AGENT, name="bob")])
     said = here(capfd, "chat", "--once", "hello")
-    assert said.err == "clew: There are several agents: ada, bob. Say which: `clew chat NAME`. [cli:which-agent]\n"
+    assert said.err == "clew: There are several agents: ada, bob. Choose one: `clew chat NAME`. [cli:which-agent]\n"
     stub.on("GET", "/agents", [])
     assert "Add one with `clew agent add`." in here(capfd, "chat", "--once", "hello").err
     assert stub.bodies("POST", "/chats") == []
@@ -508,4 +520,4 @@ def interrupt_once(monkeypatch: pytest.MonkeyPatch) -> None:
             pressed.append(True)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("clew.cli.streaming.time.sleep", press)
+    monkeypatch.setattr("clew.cli.live.time.sleep", press)

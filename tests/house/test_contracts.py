@@ -72,7 +72,7 @@ def test_the_layers_of_the_design_keep_every_contract(copy: Path) -> None:
     plant(copy, "clew.server.api", "import clew.control.claim")
     plant(copy, "clew.app", "import clew.server.api, clew.daemon.turn, clew.store.schema.tables")
     plant(copy, "clew.testing", "import clew.app, clew.store.schema.tables")
-    plant(copy, "clew.cli.up", "import clew.app")
+    plant(copy, "clew.cli.commands.up", "import clew.app")
     code, output = lint(copy)
     assert code == 0, output
 

@@ -13,8 +13,7 @@ from fastapi import FastAPI
 from clew.control.services import Services
 from clew.protocol.machine import Machine
 from clew.server.app import guarded, make_api
-from clew.server.guard import Bound
-from clew.server.keys import Keys
+from clew.server.auth import Bound, Keys
 from clew.server.live import Live
 from clew.testing import temporary_store
 

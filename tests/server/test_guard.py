@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from starlette.routing import Route
 
-from clew.server.guard import HEADERS
+from clew.server.auth import HEADERS
 from tests.server.kit import BEARER, BOUND, TOKEN, House, inside
 
 Headers = Mapping[str, str]

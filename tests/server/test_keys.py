@@ -1,6 +1,6 @@
 """Tickets are good once and for a while; a cookie ends by itself and with its token."""
 
-from clew.server.keys import COOKIE_LASTS, TICKET_LASTS, Keys
+from clew.server.auth import COOKIE_LASTS, TICKET_LASTS, Keys
 
 
 class Clock:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.server.datadir import CannotUse, DiskFull
+from clew.server.data_dir import CannotUse, DiskFull
 from clew.server.token import NoToken, TokenFault, make_token, read_token
 
 
@@ -48,7 +48,7 @@ def test_one_that_is_none_is_refused_and_not_replaced(tmp_path: Path, content: b
     path = tmp_path / "token"
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(TokenFault, match="holds no token"):
+    with pytest.raises(TokenFault, match="does not hold a valid token"):
         make_token(path)
     assert path.read_bytes() == content
 

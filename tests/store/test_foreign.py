@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from clew.app.opening import open_for_work
+from clew.app.run_server import open_for_server
 from clew.store.engine.open import open_current, open_database, upgrade_database
 from clew.store.faults import CannotUpgrade, NotClew, StoreFault
 from clew.store.schema.version import PROGRAM, SchemaVersion
@@ -62,7 +62,7 @@ def refused(address: str, only_pre: bool, fault: type[StoreFault]) -> str:
 def test_a_database_of_another_program_is_refused(address: str, script: str, only_pre: bool) -> None:
     before = made_with(address, script)
     assert "is not a database of Clew" in refused(address, only_pre, NotClew)
-    for opens in (open_current, open_for_work):
+    for opens in (open_current, open_for_server):
         with pytest.raises(NotClew):
             opens(address)
     assert made_with(address, "") == before
@@ -74,7 +74,7 @@ def test_the_steps_of_another_program_are_refused(address: str, only_pre: bool) 
     told = refused(address, only_pre, CannotUpgrade)
     assert "its table alembic_version is not as Clew left it: Can't locate revision" in told
     with pytest.raises(CannotUpgrade):
-        open_for_work(address)
+        open_for_server(address)
     assert made_with(address, "") == before
 
 

@@ -22,8 +22,8 @@ def waited(clew: Up) -> None:
 
 def ended_well(clew: Up) -> None:
     assert clew.stop() == 0
-    assert clew.err.count("agents are looked for again") == 1
-    assert "broke off" not in clew.log
+    assert clew.err.count("discovering agents failed, retrying") == 1
+    assert "discovery failed" not in clew.log
     assert "bug" not in clew.log
 
 

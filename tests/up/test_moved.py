@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from clew.app.placing import Moved, keep_place
-from clew.server.datadir import CannotUse, DataDirectory
+from clew.app.data_lock import Moved, check_location
+from clew.server.data_dir import CannotUse, DataDirectory
 from tests.up.kit import refused, up
 
 
 def used(root: Path) -> DataDirectory:
     data = DataDirectory(root)
     root.mkdir(exist_ok=True)
-    keep_place(data)
+    check_location(data)
     return data
 
 

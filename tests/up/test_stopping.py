@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clew.app.parting import finishing, interrupting
+from clew.app.shutdown import finish_notice, interrupt_notice
 from tests.up.kit import LONG, Up, until, up
 
 
@@ -36,7 +36,7 @@ def test_a_turn_may_finish_first(tmp_path: Path) -> None:
         agent_that_waits(clew, go)
         wake = began(clew, go)
         clew.process.send_signal(signal.SIGINT)
-        until(lambda: "It finishes first" in clew.out, "that it stops")
+        until(lambda: "Waiting for it to finish" in clew.out, "that it stops")
         # Until then it still answers.
         assert clew.ask("GET", f"/wakes/{wake['id']}")["state"] == "claimed"
         go.touch()
@@ -57,7 +57,7 @@ def test_an_interrupted_turn_goes_on_with_the_next_start(tmp_path: Path) -> None
         run = until(lambda: clew.ask("GET", "/runs?state=running"), "the turn")[0]
         until(lambda: "begun" in str(clew.ask("GET", f"/runs/{run['id']}/events")), "its beginning")
         assert clew.stop() == 0
-        assert "with the next start" in clew.out
+        assert "at the next start" in clew.out
     with up(data) as clew:
         again = clew.ran(wake)
         assert again["id"] != run["id"]
@@ -109,9 +109,10 @@ def test_streams_end_with_the_server(tmp_path: Path) -> None:
 
 
 def test_one_run_that_goes_on_at_the_end_is_not_called_they() -> None:
-    assert finishing(1).words == "It finishes first. Ctrl-C again interrupts it now."
-    assert finishing(2).words == "They finish first. Ctrl-C again interrupts them now."
-    assert finishing(2, 1).words == "They have 1 second to finish. Ctrl-C again interrupts them now."
-    assert finishing(1, 10).words == "It has 10 seconds to finish. Ctrl-C again interrupts it now."
-    assert finishing(2, 10).words == "They have 10 seconds to finish. Ctrl-C again interrupts them now."
-    assert [interrupting(live).words.split()[0] for live in (1, 2)] == ["It", "They"]
+    again = "Press Ctrl-C again to interrupt"
+    assert finish_notice(1).message == f"Waiting for it to finish. {again} it now."
+    assert finish_notice(2).message == f"Waiting for them to finish. {again} them now."
+    assert finish_notice(2, 1).message == f"They have 1 second to finish. {again} them now."
+    assert finish_notice(1, 10).message == f"It has 10 seconds to finish. {again} it now."
+    assert finish_notice(2, 10).message == f"They have 10 seconds to finish. {again} them now."
+    assert [interrupt_notice(live).message.split(";")[0] for live in (1, 2)] == ["Interrupting it", "Interrupting them"]

@@ -1,4 +1,4 @@
-"""The log: lines of JSON in the data directory, warnings for whoever watches."""
+"""The server's log: JSON lines in the data directory, warnings on the terminal. The token is masked in both."""
 
 import json
 import logging
@@ -7,53 +7,54 @@ import time
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from clew.server.datadir import told
+from clew.server.data_dir import file_fault
 
-_LARGEST = 5 * 1024 * 1024
-_KEPT = 3
+_MAX_BYTES = 5 * 1024 * 1024
+_OLD_FILES = 3
 
 
-class Lines(logging.Formatter):
-    """One object on one line. The token is in none of them, whatever an error says."""
-
+class JsonLines(logging.Formatter):
     def __init__(self, secret: str) -> None:
         super().__init__()
         self._secret = secret
 
     def format(self, record: logging.LogRecord) -> str:
-        said: dict[str, object] = {
+        line: dict[str, object] = {
             "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "of": record.name,
             "words": record.getMessage(),
         }
         if record.exc_info:
-            said["trace"] = self.formatException(record.exc_info)
-        return json.dumps(said, ensure_ascii=False).replace(self._secret, "***")
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False).replace(self._secret, "***")
 
 
-class Warnings(logging.Formatter):
+class TerminalLines(logging.Formatter):
+    """Without the traceback, which is in the file."""
+
     def __init__(self, secret: str) -> None:
-        super().__init__("clew: %(message)s")
+        super().__init__()
         self._secret = secret
 
     def format(self, record: logging.LogRecord) -> str:
-        # The trace is in the file.
         return f"clew: {record.getMessage()}".replace(self._secret, "***")
 
 
-def keep_log(directory: Path, secret: str) -> None:
+def start_logging(directory: Path, secret: str) -> None:
     try:
-        file = RotatingFileHandler(directory / "clew.log", maxBytes=_LARGEST, backupCount=_KEPT, encoding="utf-8")
+        file = RotatingFileHandler(
+            directory / "clew.log", maxBytes=_MAX_BYTES, backupCount=_OLD_FILES, encoding="utf-8"
+        )
     except OSError as fault:
-        raise told(fault, directory) from fault
-    file.setFormatter(Lines(secret))
+        raise file_fault(fault, directory) from fault
+    file.setFormatter(JsonLines(secret))
     file.setLevel(logging.INFO)
-    shown = logging.StreamHandler(sys.stderr)
-    shown.setFormatter(Warnings(secret))
-    shown.setLevel(logging.WARNING)
+    terminal = logging.StreamHandler(sys.stderr)
+    terminal.setFormatter(TerminalLines(secret))
+    terminal.setLevel(logging.WARNING)
     root = logging.getLogger()
-    root.handlers[:] = [file, shown]
+    root.handlers[:] = [file, terminal]
     root.setLevel(logging.INFO)
-    # A disk that is full must not fill the screen as well.
+    # With a full disk, logging would print a traceback for every line.
     logging.raiseExceptions = False

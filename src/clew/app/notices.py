@@ -1,4 +1,4 @@
-"""What `clew up` has to say to whoever started it."""
+"""Messages of the server to the terminal of `clew up`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +14,16 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class FoundAgents:
-    """Programs that are here, with their versions, and why others are not."""
+    """Installed agent programs with their versions, and the names of the configured agents."""
 
-    here: tuple[tuple[str, str], ...]
-    missing: tuple[tuple[str, str], ...]
+    installed: tuple[tuple[str, str], ...]
     agents: tuple[str, ...]
-    """Those that can be woken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
     live: int
-    words: str
+    message: str
 
 
 Notice = Ready | FoundAgents | Stopping

@@ -1,4 +1,4 @@
-"""The command line: thin commands over what app puts together."""
+"""The command line. Commands are in `commands/`; the other modules are shared by them."""
 
 from clew.cli.program import main
 

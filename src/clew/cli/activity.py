@@ -1,16 +1,16 @@
-"""What an agent does besides speaking, each event as one line; and what it says, as it says it."""
+"""Events, approvals and runs as lines of text, and the agent's messages as they stream in."""
 
 import sys
 from collections.abc import Mapping
 
-from clew.cli.harmless import Flow, harmless, one_line
+from clew.cli.safe_text import Flow, one_line, safe
 from clew.protocol.views import ApprovalView, EventView, RunView
 
 _LINE = 200
 
 
 def line_of(event: EventView) -> str | None:
-    """In a conversation: one short line, and nothing for an event that says nothing by itself."""
+    """One short line for a conversation; None if the event is not worth one."""
     if event.kind == "tool-finished" and event.body.get("ok"):
         return None
     text = text_of(event)
@@ -18,14 +18,14 @@ def line_of(event: EventView) -> str | None:
 
 
 def text_of(event: EventView) -> str | None:
-    """All that it says, on as many lines as that takes; nothing for a message, whose parts belong together."""
+    """The whole event, on as many lines as needed; None for parts of a message, which `Speech` puts together."""
     body = event.body
     match event.kind:
         case "tool-started":
             name, about = _text(body, "name") or "tool", _text(body, "command") or _text(body, "file")
             return f"{name}: {about}" if about not in ("", name) else name
         case "tool-finished":
-            return _came_of(_text(body, "output").strip("\n"), ok=bool(body.get("ok")))
+            return _result(_text(body, "output").strip("\n"), ok=bool(body.get("ok")))
         case "thought":
             return f"thinks: {_text(body, 'text')}"
         case "plan":
@@ -39,27 +39,27 @@ def text_of(event: EventView) -> str | None:
             asked = f"{words} ({about})" if about not in ("", words) else words
             return f"asks: {asked} ({_text(body, 'id')})"
         case "session":
-            kept = "" if body.get("durable") else ", not yet kept"
+            kept = "" if body.get("durable") else ", not durable yet"
             return f"session: {_text(body, 'native_id')}{kept}"
         case "failed":
             return f"failed: {_text(body, 'words')} [{_text(body, 'code')}]"
         case "done":
             return f"done: {_text(body, 'ending')}"
         case "step" | "steer":
-            return _on_the_way(body)
+            return _step(body)
         case "text":
             return None
         case other:
             return other
 
 
-def _on_the_way(body: Mapping[str, object]) -> str:
+def _step(body: Mapping[str, object]) -> str:
     if "taken" in body:
-        return f"{'is told' if body['taken'] else 'did not take'}: {_text(body, 'text')}"
+        return f"{'received' if body['taken'] else 'did not receive'}: {_text(body, 'text')}"
     return f"{_text(body, 'what')}: {_text(body, 'words')}"
 
 
-def _came_of(output: str, *, ok: bool) -> str | None:
+def _result(output: str, *, ok: bool) -> str | None:
     if ok:
         return f"printed: {output}" if output else None
     return f"failed: {output or 'no output'}"
@@ -69,20 +69,31 @@ def decision_of(run: RunView) -> str | None:
     return None if run.decision is None else one_line(f"{run.decision}: {run.decision_words or ''}".rstrip(": "))
 
 
-def ending_of_run(run: RunView) -> str:
-    """How it ended, for people: nothing to say when it went well."""
+def failure_of(run: RunView) -> str:
+    """How a run failed, in a sentence; empty if it succeeded."""
     if run.state == "succeeded":
         return ""
-    return f"The run ended {run.state}" + (f": {run.words}" if run.words else ".") + f" See `clew why {run.id}`."
+    return ended(run) + (f": {run.words}" if run.words else ".") + f" See `clew why {run.id}`."
 
 
-def asking(approval: ApprovalView) -> list[str]:
-    """What an agent asks of a person."""
-    what = "asks" if approval.kind == "question" else "asks whether it may"
-    said = "" if approval.words in (approval.command, approval.file) else f": {one_line(approval.words)}"
-    lines = [f"{approval.agent} {what}{said}"]
-    if approval.command:
-        lines += [f"  $ {line}" for line in harmless(approval.command).splitlines()]
+def ended(run: RunView) -> str:
+    """For example: The run failed, The run was cancelled."""
+    return f"The run {run.state}" if run.state in ("succeeded", "failed") else f"The run was {run.state}"
+
+
+def approval_lines(approval: ApprovalView) -> list[str]:
+    """What an agent asks a person: a permission, or a question with its choices."""
+    words = one_line(approval.words)
+    if approval.kind == "question":
+        lines = [f"{approval.agent} asks: {words}"]
+    elif approval.command:
+        lines = [f"{approval.agent} wants to run a command:"]
+        # Most agents describe a command as just that; the description is shown where it says more.
+        if approval.words != approval.command and not words.lower().endswith("run a command"):
+            lines.append(f"  {words}")
+        lines += [f"  $ {line}" for line in safe(approval.command).splitlines()]
+    else:
+        lines = [f"{approval.agent} asks for permission: {words}"]
     if approval.file:
         lines.append(f"  file {one_line(approval.file)}")
     lines += [f"  {number}. {one_line(choice)}" for number, choice in enumerate(approval.choices, 1)]
@@ -90,38 +101,40 @@ def asking(approval: ApprovalView) -> list[str]:
 
 
 class Speech:
-    """The agent's messages to stdout: parts as they come, then only what the whole message adds to them."""
+    """Prints the agent's messages: parts as they arrive, then whatever the final message adds to them."""
 
     def __init__(self) -> None:
         self._flow = Flow()
         self._parts = ""
         self._since = ""
-        """Those of the parts that came after the last pause."""
+        """The parts since the last pause."""
         self._open = False
         self.said = False
 
-    def hear(self, body: Mapping[str, object]) -> None:
+    def add(self, body: Mapping[str, object]) -> None:
         text = _text(body, "text")
         if not body.get("final", True):
             self._parts += text
             self._since += text
             self._write(self._flow.add(text))
             return
-        rest = next((rest for shown in (self._parts, self._since) if (rest := _rest(text, shown)) is not None), None)
+        rest = next(
+            (rest for shown in (self._parts, self._since) if (rest := _unprinted(text, shown)) is not None), None
+        )
         if rest is None:
             self.pause()
         self._write(self._flow.add(text if rest is None else rest))
         self.end()
 
     def pause(self) -> None:
-        """Something else is to be shown: begin it on a line of its own."""
+        """Ends the current line, so that something else can be printed."""
         self._write(self._flow.end())
         if self._open:
             self._write("\n")
         self._since = ""
 
     def end(self) -> None:
-        """What comes next is another message."""
+        """The next part starts another message."""
         self.pause()
         self._parts = ""
 
@@ -134,9 +147,9 @@ class Speech:
         self.said = self.said or bool(text.strip())
 
 
-def _rest(text: str, shown: str) -> str | None:
-    """What of a message was not shown yet; nothing where what was shown is not its beginning. Programs end their
-    output with a line's end that the message need not have."""
+def _unprinted(text: str, shown: str) -> str | None:
+    """The part of `text` that was not printed yet; None if what was printed is not its start. Surrounding whitespace is
+    ignored: programs end their output with a newline that the final message may lack."""
     if not shown.strip():
         return None
     if text.strip() == shown.strip():

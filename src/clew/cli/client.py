@@ -1,6 +1,6 @@
-"""The running server, as a command reaches it: found by its data directory, asked over HTTP, each call with a deadline.
+"""The HTTP client: finds the running server by its data directory. Every call has a deadline.
 
-The standard library's client loads in a third of httpx2's time, and most commands make one call.
+It uses the standard library, which loads in a third of httpx2's time; most commands make one call.
 """
 
 import json
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from clew.cli.texts import BadText
+from clew.cli.input import BadText
 from clew.ports.fault import Fault
-from clew.server.datadir import DataDirectory
+from clew.server.data_dir import DataDirectory
 from clew.server.token import read_token
 
 DEADLINE = 30.0
-"""How long, in seconds, a server may take to answer. It is on the same machine."""
+"""Seconds the server may take to answer. It is on the same machine."""
 
 NOT_FOUND = 404
 
@@ -44,7 +44,7 @@ class NotUnderstood(Fault):
 
 
 class Refused(Fault):
-    """What the server said, in its own words and with its own code."""
+    """An error answer, with the server's message and code."""
 
     def __init__(self, words: str, remedy: str, code: str, status: int) -> None:
         super().__init__(words, remedy)
@@ -56,17 +56,17 @@ class Refused(Fault):
 
 
 class Server:
-    """Asked for by its data directory at every call: after a restart it may be at another address."""
+    """Reads the address file at every call: after a restart the server may have another port."""
 
     def __init__(self, data: Path) -> None:
-        self._place = DataDirectory(data)
+        self._files = DataDirectory(data)
 
     def get(self, path: str, query: Query | None = None, deadline: float = DEADLINE) -> bytes:
-        # Looking twice does no harm: a server that went away in between is asked once more.
+        # Safe to repeat, so a call that broke is sent once more.
         return self._ask("GET", path, query, None, deadline, again=True)
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, deadline: float = DEADLINE) -> bytes:
-        """A body with a key names its request, so it may be sent again."""
+        """A body with a `key` is idempotent, so it is sent once more if the connection breaks."""
         return self._ask("POST", path, None, body or {}, deadline, again=bool(body and body.get("key")))
 
     def patch(self, path: str, body: Mapping[str, Any]) -> bytes:
@@ -76,13 +76,13 @@ class Server:
         return self._ask("DELETE", path, None, None, DEADLINE, again=False)
 
     def stream(self, path: str, query: Query, last: str | None, silence: float) -> tuple[HTTPConnection, HTTPResponse]:
-        """An open stream of events. Whoever asks for it closes the connection."""
+        """Opens an event stream. The caller closes the connection."""
         headers = {"Accept": "text/event-stream"} | ({} if last is None else {"Last-Event-ID": last})
         connection, answer = self._send("GET", path, query, None, silence, headers)
         if answer.status != 200:
-            with_words = answer.read()
+            body = answer.read()
             connection.close()
-            raise _refused(answer, with_words)
+            raise _refused(answer, body)
         return connection, answer
 
     def _ask(self, method: str, path: str, query: Query | None, body: object, deadline: float, *, again: bool) -> bytes:
@@ -93,11 +93,11 @@ class Server:
                 said = answer.read()
             except TimeoutError as fault:
                 words = f"Clew did not answer within {deadline:g} seconds ({method} {path})."
-                raise NoAnswer(words, "Look at it with `clew doctor`, and ask again.") from fault
+                raise NoAnswer(words, "Check it with `clew doctor`, then try again.") from fault
             except (OSError, HTTPException) as fault:
                 if not again:
                     words = f"The connection broke before Clew answered ({method} {path})."
-                    raise NoAnswer(words, "It may have been done: look before you ask again.") from fault
+                    raise NoAnswer(words, "It may have been carried out; check before you try again.") from fault
                 again = False
                 continue
             finally:
@@ -114,7 +114,7 @@ class Server:
         asked = {name: value for name, value in (query or {}).items() if value is not None}
         sent = None if body is None else json.dumps(body).encode()
         try:
-            token = read_token(self._place.token)
+            token = read_token(self._files.token)
             headers = {"Accept": "application/json", "Authorization": f"Bearer {token}", **headers}
             if sent is not None:
                 headers["Content-Type"] = "application/json"
@@ -126,18 +126,18 @@ class Server:
 
     def _connect(self, deadline: float) -> HTTPConnection:
         try:
-            address = urlsplit(_read(self._place.address))
+            address = urlsplit(_read(self._files.address))
             host, port = address.hostname, address.port
         except ValueError:
             host = port = None
         if not host or not port:
-            words = f"{self._place.address} does not hold an address."
-            raise Unreadable(words, "Start Clew again with `clew up`, which writes it anew.")
+            words = f"{self._files.address} does not contain an address."
+            raise Unreadable(words, "Restart Clew with `clew up`, which rewrites the file.")
         connection = HTTPConnection(host, port, timeout=deadline)
         try:
             connection.connect()
         except ConnectionRefusedError:
-            # It was ended so hard that it could not take its address away.
+            # A killed server could not remove its address file.
             raise NotRunning from None
         return connection
 
@@ -160,18 +160,18 @@ def _refused(answer: HTTPResponse, said: bytes) -> Fault:
         with suppress(ValueError):
             problem = json.loads(said)
     if not isinstance(problem, dict):
-        words = f"What answers at the address of Clew is not Clew: status {answer.status}."
+        words = f"Another program answers at Clew's address (status {answer.status})."
         return NotUnderstood(words, "Stop it, and start Clew with `clew up`.")
     words = str(problem.get("detail") or problem.get("title") or f"Clew refused with status {answer.status}.")
     return Refused(words, str(problem.get("remedy") or ""), str(problem.get("code") or "api:refused"), answer.status)
 
 
 def thread_part(ref: str) -> str:
-    """A thread as one part of a path. That of an outside subject (github:acme/app#12) goes by its id: a path would be
-    cut at a slash."""
+    """A thread as one path segment. A subject (github:acme/app#12) is sent as its thread id, because it may contain a
+    slash."""
     if ":" not in ref:
         return part(ref)
-    # Only here: it takes longer to load than most commands to run.
+    # Imported late: the kernel takes longer to load than most commands to run.
     from clew.kernel import read_subject  # noqa: PLC0415
 
     try:
@@ -181,7 +181,7 @@ def thread_part(ref: str) -> str:
 
 
 def part(name: str) -> str:
-    """A name as one part of a path, whatever is in it."""
+    """A name as one quoted path segment."""
     if not name or name in (".", ".."):
-        raise BadText(f"{name!r} names nothing.", "Give a name or an id.")
+        raise BadText(f"{name!r} is not a name.", "Give a name or an id.")
     return quote(name, safe="")

@@ -1,4 +1,4 @@
-"""The program `clew`: its commands by name, each loaded when it is asked for."""
+"""The program `clew`: the list of its commands, each imported when it is typed."""
 
 import os
 import sys
@@ -7,62 +7,72 @@ from collections.abc import Mapping
 from cyclopts import App, Group, Parameter
 
 from clew import __version__
-from clew.cli.ending import asks_for_json, ending_of
+from clew.cli.exit import asks_for_json, run_command
 
 _ABOUT = """\
-Wake coding agents, each in its right conversation.
+Run coding agents, and always continue the right conversation.
 
-The exit status is 0 when a command did what it says, 1 when it could not, 2
-when it was not understood, and 70 for a bug. What went wrong stands on stderr:
-a sentence, what to do, and a code; with --json, the same as one JSON object.
+Start with `clew up`, then `clew chat guide` in another terminal.
+
+The exit status is 0 on success, 1 if the command failed, 2 for a usage error
+and 70 for a bug in Clew. Errors go to stderr: what happened, what to do next,
+and a code; with --json, one JSON object with the same fields.
 """
 
-# By what they are for; each is loaded when it is asked for, so its first line stands here.
+# Each command is imported only when it runs, so its one-line help is here.
 COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
-    "Begin": (
-        ("up", "clew.cli.up:up", "Start Clew on this machine."),
-        ("doctor", "clew.cli.doctor:doctor", "Say what is installed, what works, and what to do about the rest."),
-        ("agent", "clew.cli.agent:app", "Add, list, change and pause agents."),
-        ("project", "clew.cli.project:app", "Add, list and change projects."),
+    "Start": (
+        ("up", "clew.cli.commands.up:up", "Start the server on this machine."),
+        (
+            "doctor",
+            "clew.cli.commands.doctor:doctor",
+            "Check which agents are installed and work, and how to fix the rest.",
+        ),
+        ("agent", "clew.cli.commands.agent:app", "Add, list, edit and pause agents."),
+        ("project", "clew.cli.commands.project:app", "Add, list and edit projects."),
     ),
     "Work": (
-        ("issue", "clew.cli.issue:app", "Open, assign, discuss and close issues."),
-        ("chat", "clew.cli.chat:chat", "Talk with an agent."),
-        ("say", "clew.cli.say:say", "Say something in a thread."),
-        ("wake", "clew.cli.wake:wake", "Wake an agent by hand."),
-        ("approvals", "clew.cli.approvals:app", "What agents ask of you; allow, deny, answer."),
-        ("cancel", "clew.cli.stopping:cancel", "End a run, or take back a wake."),
-        ("interrupt", "clew.cli.stopping:interrupt", "Stop what an agent is doing now."),
-        ("retry", "clew.cli.stopping:retry", "Try again what did not end well."),
-        ("rerun", "clew.cli.stopping:rerun", "Do once more what a run was asked to do."),
+        ("issue", "clew.cli.commands.issue:app", "Open, assign, comment on and close issues."),
+        ("chat", "clew.cli.commands.chat:chat", "Chat with an agent."),
+        ("say", "clew.cli.commands.say:say", "Send a message to a thread."),
+        ("wake", "clew.cli.commands.wake:wake", "Wake an agent manually, or with an event from outside."),
+        ("approvals", "clew.cli.commands.approvals:app", "List what agents ask you; allow, deny or answer."),
+        ("cancel", "clew.cli.commands.runs:cancel", "Cancel a run or a pending wake."),
+        ("interrupt", "clew.cli.commands.runs:interrupt", "Interrupt an agent's current turn."),
+        ("retry", "clew.cli.commands.runs:retry", "Retry a run that failed or is held."),
+        ("rerun", "clew.cli.commands.runs:rerun", "Repeat a run from the session it started with."),
     ),
-    "Look": (
-        ("threads", "clew.cli.threads:threads", "List issues, chats and the agents' own threads."),
-        ("thread", "clew.cli.thread:app", "Show a thread, and say what becomes of words in it."),
-        ("runs", "clew.cli.runs:app", "List runs, or show one."),
-        ("logs", "clew.cli.logs:logs", "Show everything that happened in a run."),
-        ("why", "clew.cli.why:why", "Say how a run was decided, or why a wake did not run."),
-        ("replay", "clew.cli.replay:replay", "Say what another policy would have decided."),
+    "Inspect": (
+        ("threads", "clew.cli.commands.thread:threads", "List issues, chats and agents' own threads."),
+        (
+            "thread",
+            "clew.cli.commands.thread:app",
+            "Show a thread, or set how messages are handled while its agent is busy.",
+        ),
+        ("runs", "clew.cli.commands.runs:app", "List runs, or show one."),
+        ("logs", "clew.cli.commands.logs:logs", "Show the log of a run."),
+        ("why", "clew.cli.commands.why:why", "Explain how a run was decided, or why a wake did not run."),
+        ("replay", "clew.cli.commands.replay:replay", "Show which past decisions another policy would change."),
     ),
-    "Keep": (
-        ("sessions", "clew.cli.sessions:sessions", "List the agents' sessions."),
-        ("adopt", "clew.cli.sessions:adopt", "Put a session of an agent under a thread."),
-        ("runtimes", "clew.cli.runtimes:runtimes", "List where agents can run."),
-        ("workspaces", "clew.cli.workspaces:app", "List the directories agents work in, and clean up."),
-        ("db", "clew.cli.db:app", "Upgrade, back up, restore and check the database."),
+    "Maintain": (
+        ("sessions", "clew.cli.commands.sessions:sessions", "List agents' sessions."),
+        ("adopt", "clew.cli.commands.sessions:adopt", "Continue an agent's existing session in a thread."),
+        ("runtimes", "clew.cli.commands.runtimes:runtimes", "List the runtimes: provider, home and machine."),
+        ("workspaces", "clew.cli.commands.workspaces:app", "List the directories agents work in, or clean them up."),
+        ("db", "clew.cli.commands.db:app", "Upgrade, back up, restore and check the database."),
     ),
 }
 
 
 def program(asked: str | None = None) -> App:
-    """`asked` is the command that is going to run: it is loaded, and its help is its own."""
+    """`asked` is the command that will run; its help is its own docstring."""
     app = App(
         name="clew",
         help=_ABOUT,
         version=__version__,
-        # A switch is given or left out; none needs a second one that says no.
+        # No --no-… twins of switches.
         default_parameter=Parameter(negative=(), show_default=False),
-        # Markdown is what docstrings are written in; to load it takes longer than to print the list of commands.
+        # Docstrings are Markdown, but loading Rich's Markdown takes longer than printing the list.
         help_format="plaintext",
         exit_on_error=False,
         print_error=False,
@@ -72,7 +82,7 @@ def program(asked: str | None = None) -> App:
     for order, (title, commands) in enumerate(COMMANDS.items()):
         group = Group(title, sort_key=order)
         for place, (name, where, words) in enumerate(commands):
-            # A group of commands has its own format; a single one is given it here.
+            # A command group sets its own format; a single command gets it here.
             format_of = {} if where.endswith(":app") else {"help_format": "markdown"}
             listed = None if name == asked else words
             app.command(where, name=name, help=listed, group=group, sort_key=place, **format_of)
@@ -83,12 +93,12 @@ def program(asked: str | None = None) -> App:
 
 
 def main() -> None:
-    """Run the command that was typed, and end with its status."""
+    """Runs the typed command and exits with its status."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character shows another; that is no reason to stop.
+        # Replace characters that the terminal's encoding lacks, instead of failing.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the program
     typed = sys.argv[1:]
-    raise SystemExit(ending_of(program(next(iter(typed), None)), as_json=asks_for_json(typed)))
+    raise SystemExit(run_command(program(next(iter(typed), None)), as_json=asks_for_json(typed)))

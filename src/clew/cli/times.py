@@ -1,4 +1,4 @@
-"""Moments and durations, as people read and write them."""
+"""Times and durations: parsing and formatting."""
 
 import re
 import sys
@@ -18,14 +18,14 @@ _LONGEST = 100 * 365 * 86_400
 
 
 def moment(at: float | None) -> str:
-    """How long ago on a terminal, and exactly where a program reads it."""
+    """Relative on a terminal, exact elsewhere."""
     if at is None:
         return ""
     return ago(at, time.time()) if sys.stdout.isatty() else exactly(at)
 
 
 def clock(at: float) -> str:
-    """The time of day where a person follows what happens."""
+    """The time of day on a terminal, exact elsewhere."""
     return datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S") if sys.stdout.isatty() else exactly(at)
 
 
@@ -52,17 +52,17 @@ def lasted(start: float | None, end: float | None) -> str:
 
 
 def seconds_of(words: str) -> float:
-    """45s, 30m, 1h30m, 7d, 2w."""
+    """Parses 45s, 30m, 1h30m, 7d, 2w."""
     parts = re.findall(r"(\d+(?:\.\d+)?)\s*([smhdw])", words.strip().lower())
     whole = re.fullmatch(r"(?:\d+(?:\.\d+)?\s*[smhdw]\s*)+", words.strip().lower())
     total = sum(float(count) * _UNITS[unit] for count, unit in parts) if whole else 0.0
     if not 0 < total <= _LONGEST:
-        raise BadDuration(f"{words!r} is no duration.", "Write it like 45s, 30m, 1h30m, 7d or 2w.")
+        raise BadDuration(f"{words!r} is not a duration.", "Write it like 45s, 30m, 1h30m, 7d or 2w.")
     return total
 
 
 def every(seconds: float) -> str:
-    """The other way round: 90 is 1m30s."""
+    """Formats seconds: 90 is 1m30s."""
     said, left = "", round(seconds)
     for unit in ("w", "d", "h", "m", "s"):
         count, left = divmod(left, _UNITS[unit])

@@ -1,6 +1,6 @@
-"""One wake shown from its acceptance to its end: what was decided, what the agent says and does, how it went.
+"""One wake, shown live until it has ended: the decision, the agent's messages and tools, and the result.
 
-What the agent says goes to stdout and all else to stderr, so that an answer can be piped.
+The agent's messages go to stdout and everything else to stderr, so that a reply can be piped.
 """
 
 import json
@@ -8,25 +8,34 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from clew.cli.activity import Speech, asking, decision_of, ending_of_run, line_of
+from clew.cli.activity import Speech, approval_lines, decision_of, ended, failure_of, line_of
+from clew.cli.answers import parsed, read, read_all
 from clew.cli.client import Server, part
-from clew.cli.ending import Ending
-from clew.cli.following import HeldForPerson, Place, Seen, follow_run, must_go_on, next_run, see_run, see_wake
-from clew.cli.harmless import one_line
-from clew.cli.problem import tell_problem
-from clew.cli.reading import parsed
-from clew.cli.streaming import Absence
-from clew.cli.telling import aside, tell_as_is
-from clew.protocol.views import ApprovalView, EventView, RunView, WakeView
+from clew.cli.exit import ExitStatus
+from clew.cli.live import (
+    HeldForPerson,
+    Outage,
+    RunPosition,
+    Seen,
+    follow_run,
+    get_run,
+    get_wake,
+    next_run,
+    raise_if_held,
+)
+from clew.cli.output import note, tell, tell_json, tell_problem
+from clew.cli.safe_text import one_line
+from clew.protocol.views import ApprovalView, EventView, RunView, ThreadPage, WakeView, WhyView
 
-Answerer = Callable[[ApprovalView], None]
+Answerer = Callable[[ApprovalView], ApprovalView | None]
+"""Asks the person; returns the answered approval."""
 
-_UNSAID = frozenset({"thought", "used", "session", "done", "approval", "question", "failed", "step"})
-"""Events that a log shows and a conversation does not; what matters of them is told in another way."""
+_QUIET = frozenset({"thought", "used", "session", "done", "approval", "question", "failed", "step"})
+"""Events that `clew logs` shows and a conversation does not; what matters of them is shown in another way."""
 
 
 class Turn:
-    """`answer` is asked for every approval and question; without it a person is told how to answer elsewhere."""
+    """`answer` is called for every approval and question. Without it, the command to answer with is shown."""
 
     def __init__(
         self, server: Server, wake: WakeView, *, answer: Answerer | None = None, as_json: bool = False
@@ -35,51 +44,56 @@ class Turn:
         self._wake = wake
         self._answer = answer
         self._json = as_json
-        self._place: Place | None = None
+        self._place: RunPosition | None = None
         self._run: RunView | None = None
         self._speech = Speech()
-        self._absence = Absence()
+        self._absence = Outage()
         self._absence.over()
         self._decision = ""
         self._noted = ""
         self._asked: set[str] = set()
+        self._tools: dict[object, str] = {}
+        self._denied: set[str] = set()
+        """Commands and files that a person denied."""
 
-    def watch(self) -> Ending:
-        """For whoever only looks: an interrupt leaves, and the run goes on."""
+    def watch(self) -> ExitStatus:
+        """Ctrl-C stops watching; the run continues."""
         try:
             return self.show()
         except KeyboardInterrupt:
-            self._note(f"It goes on. See `clew thread show {self._wake.thread}`.")
-            raise
+            self._note(f"Stopped watching; the run continues. See `clew thread show {self._wake.thread}`.")
+            if self._json:
+                raise
+            return ExitStatus.STOPPED
 
-    def show(self) -> Ending:
-        """May be left by an interrupt and called again: it goes on where it was. A run that is held for a person ends
-        it: nothing more comes before that person has done something."""
+    def show(self) -> ExitStatus:
+        """After KeyboardInterrupt it can be called again and continues where it was. Returns when the run is held for a
+        person: nothing happens before that person acts."""
         try:
             return self._show()
         except HeldForPerson as held:
             run = held.run
             self._speech.pause()
             tell_problem(run.code or "run:held", one_line(run.words or "The run is held."), as_json=self._json)
-            return Ending.FAILED
+            return ExitStatus.FAILED
 
-    def _show(self) -> Ending:
+    def _show(self) -> ExitStatus:
         while True:
             if self._place is None:
                 before = None if self._run is None else self._run.id
                 self._wake = next_run(self._server, self._wake, before, self._note, self._absence)
                 if self._wake.run is None or self._wake.run == before:
                     return self._end()
-                self._place = Place(self._wake.run, absence=self._absence)
+                self._place = RunPosition(self._wake.run, outage=self._absence)
                 self._speech.end()
             for seen in follow_run(self._server, self._place):
                 self._see(seen)
             self._place = None
-            self._wake = see_wake(self._server, self._wake.id, self._absence)
+            self._wake = get_wake(self._server, self._wake.id, self._absence)
 
     def stop(self) -> None:
-        """Interrupts the run, or takes the wake back when none has begun."""
-        self._note("Interrupting. Once more leaves it alone.")
+        """Interrupts the run, or cancels the wake if no run has started."""
+        self._note("Interrupting. Press Ctrl-C again to stop watching.")
         if self._place is None:
             said = self._server.delete(f"/wakes/{part(self._wake.id)}")
         else:
@@ -89,21 +103,21 @@ class Turn:
 
     def _see(self, seen: Seen) -> None:
         if self._json:
-            tell_as_is(json.dumps(asdict(seen), ensure_ascii=False))
+            tell_json(json.dumps(asdict(seen), ensure_ascii=False))
             sys.stdout.flush()
         match seen:
             case EventView():
                 if not self._decision and seen.kind == "step":
-                    # A quick agent has spoken before its run is shown again; how it was decided comes first.
-                    self._know(see_run(self._server, self._wake.run or "", self._absence))
-                self._hear(seen)
+                    # A fast agent may speak before the run's view arrives; show the decision first.
+                    self._update(get_run(self._server, self._wake.run or "", self._absence))
+                self._show_event(seen)
             case RunView():
-                self._know(seen)
+                self._update(seen)
             case ApprovalView():
                 self._ask(seen)
 
-    def _know(self, run: RunView) -> None:
-        must_go_on(run)
+    def _update(self, run: RunView) -> None:
+        raise_if_held(run)
         self._run = run
         if (decision := decision_of(run) or "") != self._decision:
             self._decision = decision
@@ -111,53 +125,78 @@ class Turn:
         if run.state == "queued":
             self._note(run.words or "")
 
-    def _hear(self, event: EventView) -> None:
+    def _show_event(self, event: EventView) -> None:
         if self._json:
             return
         if event.kind == "text":
-            self._speech.hear(event.body)
+            self._speech.add(event.body)
         elif event.kind == "done" and not self._speech.said and event.body.get("reply"):
-            self._speech.hear({"text": event.body["reply"]})
+            self._speech.add({"text": event.body["reply"]})
         elif event.kind == "step" and event.body.get("what") == "silence":
             self._note(str(event.body.get("words") or ""))
-        elif event.kind not in _UNSAID and (line := line_of(event)):
+        elif event.kind not in _QUIET and (line := self._denial(event) or line_of(event)):
             self._note(line)
 
+    def _denial(self, event: EventView) -> str | None:
+        """For a tool that failed because a person denied it."""
+        tool = event.body.get("id")
+        if event.kind == "tool-started":
+            self._tools[tool] = str(event.body.get("command") or event.body.get("file") or "")
+        elif event.kind == "tool-finished" and not event.body.get("ok") and self._tools.get(tool) in self._denied:
+            return f"Denied: {self._tools[tool]}"
+        return None
+
     def _ask(self, approval: ApprovalView) -> None:
+        if approval.state == "denied":
+            self._denied.update(about for about in (approval.command, approval.file) if about)
         if approval.state != "pending" or approval.id in self._asked:
             return
         self._asked.add(approval.id)
         self._speech.pause()
         if self._answer is not None:
-            self._answer(approval)
+            if (answered := self._answer(approval)) is not None:
+                self._ask(answered)
             return
-        for line in asking(approval):
+        for line in approval_lines(approval):
             self._note(line)
         how = "answer" if approval.kind == "question" else "allow"
         self._note(f"Answer with `clew approvals {how} {approval.id}`.")
 
-    def _end(self) -> Ending:
+    def _end(self) -> ExitStatus:
         run = self._run
         if run is None or run.id != self._wake.run:
-            # No run of it was seen: its receipt says why.
+            # It ended without a run; the wake says why.
             tell_problem(self._wake.code, one_line(self._wake.words), as_json=self._json)
-            return Ending.FAILED
+            return ExitStatus.FAILED
         if run.state != "succeeded":
             if self._json:
-                words, why = run.words or f"The run ended {run.state}.", f"See `clew why {run.id}`."
+                words, why = run.words or f"{ended(run)}.", f"See `clew why {run.id}`."
                 tell_problem(run.code or f"run:{run.state}", words, why, as_json=True)
             else:
-                self._note(ending_of_run(run))
-            return Ending.FAILED
+                self._note(failure_of(run))
+            return ExitStatus.FAILED
         if not self._speech.said and not self._json:
             self._note(f"{run.agent} ended its turn without a reply.")
-        return Ending.DONE
+        return ExitStatus.DONE
 
     def _note(self, line: str) -> None:
-        """Something beside what the agent says, once."""
+        """A line beside the agent's messages; an immediate repetition is dropped."""
         line = one_line(line)
         if not line or line == self._noted:
             return
         self._noted = line
         self._speech.pause()
-        aside(f"· {line}")
+        note(f"· {line}")
+
+
+def watch_thread(server: Server, ref: str, *, as_json: bool) -> ExitStatus:
+    """Watches the wake of the thread's newest run, if there is one."""
+    runs = read_all(RunView, server.get("/runs", {"thread": ref, "limit": 1}))
+    if not runs:
+        thread = read(ThreadPage, server.get(f"/threads/{part(ref)}", {"limit": 1})).thread
+        tell(thread.words or f"{ref} has no runs.")
+        return ExitStatus.DONE
+    wakes = read(WhyView, server.get(f"/why/{part(runs[0].id)}")).wakes
+    if not wakes:
+        return ExitStatus.DONE
+    return Turn(server, wakes[-1], as_json=as_json).watch()

@@ -1,1 +1,1 @@
-"""The server: HTTP API, live events and who may use them. Parts of it that the command line uses load fast."""
+"""The server: HTTP API, live events, authentication. `data_dir` and `token` load fast: commands import them."""

@@ -1,4 +1,4 @@
-"""The application: every call of the API behind its guard."""
+"""The ASGI application: every route, behind authentication and body checks."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,15 @@ from starlette.types import ASGIApp
 
 from clew import __version__
 from clew.control.services import Services
+from clew.server.auth import HEALTH, Bound, Guard, Keys
 from clew.server.bodies import Bodies
-from clew.server.calls import BASE, Calls
-from clew.server.describing import describe
-from clew.server.entering import entering
-from clew.server.guard import HEALTH, Bound, Guard
-from clew.server.handlers import answer_problems
-from clew.server.keys import Keys
 from clew.server.live import Live, live
-from clew.server.reference import show_reference
+from clew.server.openapi import describe, show_reference
+from clew.server.problems import answer_problems
+from clew.server.router import BASE, Routes
 from clew.server.routes.agents import agents
 from clew.server.routes.approvals import approvals
+from clew.server.routes.login import login
 from clew.server.routes.machine import machine
 from clew.server.routes.projects import projects
 from clew.server.routes.runs import runs
@@ -26,9 +24,9 @@ from clew.server.routes.threads import threads
 from clew.server.routes.wakes import wakes
 
 _ABOUT = """\
-The control plane of coding agents. Every call needs the token of the data directory, as `Authorization: Bearer …`.
-Times are seconds since the epoch. What goes wrong is application/problem+json: `code` is for programs, `detail` and
-`remedy` are for people.
+A control plane for coding agents. Every call needs the token in the data directory, sent as `Authorization: Bearer …`.
+Times are seconds since the epoch. Errors are application/problem+json: `code` is for programs, `detail` and `remedy`
+are for people.
 """
 
 
@@ -43,7 +41,7 @@ def make_app(services: Services, keys: Keys, bound: Bound, clients: Live) -> ASG
 
 
 def guarded(api: FastAPI, keys: Keys, bound: Bound) -> ASGIApp:
-    """Nothing reaches the calls but through these."""
+    """Wraps the API in the middleware that every request passes."""
     return Guard(Bodies(api), keys, bound)
 
 
@@ -56,7 +54,7 @@ def make_api(services: Services, keys: Keys, bound: Bound, clients: Live) -> Fas
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        # Nothing is sent to anybody, whatever the environment says.
+        # Send no telemetry, whatever environment variables are set.
         telemetry={
             "tracing": False,
             "metrics": False,
@@ -71,16 +69,16 @@ def make_api(services: Services, keys: Keys, bound: Bound, clients: Live) -> Fas
 
     @app.get(HEALTH, tags=["server"])
     async def health() -> HealthView:
-        """Whether the server is there. This alone needs no token."""
+        """Health check. The only call that needs no token."""
         return HealthView(True, __version__)
 
     @app.get("/", include_in_schema=False)
     async def first() -> RedirectResponse:
         return RedirectResponse("/docs", status_code=303)
 
-    calls = Calls(app, "server")
-    for put in (agents, projects, threads, wakes, runs, approvals, machine):
-        put(calls, services)
-    live(calls, clients)
-    entering(calls, keys, bound)
+    routes = Routes(app, "server")
+    for add in (agents, projects, threads, wakes, runs, approvals, machine):
+        add(routes, services)
+    live(routes, clients)
+    login(routes, keys, bound)
     return app

@@ -1,4 +1,4 @@
-"""Bodies: read in full before anything is asked, and refused where no part of Clew could take what is in them."""
+"""Request bodies: read completely, then checked for size, JSON, NUL characters and number range."""
 
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -7,8 +7,7 @@ import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.ports.fault import Fault
-from clew.server.faults import BodyTooLarge, NotJson, NotUnderstood
-from clew.server.problem import problem_of
+from clew.server.problems import BodyTooLarge, NotJson, NotUnderstood, problem_of
 
 LARGEST = 1024 * 1024
 _INT = 2**63
@@ -30,15 +29,15 @@ class Bodies:
                 return
             _check(body)
         except Fault as fault:
-            # The connection stays: ending it with unread bytes would take the answer away from who still sends.
+            # Not closed: with unread bytes, a close resets the connection and the client loses the answer.
             await problem_of(fault)(scope, receive, send)
             return
         await self._app(scope, _replayed(body, receive), send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body; None when whoever sent it went away."""
+        """None if the client disconnected."""
         too_large = BodyTooLarge(
-            f"The body is larger than {self._largest // 1024} KiB.", "Send less; put long texts into a file."
+            f"The body is larger than {self._largest // 1024} KiB.", "Send less; put long text into a file."
         )
         for name, value in scope["headers"]:
             if name == b"content-length" and (not value.isdigit() or int(value) > self._largest):
@@ -56,43 +55,43 @@ class Bodies:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    given = False
+    sent = False
 
     async def replay() -> Message:
-        nonlocal given
-        if given:
+        nonlocal sent
+        if sent:
             return await receive()
-        given = True
+        sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
 
 
 def _check_address(scope: Scope) -> None:
-    # Some databases have no NUL, and no name of ours has a character that cannot be seen.
+    # PostgreSQL stores no NUL, and no name in Clew has control characters.
     for part in (scope["path"].encode("utf-8", "replace"), unquote_to_bytes(scope["query_string"])):
         if any(byte < 32 or byte == 127 for byte in part):
-            raise NotUnderstood("The address has control characters in it.", "Name what you mean without them.")
+            raise NotUnderstood("The address contains control characters.", "Remove them.")
 
 
 def _check(body: bytes) -> None:
     if not body:
         return
     try:
-        said = orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError as fault:
-        raise NotJson(f"The body is no JSON: {fault}.", "Send JSON in UTF-8.") from fault
-    waiting = [said]
-    while waiting:
-        each: Any = waiting.pop()
+        raise NotJson(f"The body is not JSON: {fault}.", "Send JSON in UTF-8.") from fault
+    stack = [value]
+    while stack:
+        each: Any = stack.pop()
         match each:
             case dict():
-                waiting += (*each, *each.values())
+                stack += (*each, *each.values())
             case list():
-                waiting += each
+                stack += each
             case str() if "\0" in each:
-                raise NotUnderstood("A text has a NUL character in it.", "Leave it out.")
+                raise NotUnderstood("A text contains a NUL character.", "Remove it.")
             case int() | float() if not -_INT <= each < _INT:
-                raise NotUnderstood("A number is too large.", "Send one that fits into 64 bits.")
+                raise NotUnderstood("A number is too large.", "Send a number that fits into 64 bits.")
             case _:
                 pass

@@ -1,6 +1,6 @@
-"""Live events: what changes is told as it does, and a client that comes back misses nothing.
+"""Live events over server-sent events. A client that reconnects misses nothing.
 
-Hints say when to look; what is told is read from the database, so a slow client delays nobody and holds nothing up.
+A hint says when to read; the events are read from the database, so a slow client blocks nobody.
 """
 
 import asyncio
@@ -16,24 +16,24 @@ from clew.control.runs import show_run
 from clew.control.services import Services
 from clew.control.threads import find_thread
 from clew.ports.fault import Fault
-from clew.server.asked import Filter, Seq
-from clew.server.calls import Calls
-from clew.server.faults import TooMany
 from clew.server.identity import By
-from clew.server.stream import COME_BACK, STILL_HERE, Mark, read_mark
-from clew.server.watching import Everything, OneRun, OneThread, Scope, Watch
+from clew.server.params import Filter, Seq
+from clew.server.problems import TooMany
+from clew.server.router import Routes
+from clew.server.stream import KEEP_ALIVE, RETRY, StreamPosition, read_position
+from clew.server.watch import Everything, OneRun, OneThread, Scope, Watch
 
 log = logging.getLogger("clew.server")
 
-MOST = 64
+MAX_CLIENTS = 64
 PACE = 0.05
-"""Seconds between two looks of one client."""
-STILL = 15.0
-"""Seconds after which a client that hears nothing is told that it is still heard; and the server looks by itself."""
+"""Seconds between two reads for one client."""
+KEEP_ALIVE_SECONDS = 15.0
+"""After this long without a hint, a keep-alive is sent and the database is read anyway."""
 
 
 class Live:
-    """All clients that watch."""
+    """All connected clients."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -41,7 +41,7 @@ class Live:
         self._open = True
 
     def close(self) -> None:
-        """Every stream ends; the clients come back to whoever serves next."""
+        """Ends every stream; clients reconnect to the next server."""
         self._open = False
         for bell in self._bells:
             bell.set()
@@ -49,59 +49,59 @@ class Live:
     async def stream(
         self, actor: Actor, thread: str | None, run: str | None, after: int, last: str | None
     ) -> AsyncIterator[bytes]:
-        """What is not there is refused before the stream begins."""
-        if len(self._bells) >= MOST:
-            raise TooMany(f"{MOST} clients watch already.", "Close one of them.")
-        mark = None if last is None else read_mark(last)
+        """An unknown thread or run is refused before the stream starts."""
+        if len(self._bells) >= MAX_CLIENTS:
+            raise TooMany(f"{MAX_CLIENTS} clients are connected already.", "Close one of them.")
+        position = None if last is None else read_position(last)
         scope: Scope
         if run is not None:
             scope = OneRun((await show_run(self._services, actor, run)).id)
-            mark = mark or Mark(lines={scope.id: after})
+            position = position or StreamPosition(lines={scope.id: after})
         elif thread is not None:
             scope = OneThread((await find_thread(self._services, actor, thread)).id)
         else:
             scope = Everything()
-        return self._told(Watch(self._services, actor, scope, mark))
+        return self._events(Watch(self._services, actor, scope, position))
 
-    async def _told(self, watch: Watch) -> AsyncIterator[bytes]:
+    async def _events(self, watch: Watch) -> AsyncIterator[bytes]:
         bell = asyncio.Event()
 
-        def hear(topics: frozenset[str]) -> None:
+        def on_hint(topics: frozenset[str]) -> None:
             if watch.concerns(topics):
                 bell.set()
 
         self._bells.add(bell)
-        # Listened to before it is looked at: what changes meanwhile is looked at again.
-        self._services.hints.listen(hear)
+        # Listen before the first read: a change during the read triggers another.
+        self._services.hints.listen(on_hint)
         try:
-            yield COME_BACK
+            yield RETRY
             while self._open:
                 bell.clear()
-                async for piece in watch.news():
+                async for piece in watch.changes():
                     yield piece
                 await asyncio.sleep(PACE)
-                if not await _rung(bell):
-                    yield STILL_HERE
+                if not await _rang(bell):
+                    yield KEEP_ALIVE
         except Fault as fault:
-            # Whoever comes back is told why, with a status.
+            # The client reconnects, and gets the fault as an HTTP status.
             log.info("a stream ended: %s [%s]", fault, fault.code)
         finally:
-            self._services.hints.unlisten(hear)
+            self._services.hints.unlisten(on_hint)
             self._bells.discard(bell)
 
 
-async def _rung(bell: asyncio.Event) -> bool:
+async def _rang(bell: asyncio.Event) -> bool:
     try:
-        async with asyncio.timeout(STILL):
+        async with asyncio.timeout(KEEP_ALIVE_SECONDS):
             return await bell.wait()
     except TimeoutError:
         return False
 
 
-def live(calls: Calls, clients: Live) -> None:
-    calls = calls.below("", "live")
+def live(routes: Routes, clients: Live) -> None:
+    routes = routes.below("", "live")
 
-    @calls.get(
+    @routes.get(
         "/live",
         response_class=StreamingResponse,
         responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
@@ -113,8 +113,8 @@ def live(calls: Calls, clients: Live) -> None:
         after: Seq = 0,
         last_event_id: Annotated[str | None, Header(max_length=8000)] = None,
     ) -> StreamingResponse:
-        """Server-sent events: `thread`, `run` and `approval` with their views, now and whenever they change, and `log`
-        with the lines of a run's log. Of one thread, of one run (`after` a line of its log), or of everything, which
-        is without logs. `Last-Event-ID` goes on where a stream was cut."""
-        told = await clients.stream(by, thread, run, after, last_event_id)
-        return StreamingResponse(told, media_type="text/event-stream")
+        """Server-sent events: `thread`, `run` and `approval` carry a view, first as it is now and then after every
+        change; `log` carries a line of a run's log. Pass `thread`, or `run` (with `after`, only log lines after that
+        one), or neither for everything, without logs. `Last-Event-ID` resumes a stream that was cut."""
+        stream = await clients.stream(by, thread, run, after, last_event_id)
+        return StreamingResponse(stream, media_type="text/event-stream")

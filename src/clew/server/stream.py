@@ -1,4 +1,4 @@
-"""Server-sent events as text, and the mark by which a client that was cut off goes on."""
+"""The text of server-sent events, and the event id with which a client resumes."""
 
 import json
 import re
@@ -11,9 +11,9 @@ _SHAPE = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)((?:,[A-Za-z0-9_-]{1,80}:\d{1,15}
 
 
 @dataclass(slots=True)
-class Mark:
-    """How far a client has read: the last line of each run that it follows, and the end of the last run that it has
-    read to its end. Runs that ended later, or have not, are new to it."""
+class StreamPosition:
+    """How far a client has read: the last log line of each run it follows, and when the last run ended that it has
+    read completely. Runs that ended later, or not yet, are new to it. It is sent as the event id."""
 
     ended: float = 0.0
     lines: dict[str, int] = field(default_factory=dict)
@@ -22,25 +22,25 @@ class Mark:
         return f"{self.ended!r}" + "".join(f",{run}:{seq}" for run, seq in self.lines.items())
 
 
-def read_mark(said: str) -> Mark | None:
-    """None for what no server of ours wrote: the client is then told everything that is current, as a new one is."""
-    if not (found := _SHAPE.fullmatch(said)):
+def read_position(text: str) -> StreamPosition | None:
+    """None if the text was not written by `str(StreamPosition)`: the client then starts as a new one."""
+    if not (found := _SHAPE.fullmatch(text)):
         return None
     pairs = (pair.split(":") for pair in found[2].split(",")[1:])
-    return Mark(float(found[1]), {run: int(seq) for run, seq in pairs})
+    return StreamPosition(float(found[1]), {run: int(seq) for run, seq in pairs})
 
 
-def event(kind: str, view: object, mark: Mark | None = None) -> bytes:
-    """JSON has no raw line break in it, so one line is enough."""
-    told = b"" if mark is None else f"id: {mark}\n".encode()
-    return b"%sevent: %s\ndata: %s\n\n" % (told, kind.encode(), _json(view))
+def event(kind: str, view: object, position: StreamPosition | None = None) -> bytes:
+    """One `data:` line is enough: JSON contains no raw line break."""
+    event_id = b"" if position is None else f"id: {position}\n".encode()
+    return b"%sevent: %s\ndata: %s\n\n" % (event_id, kind.encode(), _json(view))
 
 
 def _json(view: object) -> bytes:
     try:
         return orjson.dumps(view)
     except TypeError:
-        # Half a character, as agents that cut their output send it: the standard library writes it as an escape.
+        # A lone surrogate, from an agent that cut its output within a character: json writes it as an escape.
         return json.dumps(view, default=_fields).encode()
 
 
@@ -48,5 +48,5 @@ def _fields(view: Any) -> dict[str, object]:
     return {each.name: getattr(view, each.name) for each in fields(view)}
 
 
-STILL_HERE = b": still here\n\n"
-COME_BACK = b"retry: 1000\n\n"
+KEEP_ALIVE = b": still here\n\n"
+RETRY = b"retry: 1000\n\n"

@@ -1,4 +1,4 @@
-"""The token: whoever has it may use the server. It lies in a file that its owner alone can read."""
+"""The token: it grants full access to the server, so its file is readable by its owner only."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from clew.ports.fault import Fault
-from clew.server.datadir import told
+from clew.server.data_dir import file_fault
 
 _SHAPE = re.compile(r"[A-Za-z0-9_-]{32,128}")
 
@@ -22,10 +22,10 @@ class NoToken(TokenFault):
 
 def read_token(path: Path) -> str:
     try:
-        # Looked at as it was opened, so that it cannot be another file by then.
+        # The mode is checked on the open descriptor, so the file cannot be swapped in between.
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
-        raise NoToken(f"There is no token at {path}.", "Start the server once with `clew up`.") from None
+        raise NoToken(f"There is no token at {path}.", "Start the server with `clew up`, which creates it.") from None
     except OSError as fault:
         raise TokenFault(f"{path} cannot be read: {fault.strerror}.", "Make it readable for you.") from fault
     try:
@@ -34,12 +34,14 @@ def read_token(path: Path) -> str:
     finally:
         os.close(file)
     if not _SHAPE.fullmatch(token):
-        raise TokenFault(f"{path} holds no token.", "Remove the file and start `clew up`: it makes another.")
+        raise TokenFault(
+            f"{path} does not hold a valid token.", "Remove the file and run `clew up`, which creates a new one."
+        )
     return token
 
 
 def make_token(path: Path) -> str:
-    """The token that is there, or a new one. Of two that make one at once both get the same."""
+    """Returns the existing token, or creates one. Two processes that create one at once get the same."""
     try:
         return read_token(path)
     except NoToken:
@@ -50,12 +52,12 @@ def make_token(path: Path) -> str:
             file.write(f"{secrets.token_urlsafe(32)}\n")
             file.flush()
             os.fsync(file.fileno())
-        # A link, unlike a rename, replaces nobody's.
+        # link(), unlike rename(), fails if the file exists.
         os.link(draft, path)
     except FileExistsError:
         pass
     except OSError as fault:
-        raise told(fault, path) from fault
+        raise file_fault(fault, path) from fault
     finally:
         draft.unlink(missing_ok=True)
     return read_token(path)
@@ -63,12 +65,12 @@ def make_token(path: Path) -> str:
 
 def _check(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise TokenFault(f"{path} is no file.", "Remove it and start `clew up`: it makes another.")
+        raise TokenFault(f"{path} is not a regular file.", "Remove it and run `clew up`, which creates a new one.")
     if found.st_uid != os.geteuid():
-        raise TokenFault(f"{path} belongs to another user.", "Use a data directory of your own, with --data.")
+        raise TokenFault(f"{path} belongs to another user.", "Use a data directory of your own with --data.")
     if found.st_mode & 0o077:
         mode = stat.S_IMODE(found.st_mode)
         raise TokenFault(
-            f"{path} can be read by others (mode {mode:04o}), who may have used it.",
-            "Remove it and start `clew up` again: it makes another. Or `chmod 600` it, if you know that nobody did.",
+            f"{path} is readable by other users (mode {mode:04o}), who may have copied it.",
+            "Remove it and restart `clew up`, which creates a new one; or `chmod 600` it, if nobody can have read it.",
         )

@@ -1,1 +1,1 @@
-"""The calls of the API, one file for each kind of thing. Each is one use case of control."""
+"""The routes of the API, one module per resource. Each route calls one use case of control."""

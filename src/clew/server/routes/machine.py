@@ -1,4 +1,4 @@
-"""The machine: agents' sessions and programs on it, and the directories they work in."""
+"""Routes of the machine: sessions, runtimes, workspaces and checks."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,49 +10,49 @@ from clew.control.services import Services
 from clew.control.sessions import found_sessions, list_sessions
 from clew.control.workspaces import clean_workspaces, list_workspaces
 from clew.protocol.views import CheckView, CleanedView, FoundSessionView, RuntimeView, SessionView, WorkspaceView
-from clew.server.asked import Filter, Limit
-from clew.server.calls import Calls
 from clew.server.identity import By
+from clew.server.params import Filter, Limit
+from clew.server.router import Routes
 
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """Without names, what is merged and clean is removed; what is named is removed even so."""
+    """Without names, removes workspaces that are merged and clean; named ones are removed in any case."""
 
     asked: Annotated[tuple[str, ...], Field(max_length=1000)] = ()
 
 
-def machine(calls: Calls, services: Services) -> None:
-    calls = calls.below("", "machine")
+def machine(routes: Routes, services: Services) -> None:
+    routes = routes.below("", "machine")
 
-    @calls.get("/sessions")
+    @routes.get("/sessions")
     async def sessions(
         by: By, thread: Filter = None, agent: Filter = None, limit: Limit = 100
     ) -> tuple[SessionView, ...]:
-        """Sessions that Clew knows, newest first."""
+        """Sessions recorded in Clew, newest first."""
         return await list_sessions(services, by, thread, agent, limit)
 
-    @calls.get("/sessions/found")
+    @routes.get("/sessions/found")
     async def found(by: By) -> tuple[FoundSessionView, ...]:
-        """Sessions that the agents of this machine have, whether Clew knows them or not."""
+        """Sessions that the agent programs on this machine have, recorded in Clew or not."""
         return await found_sessions(services, by)
 
-    @calls.get("/runtimes")
+    @routes.get("/runtimes")
     async def runtimes(by: By) -> tuple[RuntimeView, ...]:
-        """Where agents can run."""
+        """Runtimes: each is one provider in one home on one machine."""
         return await list_runtimes(services, by)
 
-    @calls.get("/workspaces")
+    @routes.get("/workspaces")
     async def workspaces(by: By) -> tuple[WorkspaceView, ...]:
-        """The directories that agents work in, with their use of the disk."""
+        """The directories agents work in, with disk usage."""
         return await list_workspaces(services, by)
 
-    @calls.post("/workspaces/clean")
+    @routes.post("/workspaces/clean")
     async def clean(by: By, asked: Clean) -> tuple[CleanedView, ...]:
-        """Remove those that are merged and clean, and those that are named."""
+        """Remove workspaces that are merged and clean, or those that are named."""
         return await clean_workspaces(services, by, asked.asked)
 
-    @calls.get("/doctor")
+    @routes.get("/doctor")
     async def doctor(by: By) -> tuple[CheckView, ...]:
-        """What is installed, what works, and what to do about the rest."""
+        """Check what is installed and works, with a remedy for each problem."""
         return await examine(services, by)

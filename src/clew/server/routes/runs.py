@@ -1,4 +1,4 @@
-"""Runs: attempts to serve wakes, their logs, and why each went as it did."""
+"""Routes of runs: their state, logs, decisions, and cancel, interrupt, retry and rerun."""
 
 from clew.control.explain import explain
 from clew.control.replay import replay_decisions
@@ -6,15 +6,15 @@ from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs,
 from clew.control.services import Services
 from clew.protocol.requests import Replay, Retry
 from clew.protocol.views import Cancelled, EventView, ReplayView, RunView, WakeView, WhyView
-from clew.server.asked import Before, Filter, Limit, Name, Seq
-from clew.server.calls import Calls
 from clew.server.identity import By
+from clew.server.params import Before, Filter, Limit, Name, Seq
+from clew.server.router import Routes
 
 
-def runs(calls: Calls, services: Services) -> None:
-    calls = calls.below("", "runs")
+def runs(routes: Routes, services: Services) -> None:
+    routes = routes.below("", "runs")
 
-    @calls.get("/runs")
+    @routes.get("/runs")
     async def list_all(
         by: By,
         thread: Filter = None,
@@ -26,43 +26,43 @@ def runs(calls: Calls, services: Services) -> None:
         """Runs, newest first."""
         return await list_runs(services, by, thread=thread, agent=agent, state=state, limit=limit, before=before)
 
-    @calls.get("/runs/{run}")
+    @routes.get("/runs/{run}")
     async def show(by: By, run: Name) -> RunView:
-        """One run, by its id or a beginning of it that no other has."""
+        """One run, by its id or a unique prefix of it."""
         return await show_run(services, by, run)
 
-    @calls.get("/runs/{run}/events")
+    @routes.get("/runs/{run}/events")
     async def events(by: By, run: Name, after: Seq = 0, limit: Limit = 200) -> tuple[EventView, ...]:
-        """Its log, after a line."""
+        """The lines of its log after line `after`."""
         return await list_events(services, by, run, after=after, limit=limit)
 
-    @calls.post("/runs/{run}/cancel")
+    @routes.post("/runs/{run}/cancel")
     async def cancel(by: By, run: Name) -> Cancelled:
-        """End it. What its agent has done stays; the session can be gone on with."""
+        """Cancel the run. Files stay as the agent left them, and its session can be resumed."""
         return await cancel_run(services, by, run)
 
-    @calls.post("/runs/{run}/interrupt")
+    @routes.post("/runs/{run}/interrupt")
     async def interrupt(by: By, run: Name) -> Cancelled:
-        """End the turn that is going; the agent stays ready."""
+        """Interrupt the current turn. The session may stay warm."""
         return await interrupt_run(services, by, run)
 
-    @calls.post("/runs/{run}/retry", status_code=201)
+    @routes.post("/runs/{run}/retry", status_code=201)
     async def try_again(by: By, run: Name, asked: Retry = Retry()) -> tuple[WakeView, ...]:  # noqa: B008 - a frozen value
-        """What it was to serve is served once more. `taken` says whether the agent took a prompt, where the run is held
-        because nobody else can tell."""
+        """Serve the run's wakes again. For a run that is held because it is unknown whether the agent received the
+        prompt, `taken` says whether it did."""
         return await retry_run(services, by, run, asked)
 
-    @calls.post("/runs/{run}/rerun", status_code=201)
+    @routes.post("/runs/{run}/rerun", status_code=201)
     async def run_again(by: By, run: Name) -> tuple[WakeView, ...]:
-        """From where this run stood, its session included."""
+        """Repeat the run, starting from the session it had."""
         return await rerun(services, by, run)
 
-    @calls.get("/why/{subject}")
+    @routes.get("/why/{subject}")
     async def why(by: By, subject: Name) -> WhyView:
-        """Why a run went as it did, or a wake did not run."""
+        """How a run was decided, or why a wake did not run."""
         return await explain(services, by, subject)
 
-    @calls.post("/replay")
+    @routes.post("/replay")
     async def replay(by: By, asked: Replay) -> ReplayView:
-        """Which past decisions another policy would have made otherwise. Nothing is changed."""
+        """List past decisions that another policy would change. Read-only."""
         return await replay_decisions(services, by, asked)

@@ -1,4 +1,4 @@
-"""Threads: issues, chats and agents' own, and what is said in them."""
+"""Routes of threads: issues, chats, agents' own threads, and the messages in them."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,9 +12,9 @@ from clew.control.sessions import adopt_session
 from clew.control.threads import close_thread, list_threads, open_chat, reopen_thread, set_overlap, show_thread
 from clew.protocol.requests import Adopt, Assign, NewChat, NewIssue, Overlapping, Words
 from clew.protocol.views import LaneView, SessionView, Spoken, ThreadPage, ThreadView
-from clew.server.asked import Before, Filter, Limit, Name
-from clew.server.calls import Calls
 from clew.server.identity import By
+from clew.server.params import Before, Filter, Limit, Name
+from clew.server.router import Routes
 
 EntryBefore = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
@@ -24,20 +24,20 @@ class LaneChange:
     overlap: Overlapping
 
 
-def threads(calls: Calls, services: Services) -> None:
-    calls = calls.below("", "threads")
+def threads(routes: Routes, services: Services) -> None:
+    routes = routes.below("", "threads")
 
-    @calls.post("/issues", status_code=201)
+    @routes.post("/issues", status_code=201)
     async def new_issue(by: By, asked: NewIssue) -> ThreadPage:
-        """A new issue; with an assignee, that agent is woken."""
+        """Open an issue. An assignee is woken."""
         return await open_issue(services, by, asked)
 
-    @calls.post("/chats", status_code=201)
+    @routes.post("/chats", status_code=201)
     async def new_chat(by: By, asked: NewChat) -> ThreadView:
-        """A new chat with an agent."""
+        """Open a chat with an agent."""
         return await open_chat(services, by, asked)
 
-    @calls.get("/threads")
+    @routes.get("/threads")
     async def list_all(
         by: By,
         kind: Filter = None,
@@ -49,38 +49,38 @@ def threads(calls: Calls, services: Services) -> None:
         """Threads, newest first."""
         return await list_threads(services, by, kind=kind, state=state, agent=agent, limit=limit, before=before)
 
-    @calls.get("/threads/{ref}")
+    @routes.get("/threads/{ref}")
     async def show(by: By, ref: Name, before: EntryBefore = None, limit: Limit = 50) -> ThreadPage:
-        """One thread with the newest of its journal, or what is before an entry. `ref` is as people call it (issue-3,
-        chat-1, own-ada) or its id."""
+        """One thread with the latest entries of its journal, or those before entry `before`. `ref` is its name
+        (issue-3, chat-1, own-ada) or its id."""
         return await show_thread(services, by, ref, before=before, limit=limit)
 
-    @calls.post("/threads/{ref}/words", status_code=201)
+    @routes.post("/threads/{ref}/words", status_code=201)
     async def speak(by: By, ref: Name, asked: Words) -> Spoken:
-        """Say something in a thread. The answer is given when it is durable."""
+        """Send a message to a thread. Answered once the message is stored."""
         return await say(services, by, ref, asked)
 
-    @calls.post("/threads/{ref}/assign")
+    @routes.post("/threads/{ref}/assign")
     async def assign(by: By, ref: Name, asked: Assign) -> ThreadView:
-        """Give it to an agent, or to nobody."""
+        """Assign it to an agent, or unassign it."""
         return await assign_thread(services, by, ref, asked)
 
-    @calls.post("/threads/{ref}/close")
+    @routes.post("/threads/{ref}/close")
     async def close(by: By, ref: Name) -> ThreadView:
-        """Close it; what goes on in it is stopped."""
+        """Close it. Pending wakes are cancelled; a live run finishes."""
         return await close_thread(services, by, ref)
 
-    @calls.post("/threads/{ref}/reopen")
+    @routes.post("/threads/{ref}/reopen")
     async def reopen(by: By, ref: Name) -> ThreadView:
-        """Open it again."""
+        """Reopen it."""
         return await reopen_thread(services, by, ref)
 
-    @calls.post("/threads/{ref}/adopt", status_code=201)
+    @routes.post("/threads/{ref}/adopt", status_code=201)
     async def adopt(by: By, ref: Name, asked: Adopt) -> SessionView:
-        """Go on in this thread with a session that a person has had with the agent."""
+        """Continue this thread in a session that you started in the agent itself."""
         return await adopt_session(services, by, ref, asked)
 
-    @calls.patch("/threads/{ref}/lanes/{agent}")
+    @routes.patch("/threads/{ref}/lanes/{agent}")
     async def change_lane(by: By, ref: Name, agent: Name, asked: LaneChange) -> LaneView:
-        """What becomes of words that come while the agent works in this thread."""
+        """Set how messages are handled while the agent is busy in this thread."""
         return await set_overlap(services, by, ref, agent, asked.overlap)

@@ -1,0 +1,177 @@
+"""`clew up`: the server, its timers and this machine's daemon in one process."""
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clew.app.data_lock import check_location, create_directories, lock_directory, machine_id, publish_address
+from clew.app.discovery import discover
+from clew.app.http_server import bind, serve_http
+from clew.app.logs import start_logging
+from clew.app.notices import Notice, Ready
+from clew.app.shutdown import OnStop, StopRequest, shutdown
+from clew.context import engine_named
+from clew.control.actor import MachineDaemon, Timer
+from clew.control.daemon_api import DaemonApi
+from clew.control.programs import GUIDE
+from clew.control.services import Services
+from clew.control.timers import run_timers
+from clew.daemon import Daemon, LocalMachine
+from clew.ports.context import EngineSettings
+from clew.ports.plugins import find_engines, find_providers
+from clew.providers.guide.memory import VARIABLE as GUIDE_HOME
+from clew.server.app import make_app
+from clew.server.auth import Bound, Keys
+from clew.server.data_dir import DataDirectory
+from clew.server.live import Live
+from clew.server.routes.login import new_link
+from clew.server.token import make_token
+from clew.store.engine.address import read_address, show_address
+from clew.store.engine.database import Database
+from clew.store.engine.open import open_current, open_database, upgrade_database
+from clew.store.faults import OlderThanProgram
+from clew.store.schema.version import read_version
+from clew.workspaces import GitWorkspaces
+
+log = logging.getLogger("clew.up")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 4747
+    database: str | None = None
+    """Its address; without one, a SQLite file in the data directory."""
+    on_stop: OnStop = OnStop.INTERRUPT
+    grace: float = 10.0
+    """Seconds that turns have to finish before they are interrupted."""
+
+
+async def run_server(settings: ServerSettings, notify: Callable[[Notice], None]) -> None:
+    """Runs until a signal asks it to stop. Checks come in the order in which a person can fix them: directory, port,
+    database."""
+    _watch_children()
+    data = DataDirectory(settings.data.expanduser().absolute())
+    create_directories(data)
+    with lock_directory(data):
+        check_location(data)
+        keys = Keys(make_token(data.token))
+        start_logging(data.logs, keys.token)
+        with closing(bind(settings.host, settings.port)) as listener:
+            # Blocking, and may upgrade the schema: nothing else runs in this process yet.
+            address = str(data.database) if settings.database is None else settings.database
+            database = open_for_server(address)
+            try:
+                await _run(settings, data, keys, listener, database, show_address(address), notify)
+            finally:
+                database.close()
+    log.info("stopped")
+
+
+async def _run(
+    settings: ServerSettings,
+    data: DataDirectory,
+    keys: Keys,
+    listener: socket.socket,
+    database: Database,
+    shown_address: str,
+    notify: Callable[[Notice], None],
+) -> None:
+    stop, bound = StopRequest(), Bound(listener.getsockname()[1])
+    # The stack unwinds in reverse: runs end while HTTP requests are still answered.
+    async with AsyncExitStack() as stack:
+        stack.enter_context(stop.handle_signals())
+        services = Services(database, data.root)
+        stack.push_async_callback(services.close)
+        machine = _machine(data)
+        services.connect(machine)
+        engine = engine_named("journal", find_engines(), EngineSettings(data.state / "context"))
+        daemon = Daemon(DaemonApi(services, MachineDaemon(machine.id)), machine, engine, data.outbox)
+        clients = Live(services)
+        http = await stack.enter_async_context(serve_http(make_app(services, keys, bound, clients), listener))
+        stack.callback(clients.close)
+        stack.enter_context(publish_address(data, bound.address))
+        stack.push_async_callback(shutdown, daemon, stop, settings.on_stop, settings.grace, notify)
+        await daemon.start()
+        notify(Ready(bound.address, new_link(keys, bound).link, data.root, shown_address))
+        log.info("ready at %s", bound.address)
+        await stack.enter_async_context(background_task("timers", run_timers(services, Timer("server"))))
+        await stack.enter_async_context(background_task("discovery", discover(services, machine, daemon, notify)))
+        await _until_stopped(stop, http)
+
+
+def _watch_children() -> None:
+    """Python 3.11 starts a thread per child process by default; pidfd needs none."""
+    if sys.version_info < (3, 12) and hasattr(os, "pidfd_open"):
+        watcher = asyncio.PidfdChildWatcher()
+        watcher.attach_loop(asyncio.get_running_loop())
+        asyncio.set_child_watcher(watcher)
+
+
+async def _until_stopped(stop: StopRequest, http: "asyncio.Task[None]") -> None:
+    asked = asyncio.create_task(stop.asked.wait())
+    await asyncio.wait({asked, http}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    if http.done():
+        log.error("the HTTP server ended unexpectedly")
+
+
+def _machine(data: DataDirectory) -> LocalMachine:
+    return LocalMachine(
+        machine_id(data),
+        socket.gethostname(),
+        find_providers(),
+        GitWorkspaces(data.workspaces, data.homes),
+        data.state,
+        data.workspaces,
+        homes={GUIDE: {GUIDE_HOME: str(data.guide)}},
+    )
+
+
+def open_for_server(address: str) -> Database:
+    """Creates the database if there is none, and upgrades it to this program's schema where that is safe."""
+    try:
+        return open_current(address)
+    except OlderThanProgram:
+        if not _may_upgrade(address):
+            raise
+    upgrade_database(address)
+    return open_current(address)
+
+
+def _may_upgrade(address: str) -> bool:
+    """A SQLite file has one server. PostgreSQL may be shared with older servers, so unless it is empty a person runs
+    `clew db upgrade`."""
+    if isinstance(read_address(address), Path):
+        return True
+    database = open_database(address)
+    try:
+        return database.read(read_version).schema == 0
+    finally:
+        database.close()
+
+
+@asynccontextmanager
+async def background_task(name: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Cancelled when the block ends. An exception in it is logged and stops nothing else."""
+    task = asyncio.create_task(_logged(name, work), name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def _logged(name: str, work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except Exception:
+        log.exception("%s failed", name)

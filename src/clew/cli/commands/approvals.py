@@ -1,0 +1,115 @@
+"""`clew approvals`: permissions and questions that agents ask people."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from clew.cli.answers import read, read_all
+from clew.cli.client import Server, part
+from clew.cli.input import OPTIONS, Options, Text, checked, given
+from clew.cli.output import table, tell, tell_json
+from clew.cli.safe_text import one_line
+from clew.cli.times import moment
+from clew.protocol.views import ApprovalView
+
+app = App(name="approvals", help_format="markdown")
+
+Id = Annotated[str, Parameter(metavar="APPROVAL", help="Its id, or a unique prefix.")]
+
+
+@app.default
+def approvals(*, state: str = "pending", run: str | None = None, options: Options = OPTIONS) -> None:
+    """List agents' permission requests and questions. Respond with allow, deny or answer.
+
+    For example:
+
+        clew approvals
+
+        clew approvals --state all
+
+        clew approvals --run rn_01a1 --state all
+
+        clew approvals allow ap_4f
+
+    Parameters
+    ----------
+    state
+        pending, approved, denied, stale, expired or all.
+    run
+        Only those of this run.
+    """
+    said = Server(options.data).get("/approvals", {"state": state, "run": run})
+    if options.json:
+        return tell_json(said)
+    return table(
+        ("approval", "thread", "agent", "kind", "state", "by", "message", "about", "asked"),
+        [
+            (
+                each.id,
+                each.thread,
+                each.agent,
+                each.kind,
+                each.state,
+                each.answered_by or "",
+                one_line(each.words, 80) + (f" ({' / '.join(each.choices)})" if each.choices else ""),
+                one_line(each.command or each.file or "", 80),
+                moment(each.asked_at),
+            )
+            for each in read_all(ApprovalView, said)
+        ],
+        "No pending approvals." if state == "pending" else "No approvals.",
+    )
+
+
+@app.command
+def allow(approval: Id, /, *, options: Options = OPTIONS) -> None:
+    """Allow what an agent asked for, once.
+
+    For example:
+
+        clew approvals allow ap_4f
+    """
+    _answer(options, approval, allow=True, text="")
+
+
+@app.command
+def deny(approval: Id, why: Text = "", /, *, options: Options = OPTIONS) -> None:
+    """Deny what an agent asked for. The agent continues without it.
+
+    For example:
+
+        clew approvals deny ap_4f
+
+        clew approvals deny ap_4f "Use the test database."
+
+    Parameters
+    ----------
+    why
+        A reason, sent to the agent.
+    """
+    _answer(options, approval, allow=False, text=checked(why))
+
+
+@app.command
+def answer(approval: Id, text: Text, /, *, options: Options = OPTIONS) -> None:
+    """Answer an agent's question.
+
+    For example:
+
+        clew approvals answer ap_4f "The second one."
+
+    Parameters
+    ----------
+    text
+        The answer; - reads it from stdin.
+    """
+    _answer(options, approval, allow=True, text=given(text))
+
+
+def _answer(options: Options, approval: str, *, allow: bool, text: str) -> None:
+    said = Server(options.data).post(f"/approvals/{part(approval)}", {"allow": allow, "text": text})
+    if options.json:
+        return tell_json(said)
+    found = read(ApprovalView, said)
+    by = "" if found.answered_by is None else f" Answered by {found.answered_by}, {moment(found.ended_at)}."
+    return tell(f"{found.id} of {found.agent} in {found.thread}: {found.state}.{by}")

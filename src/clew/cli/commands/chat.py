@@ -1,0 +1,220 @@
+"""`clew chat`: a conversation at a terminal, from a pipe, or a single message."""
+
+import sys
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.activity import approval_lines
+from clew.cli.answers import read, read_all
+from clew.cli.client import Query, Server, part
+from clew.cli.commands.say import send
+from clew.cli.commands.thread import WhichAgent, named
+from clew.cli.exit import ExitStatus
+from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, messages
+from clew.cli.output import note, tell, tell_fault, tell_json
+from clew.cli.turn import Answerer, Turn
+from clew.ports.fault import Fault
+from clew.protocol.views import AgentView, ApprovalView, Spoken, ThreadPage, ThreadView
+
+
+def chat(
+    agent: str | None = None,
+    /,
+    *,
+    in_: Annotated[str | None, Parameter(name="--in", metavar="THREAD")] = None,
+    continue_: Annotated[bool, Parameter(name=("--continue", "-c"))] = False,
+    project: str | None = None,
+    title: str = "",
+    once: Text | None = None,
+    options: Options = OPTIONS,
+) -> ExitStatus:
+    """Chat with an agent. Every line is a message; the reply is shown as it arrives.
+
+    Ctrl-C interrupts the turn, Ctrl-D leaves. The chat is kept: continue it with --in or --continue. When the agent
+    asks for permission, you are prompted. Lines from a pipe are sent one after the other.
+
+    For example:
+
+        clew chat ada
+
+        clew chat ada --project web --once "What does this repository do?"
+
+        clew chat --in chat-1
+
+        clew chat ada --once - < question.md
+
+    Parameters
+    ----------
+    agent
+        The agent; required if there are several.
+    in_
+        Continue this thread: chat-1, issue-3, or an id.
+    continue_
+        Continue the latest chat with the agent.
+    project
+        The project to work in, for a new chat. Default: the agent's home.
+    title
+        The title of a new chat.
+    once
+        Send this one message, show the reply and exit; - reads it from stdin.
+    """
+    if in_ is not None and continue_:
+        raise BadText("--in and --continue cannot be combined.", "Leave one of them out.")
+    for option, text in (("--project", project), ("--title", title)):
+        if text and (in_ is not None or continue_):
+            words = f"{option} is for a new chat; it cannot be combined with --in or --continue."
+            raise BadText(words, f"Leave out {option}, or start a new chat.")
+    if sys.stdin is None and once is None:
+        raise BadText("Cannot read from stdin: it is closed.", "Pass a message with --once.")
+    typing = once is None and sys.stdin.isatty()
+    if typing and options.json:
+        raise BadText("A conversation in a terminal is not JSON.", "Use --once, or pipe the messages in.")
+    said = iter([given(once)]) if once is not None else messages()
+    first = None if typing else next(said, None)
+    if first is None and not typing:
+        raise BadText("Nothing was said: stdin is empty.", "Say something with --once.")
+    server = Server(options.data)
+    thread = _thread(server, agent, in_, continue_, project, title)
+    whom = agent if in_ is not None else None
+    conversation = Conversation(server, thread, whom, as_json=options.json)
+    return conversation.typed() if first is None else conversation.piped(chain([first], said))
+
+
+def _thread(
+    server: Server, agent: str | None, in_: str | None, go_on: bool, project: str | None, title: str
+) -> ThreadView:
+    if in_ is not None:
+        return read(ThreadPage, server.get(f"/threads/{part(named(in_, 'chat'))}", {"limit": 1})).thread
+    agent = agent or _only_agent(server)
+    if go_on:
+        query: Query = {"kind": "chat", "state": "open", "agent": agent, "limit": 1}
+        latest = read_all(ThreadView, server.get("/threads", query))
+        if latest:
+            return latest[0]
+    return read(ThreadView, server.post("/chats", {"agent": agent, "project": project, "title": title}))
+
+
+def _only_agent(server: Server) -> str:
+    agents = [each.name for each in read_all(AgentView, server.get("/agents"))]
+    match agents:
+        case []:
+            raise WhichAgent("No agents.", "Add one with `clew agent add`.")
+        case [one]:
+            return one
+        case _:
+            raise WhichAgent(f"There are several agents: {', '.join(agents)}.", "Choose one: `clew chat NAME`.")
+
+
+class Leave(Exception):
+    """The person typed Ctrl-D. A live run continues."""
+
+
+class Conversation:
+    def __init__(self, server: Server, thread: ThreadView, agent: str | None, *, as_json: bool) -> None:
+        self._server = server
+        self._thread = thread
+        self._agent = agent
+        self._json = as_json
+
+    def say(self, text: str, answer: Answerer | None = None) -> ExitStatus:
+        """Sends a message and shows its turn. Ctrl-C interrupts the agent; a second one stops watching."""
+        said = send(self._server, self._thread.ref, {"text": checked(text), "agent": self._agent})
+        if self._json:
+            tell_json(said)
+        wake = read(Spoken, said).wake
+        if wake is None:
+            note("No agent is woken.")
+            return ExitStatus.DONE
+        turn = Turn(self._server, wake, answer=answer, as_json=self._json)
+        try:
+            return turn.show()
+        except KeyboardInterrupt:
+            try:
+                turn.stop()
+            except Fault as fault:
+                tell_fault(fault, as_json=self._json)
+            return turn.show()
+
+    def piped(self, lines: Iterable[str]) -> ExitStatus:
+        """One line after the other, each after the reply to the one before."""
+        return max(map(self.say, lines), default=ExitStatus.DONE)
+
+    def typed(self) -> ExitStatus:
+        # Line editing and history.
+        import readline  # noqa: F401, PLC0415
+
+        thread = self._thread
+        note(f"{thread.ref} with {thread.assignee or self._agent}. Ctrl-C interrupts a turn, Ctrl-D leaves.")
+        while True:
+            try:
+                text = _prompt("> ")
+                if text.strip():
+                    self.say(text, self._answer)
+            except Leave:
+                break
+            except KeyboardInterrupt:
+                note("\nPress Ctrl-D to leave.")
+            except Fault as fault:
+                # Show the error; the conversation continues.
+                tell_fault(fault)
+        note(f"Continue with `clew chat --in {thread.ref}`.")
+        return ExitStatus.DONE
+
+    def _answer(self, approval: ApprovalView) -> ApprovalView | None:
+        for line in approval_lines(approval):
+            tell(line)
+        text = (
+            _prompt_until("Answer: ", _any_of(approval))
+            if approval.kind == "question"
+            else _prompt_until("Allow? y/n: ", _yes_no)
+        )
+        allow, words = (True, text) if approval.kind == "question" else _decided(text)
+        answer = {"allow": allow, "text": words}
+        try:
+            said = self._server.post(f"/approvals/{part(approval.id)}", answer)
+        except Fault as fault:
+            # Answered elsewhere, or the agent is gone: the turn shows the outcome.
+            tell_fault(fault)
+            return None
+        answered = read(ApprovalView, said)
+        if answered.state not in ("approved", "denied"):
+            note(f"The request is {answered.state}.")
+        return answered
+
+
+def _yes_no(text: str) -> str | None:
+    return text if text.partition(" ")[0].lower() in ("y", "yes", "n", "no") else None
+
+
+def _decided(text: str) -> tuple[bool, str]:
+    """Parses `n use the other one`: no, with a reason."""
+    word, _, why = text.partition(" ")
+    return word.lower() in ("y", "yes"), why.strip()
+
+
+def _any_of(approval: ApprovalView) -> Callable[[str], str | None]:
+    def chosen(text: str) -> str | None:
+        if text.isdecimal() and 0 < int(text) <= len(approval.choices):
+            return approval.choices[int(text) - 1]
+        return text or None
+
+    return chosen
+
+
+def _prompt_until(prompt: str, understood: Callable[[str], str | None]) -> str:
+    while (answer := understood(_prompt(prompt).strip())) is None:
+        pass
+    return answer
+
+
+def _prompt(prompt: str) -> str:
+    try:
+        return input(prompt)
+    except EOFError:
+        sys.stdout.write("\n")
+        raise Leave from None
+    except UnicodeDecodeError as fault:
+        raise BadText("That was not valid UTF-8.", "Type it again.") from fault

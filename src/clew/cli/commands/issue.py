@@ -1,0 +1,212 @@
+"""`clew issue`: open, assign, comment on and close issues."""
+
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from clew.cli.answers import read
+from clew.cli.client import Server, part
+from clew.cli.commands.say import say_in
+from clew.cli.commands.thread import list_threads, named, show_page
+from clew.cli.exit import ExitStatus
+from clew.cli.input import OPTIONS, BadText, Last, Limit, Options, Text, Wait, checked, given, piped
+from clew.cli.output import tell, tell_json
+from clew.cli.turn import watch_thread
+from clew.protocol.views import ThreadPage, ThreadView
+
+app = App(name="issue", help="Open, assign, comment on and close issues.", help_format="markdown")
+
+Issue = Annotated[str, Parameter(help="The issue: 3 or issue-3.")]
+
+
+@app.command
+def new(
+    title: Text,
+    /,
+    *,
+    body: Text = "",
+    project: str | None = None,
+    assign: str | None = None,
+    wait: Wait = False,
+    options: Options = OPTIONS,
+) -> ExitStatus:
+    """Open an issue. An assigned agent starts at once.
+
+    For example:
+
+        clew issue new "The login page is blank" --project web --assign ada
+
+        clew issue new "Crash at start" --body - --assign ada -w < trace.txt
+
+    Parameters
+    ----------
+    title
+        The title, in one line.
+    body
+        The description; - reads it from stdin.
+    project
+        The project to work in.
+    assign
+        The agent to assign it to.
+    """
+    issue: dict[str, Any] = {
+        "title": given(title, "title"),
+        "body": checked(piped() if body == "-" else body, "body"),
+        "project": project,
+        "assignee": assign,
+    }
+    server = Server(options.data)
+    said = server.post("/issues", issue)
+    thread = read(ThreadPage, said).thread
+    ref = thread.ref
+    if options.json:
+        tell_json(said)
+    elif thread.assignee:
+        tell(f"Opened {ref}; {thread.assignee} is starting. See `clew issue show {ref}`.")
+    else:
+        tell(f"Opened {ref}, not assigned. Assign it with `clew issue assign {ref} AGENT`.")
+    if not (wait and thread.assignee):
+        return ExitStatus.DONE
+    return watch_thread(server, ref, as_json=options.json)
+
+
+@app.command(name="list")
+def list_(*, state: str = "open", agent: str | None = None, limit: Limit = 30, options: Options = OPTIONS) -> None:
+    """List issues, newest first.
+
+    For example:
+
+        clew issue list
+
+        clew issue list --agent ada --state closed
+
+    Parameters
+    ----------
+    state
+        open, closed or all.
+    agent
+        Only issues of this agent.
+    """
+    list_threads(options, "issue", state, agent, limit)
+
+
+@app.command
+def show(issue: Issue, /, *, last: Last = 20, options: Options = OPTIONS) -> None:
+    """Show an issue: its state, workspaces, runs and entries.
+
+    For example:
+
+        clew issue show 3
+
+    Parameters
+    ----------
+    last
+        How many of the latest entries to show.
+    """
+    show_page(options, named(issue, "issue"), last)
+
+
+@app.command
+def assign(
+    issue: Issue,
+    agent: str | None = None,
+    /,
+    *,
+    nobody: bool = False,
+    wait: Wait = False,
+    options: Options = OPTIONS,
+) -> ExitStatus:
+    """Assign an issue to an agent, which starts at once; or unassign it.
+
+    For example:
+
+        clew issue assign 3 ada
+
+        clew issue assign 3 --nobody
+
+    Parameters
+    ----------
+    agent
+        The agent to assign it to.
+    nobody
+        Unassign it.
+    """
+    if (agent is None) is not nobody:
+        raise BadText("Name either an agent or --nobody.", "For example: `clew issue assign 3 ada`.")
+    server, ref = Server(options.data), named(issue, "issue")
+    thread = _tell(options, "{ref} is {assigned}.", server.post(f"/threads/{part(ref)}/assign", {"agent": agent}))
+    if not wait or nobody:
+        return ExitStatus.DONE
+    return watch_thread(server, thread.ref, as_json=options.json)
+
+
+@app.command
+def comment(
+    issue: Issue,
+    text: Text,
+    /,
+    *,
+    to: str | None = None,
+    silent: bool = False,
+    wait: Wait = False,
+    options: Options = OPTIONS,
+) -> ExitStatus:
+    """Comment on an issue. This wakes its agent.
+
+    For example:
+
+        clew issue comment 3 "It happens on Firefox only." -w
+
+        clew issue comment 3 - --silent < notes.txt
+
+    Parameters
+    ----------
+    text
+        The comment; - reads it from stdin.
+    to
+        Wake this agent instead.
+    silent
+        Wake no agent.
+    """
+    return say_in(options, named(issue, "issue"), text, agent=to, wakes=not silent, wait=wait)
+
+
+@app.command
+def close(issue: Issue, /, *, options: Options = OPTIONS) -> None:
+    """Close an issue. Its pending wakes are cancelled.
+
+    For example:
+
+        clew issue close 3
+    """
+    _tell(
+        options,
+        "Closed {ref} ({assigned}).",
+        Server(options.data).post(f"/threads/{part(named(issue, 'issue'))}/close"),
+    )
+
+
+@app.command
+def reopen(issue: Issue, /, *, options: Options = OPTIONS) -> None:
+    """Reopen a closed issue.
+
+    For example:
+
+        clew issue reopen 3
+    """
+    _tell(
+        options,
+        "Reopened {ref} ({assigned}).",
+        Server(options.data).post(f"/threads/{part(named(issue, 'issue'))}/reopen"),
+    )
+
+
+def _tell(options: Options, sentence: str, said: bytes) -> ThreadView:
+    """`sentence` names the thread as {ref} and its agent as {assigned}."""
+    thread = read(ThreadView, said)
+    if options.json:
+        tell_json(said)
+    else:
+        assigned = f"assigned to {thread.assignee}" if thread.assignee else "not assigned"
+        tell(sentence.format(ref=thread.ref, assigned=assigned))
+    return thread

@@ -1,0 +1,168 @@
+"""`clew project`: add, list, show and edit projects."""
+
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from clew.cli.answers import read, read_all
+from clew.cli.client import Server, part
+from clew.cli.input import OPTIONS, Options, given, source
+from clew.cli.output import facts, table, tell, tell_json
+from clew.protocol.views import Mode, ProjectView
+
+app = App(name="project", help="Add, list and edit projects.", help_format="markdown")
+
+Setup = Annotated[
+    tuple[str, ...],
+    Parameter(
+        metavar="COMMAND", allow_leading_hyphen=True, help="A command to run in every new worktree; may be repeated."
+    ),
+]
+Changed = Annotated[tuple[str, ...], Parameter(metavar="COMMAND", allow_leading_hyphen=True)]
+_DEADLINE = 120.0
+"""Checking a URL needs the network."""
+
+
+@app.command
+def add(
+    name: str,
+    path: str,
+    /,
+    *,
+    base: str | None = None,
+    setup: Setup = (),
+    mode_limit: Mode | None = None,
+    plain: bool = False,
+    options: Options = OPTIONS,
+) -> None:
+    """Add a project: a git repository on this machine, or a URL that git can clone.
+
+    Each agent in each thread gets its own worktree and branch.
+
+    For example:
+
+        clew project add web ~/src/web --setup "npm ci"
+
+        clew project add lib https://git.example/lib.git --base main
+
+        clew project add notes ~/notes --plain
+
+    Parameters
+    ----------
+    name
+        The project's name.
+    path
+        The directory, or the URL.
+    base
+        The branch that work starts from. Default: the repository's current branch.
+    mode_limit
+        The highest mode that any agent gets here: read, ask, edit or full.
+    plain
+        Use a directory without git. Agents work in it directly, one agent in one thread at a time.
+    """
+    body: dict[str, Any] = {
+        "name": given(name, "name"),
+        "source": source(path),
+        "base": base,
+        "setup": setup,
+        "mode_limit": mode_limit,
+        "plain": plain,
+    }
+    said = Server(options.data).post("/projects", body, _DEADLINE)
+    if options.json:
+        return tell_json(said)
+    made = read(ProjectView, said)
+    return tell(
+        f"Added {made.name}: {made.source} ({made.kind}). Start with `clew issue new TITLE --project {made.name}`."
+    )
+
+
+@app.command(name="list")
+def list_(*, options: Options = OPTIONS) -> None:
+    """List the projects.
+
+    For example:
+
+        clew project list
+    """
+    said = Server(options.data).get("/projects")
+    if options.json:
+        return tell_json(said)
+    return table(
+        ("name", "kind", "source", "base", "mode limit"),
+        [
+            (project.name, project.kind, project.source, project.base or "", project.mode_limit or "")
+            for project in read_all(ProjectView, said)
+        ],
+        "No projects. Add one with `clew project add`.",
+    )
+
+
+@app.command
+def show(name: str, /, *, options: Options = OPTIONS) -> None:
+    """Show a project.
+
+    For example:
+
+        clew project show web
+    """
+    _tell(options, Server(options.data).get(f"/projects/{part(name)}"))
+
+
+@app.command
+def edit(
+    name: str,
+    /,
+    *,
+    path: str | None = None,
+    base: str | None = None,
+    setup: Changed | None = None,
+    mode_limit: Mode | None = None,
+    options: Options = OPTIONS,
+) -> None:
+    """Change a project. Only the given options change. Use --path after moving its directory.
+
+    For example:
+
+        clew project edit web --path ~/work/web
+
+        clew project edit web --setup "npm ci" --setup "npm run build"
+
+        clew project edit web --setup ""
+
+    Parameters
+    ----------
+    path
+        The directory, or the URL.
+    base
+        The branch that work starts from; an empty value means the repository's current branch.
+    setup
+        A command to run in every new worktree; may be repeated. Replaces the current ones; an empty value removes them.
+    mode_limit
+        The highest mode that any agent gets here: read, ask, edit or full.
+    """
+    change: dict[str, Any] = {
+        "source": None if path is None else source(path),
+        "base": base,
+        "setup": () if setup == ("",) else setup,
+        "mode_limit": mode_limit,
+    }
+    changed = {field: value for field, value in change.items() if value is not None}
+    _tell(options, Server(options.data).patch(f"/projects/{part(name)}", changed))
+
+
+def _tell(options: Options, said: bytes) -> None:
+    if options.json:
+        return tell_json(said)
+    project = read(ProjectView, said)
+    return facts(
+        [
+            ("name", project.name),
+            ("source", project.source),
+            ("kind", project.kind),
+            ("base", project.base or ""),
+            ("setup", "\n".join(project.setup)),
+            ("mode limit", project.mode_limit or ""),
+            ("machine", project.machine or ""),
+        ]
+    )

@@ -1,0 +1,215 @@
+"""`clew runs`, `cancel`, `interrupt`, `retry` and `rerun`: list runs and act on one."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from clew.cli.answers import read, read_all
+from clew.cli.client import NOT_FOUND, Refused, Server, part
+from clew.cli.commands.say import receipt, refused
+from clew.cli.exit import ExitStatus
+from clew.cli.input import OPTIONS, Limit, Options, Wait
+from clew.cli.output import facts, table, tell, tell_json
+from clew.cli.safe_text import one_line
+from clew.cli.times import lasted, moment
+from clew.cli.turn import Turn
+from clew.protocol.views import Cancelled, RunView, WakeView
+
+app = App(name="runs", help_format="markdown")
+
+_WORDS = 120
+"""Messages are cut to this, except for a held run: its message says what to do."""
+
+
+@app.default
+def runs(
+    *,
+    thread: str | None = None,
+    agent: str | None = None,
+    state: str | None = None,
+    limit: Limit = 20,
+    options: Options = OPTIONS,
+) -> None:
+    """List runs, newest first, or show one.
+
+    For example:
+
+        clew runs
+
+        clew runs --agent ada --state failed
+
+        clew runs show rn_01a1
+
+    Parameters
+    ----------
+    thread
+        Only runs of this thread.
+    agent
+        Only runs of this agent.
+    state
+        queued (includes held), claimed, opening, running, waiting, stopping, succeeded, failed, cancelled or lost.
+    """
+    query = {"thread": thread, "agent": agent, "state": state, "limit": limit}
+    said = Server(options.data).get("/runs", query)
+    if options.json:
+        return tell_json(said)
+    return table(
+        ("run", "thread", "agent", "state", "decision", "started", "took", "message"),
+        [
+            (
+                run.id,
+                run.thread,
+                run.agent,
+                state_of(run),
+                f"{run.decision} (unverified)" if run.on_its_word else run.decision or "",
+                moment(run.started_at or run.queued_at),
+                "" if run.held else lasted(run.started_at, run.ended_at),
+                "" if run.state == "succeeded" else one_line(run.words or "", 0 if run.held else _WORDS),
+            )
+            for run in read_all(RunView, said)
+        ],
+        "No runs.",
+    )
+
+
+@app.command
+def show(run: str, /, *, options: Options = OPTIONS) -> None:
+    """Show a run.
+
+    For example:
+
+        clew runs show rn_01a1
+
+    Parameters
+    ----------
+    run
+        Its id, or a unique prefix.
+    """
+    said = Server(options.data).get(f"/runs/{part(run)}")
+    if options.json:
+        return tell_json(said)
+    found = read(RunView, said)
+    return facts(run_facts(found))
+
+
+def state_of(run: RunView) -> str:
+    """A held run is stored as queued."""
+    return "held" if run.held else run.state
+
+
+def run_facts(run: RunView) -> list[tuple[str, str]]:
+    stopping = ", stopping" if run.stopping else ""
+    return [
+        ("run", run.id),
+        ("thread", run.thread),
+        ("agent", run.agent),
+        ("state", state_of(run) + stopping),
+        ("message", f"{run.words} [{run.code}]" if run.words and run.code else run.words or run.code or ""),
+        ("attempt", str(run.attempt)),
+        ("queued", moment(run.queued_at)),
+        ("not before", moment(run.not_before)),
+        ("started", moment(run.started_at)),
+        ("ended", moment(run.ended_at)),
+        ("took", lasted(run.started_at, run.ended_at)),
+        ("decision", "" if run.decision is None else f"{run.decision}: {run.decision_words or ''}"),
+        ("confirmed", f"{run.claim} (unverified)" if run.claim and run.on_its_word else run.claim or ""),
+        ("session", run.session or ""),
+        ("runtime", run.runtime or ""),
+    ]
+
+
+Run = Annotated[str, Parameter(metavar="RUN", help="Its id, or a unique prefix.")]
+
+
+Taken = Annotated[bool | None, Parameter(name="--taken", negative="--not-taken")]
+
+
+def cancel(subject: Annotated[str, Parameter(metavar="RUN|WAKE")], /, *, options: Options = OPTIONS) -> ExitStatus:
+    """Cancel a run, or a pending wake. The session is kept, and the next message continues it.
+
+    For example:
+
+        clew cancel rn_01a1
+
+    Parameters
+    ----------
+    subject
+        A run or a wake: its id, or a unique prefix.
+    """
+    server = Server(options.data)
+    try:
+        said = server.post(f"/runs/{part(subject)}/cancel")
+    except Refused as no_run:
+        if no_run.status != NOT_FOUND:
+            raise
+        try:
+            said = server.delete(f"/wakes/{part(subject)}")
+        except Refused as no_wake:
+            raise (no_run if no_wake.status == NOT_FOUND else no_wake) from None
+    return _tell(options, said)
+
+
+def interrupt(run: Run, /, *, options: Options = OPTIONS) -> ExitStatus:
+    """Interrupt the agent's current turn. Its session is kept and may stay warm.
+
+    For example:
+
+        clew interrupt rn_01a1
+    """
+    return _tell(options, Server(options.data).post(f"/runs/{part(run)}/interrupt"))
+
+
+def retry(run: Run, /, *, taken: Taken = None, wait: Wait = False, options: Options = OPTIONS) -> ExitStatus:
+    """Retry a run that failed or is held: serve its wakes again, with current settings.
+
+    If a run is held because it is unknown whether the agent received the prompt, you decide. --not-taken sends the
+    prompt again; if the agent had received it, the work is done twice. --taken does not send it again and asks the
+    agent to continue its session; if the agent had not received it, the prompt is lost.
+
+    For example:
+
+        clew retry rn_01a1 -w
+
+        clew retry rn_01a1 --not-taken
+
+    Parameters
+    ----------
+    taken
+        Whether the agent received the prompt, for a run that is held because this is unknown.
+    """
+    return _again(options, run, "retry", wait, {} if taken is None else {"taken": taken})
+
+
+def rerun(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> ExitStatus:
+    """Repeat a run, starting from the session it had.
+
+    For example:
+
+        clew rerun rn_01a1
+    """
+    return _again(options, run, "rerun", wait)
+
+
+def _tell(options: Options, said: bytes) -> ExitStatus:
+    done = read(Cancelled, said)
+    if options.json:
+        tell_json(said)
+    else:
+        tell(one_line(done.words) or f"The state is {done.state}.")
+    return ExitStatus.DONE if done.taken else ExitStatus.FAILED
+
+
+def _again(options: Options, run: str, how: str, wait: bool, body: Mapping[str, Any] | None = None) -> ExitStatus:
+    server = Server(options.data)
+    said = server.post(f"/runs/{part(run)}/{how}", body)
+    wakes = read_all(WakeView, said) if said.startswith(b"[") else [read(WakeView, said)]
+    if options.json:
+        tell_json(said)
+    elif not wait:
+        for wake in wakes:
+            tell(receipt(wake))
+    if not wait:
+        return max(map(refused, wakes), default=ExitStatus.DONE)
+    # All wakes are of one lane, so the run that serves the last one serves them all.
+    return Turn(server, wakes[-1], as_json=options.json).watch() if wakes else ExitStatus.DONE

@@ -1,0 +1,153 @@
+"""`clew say`, and sending messages for the commands `issue comment` and `chat`."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from clew.cli.answers import read
+from clew.cli.client import Refused, Server, thread_part
+from clew.cli.exit import ExitStatus
+from clew.cli.input import OPTIONS, Options, Text, Wait, given
+from clew.cli.output import tell, tell_json
+from clew.cli.safe_text import one_line
+from clew.cli.turn import Turn
+from clew.protocol.views import Spoken, ThreadPage, WakeView
+
+
+def say(
+    thread: str,
+    text: Text,
+    /,
+    *,
+    to: str | None = None,
+    fresh: bool = False,
+    resume: str | None = None,
+    silent: bool = False,
+    steer: bool = False,
+    key: str | None = None,
+    wait: Wait = False,
+    options: Options = OPTIONS,
+) -> ExitStatus:
+    """Send a message to a thread. This wakes the thread's agent.
+
+    With --wait, the reply is shown as it arrives and the exit status is 1 if the run fails. The agent's messages go to
+    stdout, everything else to stderr.
+
+    For example:
+
+        clew say chat-1 "And the tests?" -w
+
+        git diff | clew say issue-3 - --to reviewer
+
+        clew say chat-1 "Start over." --fresh
+
+        clew say chat-1 "Leave the tests alone." --steer
+
+    Parameters
+    ----------
+    thread
+        The thread: issue-3, chat-1, own-ada, a subject, or an id.
+    text
+        The message; - reads it from stdin.
+    to
+        The agent to wake. Default: the thread's agent.
+    fresh
+        Start a new session without the earlier conversation.
+    resume
+        Continue the session of this run, whatever the policy says.
+    silent
+        Wake no agent.
+    steer
+        Send it during the current turn, if the agent supports it; otherwise it waits for the next.
+    key
+        An idempotency key: requests with the same key are done once.
+    """
+    return say_in(
+        options,
+        thread,
+        text,
+        agent=to,
+        fresh=fresh,
+        resume=resume,
+        wakes=not silent,
+        key=key,
+        wait=wait,
+        overlap="steer" if steer else None,
+    )
+
+
+def new_key() -> str:
+    """An idempotency key, so that the request can be sent again after the connection broke."""
+    return f"cli-{uuid.uuid4().hex}"
+
+
+def say_in(
+    options: Options,
+    thread: str,
+    text: str,
+    *,
+    agent: str | None = None,
+    fresh: bool = False,
+    resume: str | None = None,
+    wakes: bool = True,
+    key: str | None = None,
+    wait: bool = False,
+    overlap: str | None = None,
+) -> ExitStatus:
+    server = Server(options.data)
+    body = {"text": given(text), "agent": agent, "fresh": fresh, "resume_run": resume, "wakes": wakes, "key": key}
+    if overlap is not None:
+        body["overlap"] = overlap
+    said = send(server, thread, body)
+    wake = read(Spoken, said).wake
+    if options.json:
+        tell_json(said)
+    elif wake is None:
+        tell(f"Sent to {thread}. No agent is woken.")
+    elif not wait:
+        tell(receipt(wake))
+    if wake is None or not wait:
+        return refused(wake)
+    return Turn(server, wake, as_json=options.json).watch()
+
+
+def send(server: Server, thread: str, body: Mapping[str, Any]) -> bytes:
+    """Adds a key unless the message wakes nobody: a key identifies a wake."""
+    path = f"/threads/{thread_part(thread)}/words"
+    if body.get("key") is not None or not body.get("wakes", True):
+        return server.post(path, body)
+    try:
+        return server.post(path, {**body, "key": new_key()})
+    except Refused:
+        if body.get("agent") is not None or _has_agent(server, thread):
+            raise
+        return server.post(path, body)
+
+
+def _has_agent(server: Server, thread: str) -> bool:
+    return read(ThreadPage, server.get(f"/threads/{thread_part(thread)}", {"limit": 1})).thread.assignee is not None
+
+
+_STARTS = {
+    "accepted:lane-free": "; starting now",
+    "accepted:queued": ". {agent} is busy; it will be told in the next turn",
+    "accepted:steered": ". {agent} is busy; it will be told during this turn, or at the start of the next",
+    "accepted:interrupts": ". {agent} is busy; its turn is interrupted for this",
+}
+
+
+def receipt(wake: WakeView) -> str:
+    """What happens with a wake, in one line."""
+    run = f"run {wake.run}, " if wake.run else ""
+    ids = f" ({run}wake {wake.id})"
+    if wake.state == "pending" and wake.code in _STARTS and not wake.repeated:
+        return f"Sent to {wake.agent} in {wake.thread}{_STARTS[wake.code].format(agent=wake.agent)}.{ids}"
+    again = ", requested before" if wake.repeated else ""
+    words = f" {one_line(wake.words)}" if wake.words else ""
+    return f"Wake for {wake.agent} in {wake.thread}: {wake.state}{again}.{words}{ids}"
+
+
+def refused(wake: WakeView | None) -> ExitStatus:
+    """The command fails if its wake was refused."""
+    was_refused = wake is not None and wake.state in ("skipped", "cancelled")
+    return ExitStatus.FAILED if was_refused else ExitStatus.DONE

@@ -1,0 +1,148 @@
+"""`clew sessions` and `clew adopt`: agents' own conversations, recorded in Clew or not."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.answers import read, read_all
+from clew.cli.client import Server, part
+from clew.cli.input import OPTIONS, BadText, Limit, Options, given
+from clew.cli.output import table, tell, tell_json
+from clew.cli.times import moment
+from clew.protocol.views import FoundSessionView, SessionView, ThreadPage
+
+_DEADLINE = 120.0
+"""Every installed agent is asked for its sessions."""
+
+
+def sessions(
+    *,
+    thread: str | None = None,
+    agent: str | None = None,
+    found: bool = False,
+    limit: Limit = 50,
+    options: Options = OPTIONS,
+) -> None:
+    """List sessions recorded in Clew, or with --found those that the agents on this machine have.
+
+    For example:
+
+        clew sessions --thread issue-3
+
+        clew sessions --found
+
+    Parameters
+    ----------
+    thread
+        Only sessions of this thread.
+    agent
+        Only sessions of this agent.
+    found
+        Ask the installed agents for their sessions. Continue one in a thread with `clew adopt`.
+    """
+    server = Server(options.data)
+    if found:
+        return _found(server, options)
+    said = server.get("/sessions", {"thread": thread, "agent": agent, "limit": limit})
+    if options.json:
+        return tell_json(said)
+    return table(
+        ("session", "thread", "agent", "gen", "provider", "state", "turns", "seen", "directory", "proven"),
+        [
+            (
+                each.id,
+                each.thread,
+                each.agent,
+                str(each.generation),
+                each.provider,
+                "superseded" if each.superseded else each.state,
+                str(each.turns),
+                str(each.seen),
+                each.directory,
+                moment(each.proven_at) or "never",
+            )
+            for each in read_all(SessionView, said)
+        ],
+        "No sessions.",
+    )
+
+
+def _found(server: Server, options: Options) -> None:
+    said = server.get("/sessions/found", deadline=_DEADLINE)
+    if options.json:
+        return tell_json(said)
+    return table(
+        ("session", "provider", "directory", "title", "turns", "updated", "thread"),
+        [
+            (
+                each.native_id,
+                each.provider,
+                each.directory or "",
+                each.title,
+                "" if each.turns is None else str(each.turns),
+                moment(each.updated_at),
+                each.thread or "",
+            )
+            for each in read_all(FoundSessionView, said)
+        ],
+        "No agent on this machine has a session.",
+    )
+
+
+def adopt(
+    thread: str,
+    session: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    /,
+    *,
+    agent: str | None = None,
+    runtime: str | None = None,
+    options: Options = OPTIONS,
+) -> None:
+    """Continue a session that an agent already has in a thread: the next wake resumes it.
+
+    For example:
+
+        clew adopt chat-1 5f2a9c
+
+        clew adopt issue-3 5f2a9c --agent ada
+
+    Parameters
+    ----------
+    thread
+        The thread: issue-3, chat-1, or an id.
+    session
+        The agent's own session id, or a unique prefix. See `clew sessions --found`.
+    agent
+        The agent that continues it. Default: the thread's agent.
+    runtime
+        The runtime it is on, for a session that `clew sessions --found` does not list.
+    """
+    server = Server(options.data)
+    native = given(session, "session id")
+    if runtime is None:
+        one = _only_one(server, native)
+        native, runtime = one.native_id, one.runtime
+    agent = agent or read(ThreadPage, server.get(f"/threads/{part(thread)}", {"limit": 1})).thread.assignee
+    if agent is None:
+        raise BadText(f"{thread} has no agent.", "Name the agent with --agent.")
+    body = {"agent": agent, "runtime": runtime, "native_id": native}
+    said = server.post(f"/threads/{part(thread)}/adopt", body, _DEADLINE)
+    if options.json:
+        return tell_json(said)
+    kept = read(SessionView, said)
+    return tell(
+        f"{kept.thread} continues in session {kept.native_id} in {kept.directory} (generation {kept.generation})."
+    )
+
+
+def _only_one(server: Server, prefix: str) -> FoundSessionView:
+    every = read_all(FoundSessionView, server.get("/sessions/found", deadline=_DEADLINE))
+    matching = [each for each in every if each.native_id == prefix] or [
+        each for each in every if each.native_id.startswith(prefix)
+    ]
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
+        raise BadText(f"No agent on this machine has a session {prefix}.", "See `clew sessions --found`.")
+    named = ", ".join(each.native_id for each in matching[:5])
+    raise BadText(f"{prefix} matches {len(matching)} sessions: {named}.", "Type more of the id, or name its --runtime.")

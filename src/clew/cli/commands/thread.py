@@ -1,0 +1,206 @@
+"""`clew threads` and `clew thread`: list threads, show one, and set the policy for messages to a busy agent."""
+
+import re
+from typing import Literal
+
+from cyclopts import App
+
+from clew.cli.activity import approval_lines
+from clew.cli.answers import read, read_all
+from clew.cli.client import Server, part, thread_part
+from clew.cli.commands.runs import state_of
+from clew.cli.input import OPTIONS, BadText, Last, Limit, Options
+from clew.cli.output import facts, table, tell, tell_json
+from clew.cli.safe_text import one_line, safe
+from clew.cli.times import moment
+from clew.ports.fault import Fault
+from clew.protocol.views import EntryView, LaneView, ThreadPage, ThreadView
+
+
+class WhichAgent(Fault):
+    code = "cli:which-agent"
+
+
+_MEANS = {
+    "queue": "wait for the next turn",
+    "steer": "are sent during the turn, if the agent supports it",
+    "interrupt": "interrupt the turn and start the next one",
+    "reject": "are rejected",
+}
+
+app = App(
+    name="thread",
+    help="Show a thread, or set how messages are handled while its agent is busy.",
+    help_format="markdown",
+)
+
+
+@app.command
+def show(ref: str, /, *, last: Last = 20, options: Options = OPTIONS) -> None:
+    """Show a thread: its state, workspaces, runs and entries.
+
+    For example:
+
+        clew thread show chat-1
+
+        clew thread show issue-3 --last 200
+
+    Parameters
+    ----------
+    ref
+        The thread: issue-3, chat-1, own-ada, a subject, or an id.
+    last
+        How many of the latest entries to show.
+    """
+    show_page(options, ref, last)
+
+
+@app.command
+def overlap(
+    ref: str,
+    policy: Literal["queue", "steer", "interrupt", "reject"],
+    /,
+    *,
+    agent: str | None = None,
+    options: Options = OPTIONS,
+) -> None:
+    """Set how messages are handled while the agent is busy.
+
+    They wait for the next turn (queue, the default), are sent during the turn (steer), interrupt it (interrupt), or are
+    rejected (reject). To steer with a single message, use `clew say --steer`.
+
+    For example:
+
+        clew thread overlap chat-1 steer
+
+        clew thread overlap issue-3 reject --agent reviewer
+
+    Parameters
+    ----------
+    ref
+        The thread: issue-3, chat-1, own-ada, a subject, or an id.
+    policy
+        queue, steer, interrupt or reject.
+    agent
+        The agent it applies to. Default: the thread's agent.
+    """
+    server = Server(options.data)
+    path = f"/threads/{thread_part(ref)}/lanes/{part(agent or _thread_agent(server, ref))}"
+    said = server.patch(path, {"overlap": policy})
+    if options.json:
+        return tell_json(said)
+    lane = read(LaneView, said)
+    return tell(f"Messages in {ref} while {lane.agent} is busy {_MEANS[lane.overlap]}.")
+
+
+def _thread_agent(server: Server, ref: str) -> str:
+    thread = read(ThreadPage, server.get(f"/threads/{thread_part(ref)}", {"limit": 1})).thread
+    if thread.assignee is None:
+        raise WhichAgent(f"{thread.ref} has no agent.", "Name one: --agent NAME.")
+    return thread.assignee
+
+
+_STATES = ("open", "closed", "all")
+
+
+def threads(
+    *,
+    kind: str | None = None,
+    state: str = "open",
+    agent: str | None = None,
+    limit: Limit = 30,
+    options: Options = OPTIONS,
+) -> None:
+    """List threads (issues, chats, agents' own, subjects), newest first.
+
+    For example:
+
+        clew threads
+
+        clew threads --kind chat --agent ada --state all
+
+    Parameters
+    ----------
+    kind
+        Only this kind: issue, chat, own (an agent's own thread) or subject (something outside).
+    state
+        open, closed or all.
+    agent
+        Only threads of this agent.
+    """
+    list_threads(options, kind, state, agent, limit)
+
+
+def list_threads(options: Options, kind: str | None, state: str, agent: str | None, limit: int) -> None:
+    if state not in _STATES:
+        raise BadText(f"Unknown thread state {state!r}.", f"Use one of: {', '.join(_STATES)}.")
+    query = {"kind": kind, "state": None if state == "all" else state, "agent": agent, "limit": limit}
+    said = Server(options.data).get("/threads", query)
+    if options.json:
+        return tell_json(said)
+    found = read_all(ThreadView, said)
+    return table(
+        ("thread", "opened", "status", "title", "agent", "project", "entries", "updated"),
+        [
+            (
+                each.ref,
+                moment(each.created_at),
+                each.status if each.state == "open" else each.state,
+                one_line(each.title, 60),
+                each.assignee or "",
+                each.project or "",
+                str(each.entries),
+                moment(each.updated_at),
+            )
+            for each in found
+        ],
+        "No threads." if state == "all" else f"No {state} threads.",
+    )
+
+
+def show_page(options: Options, ref: str, last: int) -> None:
+    said = Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last})
+    if options.json:
+        return tell_json(said)
+    return tell_page(read(ThreadPage, said))
+
+
+def tell_page(page: ThreadPage) -> None:
+    thread = page.thread
+    tell(f"{thread.ref}: {one_line(thread.title)}" if thread.title else thread.ref)
+    facts(
+        [
+            ("  state", f"{thread.state}, {thread.status}" + (f": {one_line(thread.words)}" if thread.words else "")),
+            ("  project", thread.project or ""),
+            ("  agent", thread.assignee or ""),
+            ("  opened", moment(thread.created_at)),
+            *(
+                (f"  {lane.agent}", f"{lane.directory or 'no directory yet'} {lane.branch or ''}")
+                for lane in page.lanes
+            ),
+            *(("  run", f"{run.id} {state_of(run)} {run.decision or ''}") for run in page.runs[:3]),
+        ]
+    )
+    if page.earlier:
+        tell("\n(There are earlier entries; show more with --last.)")
+    for entry in page.entries:
+        tell_entry(entry)
+    for approval in page.approvals:
+        if approval.state == "pending":
+            tell("")
+            for line in approval_lines(approval):
+                tell(line)
+            tell(f"  id {approval.id}")
+
+
+def tell_entry(entry: EntryView) -> None:
+    who = entry.author if entry.author_kind == entry.author else f"{entry.author} ({entry.author_kind})"
+    tell(f"\n#{entry.seq} {one_line(who)}, {moment(entry.at)}")
+    for line in safe(entry.text).splitlines():
+        tell(f"  {line}".rstrip())
+
+
+def named(ref: str, kind: str) -> str:
+    """Expands a number: 3 or #3 is issue-3."""
+    number = re.fullmatch(r"#?(\d+)", ref)
+    return f"{kind}-{number[1]}" if number else ref

@@ -1,0 +1,117 @@
+"""`clew why`: how a run was decided, or why a wake did not run."""
+
+from clew.cli.answers import read
+from clew.cli.client import Server, part
+from clew.cli.commands.runs import state_of
+from clew.cli.input import OPTIONS, Options
+from clew.cli.output import tell, tell_json
+from clew.cli.safe_text import one_line
+from clew.cli.times import moment
+from clew.protocol.views import Changed, ConsideredView, DecisionView, StepView, WakeView, WhyView
+
+FIT = "fit"
+
+
+def why(subject: str, /, *, full: bool = False, options: Options = OPTIONS) -> None:
+    """Explain how a run was decided, or why a wake did not run.
+
+    Shows the outcome in a sentence, then every session that was considered with the rules for and against it, then what
+    the agent itself confirmed.
+
+    For example:
+
+        clew why rn_01a1
+
+        clew why wk_01a1 --full
+
+    Parameters
+    ----------
+    subject
+        A run or a wake: its id, or a unique prefix.
+    full
+        Also explain the rules that matched.
+    """
+    said = Server(options.data).get(f"/why/{part(subject)}")
+    if options.json:
+        return tell_json(said)
+    for line in explained(read(WhyView, said), full):
+        tell(line)
+    return None
+
+
+def explained(found: WhyView, full: bool) -> list[str]:
+    lines = [one_line(found.headline)]
+    for wake in found.wakes:
+        lines += _wake(wake)
+    for number, decision in enumerate(found.decisions, 1):
+        lines += ["", *_decision(decision, number, len(found.decisions), full)]
+    if found.landing:
+        lines += ["", "Confirmed by the agent"]
+        margin = max(map(len, found.landing)) + 2
+        lines += [f"  {name:<{margin}}{one_line(str(value))}" for name, value in found.landing.items()]
+    elif found.decisions:
+        lines += ["", "The agent has not confirmed anything yet."]
+    if found.refused:
+        lines += ["", "Refused before the prompt was sent"]
+        lines += [f"  {one_line(words)}" for words in found.refused]
+    if found.steered:
+        lines += ["", "Sent during the turn"]
+        for steer in found.steered:
+            taken = "" if steer.taken else f" (not received; see `clew why {steer.wakes[0]}`)"
+            lines.append(f"  {moment(steer.at)}  {one_line(steer.text, 200)}{taken}")
+    if found.evidence is not None:
+        lines += ["", one_line(found.evidence.words)]
+    run = found.run
+    if run is not None and run.words:
+        code = f" [{run.code}]" if run.code else ""
+        lines += ["", f"The run is {state_of(run)}: {one_line(run.words)}{code}"]
+    return lines
+
+
+def _wake(wake: WakeView) -> list[str]:
+    lines = [f"  wake     {wake.id}, by {wake.reason} from {wake.origin}, {moment(wake.accepted_at)}: {wake.state}"]
+    if wake.words:
+        lines.append(f"           {one_line(wake.words)} [{wake.code}]")
+    if wake.not_before is not None and wake.ended_at is None:
+        lines.append(f"           not before {moment(wake.not_before)}")
+    return lines
+
+
+def place_of(decision: DecisionView | Changed) -> str:
+    """Attempt and step of a decision within its run."""
+    if decision.step < 0:
+        # Not claimed yet, so there is no attempt.
+        return "while it waits"
+    return f"attempt {decision.attempt}, step {decision.step}"
+
+
+def _decision(decision: DecisionView, number: int, of: int, full: bool) -> list[str]:
+    which = f"Decision {number} of {of}" if of > 1 else "Decision"
+    lines = [
+        f"{which} ({place_of(decision)}), {moment(decision.at)}",
+        f"  {decision.outcome}: {one_line(decision.words)} [{decision.code}]",
+        f"  directory  {decision.directory or 'none'}  ({one_line(decision.place_words)})",
+        f"  mode       {decision.mode or 'none'}  ({one_line(decision.mode_words)})",
+        f"  catch-up   {one_line(decision.catch_up)}",
+    ]
+    lines += [f"  note       {one_line(notice)}" for notice in decision.notices]
+    for session in decision.considered:
+        lines += _considered(session, full)
+    if not decision.considered:
+        lines.append("  no session was considered")
+    lines += [f"  asked      {_step(step)}" for step in decision.probes]
+    return lines
+
+
+def _considered(session: ConsideredView, full: bool) -> list[str]:
+    """Rules against the session first; those that match in one line, unless `full`."""
+    lines = [f"  session {session.session}, generation {session.generation}: {one_line(session.words)}"]
+    lines += [f"    {_step(step)}" for step in session.steps if full or step.outcome != FIT]
+    fits = [step.rule for step in session.steps if step.outcome == FIT]
+    if fits and not full:
+        lines.append(f"    {FIT:<11} {', '.join(fits)}")
+    return lines
+
+
+def _step(step: StepView) -> str:
+    return f"{step.outcome:<11} {step.rule:<13} {one_line(step.words)}"

@@ -1,0 +1,197 @@
+"""Authentication: who may send a request.
+
+A client sends the token. A browser exchanges a one-time ticket for a cookie that is signed with the token, so it
+survives restarts and becomes invalid when it expires or the token is replaced.
+"""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from clew.control.actor import Person
+from clew.ports.fault import Fault
+from clew.server.problems import Foreign, Unauthorized, problem_of
+
+TICKET_LASTS = 15 * 60.0
+COOKIE_LASTS = 30 * 24 * 3600
+"""Both in seconds."""
+_MAX_TICKETS = 64
+
+
+@dataclass(slots=True)
+class Keys:
+    token: str = field(repr=False)
+    clock: Callable[[], float] = time.time
+    person: str = "user"
+    """Who uses the token. There is one token, so there is one person."""
+    _tickets: dict[str, float] = field(default_factory=dict, repr=False)
+
+    def is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode("utf-8", "replace"), self.token.encode())
+
+    def issue_ticket(self) -> tuple[str, float]:
+        """Returns a ticket and when it expires. With `_MAX_TICKETS` open ones, the oldest is dropped."""
+        now = self.clock()
+        self._tickets = {digest: ends for digest, ends in self._tickets.items() if ends > now}
+        while len(self._tickets) >= _MAX_TICKETS:
+            del self._tickets[next(iter(self._tickets))]
+        ticket, ends = secrets.token_urlsafe(32), now + TICKET_LASTS
+        self._tickets[_digest(ticket)] = ends
+        return ticket, ends
+
+    def redeem(self, ticket: str) -> str | None:
+        """Exchanges a ticket for a cookie. Works once."""
+        ends = self._tickets.pop(_digest(ticket), None)
+        if ends is None or ends <= self.clock():
+            return None
+        payload = f"{int(self.clock()) + COOKIE_LASTS}.{secrets.token_urlsafe(12)}"
+        return f"{payload}.{self._sign(payload)}"
+
+    def is_cookie(self, value: str) -> bool:
+        payload, _, signature = value.rpartition(".")
+        if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._sign(payload).encode()):
+            return False
+        return int(payload.partition(".")[0]) > self.clock()
+
+    def _sign(self, payload: str) -> str:
+        signed = f"clew-cookie:{payload}".encode("utf-8", "replace")
+        return hmac.new(self.token.encode(), signed, hashlib.sha256).hexdigest()
+
+
+def _digest(ticket: str) -> str:
+    """Tickets are stored by digest, so the time of the lookup reveals nothing about a ticket."""
+    return hashlib.sha256(ticket.encode("utf-8", "replace")).hexdigest()
+
+
+HEALTH = "/health"
+ENTER = "/enter"
+_OPEN = frozenset({HEALTH, ENTER})
+"""Need no token: a health check, and the exchange of a ticket for a cookie."""
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_OURS = frozenset({"same-origin", "none"})
+
+HEADERS: Mapping[str, str] = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The port the server listens on, and the host names under which a client may address it."""
+
+    port: int
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        names = ("127.0.0.1", "localhost", "[::1]")
+        # A browser leaves out port 80.
+        bare = names if self.port == 80 else ()
+        return frozenset((*(f"{name}:{self.port}" for name in names), *bare))
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def cookie(self) -> str:
+        """Browsers share cookies between the ports of a host, so the name contains the port."""
+        return f"clew-{self.port}"
+
+
+class Guard:
+    """Middleware in front of every path, existing or not. It also keeps other sites' pages out: the Host, Origin and
+    Sec-Fetch-Site headers of a browser must name this server, and no CORS header lets others read an answer."""
+
+    def __init__(self, app: ASGIApp, keys: Keys, bound: Bound) -> None:
+        self._app = app
+        self._keys = keys
+        self._bound = bound
+        self._hosts = bound.hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            self._admit(scope)
+            scope.setdefault("state", {})["actor"] = Person(self._keys.person)
+        except Unauthorized as fault:
+            await problem_of(fault, {"www-authenticate": "Bearer"})(scope, receive, send_guarded)
+        except Fault as fault:
+            await problem_of(fault)(scope, receive, send_guarded)
+        else:
+            await self._app(scope, receive, send_guarded)
+
+    def _admit(self, scope: Scope) -> None:
+        headers = _Headers(scope["headers"])
+        self._check_origin(headers)
+        if scope["path"] in _OPEN:
+            return
+        tokens = headers.all("authorization")
+        if tokens:
+            kind, _, token = tokens[0].partition(" ")
+            if len(tokens) == 1 and kind.lower() == "bearer" and self._keys.is_token(token.strip()):
+                return
+            raise Unauthorized(
+                "The token does not belong to this server.", "Use the token in the server's data directory."
+            )
+        if any(self._keys.is_cookie(value) for value in headers.cookies(self._bound.cookie)):
+            # Browsers send Origin or Sec-Fetch-Site with every change; a request with neither is not from one.
+            if scope["method"] in _SAFE or headers.all("origin") or headers.all("sec-fetch-site"):
+                return
+            raise Foreign("A change with a cookie needs an Origin header.", "Use the token.")
+        raise Unauthorized(
+            "This needs the server's token.",
+            "Send `Authorization: Bearer …` with the token in its data directory, or open the link from `clew up`.",
+        )
+
+    def _check_origin(self, headers: "_Headers") -> None:
+        hosts = headers.all("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            raise Foreign("The request is for another host.", f"Use {self._bound.address}.")
+        for origin in headers.all("origin"):
+            if origin.lower() != f"http://{hosts[0].lower()}":
+                raise Foreign("The request comes from another site's page.", f"Use {self._bound.address} itself.")
+        for site in headers.all("sec-fetch-site"):
+            if site.lower() not in _OURS:
+                raise Foreign(
+                    "The request comes from another site's page.", "Type the address into the browser yourself."
+                )
+
+
+class _Headers:
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self._headers = tuple(headers)
+
+    def all(self, name: str) -> list[str]:
+        wanted = name.encode()
+        return [value.decode("latin-1") for key, value in self._headers if key.lower() == wanted]
+
+    def cookies(self, name: str) -> list[str]:
+        """All values of that name: another server on this host may have set one too."""
+        pairs = (pair.partition("=") for header in self.all("cookie") for pair in header.split(";"))
+        return [value.strip() for key, _, value in pairs if key.strip() == name]
