@@ -3,6 +3,8 @@
 import asyncio
 import errno
 import os
+import subprocess
+import sys
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -118,6 +120,12 @@ def test_no_proxy_gets_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     assert called(b"HTTP/1.1 204 X\r\n\r\n") == Answer(204, None)
+
+
+def test_httpx2_is_not_loaded_with_the_provider() -> None:
+    """It takes 0.3 s, and most that load the provider start no server."""
+    seen = "import clew.providers.opencode, sys; sys.exit('httpx2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", seen], check=False, timeout=60).returncode == 0
 
 
 def test_the_password_goes_in_the_head() -> None:

@@ -264,7 +264,7 @@ def test_an_archive_lists_what_is_alive_in_it(lab: Lab) -> None:
     async def scene() -> None:
         cursor = await lab.begun("first", "second")
         archive = await archived(lab, cursor, "listed.zip")
-        contents, _ = unpack(archive, archiving.PROVIDER, frozenset({archiving.FORMAT}))
+        contents, _ = unpack(archive, PROVIDER, frozenset({FORMAT}))
         listed = [Path(item.name).stem for item in contents.items if "/messages/" in item.name]
         assert listed == [each["info"]["id"] for each in await lab.messages(cursor)]
         assert contents.facts["version"] == "1.18.33"

@@ -27,7 +27,7 @@ PROJECT_CONFIG = "project-config"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`words` is the end of its error stream."""
+    """`words` is the end of its error stream, which `Program` has redacted."""
 
     status: int | None
     lines: list[bytes]
@@ -58,7 +58,7 @@ class Launch:
             async with asyncio.timeout(seconds):
                 lines = [line async for line in program.lines()]
                 status = await program.wait(self.deadlines.close)
-                return Result(status, lines, self.redactor().text(await program.final_words(1.0)))
+                return Result(status, lines, await program.final_words(1.0))
         finally:
             await asyncio.shield(asyncio.ensure_future(program.end(self.deadlines.close)))
 

@@ -59,8 +59,7 @@ class Server:
         except NotListening:
             if self._tasks:
                 # It listened before, so it has ended, even if that was not noticed yet.
-                words = self._launch.redactor().text(await self._program.final_words(_NOTICED))
-                self._mark_over(words or "It does not listen any more.")
+                self._mark_over(await self._program.final_words(_NOTICED) or "It does not listen any more.")
             raise
 
     async def has_ended(self) -> bool:
@@ -112,8 +111,7 @@ class Server:
         self._mark_over(await self._last_words())
 
     async def _last_words(self) -> str:
-        words = self._launch.redactor().text(await self._program.final_words(1.0))
-        return words or f"It ended with status {self._program.returncode}."
+        return await self._program.final_words(_NOTICED) or f"It ended with status {self._program.returncode}."
 
     async def _read_events(self, begun: asyncio.Future[None]) -> None:
         words = "Its events ended."
@@ -133,7 +131,7 @@ class Server:
         if not begun.done():
             begun.set_exception(ProgramEnded(words, "It is started again."))
         # If it was killed, its last words say more than the broken connection.
-        await self._program.wait(1.0)
+        await self._program.wait(_NOTICED)
         self._mark_over(words)
 
     def _mark_over(self, words: str, by_us: bool = False) -> None:
@@ -163,7 +161,7 @@ async def _start(launch: Launch) -> Server:
     server: Server | None = None
     try:
         async with asyncio.timeout(launch.deadlines.start):
-            http = Http(await _port(launch, program), USER, launch.password)
+            http = Http(await _port(program), USER, launch.password)
             server = Server(launch, program, http, directory)
             await _until_healthy(server)
             await server.follow()
@@ -180,11 +178,11 @@ async def _start(launch: Launch) -> Server:
     return server
 
 
-async def _port(launch: Launch, program: Program) -> int:
+async def _port(program: Program) -> int:
     async for line in program.lines():
         if found := _LISTENING.search(line):
             return int(found[1])
-    words = launch.redactor().text(await program.final_words(1.0))
+    words = await program.final_words(_NOTICED)
     raise CannotStart(
         f"OpenCode's server ended at once: {words or 'it said nothing'}", "Start `opencode serve` by hand."
     )
