@@ -65,9 +65,9 @@ class Abilities:
     def of(cls, answer: Mapping[str, Any]) -> Self:
         can = answer.get("agentCapabilities") or {}
         sessions = can.get("sessionCapabilities") or {}
-        told = answer.get("agentInfo") or {}
+        info = answer.get("agentInfo") or {}
         return cls(
-            version=str(told.get("version") or f"protocol {answer.get('protocolVersion')}"),
+            version=str(info.get("version") or f"protocol {answer.get('protocolVersion')}"),
             load=can.get("loadSession") is True,
             resume=sessions.get("resume") is not None,
             fork=sessions.get("fork") is not None,

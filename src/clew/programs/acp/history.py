@@ -118,9 +118,9 @@ async def heard(
         return _not_held(agent, f"Session {id_} is not on the agent's list")
     history = History(id_, deadlines, agent.plays_late)
     connection.record(history)
-    told = {"sessionId": id_, "cwd": directory.real or directory.path, "mcpServers": []}
+    parameters = {"sessionId": id_, "cwd": directory.real or directory.path, "mcpServers": []}
     try:
-        answer = await connection.call("session/load", told, deadlines.start)
+        answer = await connection.call("session/load", parameters, deadlines.start)
     except CallRefused as refusal:
         words = connection.redactor.text(f"{refusal.words} [{refusal.code}]")
         if refusal.code in agent.missing:

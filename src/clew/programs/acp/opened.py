@@ -194,8 +194,13 @@ class Opener:
 
     async def _call(self, method: str, **arguments: str) -> Mapping[str, Any]:
         cwd = self.spec.directory.real or self.spec.directory.path
-        told = {"cwd": cwd, "mcpServers": [], **({"_meta": self.agent.meta} if self.agent.meta else {}), **arguments}
-        return await self.connection.call(method, told, self.deadlines.start)
+        parameters = {
+            "cwd": cwd,
+            "mcpServers": [],
+            **({"_meta": self.agent.meta} if self.agent.meta else {}),
+            **arguments,
+        }
+        return await self.connection.call(method, parameters, self.deadlines.start)
 
     async def _must(self, method: str, **arguments: str) -> Mapping[str, Any]:
         try:

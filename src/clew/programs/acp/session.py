@@ -70,7 +70,7 @@ class AcpSession:
         if self._closing is not None:
             raise Refused("The session is closed.", "Open it again.")
         if self._busy:
-            raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
+            raise Refused("A turn of this session is running.", "Wait for its end, or interrupt it.")
         self._busy, self._called_off = True, False
         try:
             if self._opened.history is not None:

@@ -27,8 +27,8 @@ class Tool:
     def known(self) -> bool:
         """Whether its arguments are known. Some agents report a tool, and where it will run, before they have them."""
         given = self.said.get("rawInput")
-        told = bool(given) and (self.kind != "execute" or (isinstance(given, Mapping) and "command" in given))
-        return told or self.said.get("status") == "in_progress" or self.ended
+        has_arguments = bool(given) and (self.kind != "execute" or (isinstance(given, Mapping) and "command" in given))
+        return has_arguments or self.said.get("status") == "in_progress" or self.ended
 
     @property
     def ended(self) -> bool:

@@ -55,14 +55,14 @@ class Turn:
         self._given_up: Failed | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._sent = False
-        self._going: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     async def events(
         self, prompt: list[dict[str, Any]], cost_before: float | None, meta: Mapping[str, Any]
     ) -> AsyncIterator[Event]:
         self._put([SessionNamed(self._session, self._durable)])
-        self._going = asyncio.create_task(self._go({"prompt": prompt, **meta}, cost_before))
-        self._going.add_done_callback(self._end)
+        self._task = asyncio.create_task(self._run({"prompt": prompt, **meta}, cost_before))
+        self._task.add_done_callback(self._end)
         while True:
             event = await self._next()
             yield event
@@ -86,9 +86,9 @@ class Turn:
         """The agent answers as soon as it has taken the prompt, at the latest when the turn is over."""
         if self.over.is_set() or self.interrupted:
             return False
-        told = {"sessionId": self._session, "prompt": [{"type": "text", "text": prompt}], **meta}
+        parameters = {"sessionId": self._session, "prompt": [{"type": "text", "text": prompt}], **meta}
         try:
-            return (await self._connection.call(method, told, _NO_LIMIT)).get("taken") is True
+            return (await self._connection.call(method, parameters, _NO_LIMIT)).get("taken") is True
         except (ProgramFault, CallRefused):
             return False
 
@@ -104,14 +104,16 @@ class Turn:
 
     # ---------------------------------------------------------------- from prompt to end
 
-    async def _go(self, told: Mapping[str, Any], cost_before: float | None) -> None:
+    async def _run(self, parameters: Mapping[str, Any], cost_before: float | None) -> None:
         failed: Failed | None = None
         ending, usage = Ending.COMPLETED, None
         try:
             if not self._connection.lives:
                 raise ProgramEnded("The agent has ended.", "It is started again for the next turn.")
             self._sent = True
-            answer = await self._connection.call("session/prompt", {"sessionId": self._session, **told}, _NO_LIMIT)
+            answer = await self._connection.call(
+                "session/prompt", {"sessionId": self._session, **parameters}, _NO_LIMIT
+            )
             self.answered = True
             ending, failed = _ending(self._connection.redactor.value(dict(answer)))
             usage = answer.get("usage")
@@ -133,9 +135,9 @@ class Turn:
         self._put([Done(ending, self._turn_events.reply)])
         self.over.set()
 
-    def _end(self, going: "asyncio.Task[None]") -> None:
+    def _end(self, task: "asyncio.Task[None]") -> None:
         """Every turn ends with Done, even if its task failed."""
-        fault = None if going.cancelled() else going.exception()
+        fault = None if task.cancelled() else task.exception()
         if not self.over.is_set():
             words = self._connection.redactor.text(f"The agent's answer cannot be read: {fault!r}.")
             self._put([Failed(ErrorCode.UNKNOWN, words, retryable=False), Done(Ending.FAILED, self._turn_events.reply)])

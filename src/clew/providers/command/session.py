@@ -92,7 +92,7 @@ class CommandSession:
         if self._closed:
             raise Refused("The session is closed.", "Open it again.")
         if self._busy:
-            raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
+            raise Refused("A turn of this session is running.", "Wait for its end, or interrupt it.")
         self._busy, self._called_off = True, False
         try:
             if self._begun and (self._recipe.resume is None or self._id is None):
@@ -159,15 +159,15 @@ class CommandSession:
 
     async def _run(self, prompt: str) -> AsyncIterator[Event]:
         template = self._recipe.start if not self._begun else self._recipe.resume or ()
-        told = prompt if self._instructions is None else f"{self._instructions}\n\n{prompt}"
+        text = prompt if self._instructions is None else f"{self._instructions}\n\n{prompt}"
         by_argument = any(PROMPT in word for word in template)
-        if taken_for_option(template, told):
+        if taken_for_option(template, text):
             words = "A prompt that begins with - would be an option of the program: put `--` before {prompt}."
             for last in _failed(ErrorCode.BAD_REQUEST, words):
                 yield last
             return
         try:
-            program = await self._launcher.launch(self._arguments(template, told), self._directory)
+            program = await self._launcher.launch(self._arguments(template, text), self._directory)
         except BadArguments as fault:
             for last in _failed(ErrorCode.BAD_REQUEST, self._launcher.redactor.text(fault.words)):
                 yield last
@@ -184,7 +184,7 @@ class CommandSession:
             yield Done(Ending.INTERRUPTED)
             return
         self._begun, self._instructions = True, None
-        async for event in turn.events(None if by_argument else told, self._durable):
+        async for event in turn.events(None if by_argument else text, self._durable):
             yield event
 
     def _arguments(self, template: Arguments, prompt: str) -> Arguments:

@@ -59,7 +59,7 @@ async def _idle_session(api: Api, id_: str) -> Json:
 
 
 def _in_a_turn(id_: str) -> SessionBusy:
-    return SessionBusy(f"A turn of session {id_} is going on.", "Archive it when the turn has ended.")
+    return SessionBusy(f"A turn of session {id_} is running.", "Archive it when the turn has ended.")
 
 
 async def _document(api: Api, session: Json, seconds: float) -> dict[str, Any]:

@@ -235,14 +235,14 @@ class Witness:
         may_come, busy = False, False
         if stored is not None and server is not None:
             may_come = server.alive and not stored.holds_it and not server.gate.shut(message)
-            going = await _is_busy(server, session, stored.directory)
-            may_come, busy = may_come and going is not None, bool(going)
+            running = await _is_busy(server, session, stored.directory)
+            may_come, busy = may_come and running is not None, bool(running)
             stored = await self._read(session, message)
         attested = attestation(stored, sent, self.redactor)
         if attested.evidence is Evidence.FINISHED:
             return attested
         if busy:
-            return Attestation(Evidence.UNKNOWN, "A turn of the session is going on.")
+            return Attestation(Evidence.UNKNOWN, "A turn of the session is running.")
         if attested.evidence is Evidence.UNSENT and may_come:
             return Attestation(Evidence.UNKNOWN, "OpenCode has accepted it, and is writing it.")
         if not ours and is_locked(self.locks, session):

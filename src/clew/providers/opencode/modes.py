@@ -188,7 +188,7 @@ async def apply(api: Api, session: Json, mode: PermissionMode, agent: Agent) -> 
     landed = agent.mode_of(rules)
     if rules != wanted or landed > mode:
         raise Refused(
-            f"OpenCode did not take the rules of mode {mode} for session {session['id']}.",
+            f"OpenCode did not accept the rules of mode {mode} for session {session['id']}.",
             "No prompt was sent. Look at the session's permissions in OpenCode.",
         )
     return landed

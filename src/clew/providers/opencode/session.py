@@ -87,8 +87,8 @@ class OpenCodeSession:
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the prompt's own
         self._must_be_open()
-        if self._going is not None:
-            raise SessionBusy("A turn of this session is going on.", "Wait for its end, or interrupt it.")
+        if self._running_turn is not None:
+            raise SessionBusy("A turn of this session is running.", "Wait for its end, or interrupt it.")
         follower = TurnFollower(self._opened.id, self._redactor, self._approvals, self._opened.known)
         turn = self._turn = Turn(self._opened.id, self._opened.directory, follower, self._deadlines, self._redactor)
         turn.withdraw = lambda: self._withdraw(turn)
@@ -185,13 +185,13 @@ class OpenCodeSession:
         return Failed(code or ErrorCode.UNKNOWN, self._redactor.text(fault.words), retryable=code is not None)
 
     @property
-    def _going(self) -> Turn | None:
+    def _running_turn(self) -> Turn | None:
         return self._turn if self._turn is not None and not self._turn.over.is_set() else None
 
     # ---------------------------------------------------------------- during a turn
 
     async def interrupt(self) -> None:
-        turn = self._going
+        turn = self._running_turn
         if turn is not None:
             turn.interrupt()
             self._approvals.clear()
@@ -199,8 +199,8 @@ class OpenCodeSession:
 
     async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002 - the prompt's own
         """OpenCode stores it at once and answers it in this turn, or right after; the turn lasts until then."""
-        turn = self._going
-        if turn is None or not await turn.works() or turn is not self._going or self._called_off(turn):
+        turn = self._running_turn
+        if turn is None or not await turn.works() or turn is not self._running_turn or self._called_off(turn):
             return False
         server = self._server
         if server is None or not server.alive:
@@ -224,14 +224,14 @@ class OpenCodeSession:
             return False
         if server.alive:
             return not server.gate.shut(message_id(id_))
-        told = await self._heard(cursor_of(self._opened.id), Sent(id_, digest_of(prompt)))
-        if told.evidence is Evidence.UNKNOWN:
+        attested = await self._heard(cursor_of(self._opened.id), Sent(id_, digest_of(prompt)))
+        if attested.evidence is Evidence.UNKNOWN:
             raise fault
-        return told.evidence in HELD_BY_AGENT
+        return attested.evidence in HELD_BY_AGENT
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
         server = self._server
-        if self._going is None or self._closing is not None or server is None or not server.alive:
+        if self._running_turn is None or self._closing is not None or server is None or not server.alive:
             return False
         try:
             return await self._approvals.answer(Api(server), self._opened.directory, approval, given, words)
@@ -240,7 +240,7 @@ class OpenCodeSession:
 
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
         self._must_be_open()
-        if self._going is None:
+        if self._running_turn is None:
             landed = await self._call(lambda api: self._apply(api, mode))
         else:
             # Applied now, it would change what the running turn may do. The next turn applies it.
@@ -318,12 +318,12 @@ class OpenCodeSession:
         return server
 
     def _on_event(self, event: Json) -> None:
-        if (turn := self._going) is not None:
+        if (turn := self._running_turn) is not None:
             turn.put(event)
 
     def _on_server_end(self, words: str) -> None:
         self._approvals.clear()
-        if (turn := self._going) is not None and turn.handed:
+        if (turn := self._running_turn) is not None and turn.handed:
             # A prompt that was not posted yet goes to the next server.
             turn.put(Gone(words))
 
@@ -337,7 +337,7 @@ class OpenCodeSession:
     async def _close(self) -> None:
         try:
             self._approvals.clear()
-            if (turn := self._going) is not None:
+            if (turn := self._running_turn) is not None:
                 await self._stop(turn)
                 turn.put(Gone("The session was closed.", closed=True))
             if self._server is not None:

@@ -50,23 +50,23 @@ def asked_for(prompt: str) -> str:
     if fence is None:
         return prompt
     mark = re.escape(fence["mark"])
-    told = re.finditer(
+    found = re.finditer(
         rf"^(?P<who>[^\n]*)\n--- begin {mark} ---\n(?P<text>.*?)\n--- end {mark} ---$", prompt, re.MULTILINE | re.DOTALL
     )
-    return "\n".join(each["text"] for each in told if each["who"].endswith(_NOW))
+    return "\n".join(each["text"] for each in found if each["who"].endswith(_NOW))
 
 
 def follow(prompt: str) -> Script:
     prompt = asked_for(prompt)
     lines = [(found["word"], found["rest"]) for found in _LINE.finditer(prompt)]
-    told, alone = dict(lines), _ALONE.search(prompt)
+    values, alone = dict(lines), _ALONE.search(prompt)
     return Script(
         steps=tuple(_step(word, rest) for word, rest in lines if word in ("RUN", "WRITE")),
-        say=told.get("SAY"),
-        think=told.get("THINK", ""),
-        plan=tuple(step.strip() for step in told.get("PLAN", "").split(";") if step.strip()),
-        seconds=_number(told.get("SLOW", "")),
-        fail=tuple(int(word) for word in told.get("FAIL", "").split() if word.isdigit()),
+        say=values.get("SAY"),
+        think=values.get("THINK", ""),
+        plan=tuple(step.strip() for step in values.get("PLAN", "").split(";") if step.strip()),
+        seconds=_number(values.get("SLOW", "")),
+        fail=tuple(int(word) for word in values.get("FAIL", "").split() if word.isdigit()),
         ends=alone["word"] if alone else "",
     )
 
