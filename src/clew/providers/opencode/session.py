@@ -269,7 +269,7 @@ class OpenCodeSession:
         if turn.handed:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._deadlines.close):
-                    await turn.moved.wait()
+                    await turn.started.wait()
             self._withdraw(turn)
             await self._abort()
 

@@ -43,28 +43,28 @@ class Turn:
         self.interrupted = False
         self.handed = False
         """Whether the prompt may have reached the server."""
-        self.moved = asyncio.Event()
+        self.started = asyncio.Event()
         """Set once the server works on it. An interrupt before that would have no effect."""
         self.over = asyncio.Event()
 
     def not_handed(self) -> None:
         """The prompt did not reach the server after all. Events since then come from a server that has ended."""
         self.handed = False
-        self.moved.clear()
+        self.started.clear()
         while not self._queue.empty():
             self._queue.get_nowait()
 
     def put(self, what: Json | Gone) -> None:
         self._queue.put_nowait(what)
         if isinstance(what, Gone) or _shows_work(what, self._id):
-            self.moved.set()
+            self.started.set()
 
     async def works(self) -> bool:
         """Wait until the server works on it. False if it does not in time, or the turn is over."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._deadlines.answer):
-                await self.moved.wait()
-        return self.moved.is_set() and not self.over.is_set()
+                await self.started.wait()
+        return self.started.is_set() and not self.over.is_set()
 
     def expect(self, answers: int) -> None:
         """Wait for so many more answers before the turn is over; negative if a prompt was not taken after all."""
