@@ -34,7 +34,7 @@ def test_what_is_there_is_registered_as_it_declares_itself(tmp_path: Path) -> No
     ("program", "words"),
     [
         (AgentProgram("unheard-of"), "There is no provider 'unheard-of'."),
-        (AgentProgram("command", ("no-such-program-here",)), "no-such-program-here is not here"),
+        (AgentProgram("command", ("no-such-program-here",)), "no-such-program-here was not found"),
         (AgentProgram("command"), "Name its command line"),
     ],
 )

@@ -286,7 +286,7 @@ def test_chunks_are_one_prompt_only_where_the_agent_numbers_them(
     for id_, text in zip(ids, ("a", "b"), strict=True):
         content = {"type": "text", "text": text}
         update = {"sessionUpdate": "user_message_chunk", "content": content, **({"messageId": id_} if id_ else {})}
-        history.overhear({"sessionId": "one", "update": update})
-        history.overhear({"sessionId": "another", "update": update})
+        history.record({"sessionId": "one", "update": update})
+        history.record({"sessionId": "another", "update": update})
     assert [each.parts for each in history.prompts] == prompts
     assert history.prompts[-1].is_of(digest_of("".join(prompts[-1])))

@@ -32,7 +32,7 @@ def test_a_turn_in_which_the_agent_leaves_its_mode_is_stopped(tmp_path: Path, to
         async with opened(odd(told, tells_mode="wild"), spec(tmp_path, ASK)) as session:
             turned = await turn(session, "hang")
             assert turned.done.ending is Ending.FAILED
-            assert "left its mode" in turned.failed.words
+            assert "changed its own mode" in turned.failed.words
             assert not turned.failed.retryable
             # The next one begins in the mode that it should have.
             assert "as strict" in (await turn(session, "again")).text

@@ -14,7 +14,7 @@ from clew.kernel import Cursor, Evidence, NativeId, PermissionMode, PromptId, Se
 from clew.ports.events import Ending
 from clew.ports.provider import LiveSession, Provider, Settings
 from clew.providers.guide import make
-from clew.providers.guide.archive import carry_in, carry_out
+from clew.providers.guide.archive import restore_archive, write_archive
 from clew.providers.guide.memory import BEGUN, Memory, Turn, read, write
 from tests.providers.contract.stage import Turned
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
@@ -218,6 +218,6 @@ def test_ids_travel_and_turns_of_before_stay_as_they_were(tmp_path: Path) -> Non
     memory.release(session.id)
     assert read(write(session)).turns == session.turns
     assert write(session).count(b'"ids"') == 1
-    carry_out(tmp_path / "home", NativeId(session.id), tmp_path / "a.zip")
-    carry_in(tmp_path / "other", tmp_path / "a.zip", place(tmp_path))
+    write_archive(tmp_path / "home", NativeId(session.id), tmp_path / "a.zip")
+    restore_archive(tmp_path / "other", tmp_path / "a.zip", place(tmp_path))
     assert Memory(tmp_path / "other").load(session.id).turns == session.turns

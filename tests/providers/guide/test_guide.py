@@ -17,7 +17,7 @@ from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, PlanChange
 from clew.ports.provider import LiveSession, Provider, Settings
 from clew.programs.faults import CannotLock, ProgramFault, Refused, SessionBusy
 from clew.providers.guide import make
-from clew.providers.guide.archive import carry_in, carry_out
+from clew.providers.guide.archive import restore_archive, write_archive
 from clew.providers.guide.memory import Damaged, Memory, Session, Turn, home_of, read
 from tests.providers.kit import QUICK, opened, place, run, spec, turn
 
@@ -144,7 +144,7 @@ def test_a_session_open_in_another_process_is_not_opened(tmp_path: Path) -> None
             await session.close()
             # The agent itself keeps others out, whoever its client is.
             memory = Memory(tmp_path / "home")
-            memory.hold(session.cursor.native_id)
+            memory.lock(session.cursor.native_id)
             with pytest.raises(Refused, match="another process"):
                 await second.open(spec(tmp_path, cursor=session.cursor))
             memory.release(session.cursor.native_id)
@@ -275,10 +275,10 @@ def test_the_same_prompt_answered_twice_is_not_the_same_history(tmp_path: Path) 
 
     one, other = tmp_path / "one", tmp_path / "other"
     session = Memory(one).create(str(tmp_path), turns("here"))
-    carry_out(one, NativeId(session.id), tmp_path / "a.zip")
+    write_archive(one, NativeId(session.id), tmp_path / "a.zip")
     Memory(other).save(Session(session.id, str(tmp_path), 0.0, 0.0, turns("there")))
-    with pytest.raises(Refused, match="by itself"):
-        carry_in(other, tmp_path / "a.zip", place(tmp_path))
+    with pytest.raises(Refused, match="other turns here"):
+        restore_archive(other, tmp_path / "a.zip", place(tmp_path))
     assert Memory(other).load(session.id).turns == turns("there")
 
 

@@ -32,7 +32,7 @@ async def main(answers: dict[str, Any]) -> None:
             case None:
                 await asyncio.sleep(60)
             case "events":
-                writer.write(b"HTTP/1.1 200 OK\r\n\r\ndata: {}\n\n")
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {}\n\n")
                 await writer.drain()
                 await reader.read()
             case "close":

@@ -12,8 +12,8 @@ from clew.kernel import Answer, Cursor, Directory, PermissionMode
 from clew.ports.events import ApprovalAsked, Ending, Event
 from clew.ports.provider import LiveSession, OpenSpec, Settings
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.http import Json
 from clew.providers.opencode.launch import PROJECT_CONFIG
+from clew.providers.opencode.messages import Json
 from clew.providers.opencode.provider import OpenCodeProvider
 from clew.providers.opencode.session import OpenCodeSession
 from tests.providers.contract.stage import Turned

@@ -99,7 +99,7 @@ async def _closed(writer: StreamWriter) -> None:
 async def between(server: Server) -> AsyncIterator[Proxy]:
     """From now on Clew's calls go this way; the events, which it gets already, do not."""
     direct = server._http  # noqa: SLF001 - there is no other place to stand between them
-    proxy = Proxy(direct._port)  # noqa: SLF001
+    proxy = Proxy(direct.port)
     listening = await asyncio.start_server(proxy.serve, HOST, 0)
     port = listening.sockets[0].getsockname()[1]
     server._http = Http(port, USER, server._launch.password)  # noqa: SLF001

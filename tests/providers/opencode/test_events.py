@@ -6,8 +6,8 @@ import pytest
 
 from clew.ports.events import ApprovalAsked, Event, PlanChanged, QuestionAsked, Text, Thought, ToolFinished, Used
 from clew.programs.secrets import Redactor
-from clew.providers.opencode.approvals import Asking
-from clew.providers.opencode.events import Following, Retry
+from clew.providers.opencode.approvals import Approvals
+from clew.providers.opencode.events import Retry, TurnFollower
 
 OWN, CHILD, OTHER = "ses_own", "ses_child", "ses_other"
 
@@ -15,10 +15,10 @@ OWN, CHILD, OTHER = "ses_own", "ses_child", "ses_other"
 class Told:
     def __init__(self, known: set[str] | None = None, secret: str = "") -> None:
         redactor = Redactor({"TOKEN": secret})
-        self.turn = Following(OWN, redactor, Asking(redactor), known if known is not None else set())
+        self.turn = TurnFollower(OWN, redactor, Approvals(redactor), known if known is not None else set())
 
     def __call__(self, kind: str, session: str = OWN, **about: Any) -> list[Event]:
-        return list(self.turn.take({"type": kind, "properties": {"sessionID": session, **about}}))
+        return list(self.turn.follow({"type": kind, "properties": {"sessionID": session, **about}}))
 
     def message(self, id_: str, role: str = "assistant", session: str = OWN, **more: Any) -> list[Event]:
         return self("message.updated", session, info={"id": id_, "role": role, "time": {"created": 1}, **more})
@@ -30,8 +30,8 @@ class Told:
     def status(self, kind: str, session: str = OWN, **more: Any) -> list[Event]:
         return self("session.status", session, status={"type": kind, **more})
 
-    def settled(self) -> bool:
-        return self.turn.settled
+    def is_over(self) -> bool:
+        return self.turn.is_over
 
     def begin(self) -> None:
         self.message("msg_prompt", "user")
@@ -105,7 +105,7 @@ def test_what_comes_late_of_the_turn_before_ends_no_other() -> None:
     told.begin()
     told.message("msg_1", time={"created": 1, "completed": 2})
     told("session.idle")
-    assert told.settled()
+    assert told.is_over()
 
 
 @pytest.mark.case("L05")
@@ -116,13 +116,13 @@ def test_a_turn_that_was_cut_short_is_over_when_its_last_words_have_come() -> No
     told.part("msg_1", "tool", callID="call_1", tool="bash", state=state)
     told("session.idle")
     assert told.turn.idle
-    assert not told.settled()
+    assert not told.is_over()
     state = {"status": "completed", "input": {}, "output": "aborted", "metadata": {"exit": None}}
     assert told.part("msg_1", "tool", callID="call_1", tool="bash", state=state) == [
         ToolFinished("call_1", ok=False, output="aborted")
     ]
     told.message("msg_1", time={"created": 1, "completed": 2}, error={"name": "MessageAbortedError"})
-    assert told.settled()
+    assert told.is_over()
     assert list(told.turn.unfinished()) == []
 
 

@@ -7,8 +7,7 @@ import pytest
 from clew import kernel
 from clew.kernel import Evidence, PromptId, Sent, digest_of
 from clew.programs.secrets import Redactor
-from clew.providers.opencode import evidence as hearing
-from clew.providers.opencode.evidence import Kept, Message
+from clew.providers.opencode.evidence import Message, StoredPrompt, attestation
 
 TEXT = "do it"
 SENT = Sent(PromptId("0"), digest_of(TEXT))
@@ -33,7 +32,7 @@ def tool(status: str, **more: Any) -> dict[str, Any]:
 
 
 def of(*messages: Message, undone: bool = False) -> kernel.Attestation:
-    return hearing.attestation(Kept("/", messages, undone), SENT, Redactor({"MY_TOKEN": "hush-hush"}))
+    return attestation(StoredPrompt("/", messages, undone), SENT, Redactor({"MY_TOKEN": "hush-hush"}))
 
 
 @pytest.mark.case("P19")
@@ -102,4 +101,4 @@ def test_a_history_that_was_made_shorter_is_still_the_same_turn() -> None:
 @pytest.mark.case("P19")
 def test_what_was_undone_and_what_has_no_session() -> None:
     assert of(prompt(), said("whole", 5), undone=True).evidence is Evidence.UNKNOWN
-    assert hearing.attestation(None, SENT, Redactor({})).evidence is Evidence.UNSENT
+    assert attestation(None, SENT, Redactor({})).evidence is Evidence.UNSENT

@@ -170,7 +170,7 @@ def test_the_server_s_password_is_shown_nowhere_and_needed_for_everything(lab: L
         showing = [file for file in kept if file.is_file() and password.encode() in file.read_bytes()]
         assert showing == []
         for path_ in ("/global/health", "/session", "/doc", "/global/event"):
-            answer = await Http(server._http._port, "opencode", "x").call("GET", path_, None, 5.0)  # noqa: SLF001
+            answer = await Http(server._http.port, "opencode", "x").call("GET", path_, None, 5.0)  # noqa: SLF001
             assert answer.status == 401
 
     lab.play(scene())

@@ -13,9 +13,9 @@ import pytest
 from clew.kernel import Cursor, Directory, NativeId
 from clew.programs.archive import pack, unpack
 from clew.programs.faults import BadArchive, ProgramFault, Refused, SessionBusy
-from clew.providers.opencode import archive as archiving
-from clew.providers.opencode import restore as importing
+from clew.providers.opencode.archive import FORMAT, PROVIDER
 from clew.providers.opencode.faults import SessionDiverged
+from clew.providers.opencode.restore import run_import
 from tests.providers.opencode.kit import FULL, READ, Lab, path, subagent, turn
 
 Document = dict[str, Any]
@@ -34,7 +34,7 @@ def history(lab: Lab) -> list[Any]:
 
 def changed(archive: Path, change: Callable[[Document], None]) -> Path:
     """The archive with its session changed, and whole by its own list."""
-    contents, files = unpack(archive, archiving.PROVIDER, frozenset({archiving.FORMAT}))
+    contents, files = unpack(archive, PROVIDER, frozenset({FORMAT}))
     own = f"{contents.native_id}/"
     names = [name for name in files if name.startswith(own)]
     info, *messages = (json.loads(files.pop(name)) for name in names)
@@ -237,14 +237,14 @@ def test_a_restore_that_fails_or_is_called_off_is_taken_back(lab: Lab, monkeypat
         async def gone(*_: object) -> None:
             raise asyncio.CancelledError
 
-        real, count = importing.imported, 0
+        real, count = run_import, 0
 
         async def second_fails(launch: Any, document: Any, directory: str) -> None:
             nonlocal count
             count += 1
             await (real if count == 1 else gone)(launch, document, directory)
 
-        monkeypatch.setattr("clew.providers.opencode.restore.imported", second_fails)
+        monkeypatch.setattr("clew.providers.opencode.restore.run_import", second_fails)
         with pytest.raises(asyncio.CancelledError):
             await lab.at("b").restore(archive, lab.directory("there"))
         assert count == 2
@@ -264,7 +264,7 @@ def test_an_archive_lists_what_is_alive_in_it(lab: Lab) -> None:
     async def scene() -> None:
         cursor = await lab.begun("first", "second")
         archive = await archived(lab, cursor, "listed.zip")
-        contents, _ = unpack(archive, archiving.PROVIDER, frozenset({archiving.FORMAT}))
+        contents, _ = unpack(archive, PROVIDER, frozenset({FORMAT}))
         listed = [Path(item.name).stem for item in contents.items if "/messages/" in item.name]
         assert listed == [each["info"]["id"] for each in await lab.messages(cursor)]
         assert contents.facts["version"] == "1.18.33"

@@ -1,4 +1,4 @@
-"""What an agent lets its client choose for a session, a mode or a model, in either way the protocol has had for it."""
+"""The agent's own mode and model of a session, set in either of the two ways that the protocol has had."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ class Matter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`option` is the id of the configuration option; None where the agent has the older call for it."""
+    """`option` is the id of the configuration option; None if the agent has the older call for it."""
 
     matter: Matter
     current: str | None = None
@@ -26,18 +26,18 @@ class Choice:
     option: str | None = None
 
     async def choose(self, connection: Connection, session: str, value: str) -> "Choice":
-        """Set it, and tell what it is now. An agent that tells of another value than it was given is believed."""
+        """Set it. The value in the agent's answer counts, even if it is another than was asked."""
         if self.option is not None:
             arguments = {"sessionId": session, "configId": self.option, "value": value}
-            told = await connection.must("session/set_config_option", arguments)
-            return replace(self, current=choice(self.matter, told).current or value)
+            answer = await connection.must("session/set_config_option", arguments)
+            return replace(self, current=choice(self.matter, answer).current or value)
         key = "modeId" if self.matter is Matter.MODE else "modelId"
         await connection.must(f"session/set_{self.matter}", {"sessionId": session, key: value})
         return replace(self, current=value)
 
 
 def choice(matter: Matter, answer: Mapping[str, Any]) -> Choice:
-    """From the answer by which a session was opened; nothing is offered where it does not say."""
+    """The choice in the answer to an opening; without offers if the answer names none."""
     for option in answer.get("configOptions") or ():
         if isinstance(option, Mapping) and option.get("category") == matter and option.get("type") == "select":
             return Choice(matter, option.get("currentValue"), _values(option.get("options")), option.get("id"))
@@ -51,7 +51,7 @@ def choice(matter: Matter, answer: Mapping[str, Any]) -> Choice:
 
 
 def _values(options: object) -> tuple[str, ...]:
-    """The values of a list, or of the lists in its groups."""
+    """The values of a list, or of all its groups."""
     found: list[str] = []
     for each in options if isinstance(options, list) else ():
         if isinstance(each, Mapping):
@@ -59,47 +59,50 @@ def _values(options: object) -> tuple[str, ...]:
     return tuple(found)
 
 
-class Standing:
+class OwnMode:
+    """The agent's own mode: set by Clew, and followed when the agent changes it by itself."""
+
     def __init__(self, connection: Connection, session: NativeId, agent: AcpAgent, modes: Choice) -> None:
         self._connection, self._session, self._agent = connection, session, agent
         self._modes = modes
-        # Where a rule names none, it is the one that the agent began with.
+        # The mode for rules that name none.
         self._first = modes.current
         self._said: list[str] = []
+        """The modes it reported since one was last set."""
 
-    def hear(self, update: Mapping[str, Any]) -> str | None:
-        """The mode that the agent says it has now; None where it speaks of something else."""
+    def update(self, update: Mapping[str, Any]) -> bool:
+        """Whether the agent reports its mode by this message."""
         match update.get("sessionUpdate"):
             case "current_mode_update":
                 said = update.get("currentModeId")
             case "config_option_update":
                 said = choice(Matter.MODE, update).current
             case _:
-                return None
+                return False
         if not isinstance(said, str):
-            return None
+            return False
         self._modes = replace(self._modes, current=said)
-        self._said = [*self._said[-1:], said]
-        return said
+        self._said.append(said)
+        return True
 
-    def is_astray(self, mode: PermissionMode) -> bool:
-        """Whether it may do more now than in that mode; of one that is not known it is assumed."""
+    def is_wider_than(self, mode: PermissionMode) -> bool:
+        """Whether it may do more now than in that mode. An unknown mode counts as wider."""
         if _is_everything(self._agent.modes[mode]):
             return False
         narrower = [rule for each, rule in self._agent.modes.items() if each <= mode]
         return self._modes.current not in [self._meant(rule) for rule in narrower]
 
     async def apply(self, mode: PermissionMode) -> None:
-        """Put the agent into its mode for that one of ours, or raise; nothing is said to it in another."""
+        """Set the agent's mode for that mode of Clew, or raise: it gets no prompt in another."""
         rule = self._agent.modes[mode]
         wanted = self._meant(rule)
         if self._modes.current == wanted or (rule.id is None and _is_everything(rule)):
             return
         if wanted is None:
-            raise Refused(f"The agent changed to a mode of its own, {self._modes.current}.", "Open the session again.")
+            raise Refused(f"The agent changed its mode to {self._modes.current} by itself.", "Open the session again.")
         self._said.clear()
         chosen = await self._modes.choose(self._connection, self._session, wanted)
-        # What it says of itself meanwhile counts for more than that it took the call.
+        # What the agent reports meanwhile counts more than that it accepted the call.
         self._modes = replace(chosen, current=self._said[-1]) if self._said else chosen
         if self._modes.current != wanted:
             raise Refused(

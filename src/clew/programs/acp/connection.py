@@ -1,4 +1,4 @@
-"""A connection to an agent: its process, calls in both directions, and what it said of itself when they met."""
+"""A connection to an agent: its process, calls in both directions, and the abilities that it declares."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from clew.programs.secrets import Redactor
 PROTOCOL = 1
 _NO_METHOD = -32601
 _EARLY = 10
-"""So many of what is kept for the listener; the last counts."""
+"""How many early mode updates are kept for the listener. The last one counts."""
 _OURSELVES = {
     "protocolVersion": PROTOCOL,
     "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
@@ -30,7 +30,7 @@ _GARBLED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How an agent is started. `environment` is all it gets, but for a directory of its own where `scratch_in` says."""
+    """How an agent is started. `scratch_in` is a variable that gets a temporary directory."""
 
     command: Sequence[str]
     environment: Mapping[str, str] = field(repr=False)
@@ -41,8 +41,8 @@ class Launch:
     scratch_in: str | None
 
     @contextlib.contextmanager
-    def beside(self) -> Iterator[Mapping[str, str]]:
-        """The environment; what lies in the directory of its own goes in the end."""
+    def prepared(self) -> Iterator[Mapping[str, str]]:
+        """The environment. The scratch directory is removed at the end."""
         if self.scratch_in is None or self.scratch_in in self.environment:
             yield self.environment
             return
@@ -52,7 +52,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What the agent declared."""
+    """What the agent declares that it can do."""
 
     version: str = ""
     load: bool = False
@@ -65,9 +65,9 @@ class Abilities:
     def of(cls, answer: Mapping[str, Any]) -> Self:
         can = answer.get("agentCapabilities") or {}
         sessions = can.get("sessionCapabilities") or {}
-        told = answer.get("agentInfo") or {}
+        info = answer.get("agentInfo") or {}
         return cls(
-            version=str(told.get("version") or f"protocol {answer.get('protocolVersion')}"),
+            version=str(info.get("version") or f"protocol {answer.get('protocolVersion')}"),
             load=can.get("loadSession") is True,
             resume=sessions.get("resume") is not None,
             fork=sessions.get("fork") is not None,
@@ -77,45 +77,47 @@ class Abilities:
 
 
 class Listener(Protocol):
-    """Who hears what the agent says. Nothing here may block."""
+    """Gets the agent's messages. Nothing here may block."""
 
-    def told(self, method: str, said: Message) -> None: ...
+    def notified(self, method: str, said: Message) -> None: ...
 
-    def asked(self, number: int | str, method: str, said: Message) -> None: ...
+    def requested(self, number: int | str, method: str, said: Message) -> None: ...
 
     def ended(self, words: str) -> None: ...
 
 
-class Overhearing(Protocol):
-    """Who hears what is said of a session before it is opened."""
+class Recorder(Protocol):
+    """Gets the updates of a session before there is a listener."""
 
-    def overhear(self, said: Message) -> None: ...
+    def record(self, said: Message) -> None: ...
 
 
 class Connection:
-    """Made by `connect`. Before somebody listens, what the agent asks is refused, and what it tells is dropped,
-    unless it tells of its mode, or somebody overhears the history that it plays back."""
+    """Made by `connect`. Without a listener, requests of the agent are refused and its notifications dropped.
 
-    def __init__(self, program: Program, launch: Launch, beside: contextlib.ExitStack) -> None:
+    Exceptions are updates of its mode, which are kept for the listener, and played-back history for a recorder.
+    """
+
+    def __init__(self, program: Program, launch: Launch, cleanup: contextlib.ExitStack) -> None:
         self.abilities = Abilities()
-        self._beside = beside
+        self._cleanup = cleanup
         self.redactor = Redactor(launch.environment)
         self._program, self._deadlines = program, launch.deadlines
         self._listener: Listener | None = None
         self._early: tuple[tuple[str, Message], ...] = ()
-        self._overhearing: Overhearing | None = None
+        self._recorder: Recorder | None = None
         self._last_words: str | None = None
-        self._peer = Peer(program, self._told, self._asked, self._ended, {"jsonrpc": "2.0"})
+        self._peer = Peer(program, self._notified, self._requested, self._ended, {"jsonrpc": "2.0"})
         self._sending: set[asyncio.Task[None]] = set()
 
-    def overhear(self, overhearing: Overhearing) -> None:
-        self._overhearing = overhearing
+    def record(self, recorder: Recorder) -> None:
+        self._recorder = recorder
 
     def listen(self, listener: Listener) -> None:
         self._listener = listener
         early, self._early = self._early, ()
         for method, said in early:
-            self._told(method, said)
+            self._notified(method, said)
         if self._last_words is not None:
             listener.ended(self._last_words)
 
@@ -124,7 +126,7 @@ class Connection:
         return self._last_words is None
 
     async def call(self, method: str, arguments: Message, seconds: float | None = None) -> Mapping[str, Any]:
-        """The answer, which is an object; `CallRefused` where the agent answers with an error."""
+        """The answer, which must be an object. Raises `CallRefused` if the agent answers with an error."""
         answer = await self._peer.call(method, arguments, self._deadlines.answer if seconds is None else seconds)
         if answer is None:
             return {}
@@ -133,13 +135,13 @@ class Connection:
         return answer
 
     async def must(self, method: str, arguments: Message, seconds: float | None = None) -> Mapping[str, Any]:
-        """The answer; an error is a fault that tells the agent's words."""
+        """As `call`, but an error is raised as `Refused` with the agent's words."""
         try:
             return await self.call(method, arguments, seconds)
         except CallRefused as refusal:
             raise refused(method, refusal, self.redactor) from refusal
 
-    async def tell(self, method: str, arguments: Message) -> None:
+    async def notify(self, method: str, arguments: Message) -> None:
         await self._peer.notify(method, arguments)
 
     def reply(self, number: int | str, result: Message) -> None:
@@ -148,14 +150,14 @@ class Connection:
     def refuse(self, number: int | str, method: str) -> None:
         self._send(self._peer.refuse(number, _NO_METHOD, f"Clew does not offer {method}."))
 
-    def family(self) -> frozenset[int]:
+    def processes(self) -> frozenset[int]:
         return self._program.processes()
 
-    def end_family(self, but: frozenset[int]) -> None:
+    def end_processes(self, but: frozenset[int]) -> None:
         self._program.end_processes(but)
 
     async def end(self, flush: float = 0.0) -> None:
-        """End the agent and all it started; where it had a session, it gets a moment to put its store in order."""
+        """End the agent and all it started. With `flush`, it first gets that long to write its store."""
         try:
             if self.lives and flush:
                 await self._program.close_input()
@@ -164,7 +166,7 @@ class Connection:
             try:
                 await self._program.end(self._deadlines.close)
             finally:
-                self._beside.close()
+                self._cleanup.close()
             await self._peer.close()
 
     def _send(self, sending: Any) -> None:
@@ -172,30 +174,30 @@ class Connection:
             try:
                 await sending
             except ProgramFault:
-                # It has ended, and whoever listens is told so.
+                # It has ended, and the listener is told.
                 return
 
         task = asyncio.create_task(send())
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
-    def _told(self, method: str, said: Message) -> None:
+    def _notified(self, method: str, said: Message) -> None:
         if self._listener is None:
-            self._early = (*self._early, (method, said))[-_EARLY:] if _is_of_a_mode(said) else self._early
-            if self._overhearing is not None and method == "session/update":
+            self._early = (*self._early, (method, said))[-_EARLY:] if _is_mode_update(said) else self._early
+            if self._recorder is not None and method == "session/update":
                 with contextlib.suppress(*_GARBLED):
-                    self._overhearing.overhear(said)
+                    self._recorder.record(said)
         else:
-            # A message that is garbled says nothing, and is no reason to hear the next one no more.
+            # A garbled message is skipped; the next one may be good.
             with contextlib.suppress(*_GARBLED):
-                self._listener.told(method, said)
+                self._listener.notified(method, said)
 
-    def _asked(self, number: int | str, method: str, said: Message) -> None:
+    def _requested(self, number: int | str, method: str, said: Message) -> None:
         if self._listener is None:
             self.refuse(number, method)
             return
         try:
-            self._listener.asked(number, method, said)
+            self._listener.requested(number, method, said)
         except _GARBLED:
             self.refuse(number, method)
 
@@ -206,9 +208,9 @@ class Connection:
 
 
 async def connect(launch: Launch, directory: Path) -> Connection:
-    """Start the agent and meet it. Whatever goes wrong, nothing of it is left."""
+    """Start the agent and initialize the protocol. If that fails, nothing of it is left."""
     with contextlib.ExitStack() as stack:
-        environment = stack.enter_context(launch.beside())
+        environment = stack.enter_context(launch.prepared())
         try:
             program = await start(launch.command, directory, environment, launch.ledger)
         except NoProgram as fault:
@@ -219,12 +221,12 @@ async def connect(launch: Launch, directory: Path) -> Connection:
         if answer.get("protocolVersion") != PROTOCOL:
             raise NotUnderstood(
                 f"The agent speaks version {answer.get('protocolVersion')} of the protocol, Clew version {PROTOCOL}.",
-                "Use versions of both that fit.",
+                "Update the agent or Clew.",
             )
     except ProgramEnded as fault:
         await connection.end()
         words = f"{launch.command[0]} ended at once: {connection.redactor.text(fault.words)}"
-        raise CannotStart(words, "Look at what it says, and whether it runs by itself.") from fault
+        raise CannotStart(words, "Start it yourself in a terminal to see why.") from fault
     except BaseException:
         await connection.end()
         raise
@@ -232,7 +234,7 @@ async def connect(launch: Launch, directory: Path) -> Connection:
     return connection
 
 
-def _is_of_a_mode(said: Message) -> bool:
+def _is_mode_update(said: Message) -> bool:
     try:
         return said["update"]["sessionUpdate"] in ("current_mode_update", "config_option_update")
     except _GARBLED:

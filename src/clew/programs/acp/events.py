@@ -1,4 +1,4 @@
-"""What an agent tells during a turn, in the words of the port."""
+"""An agent's updates during a turn, turned into events of the port; and why a turn failed."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,8 +9,8 @@ from clew.programs.rpc import CallRefused
 from clew.programs.secrets import Redaction, Redactor
 
 
-class Telling:
-    """One turn's messages, one after the other. `reply` is the last that was whole."""
+class TurnEvents:
+    """The events of one turn. `reply` is the last complete message."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -19,19 +19,19 @@ class Telling:
         self._thought = _Parts(redactor)
         self.reply = ""
 
-    def take(self, update: Mapping[str, Any]) -> Iterator[Event]:
+    def update(self, update: Mapping[str, Any]) -> Iterator[Event]:
         raw: Raw = self._redactor.value(dict(update))
         match update.get("sessionUpdate"):
             case "agent_message_chunk":
-                if self._message.other(update):
-                    yield from self.whole()
-                for part in self._message.take(update):
-                    yield Text(part, final=False, raw=_shown(raw, part))
+                if self._message.is_other(update):
+                    yield from self.flush()
+                for part in self._message.add(update):
+                    yield Text(part, final=False, raw=_redacted(raw, part))
             case "agent_thought_chunk":
-                for part in self._thought.take(update):
-                    yield Thought(part, raw=_shown(raw, part))
+                for part in self._thought.add(update):
+                    yield Thought(part, raw=_redacted(raw, part))
             case "tool_call" | "tool_call_update":
-                yield from self.whole()
+                yield from self.flush()
                 yield from self._on_tool(update, raw)
             case "plan":
                 entries = [each for each in raw.get("entries") or () if isinstance(each, Mapping)]
@@ -41,8 +41,8 @@ class Telling:
             case _:
                 return
 
-    def whole(self) -> Iterator[Event]:
-        """The message so far is whole: something else came, or nothing more will."""
+    def flush(self) -> Iterator[Event]:
+        """The message is complete: something else came, or nothing more will."""
         for part in self._thought.rest():
             yield Thought(part)
         for part in self._message.rest():
@@ -53,10 +53,10 @@ class Telling:
             self.reply = text
             yield Text(text)
 
-    def question(self, said: Mapping[str, Any]) -> tuple[Tool, list[Event]]:
-        """The tool that a question is about; it has begun, if it had not been told so before."""
+    def asked_about(self, said: Mapping[str, Any]) -> tuple[Tool, list[Event]]:
+        """The tool that a permission request is about, with its start if that was not reported before."""
         tool = self._merged(said)
-        return tool, [*self.whole(), *self._begin(tool, self._redactor.value(dict(said)))]
+        return tool, [*self.flush(), *self._begin(tool, self._redactor.value(dict(said)))]
 
     def _on_tool(self, update: Mapping[str, Any], raw: Raw) -> Iterator[Event]:
         tool = self._merged(update)
@@ -80,37 +80,37 @@ class Telling:
 
 
 class _Parts:
-    """The parts of one message, with what may be the beginning of a secret held back."""
+    """The parts of one message. Text that may be the beginning of a secret is held back."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._stream: Redaction = redactor.stream()
-        self._told: list[str] = []
+        self._shown: list[str] = []
         self._id: object = None
 
-    def other(self, update: Mapping[str, Any]) -> bool:
-        """Whether this belongs to another message than the parts so far."""
-        return bool(self._told) and update.get("messageId") != self._id
+    def is_other(self, update: Mapping[str, Any]) -> bool:
+        """Whether the update belongs to another message than the parts so far."""
+        return bool(self._shown) and update.get("messageId") != self._id
 
-    def take(self, update: Mapping[str, Any]) -> Iterator[str]:
+    def add(self, update: Mapping[str, Any]) -> Iterator[str]:
         self._id = update.get("messageId")
-        yield from self._tell(self._stream.feed(text_of(update.get("content"))))
+        yield from self._show(self._stream.feed(text_of(update.get("content"))))
 
     def rest(self) -> Iterator[str]:
-        yield from self._tell(self._stream.flush())
+        yield from self._show(self._stream.flush())
 
     def end(self) -> str:
-        text, self._told = "".join(self._told), []
+        text, self._shown = "".join(self._shown), []
         return text
 
-    def _tell(self, part: str) -> Iterator[str]:
+    def _show(self, part: str) -> Iterator[str]:
         if part:
-            self._told.append(part)
+            self._shown.append(part)
             yield part
 
 
-def _shown(raw: Raw, part: str) -> Raw:
-    """A part may hold half a secret where the whole would have been found."""
+def _redacted(raw: Raw, part: str) -> Raw:
+    """The update with the redacted part: the raw one may hold half a secret, which is not recognised."""
     return {**raw, "content": {"type": "text", "text": part}}
 
 
@@ -120,7 +120,7 @@ _RESET = ("resetAt", "resetsAt", "reset_at", "resets_at")
 
 
 def failure(refusal: CallRefused, redactor: Redactor) -> Failed:
-    """Only a structured sign tells what it was; words alone leave it unknown, and unknown is not tried again."""
+    """By the error's code and an HTTP status in its data. Text alone leaves it unknown, and unknown is not retried."""
     fields = dict(_fields(refusal.data))
     status = next((fields[name] for name in _STATUS if isinstance(fields.get(name), int)), None)
     reset = next((float(fields[name]) for name in _RESET if isinstance(fields.get(name), int | float)), None)
@@ -147,7 +147,7 @@ def _meaning(code: int, status: int | None) -> tuple[ErrorCode, bool]:
 
 
 def _fields(data: Any) -> Iterator[tuple[str, Any]]:
-    """What is named anywhere in it, the outermost last so that it counts."""
+    """All named values at any depth, the outermost last so that they win."""
     if isinstance(data, list):
         for each in data:
             yield from _fields(each)

@@ -1,4 +1,4 @@
-"""The agent's own list of its sessions."""
+"""Finding a session at the agent: by its own list, or by opening it without a prompt."""
 
 import datetime
 from collections.abc import AsyncIterator, Mapping
@@ -45,12 +45,12 @@ async def listed(connection: Connection, directory: Directory | None = None) -> 
         if page == {"cursor": following}:
             break
         page = {"cursor": following}
-    # Who took what was read for all would call the rest missing.
+    # Raised rather than cut: sessions on later pages would count as missing.
     raise NotUnderstood("The agent's list of sessions has no end.", "Update the agent.")
 
 
 async def find(connection: Connection, id_: NativeId, directory: Directory) -> Listed | None:
-    """Looked for in that directory first, where the list is short."""
+    """In that directory first, where the list is short."""
     for where in (directory, None):
         async for each in listed(connection, where):
             if each.id == id_:
@@ -59,7 +59,7 @@ async def find(connection: Connection, id_: NativeId, directory: Directory) -> L
 
 
 def on_disk(path: str) -> Directory | None:
-    """A directory as an agent names it, with its links resolved."""
+    """A directory as the agent names it, with links resolved."""
     return Directory(path, str(Path(path).resolve())) if path.startswith("/") else None
 
 
@@ -87,7 +87,7 @@ NOT_LISTED = "not-listed"
 
 
 def signals(agent: AcpAgent) -> frozenset[str]:
-    """By which an agent says that it has no such session."""
+    """By which the agent says that it has no such session."""
     codes = frozenset(str(code) for code in agent.missing)
     return codes | {NOT_LISTED} if agent.list_is_whole else codes
 
@@ -110,16 +110,16 @@ async def probe(connection: Connection, agent: AcpAgent, cursor: Cursor, directo
 
 
 async def _doubted(connection: Connection, agent: AcpAgent, cursor: Cursor, directory: Directory) -> Probe:
-    """Not on the list: it is missing if the agent says so, and never found because it opens something."""
+    """It is not on the list. It is missing if the agent says so, but not found because the agent opens something."""
     if connection.abilities.resume or connection.abilities.load:
         tried = await _tried(connection, agent, cursor, directory)
         if tried.kind is not ProbeKind.FOUND_HERE:
             return tried
-    return Probe(ProbeKind.UNREACHABLE, detail="it is not on the agent's list, and whether that holds all is not known")
+    return Probe(ProbeKind.UNREACHABLE, detail="it is not on the agent's list, which may not be complete")
 
 
 async def _tried(connection: Connection, agent: AcpAgent, cursor: Cursor, directory: Directory) -> Probe:
-    """An agent that cannot list is asked to open it, in a process that goes at once."""
+    """Ask the agent to open it, in a process that ends at once."""
     method = "session/resume" if connection.abilities.resume else "session/load"
     cwd = directory.real or directory.path
     try:

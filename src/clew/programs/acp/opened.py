@@ -1,4 +1,4 @@
-"""Opening a session as told, and undoing what was made when that comes to nothing."""
+"""Opener a session: new, resumed or forked. One that was created in vain is deleted again."""
 
 import asyncio
 import contextlib
@@ -7,25 +7,42 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clew.kernel import Cursor, Landing, NativeId, PermissionMode, choose_mode
+from clew.kernel import Cursor, Directory, Landing, NativeId, PermissionMode, choose_mode
 from clew.ports.provider import Deadlines, OpenSpec
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.choices import Choice, Matter, choice
 from clew.programs.acp.connection import Connection, refused
 from clew.programs.acp.history import History
 from clew.programs.acp.lookup import Listed, find
-from clew.programs.acp.session import Opened
 from clew.programs.faults import NotAble, NotUnderstood, ProgramFault, Refused
 from clew.programs.rpc import CallRefused
 
 _NO_METHOD = -32601
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """One session on one connection. `mode` has been chosen among those that the agent can express.
+@dataclass(slots=True)
+class Opened:
+    """A session as it was opened. `durable`: another process could find it by now. `fresh`: it is new, not a fork.
 
-    `hold` is called with the id of a session that is made here, so that nobody else opens it.
+    `history` is what the agent played back, if it did.
+    """
+
+    id: NativeId
+    directory: Directory
+    landing: Landing
+    mode: PermissionMode
+    modes: Choice
+    models: Choice
+    durable: bool
+    fresh: bool
+    history: History | None
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Opens one session on one connection. `mode` is one that the agent can express.
+
+    `lock` is called with the id of a session that is created here, so that no other process opens it.
     """
 
     connection: Connection
@@ -33,36 +50,41 @@ class Opening:
     spec: OpenSpec
     mode: PermissionMode
     deadlines: Deadlines
-    hold: Callable[[NativeId], None]
+    lock: Callable[[NativeId], None]
 
     async def open(self) -> Opened:
         cursor = self.spec.cursor
         if cursor is not None and not self.spec.fork:
             answer, history = await self._resumed(cursor)
-            _must_be(cursor.native_id, answer)
+            _check_id(cursor.native_id, answer)
             if history is not None:
-                # What is counted of it is complete only then.
+                # Its turns are counted, so it must be complete.
                 history.answered()
                 await history.over()
             return await self._opened(cursor.native_id, answer, fresh=False, history=history)
         id_, answer = await self._made(cursor)
         if re.fullmatch(self.agent.id_shape, id_) is None:
             await self._delete(id_)
-            # Nobody could come back to it.
-            raise NotUnderstood(f"{id_[:80]!r} is no id of a session that can be kept.", "Update the agent, or Clew.")
-        # One that another has is nothing that was made here, and so is not deleted.
-        self.hold(id_)
+            # It could not be resumed.
+            raise NotUnderstood(
+                f"The agent named its session {id_[:80]!r}, which is no id of it.", "Update the agent or Clew."
+            )
+        # Outside of the try: a session that another process has was not created here, and is not deleted.
+        self.lock(id_)
         try:
             return await self._opened(id_, answer, fresh=cursor is None)
         except BaseException:
             await self._delete(id_)
             raise
 
-    # ---------------------------------------------------------------- one of three ways
+    # ---------------------------------------------------------------- resumed, new or forked
 
     async def _resumed(self, cursor: Cursor) -> tuple[Mapping[str, Any], History | None]:
-        """The answer, and the history where it is played back. An agent whose list does not say how many turns a
-        session has is asked to play it back, if it can: nothing else shows that the session is the one it was."""
+        """The answer, and the history if it is played back.
+
+        An agent whose list does not count turns is asked to play the session back, if it can: nothing else shows that
+        the session is still the same.
+        """
         can, id_ = self.connection.abilities, cursor.native_id
         if not (can.resume or can.load):
             raise NotAble("The agent cannot resume a session.", "Start a new one.")
@@ -70,8 +92,8 @@ class Opening:
         if known is None and can.list and self.agent.list_is_whole:
             raise Refused(f"The agent has no session {id_}.", "Start a new one.")
         if known is None and can.list and not self.agent.list_is_short:
-            words = f"Session {id_} is not on the agent's list, and the agent may open an empty one instead."
-            raise Refused(words, "Say with the option list what its list holds, or start a new one.")
+            words = f"Session {id_} is not on the agent's list, and the agent might open an empty one instead."
+            raise Refused(words, "Say with the option `list` whether its list is whole, or start a new session.")
         if known is not None and known.directory not in (None, self.spec.directory):
             raise Refused(
                 f"Session {id_} belongs to {known.directory}, not to {self.spec.directory}.",
@@ -83,13 +105,13 @@ class Opening:
             except CallRefused as refusal:
                 if refusal.code != _NO_METHOD or not can.load:
                     raise refused("session/resume", refusal, self.connection.redactor) from refusal
-        # Nobody listens yet, so the history that it plays back now is counted, and not told again.
+        # There is no listener yet: what it plays back now is counted, and becomes no event.
         history = History(id_, self.deadlines, self.agent.plays_late)
-        self.connection.overhear(history)
+        self.connection.record(history)
         return await self._must("session/load", sessionId=id_), history
 
     async def _made(self, origin: Cursor | None) -> tuple[NativeId, Mapping[str, Any]]:
-        """A new session, or a fork; what is called off while the agent makes it is undone once it is known."""
+        """A new session, or a fork. If the caller is cancelled meanwhile, it is deleted once its id is known."""
         making = asyncio.create_task(self._must("session/new") if origin is None else self._forked(origin))
         try:
             answer = await asyncio.shield(making)
@@ -101,7 +123,7 @@ class Opening:
             raise
         id_ = _id_of(answer)
         if origin is not None and id_ == origin.native_id:
-            raise Refused(f"The agent opened {id_} itself instead of a fork.", "Resume it, or start a new one.")
+            raise Refused(f"The agent opened {id_} itself instead of a fork.", "Resume it, or start a new session.")
         return id_, answer
 
     async def _forked(self, origin: Cursor) -> Mapping[str, Any]:
@@ -114,7 +136,7 @@ class Opening:
             )
         return await self._must("session/fork", sessionId=origin.native_id)
 
-    # ---------------------------------------------------------------- then for all
+    # ---------------------------------------------------------------- mode, model, landing
 
     async def _opened(
         self, id_: NativeId, answer: Mapping[str, Any], fresh: bool, history: History | None = None
@@ -165,15 +187,20 @@ class Opening:
         return await find(self.connection, id_, self.spec.directory)
 
     async def _delete(self, id_: NativeId) -> None:
-        """Only ever of a session that was made here, and only when its opening came to nothing."""
+        """Only for a session that was created here and whose opening failed."""
         if self.connection.abilities.delete and self.connection.lives:
             with contextlib.suppress(ProgramFault, CallRefused):
                 await self.connection.call("session/delete", {"sessionId": id_}, self.deadlines.close)
 
     async def _call(self, method: str, **arguments: str) -> Mapping[str, Any]:
         cwd = self.spec.directory.real or self.spec.directory.path
-        told = {"cwd": cwd, "mcpServers": [], **({"_meta": self.agent.meta} if self.agent.meta else {}), **arguments}
-        return await self.connection.call(method, told, self.deadlines.start)
+        parameters = {
+            "cwd": cwd,
+            "mcpServers": [],
+            **({"_meta": self.agent.meta} if self.agent.meta else {}),
+            **arguments,
+        }
+        return await self.connection.call(method, parameters, self.deadlines.start)
 
     async def _must(self, method: str, **arguments: str) -> Mapping[str, Any]:
         try:
@@ -186,23 +213,22 @@ def expressible(agent: AcpAgent, wanted: PermissionMode) -> PermissionMode:
     mode = choose_mode(wanted, (), frozenset(agent.modes)).mode
     if mode is None:
         raise NotAble(
-            f"{agent.name} can express neither {wanted} nor anything stricter.",
+            f"{agent.name} can express neither the mode {wanted} nor a stricter one.",
             f"It can be run as {', '.join(map(str, sorted(agent.modes)))}.",
         )
     return mode
 
 
-def _must_be(id_: NativeId, answer: Mapping[str, Any]) -> None:
-    """An answer need not name the session; one that names another is believed."""
+def _check_id(id_: NativeId, answer: Mapping[str, Any]) -> None:
+    """An answer need not name the session. If it names another, that one was opened."""
     said = answer.get("sessionId")
     if said is not None and said != id_:
         words = f"Session {id_} was asked for, and the agent opened {str(said)[:80]}."
-        raise Refused(words, "Nothing was sent. Look at the agent's own sessions, or start a new one.")
+        raise Refused(words, "Nothing was sent. Look at the agent's own sessions, or start a new session.")
 
 
 def _turns(known: Listed | None, fresh: bool, history: History | None) -> int | None:
-    """How many the session has had: by the agent's list, or by what it played back; None where it shows neither. One
-    that the agent has just made has had none."""
+    """By the agent's list, or by the history it played back; None if it shows neither. A new session has none."""
     if known is not None and known.turns is not None:
         return known.turns
     if history is not None:
@@ -213,5 +239,5 @@ def _turns(known: Listed | None, fresh: bool, history: History | None) -> int | 
 def _id_of(answer: Mapping[str, Any]) -> NativeId:
     id_ = answer.get("sessionId")
     if not isinstance(id_, str) or not id_:
-        raise NotUnderstood("The agent opened a session and did not name it.", "Update the agent.")
+        raise NotUnderstood("The agent opened a session and did not name its id.", "Update the agent.")
     return NativeId(id_)

@@ -1,4 +1,4 @@
-"""A provider of one ACP agent in one home. Each open session has a process of its own."""
+"""The provider of one ACP agent in one home. Each open session has a process of its own."""
 
 import asyncio
 import tempfile
@@ -25,7 +25,7 @@ from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.connection import Abilities, Connection, Launch, connect
 from clew.programs.acp.history import heard
 from clew.programs.acp.lookup import CURSOR_VERSION, NOT_LISTED, listed, probe, signals
-from clew.programs.acp.opened import Opening, expressible
+from clew.programs.acp.opened import Opener, expressible
 from clew.programs.acp.protected_files import must_not_widen
 from clew.programs.acp.session import AcpSession
 from clew.programs.checks import MALFORMED, MalformedId, check_homes, check_id, check_paths
@@ -34,10 +34,11 @@ from clew.programs.faults import CannotStart, NotAble, Refused
 from clew.programs.ledger import Ledger
 from clew.programs.locks import is_locked, lock_session, locks_of_home, must_be_lockable
 from clew.programs.scratch import Scratch
+from clew.programs.tasks import closed_provider
 
 
 class AcpProvider:
-    """What the agent can do is known once it has been met: `discover` does that, and so does every opening."""
+    """What the agent can do is known after the first connection, which `discover` or any other call makes."""
 
     def __init__(self, name: str, agent: AcpAgent, settings: Settings, home: str) -> None:
         self._name = ProviderName(name)
@@ -76,7 +77,7 @@ class AcpProvider:
 
     async def discover(self) -> Discovery:
         try:
-            async with self._met(_neutral()) as connection:
+            async with self._connected(_neutral()) as connection:
                 version = connection.abilities.version
         except Fault as fault:
             return Discovery(installed=False, home=self._home, missing=str(fault))
@@ -88,7 +89,7 @@ class AcpProvider:
             check_paths(directory)
             if is_locked(self._locks, cursor.native_id):
                 return Probe(ProbeKind.BUSY, holder="another opening of it by Clew", detail="it is open")
-            async with self._met(Path(directory.path)) as connection:
+            async with self._connected(Path(directory.path)) as connection:
                 return await probe(connection, self._agent, cursor, directory)
         except MalformedId as fault:
             return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
@@ -99,10 +100,10 @@ class AcpProvider:
         try:
             self._check(cursor)
             check_paths(directory)
-            # Held, so that nobody opens it meanwhile: loading is the only way to read it.
+            # Locked, so that no process opens it meanwhile: loading is the only way to read it.
             with ExitStack() as held:
                 held.callback(lock_session(self._locks, cursor.native_id).release)
-                async with self._met(Path(directory.path)) as connection:
+                async with self._connected(Path(directory.path)) as connection:
                     return await heard(connection, self._agent, cursor, directory, sent, self._settings.deadlines)
         except Fault as fault:
             return Attestation(Evidence.UNKNOWN, str(fault))
@@ -110,56 +111,56 @@ class AcpProvider:
     async def open(self, spec: OpenSpec) -> LiveSession:
         check_paths(spec.directory)
         if spec.fresh_id is not None:
-            raise NotAble("The agent chooses the ids of its sessions itself.", "Take the id that it says.")
+            raise NotAble("The agent chooses the ids of its sessions itself.", "Open the session without an id.")
         if spec.cursor is not None:
             self._check(spec.cursor)
         elif spec.fork:
-            raise Refused("A fork needs a session that it is made from.", "Name one, or begin afresh.")
+            raise Refused("A fork needs a session to fork.", "Name one, or start a new session.")
         mode = expressible(self._agent, spec.mode)
         await asyncio.to_thread(must_not_widen, self._agent, mode, spec.directory)
         resumed = spec.cursor.native_id if spec.cursor is not None and not spec.fork else None
         with ExitStack() as held:
 
-            def hold(id_: NativeId) -> None:
+            def lock(id_: NativeId) -> None:
                 held.callback(lock_session(self._locks, id_).release)
 
             if resumed is not None:
-                hold(resumed)
+                lock(resumed)
             else:
                 must_be_lockable(self._locks)
             connection = await self._connect(Path(spec.directory.path), spec)
             try:
-                opening = Opening(connection, self._agent, spec, mode, self._settings.deadlines, hold)
-                opened = await opening.open()
-                # What would come of it now is ended as soon as it is there.
+                opener = Opener(connection, self._agent, spec, mode, self._settings.deadlines, lock)
+                opened = await opener.open()
+                # The provider may have been closed meanwhile.
                 self._must_be_open()
             except BaseException:
                 await self._end(connection)
                 raise
-            holding = held.pop_all()
+            locks = held.pop_all()
         session = AcpSession(
             connection,
             self._agent,
             opened,
             self._settings.deadlines,
             spec.instructions,
-            lambda: self._release(session, connection, holding),
+            lambda: self._release(session, connection, locks),
         )
         self._sessions.add(session)
         return session
 
     async def sessions(self) -> Sequence[FoundSession]:
-        async with self._met(_neutral()) as connection:
+        async with self._connected(_neutral()) as connection:
             if not connection.abilities.list:
                 raise NotAble("The agent cannot list its sessions.", "Open a session by its id.")
             found = [each.found async for each in listed(connection)]
         return sorted(found, key=lambda each: each.updated_at or 0.0, reverse=True)
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002
-        raise NotAble("The protocol has no way to take a session out of an agent.", "It stays on this machine.")
+        raise NotAble("The protocol has no way to export a session.", "It stays on this machine.")
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:  # noqa: ARG002
-        raise NotAble("The protocol has no way to put a session into an agent.", "Start a new one.")
+        raise NotAble("The protocol has no way to import a session.", "Start a new one.")
 
     async def close(self) -> None:
         self._closed = True
@@ -175,13 +176,13 @@ class AcpProvider:
     def _check(self, cursor: Cursor) -> None:
         check_id(cursor, CURSOR_VERSION, self._agent.id_shape, self._name)
 
-    def _release(self, session: AcpSession, connection: Connection, holding: ExitStack) -> None:
+    def _release(self, session: AcpSession, connection: Connection, locks: ExitStack) -> None:
         self._sessions.discard(session)
         self._connections.discard(connection)
-        holding.close()
+        locks.close()
 
     @asynccontextmanager
-    async def _met(self, directory: Path) -> AsyncIterator[Connection]:
+    async def _connected(self, directory: Path) -> AsyncIterator[Connection]:
         connection = await self._connect(directory)
         try:
             yield connection
@@ -191,10 +192,10 @@ class AcpProvider:
     async def _connect(self, directory: Path, spec: OpenSpec | None = None) -> Connection:
         self._must_be_open()
         if not self._command:
-            raise CannotStart(f"It is not known how {self._name} is started.", self._agent.hint)
+            raise CannotStart(f"The command line of {self._name} is not known.", self._agent.hint)
         settings, own = self._settings, {} if spec is None else spec.environment
         environment = environment_for(self._agent.environment, settings.home, settings.environment, own)
-        ledger = await self._settled()
+        ledger = await self._opened_ledger()
         launch = Launch(
             self._command,
             environment,
@@ -206,7 +207,7 @@ class AcpProvider:
         )
         connection = await connect(launch, directory)
         try:
-            # It may have been closed while the agent started, and what is not known by then nobody would end.
+            # The provider may have been closed while the agent started; its `close` does not know this one.
             self._must_be_open()
         except Refused:
             await connection.end()
@@ -217,14 +218,14 @@ class AcpProvider:
 
     def _must_be_open(self) -> None:
         if self._closed:
-            raise Refused("The provider is closed.", "Make a new one.")
+            raise closed_provider()
 
     async def _end(self, connection: Connection) -> None:
         self._connections.discard(connection)
         await connection.end()
 
-    async def _settled(self) -> Ledger | None:
-        """The ledger; with its first use ends what a crash has left."""
+    async def _opened_ledger(self) -> Ledger | None:
+        """The ledger. Its first use ends the processes that a crash has left."""
         if self._ledger is None and self._settings.state is not None:
             self._ledger = Ledger(self._settings.state / "ledger")
             await asyncio.to_thread(self._ledger.end_orphans)

@@ -2,38 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from clew.kernel import Answer, ApprovalId, Cursor, Directory, Landing, NativeId, PermissionMode, PromptId, choose_mode
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, PromptId, choose_mode
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import AcpAgent
-from clew.programs.acp.approvals import CANCELLED, Question, Questions, by_rule, outcome
-from clew.programs.acp.choices import Choice, Standing
+from clew.programs.acp.approvals import CANCELLED, Approvals, by_rule, outcome
+from clew.programs.acp.choices import OwnMode
 from clew.programs.acp.connection import Connection
-from clew.programs.acp.history import GAP, History
+from clew.programs.acp.history import GAP
 from clew.programs.acp.lookup import CURSOR_VERSION, find
+from clew.programs.acp.opened import Opened
 from clew.programs.acp.protected_files import must_not_widen, stays_inside, would_widen
 from clew.programs.acp.turn import Turn
 from clew.programs.faults import NotAble, Refused
 from clew.programs.rpc import Message
-
-
-@dataclass(slots=True)
-class Opened:
-    """A session as it was opened. `durable` tells that another process could find it by now; `history` is what was
-    played back of it, where it was."""
-
-    id: NativeId
-    directory: Directory
-    landing: Landing
-    mode: PermissionMode
-    modes: Choice
-    models: Choice
-    durable: bool
-    fresh: bool
-    history: History | None
 
 
 class AcpSession:
@@ -49,14 +33,14 @@ class AcpSession:
         self._connection, self._agent, self._opened, self._deadlines = connection, agent, opened, deadlines
         self._instructions = instructions
         self._released = released
-        self._questions = Questions(connection, opened.id)
+        self._approvals = Approvals(connection, opened.id)
         self._turn: Turn | None = None
         self._busy = self._called_off = False
-        # What ran before the turn; anything else has been started in it.
+        # Processes that ran before the turn; all others were started in it.
         self._before: frozenset[int] = frozenset()
         self._wanted_mode = opened.mode
-        self._standing = Standing(connection, opened.id, agent, opened.modes)
-        # The program tells the sum over all turns; of an earlier session it is not known where it stands.
+        self._own_mode = OwnMode(connection, opened.id, agent, opened.modes)
+        # The agent reports the sum over all turns. For a resumed session the sum so far is not known.
         self._cost: float | None = 0.0 if opened.fresh else None
         self._closing: asyncio.Task[None] | None = None
         connection.listen(self)
@@ -79,14 +63,14 @@ class AcpSession:
 
     @property
     def address(self) -> Cursor | None:
-        """The agent names a session when it opens it, durable or not."""
+        """Known from the start: the agent names a session when it opens it, durable or not."""
         return Cursor(CURSOR_VERSION, self._opened.id)
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the port's
         if self._closing is not None:
             raise Refused("The session is closed.", "Open it again.")
         if self._busy:
-            raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
+            raise Refused("A turn of this session is running.", "Wait for its end, or interrupt it.")
         self._busy, self._called_off = True, False
         try:
             if self._opened.history is not None:
@@ -96,7 +80,7 @@ class AcpSession:
             if self._called_off:
                 yield Done(Ending.INTERRUPTED)
                 return
-            self._before = self._connection.family() if self._agent.leaves_tools else frozenset()
+            self._before = self._connection.processes() if self._agent.leaves_tools else frozenset()
             turn = self._turn = self._new_turn()
             async for event in turn.events(self._blocks(prompt), self._cost, self._meta(id)):
                 yield event
@@ -104,30 +88,30 @@ class AcpSession:
             await self.interrupt()
             if self._turn is not None and self._turn.cost is not None:
                 self._cost = self._turn.cost
-            self._questions.drop()
+            self._approvals.cancel()
             if self._agent.leaves_tools and self._turn is not None and self._turn.stopping:
-                self._connection.end_family(but=self._before)
+                self._connection.end_processes(but=self._before)
             self._turn, self._busy = None, False
 
     async def interrupt(self) -> None:
         turn = self._turn
-        # A turn that waits for its mode ends before its prompt goes out.
+        # A turn that still applies its mode ends before its prompt is sent.
         self._called_off = self._busy
         if turn is None or turn.over.is_set():
             return
         turn.interrupted = True
         await turn.stop()
         if self._agent.leaves_tools:
-            self._connection.end_family(but=self._before)
+            self._connection.end_processes(but=self._before)
 
     async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002 - the port's
         if not self._agent.steers:
-            raise NotAble("The protocol has no words for a turn that is going.", "Say it in the next turn.")
+            raise NotAble("The protocol has no way to add a prompt to a running turn.", "Send it in the next turn.")
         turn = self._turn
         return turn is not None and await turn.steer(self._agent.steers, prompt, self._meta(id))
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002 - no words here
-        return self._questions.answer(approval, given)
+        return self._approvals.answer(approval, given)
 
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
         expressed = choose_mode(mode, (), frozenset(self._agent.modes)).mode
@@ -149,21 +133,21 @@ class AcpSession:
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
 
-    # ---------------------------------------------------------------- what the agent says
+    # ---------------------------------------------------------------- messages of the agent
 
-    def told(self, method: str, said: Message) -> None:
+    def notified(self, method: str, said: Message) -> None:
         update = said.get("update")
-        # What is said outside of a turn is history played back, or about another session than this.
+        # An update outside of a turn is played-back history, or belongs to another session.
         if method != "session/update" or said.get("sessionId") != self._opened.id or not isinstance(update, Mapping):
             return
-        if self._standing.hear(update) is not None and self._turn is not None:
-            self._must_not_stray(self._turn)
+        if self._own_mode.update(update) and self._turn is not None:
+            self._check_own_mode(self._turn)
         if self._turn is not None:
-            self._turn.take(update)
+            self._turn.update(update)
         elif self._opened.history is not None:
-            self._opened.history.hear(update)
+            self._opened.history.add(update)
 
-    def asked(self, number: int | str, method: str, said: Message) -> None:
+    def requested(self, number: int | str, method: str, said: Message) -> None:
         if method != "session/request_permission":
             self._connection.refuse(number, method)
             return
@@ -172,16 +156,16 @@ class AcpSession:
             self._connection.reply(number, CANCELLED)
             return
         options = tuple(each for each in said.get("options") or () if isinstance(each, Mapping))
-        question, tool = Question(number, options), turn.question(call)
+        tool = turn.asked_about(call)
         inside = stays_inside(tool, self._opened.directory) and not would_widen(self._agent, tool)
         given = by_rule(turn.rule, tool.kind, inside)
         if given is None:
-            turn.ask(self._questions.ask(question), tool, said)
+            turn.ask(self._approvals.add(number, options), tool, said)
         else:
-            self._connection.reply(number, outcome(question, given))
+            self._connection.reply(number, outcome(options, given))
 
-    def ended(self, words: str) -> None:  # noqa: ARG002 - the turn that is going tells them
-        self._questions.forget()
+    def ended(self, words: str) -> None:  # noqa: ARG002 - the running turn reports them
+        self._approvals.clear()
 
     # ---------------------------------------------------------------- inside
 
@@ -190,21 +174,21 @@ class AcpSession:
             self._connection,
             self._opened.id,
             self._agent.modes[self._opened.mode],
-            self._questions,
+            self._approvals,
             self._deadlines,
             self._opened.durable,
             self._found,
         )
 
     async def _apply_mode(self) -> None:
-        """Before a prompt, and only then: the mode of a turn does not change while it is going."""
+        """Called only before a prompt: the mode of a running turn does not change."""
         mode = self._wanted_mode
-        await self._standing.apply(mode)
+        await self._own_mode.apply(mode)
         self._opened.mode = mode
 
-    def _must_not_stray(self, turn: Turn) -> None:
-        if self._standing.is_astray(self._opened.mode):
-            words = f"The agent left its mode within the turn, which was to be no more than {self._opened.mode}."
+    def _check_own_mode(self, turn: Turn) -> None:
+        if self._own_mode.is_wider_than(self._opened.mode):
+            words = f"The agent changed its own mode during the turn to one that is wider than {self._opened.mode}."
             turn.give_up(Failed(ErrorCode.UNKNOWN, words, retryable=False))
 
     async def _found(self) -> bool:
@@ -217,21 +201,23 @@ class AcpSession:
         return self._opened.durable
 
     def _blocks(self, prompt: str) -> list[dict[str, Any]]:
-        """The protocol has no place for instructions, so they go before the first prompt of every opening. In one
-        block, for some agents play back each block as a prompt."""
-        told, self._instructions = self._instructions, None
-        apart = [prompt] if told is None else [told, prompt]
+        """The protocol has no place for instructions, so they go before the first prompt of every opening.
+
+        In one block, because some agents play back each block as a prompt.
+        """
+        instructions, self._instructions = self._instructions, None
+        apart = [prompt] if instructions is None else [instructions, prompt]
         texts = apart if self._agent.apart else [GAP.join(apart)]
         return [{"type": "text", "text": text} for text in texts]
 
     def _meta(self, id_: PromptId | None) -> dict[str, Any]:
-        """The prompt's id, for an agent that keeps it. No text holds it."""
+        """The prompt's id, for an agent that stores it. It is never part of the text."""
         return {"_meta": {self._agent.takes_ids: id_}} if self._agent.takes_ids and id_ is not None else {}
 
     async def _close(self) -> None:
         if self._turn is not None:
             self._turn.interrupted = True
-        self._questions.forget()
+        self._approvals.clear()
         try:
             await self._connection.end(self._agent.flush)
         finally:

@@ -1,4 +1,4 @@
-"""A tool's call, as its messages add up: a later one holds only what is new."""
+"""A tool call, merged from its updates: a later one holds only what changed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,10 +25,10 @@ class Tool:
 
     @property
     def known(self) -> bool:
-        """Whether it is told what the tool shall do; some name a tool, and where it will run, before they know."""
+        """Whether its arguments are known. Some agents report a tool, and where it will run, before they have them."""
         given = self.said.get("rawInput")
-        told = bool(given) and (self.kind != "execute" or (isinstance(given, Mapping) and "command" in given))
-        return told or self.said.get("status") == "in_progress" or self.ended
+        has_arguments = bool(given) and (self.kind != "execute" or (isinstance(given, Mapping) and "command" in given))
+        return has_arguments or self.said.get("status") == "in_progress" or self.ended
 
     @property
     def ended(self) -> bool:
@@ -55,7 +55,7 @@ class Tool:
 
     @property
     def places(self) -> Iterator[str]:
-        """Every file that it is told to be about, wherever that is said: not all who ask say it as locations."""
+        """Every path in the request, wherever it is: not all agents give them as locations."""
         yield from self.files
         for part in self.said.get("content") or ():
             if isinstance(part, Mapping) and part.get("type") == "diff":
@@ -77,7 +77,7 @@ class Tool:
 
 
 def _paths_in(given: object) -> Iterator[str]:
-    """What is named a path anywhere in it, and the names of `changes`, which are paths."""
+    """Values whose name ends in path or destination, at any depth, and the keys of `changes`, which are paths."""
     if isinstance(given, list):
         for each in given:
             yield from _paths_in(each)
@@ -92,6 +92,6 @@ def _paths_in(given: object) -> Iterator[str]:
 
 
 def text_of(content: object) -> str:
-    """The text of a content block; what is no text has none."""
+    """The text of a content block; empty if it is of another kind."""
     text = content.get("text") if isinstance(content, Mapping) else None
     return text if isinstance(text, str) else ""

@@ -1,4 +1,4 @@
-"""Any agent that speaks the Agent Client Protocol: one of the presets, or by its command line."""
+"""Any agent that speaks the Agent Client Protocol: a preset, or a command line."""
 
 from clew.ports.provider import Provider, Settings
 from clew.programs.acp.provider import AcpProvider

@@ -1,15 +1,15 @@
-"""Which agent is meant: a preset, and what the user says of it beyond that:
+"""The options of an ACP agent:
 
     agent       the name of a preset: opencode, claude, codex, gemini or qwen
     missing     error codes by which it says that it has no such session, as in "-32002,-32001"
-    list        "whole" when a session that is not on its list is not there, "short" when it may be nevertheless
-    history     "first" when it writes a prompt down before it acts on it: one that is not in its history when it was
-                killed was never taken then. Otherwise a person is asked what became of it
-    asks        "yes" when it asks before everything that is not reading; then all four modes can be expressed
+    list        "whole" if a session that is not on its list does not exist, "short" if it may exist
+    history     "first" if it stores a prompt before it acts on it: then a prompt that is not in the history of a killed
+                agent was never taken. Otherwise a person is asked what became of the prompt
+    asks        "yes" if it asks before everything but reading; then all four modes can be expressed
     mode.read, mode.ask, mode.edit, mode.full
-                its own mode for each of ours; a mode that is not named is not offered then
+                its own mode for each mode of Clew; a mode without one is not offered
 
-Without a preset its command line is the program of the settings.
+Without a preset, the program of the settings is its command line.
 """
 
 import os
@@ -34,26 +34,30 @@ def agent_of(settings: Settings) -> AcpAgent:
     check_options(options, _KNOWN, "An ACP agent")
     name = options.get("agent")
     if name is not None and name not in PRESETS:
-        raise Refused(f"There is no preset {name}.", f"There are {', '.join(sorted(PRESETS))}; or name a command line.")
+        raise Refused(
+            f"There is no preset {name!r}.", f"Use one of {', '.join(sorted(PRESETS))}, or name a command line."
+        )
     if name is None and not settings.program:
-        raise Refused("It is not said which agent is meant.", "Name a preset (agent), or its command line (program).")
+        raise Refused("No agent is named.", "Name a preset (option `agent`), or its command line (program).")
     agent = PRESETS[name] if name is not None else AcpAgent(Path(settings.program[0]).name, settings.program)
-    return _as_told(agent, options)
+    return _with_options(agent, options)
 
 
-def _as_told(agent: AcpAgent, options: Mapping[str, str]) -> AcpAgent:
+def _with_options(agent: AcpAgent, options: Mapping[str, str]) -> AcpAgent:
     if "missing" in options:
         try:
             agent = replace(agent, missing=frozenset(int(code) for code in options["missing"].split(",") if code))
         except ValueError as fault:
-            raise Refused(f"{options['missing']!r} are no error codes.", 'Write them as in "-32002,-32001".') from fault
+            raise Refused(
+                f"The option `missing` is {options['missing']!r}.", 'Write error codes, as in "-32002,-32001".'
+            ) from fault
     if "list" in options:
         if options["list"] not in _LISTS:
-            raise Refused(f"A list is not {options['list']!r}.", f"Write {' or '.join(_LISTS)}.")
+            raise Refused(f"The option `list` is {options['list']!r}.", f"Write {' or '.join(_LISTS)}.")
         agent = replace(agent, list_is_whole=options["list"] == "whole", list_is_short=options["list"] == "short")
     if "history" in options:
         if options["history"] != "first":
-            raise Refused(f"A history is not {options['history']!r}.", "Write first, or leave it out.")
+            raise Refused(f"The option `history` is {options['history']!r}.", "Write first, or leave it out.")
         agent = replace(agent, keeps_first=True)
     if options.get("asks") == "yes":
         agent = replace(agent, modes=AS_ASKED)
@@ -64,7 +68,7 @@ def _as_told(agent: AcpAgent, options: Mapping[str, str]) -> AcpAgent:
 
 
 def _rule(mode: PermissionMode, id_: str) -> ModeRule:
-    """Its own mode decides what it asks; what it asks then is answered as our mode demands."""
+    """Its own mode decides what it asks; Clew answers as its own mode demands."""
     match mode:
         case PermissionMode.READ:
             return ModeRule(id_)
@@ -75,7 +79,7 @@ def _rule(mode: PermissionMode, id_: str) -> ModeRule:
 
 
 def home_of(settings: Settings) -> str:
-    """The variables that locate its store; without any it is the user's own home."""
+    """The agent and the variables that locate its store; by default the user's own home."""
     where = settings.home or {"HOME": os.environ.get("HOME", "/")}
     check_paths(*where.values())
     agent = settings.options.get("agent") or " ".join(settings.program)

@@ -1,4 +1,4 @@
-"""What is known of the agents that many use, by experiment. An agent that is not here is named by its command line."""
+"""Presets: what is known, by experiment, of widely used agents. Others are named by their command line."""
 
 import json
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ READ, ASK, EDIT, FULL = PermissionMode
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _PARTS = ("agent", "command", "mode", "plugin", "skill", "tool")
-"""What a project may add to OpenCode, each in a directory of that name or its plural."""
+"""What a project can add to OpenCode, each in a directory of that name or its plural."""
 _OPENCODE_ASKS = json.dumps(
     {"*": "ask", **dict.fromkeys(("read", "glob", "grep", "list", "lsp", "todoread", "todowrite"), "allow")}
 )
 _NO_WAY_ROUND = {
     "claudeCode": {
         "options": {
-            # Once it plans, it does everything unasked, for the adapter lets it bypass all permissions.
+            # After planning it does everything without asking: the adapter lets it bypass all permissions.
             "disallowedTools": ["EnterPlanMode", "ExitPlanMode"],
             "extraArgs": {"settings": '{"permissions":{"disableBypassPermissionsMode":"disable"}}'},
         }
@@ -28,7 +28,7 @@ _ALWAYS_THERE = frozenset({LandingField.NATIVE_ID, LandingField.MODE, LandingFie
 
 
 def _asking(mode: str) -> Mapping[PermissionMode, ModeRule]:
-    """An agent that in this mode of its own asks before everything that is not reading."""
+    """For an agent that asks before everything but reading in this mode of its own."""
     return {
         READ: ModeRule(mode, READING),
         ASK: ModeRule(mode, READING, asks=True),
@@ -38,9 +38,9 @@ def _asking(mode: str) -> Mapping[PermissionMode, ModeRule]:
 
 
 def _opencode_locks(environment: Mapping[str, str]) -> Path:
-    """Beside its database, where the provider of OpenCode itself has them."""
+    """Beside its database, where the provider opencode has them, too."""
     data = environment.get("XDG_DATA_HOME") or Path(environment.get("HOME", "/")) / ".local" / "share"
-    # One that is not absolute is beneath its data; joining leaves one that is as it is.
+    # OPENCODE_DB may be relative to the data directory; joining leaves an absolute path as it is.
     database = (Path(data) / "opencode" / (environment.get("OPENCODE_DB") or "opencode.db")).resolve()
     return database.with_name(f"{database.name}.clew-locks")
 
@@ -49,14 +49,14 @@ PRESETS: Mapping[str, AcpAgent] = {
     "opencode": AcpAgent(
         name="opencode",
         command=("opencode", "acp"),
-        # It asks nothing unless told to; with this it asks, and the answers make the mode.
+        # It asks nothing by default; with this it asks, and Clew's answers make the mode.
         environment={"OPENCODE_PERMISSION": _OPENCODE_ASKS},
         modes=AS_ASKED,
-        # An unknown session gets -32603, which everything else gets, too.
+        # An unknown session gets -32603, as does every other error.
         missing=frozenset(),
         list_is_whole=True,
         change_model=True,
-        # It unpacks a library of some megabytes there every time it starts.
+        # Every start unpacks a library of some megabytes there.
         scratch="BUN_TMPDIR",
         reports=_ALWAYS_THERE,
         id_shape=r"ses_[0-9A-Za-z]{20,40}",
@@ -71,7 +71,7 @@ PRESETS: Mapping[str, AcpAgent] = {
         obeys_all_above=True,
         instead="opencode",
         plays_late=False,
-        # Killed at the moment when its model is asked, its history holds the prompt.
+        # If it is killed just when its model is asked, its history holds the prompt.
         keeps_first=True,
         hint="Install it with npm: opencode-ai.",
     ),
@@ -93,14 +93,14 @@ PRESETS: Mapping[str, AcpAgent] = {
             ".claude/skills/**/*",
         ),
         instead="claude",
-        # It writes a prompt with the first answer to it: killed before, its history lacks what its model was asked.
+        # It stores a prompt with the first answer to it: if it is killed before, its history lacks the prompt.
         plays_late=False,
         hint="Install it with npm: @zed-industries/claude-code-acp.",
     ),
     "codex": AcpAgent(
         name="codex",
         command=("codex-acp",),
-        # Its sandbox keeps the first two from writing; what it asks is to leave the sandbox.
+        # In the first two its sandbox prevents writing; its requests are to leave the sandbox.
         modes={
             READ: ModeRule("read-only"),
             ASK: ModeRule("read-only", asks=True),
@@ -109,15 +109,15 @@ PRESETS: Mapping[str, AcpAgent] = {
         },
         change_model=True,
         leaves_tools=True,
-        # It writes before it answers, and does not end when its input does.
+        # It writes before it answers, and does not end when its input is closed.
         flush=0.0,
         id_shape=_UUID,
         locks=(("CODEX_HOME", "clew-locks"), ("HOME", ".codex/clew-locks")),
-        # They count where its user has trusted the project.
+        # They count if the user has trusted the project.
         obeys=(".codex/config.toml", ".codex/hooks.json", ".codex/rules/**/*", ".codex/agents/**/*"),
         instead="codex",
         plays_late=False,
-        # Killed at the moment when its model is asked, its history holds the prompt.
+        # If it is killed just when its model is asked, its history holds the prompt.
         keeps_first=True,
         hint="Install it with npm: @zed-industries/codex-acp.",
     ),
@@ -125,9 +125,9 @@ PRESETS: Mapping[str, AcpAgent] = {
         name="gemini",
         command=("gemini", "--acp"),
         modes=_asking("default"),
-        # An unknown session gets -32603, which everything else gets, too.
+        # An unknown session gets -32603, as does every other error.
         missing=frozenset(),
-        # It takes other words for sessions as well: the latest, and numbers of its list.
+        # It also takes other names for sessions, such as the latest, or a number of its list.
         id_shape=_UUID,
         locks=(("HOME", ".gemini/clew-locks"),),
         obeys=(".gemini/settings.json", ".gemini/extensions/**/*"),

@@ -1,4 +1,4 @@
-"""Any program that takes a prompt and ends: one process for each turn, and as much continuity as its user declares."""
+"""Any program that takes a prompt and ends: one process per turn, and as much continuity as its user declares."""
 
 from clew.ports.provider import Provider, Settings
 from clew.providers.command.provider import CommandProvider

@@ -1,4 +1,4 @@
-"""Starting the program: its environment, its ledger, and what it must not say aloud."""
+"""Starting the program: for a turn, for its version, or to ask whether it has a session."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,11 +12,12 @@ from clew.programs.faults import ProgramFault, Refused, TooSlow
 from clew.programs.ledger import Ledger
 from clew.programs.program import Program, start
 from clew.programs.secrets import Redactor
+from clew.programs.tasks import closed_provider
 from clew.providers.command.recipe import SESSION, Arguments, Recipe, filled
 
 
 class Running:
-    """What runs by now, and the ledger of it; with its first use ends what a crash has left."""
+    """The programs that run now, and their ledger. The ledger's first use ends the processes that a crash has left."""
 
     def __init__(self, state: Path | None) -> None:
         self._state = state
@@ -34,7 +35,7 @@ class Running:
         self.must_be_open()
         program = await start(command, directory, environment, await self.ledger())
         try:
-            # It may have been closed meanwhile, and what is not known by then nobody would end.
+            # The provider may have been closed meanwhile; its `close` does not know this program.
             self.must_be_open()
         except Refused:
             await program.end(close)
@@ -54,7 +55,7 @@ class Running:
 
     def must_be_open(self) -> None:
         if self._closed:
-            raise Refused("The provider is closed.", "Make a new one.")
+            raise closed_provider()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Launcher:
         await self.running.end(program, self.settings.deadlines.close)
 
     async def run(self, arguments: Arguments, directory: Path) -> tuple[int, str]:
-        """To its end: its status, and its first line or else its last words."""
+        """Run it to its end. Returns its status, and its first line or else its last words."""
         program = await self.launch(arguments, directory)
         seconds = self.settings.deadlines.answer
         try:
@@ -98,21 +99,13 @@ class Launcher:
         status = program.returncode
         return -1 if status is None else status, self.redactor.text(_first(lines) or words)
 
-
-def _first(lines: list[bytes]) -> str:
-    return next((text for line in lines if (text := line.decode(errors="replace").strip())), "")
-
-
-@dataclass(frozen=True, slots=True)
-class Asker:
-    launcher: Launcher
-
-    async def ask(self, id_: NativeId, directory: Path) -> Probe:
-        recipe = self.launcher.recipe
+    async def probe(self, id_: NativeId, directory: Path) -> Probe:
+        """Start the program with the arguments of the option `probe`. It answers by its exit status."""
+        recipe = self.recipe
         if recipe.probe is None:
-            return Probe(ProbeKind.UNREACHABLE, detail="it is not said how the program is asked for a session")
+            return Probe(ProbeKind.UNREACHABLE, detail="the option `probe` is not set")
         try:
-            status, words = await self.launcher.run(filled(recipe.probe, {SESSION: id_}), directory)
+            status, words = await self.run(filled(recipe.probe, {SESSION: id_}), directory)
         except ProgramFault as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
         if status == 0:
@@ -125,3 +118,7 @@ class Asker:
 
 def signal(status: int) -> str:
     return f"status-{status}"
+
+
+def _first(lines: list[bytes]) -> str:
+    return next((text for line in lines if (text := line.decode(errors="replace").strip())), "")

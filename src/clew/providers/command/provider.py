@@ -26,9 +26,9 @@ from clew.programs.checks import MALFORMED, MalformedId, check_id
 from clew.programs.environment import environment_for
 from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
 from clew.programs.locks import is_locked, locks_of_home
-from clew.providers.command.launcher import Asker, Launcher, Running, signal
+from clew.providers.command.launcher import Launcher, Running, signal
 from clew.providers.command.recipe import Recipe, home_of
-from clew.providers.command.session import CURSOR_VERSION, CommandSession, Holding
+from clew.providers.command.session import CURSOR_VERSION, CommandSession, SessionLocks
 
 
 class CommandProvider:
@@ -45,12 +45,11 @@ class CommandProvider:
 
     @property
     def capabilities(self) -> Capabilities:
-        """It says nothing of itself before its first line, so nothing is reported of a session that was opened. Nor can
-        anybody tell what it keeps of a prompt."""
+        """A program says nothing before its first line, so a landing reports nothing. Clew cannot read its store."""
         recipe = self._recipe
         return Capabilities(
             resume=recipe.resume is not None,
-            # Every turn is a process of its own, in the directory it is given.
+            # Every turn is a new process, in whatever directory it gets.
             resume_elsewhere=recipe.resume is not None,
             choose_id=recipe.chooses_id,
             reapply_mode=True,
@@ -69,7 +68,9 @@ class CommandProvider:
     async def discover(self) -> Discovery:
         program, home = self._settings.program, home_of(self._settings)
         if shutil.which(program[0]) is None:
-            return Discovery(installed=False, home=home, missing=f"{program[0]} is not here: install it, or say where.")
+            return Discovery(
+                installed=False, home=home, missing=f"{program[0]} was not found: install it, or name its path."
+            )
         return Discovery(installed=True, home=home, version=await self._version(), program=program)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
@@ -81,10 +82,10 @@ class CommandProvider:
             return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
         except ProgramFault as fault:
             return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
-        return await Asker(self._launcher).ask(cursor.native_id, Path(directory.path))
+        return await self._launcher.probe(cursor.native_id, Path(directory.path))
 
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002
-        words = "Clew cannot read what a command keeps of its sessions, so nobody can tell whether it took the prompt."
+        words = "Clew cannot read what a command stores, so it cannot tell whether it took the prompt."
         return Attestation(Evidence.UNKNOWN, words, able=False)
 
     async def open(self, spec: OpenSpec) -> LiveSession:
@@ -94,19 +95,19 @@ class CommandProvider:
         await self._launcher.running.ledger()
         directory = Path(spec.directory.path)
         if not directory.is_dir():
-            raise CannotStart(f"{directory} is no directory.", "Make it first.")
+            raise CannotStart(f"{directory} is not a directory.", "Create it first.")
         if shutil.which(self._settings.program[0]) is None:
-            raise CannotStart(f"{self._settings.program[0]} is not here.", "Install it, or say where it is.")
+            raise CannotStart(f"{self._settings.program[0]} was not found.", "Install it, or name its path.")
         id_ = self._chosen(spec) if spec.cursor is None else self._checked(spec.cursor)
-        holding = Holding(self._locks if self._recipe.resume is not None else None)
-        holding.begin(id_)
+        session_locks = SessionLocks(self._locks if self._recipe.resume is not None else None)
+        session_locks.add(id_)
         try:
             if id_ is not None and spec.cursor is not None:
                 await self._must_be_there(id_, directory)
-            # It may have been closed while the program was asked.
+            # The provider may have been closed while the program was asked.
             self._launcher.running.must_be_open()
         except BaseException:
-            holding.end()
+            session_locks.release()
             raise
         session = CommandSession(
             self._launcher.with_environment(spec.environment),
@@ -116,20 +117,20 @@ class CommandProvider:
             spec.cursor is not None,
             spec.model,
             spec.instructions,
-            holding,
+            session_locks,
             self._sessions.discard,
         )
         self._sessions.add(session)
         return session
 
     async def sessions(self) -> Sequence[FoundSession]:
-        raise NotAble("Nothing is known of a command's sessions.", "Open a session by its id.")
+        raise NotAble("A command cannot list its sessions.", "Open a session by its id.")
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002
-        raise NotAble("Nothing is known of where a command keeps its sessions.", "They stay on this machine.")
+        raise NotAble("Clew does not know where a command stores its sessions.", "They stay on this machine.")
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:  # noqa: ARG002
-        raise NotAble("Nothing is known of where a command keeps its sessions.", "Start a new one.")
+        raise NotAble("Clew does not know where a command stores its sessions.", "Start a new one.")
 
     async def close(self) -> None:
         await asyncio.gather(*(session.close() for session in list(self._sessions)))
@@ -138,7 +139,7 @@ class CommandProvider:
     # ---------------------------------------------------------------- inside
 
     def _check(self, cursor: Cursor) -> None:
-        """What is no id of this program never becomes an argument of it."""
+        """An id of another shape never becomes an argument of the program."""
         check_id(cursor, CURSOR_VERSION, self._recipe.shape, "this command")
 
     def _checked(self, cursor: Cursor) -> NativeId:
@@ -149,7 +150,7 @@ class CommandProvider:
         mode = choose_mode(wanted, (), frozenset(self._recipe.modes)).mode
         if mode is None:
             raise NotAble(
-                f"It is not said how the program keeps to {wanted}.", f"Say it with the option mode.{wanted}."
+                f"The command has neither the mode {wanted} nor a stricter one.", f"Set the option mode.{wanted}."
             )
         return mode
 
@@ -157,11 +158,11 @@ class CommandProvider:
         if spec.fork:
             raise NotAble("A command cannot fork a session.", "Start a new one.")
         if spec.fresh_id is not None and not self._recipe.chooses_id:
-            raise NotAble("It is not said how the program takes an id.", "Put {session} into the option `start`.")
+            raise NotAble("The command has no way to take an id.", "Put {session} into the option `start`.")
         if spec.model is not None and self._recipe.model is None:
-            raise NotAble("It is not said how the program's model is chosen.", "Say it with the option `model`.")
+            raise NotAble("The command has no way to choose a model.", "Set the option `model`.")
         if spec.cursor is not None and self._recipe.resume is None:
-            raise NotAble("It is not said how the program goes on with a session.", "Say it with the option `resume`.")
+            raise NotAble("The command has no way to resume a session.", "Set the option `resume`.")
 
     def _chosen(self, spec: OpenSpec) -> NativeId | None:
         if not self._recipe.chooses_id:
@@ -171,12 +172,12 @@ class CommandProvider:
         return chosen
 
     async def _must_be_there(self, id_: NativeId, directory: Path) -> None:
-        answer = await Asker(self._launcher).ask(id_, directory)
+        answer = await self._launcher.probe(id_, directory)
         if answer.kind is not ProbeKind.FOUND_HERE:
             raise Refused(f"Session {id_} was not found: {answer.detail}.", "Start a new one.")
 
     async def _version(self) -> str:
-        """A program is not run for that unless it is said how: another argument might set it to work."""
+        """Only with the option `version`: another argument might make the program work."""
         if self._recipe.version is None:
             return "unknown"
         try:

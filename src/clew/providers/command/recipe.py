@@ -1,22 +1,22 @@
-"""How a program is used, as its user declares it:
+"""How a program is used, by the options that its user sets:
 
-    start       arguments of a turn in a new session; {prompt} and {session} stand for both. Without {prompt} it is
-                written to the program's input, and with {session} the program takes an id that Clew has chosen.
-                The arguments for mode and model go where the word {options} stands, or else to the end. A prompt that
-                begins with - is refused as an argument unless the word -- stands right before {prompt}
-    resume      arguments of a turn in a session that is there, with {session} among them; needs `probe`, and `session`
-                or {session} in `start`
-    session     a pattern with one group that finds the session's id in a line of the output. It is looked for in every
-                turn, and the first that is found counts: a program may go on under another id
-    probe       arguments that end with status 0 when {session} is there, and with one of `missing` when it is not
+    start       arguments of a turn in a new session, with {prompt} and {session}. Without {prompt} the prompt is
+                written to the program's input. With {session} the program takes an id that Clew has chosen. The
+                arguments for mode and model replace the word {options}, or go to the end. A prompt that begins with -
+                is refused as an argument unless the word -- comes right before {prompt}
+    resume      arguments of a turn in an existing session, with {session}; needs `probe`, and `session` or {session} in
+                `start`
+    session     a regular expression with one group that finds the session's id in a line of the output. Every turn is
+                searched, and the first match counts: a program may continue under another id
+    probe       arguments that end with status 0 if {session} exists, and with one of `missing` if it does not
     missing     those statuses, as in "44,45"
     model       arguments that choose {model}
-    version     arguments that make it tell its version
-    id          the shape of a session's id, as a pattern
+    version     arguments that print its version
+    id          the shape of a session's id, as a regular expression
     mode.read, mode.ask, mode.edit, mode.full
-                arguments by which it keeps to that mode; without any it can do what it likes, and that is full
+                arguments that make it keep that mode. Without any, the program can do anything, which is the mode full
 
-Nothing is known of a program that was not said here.
+Clew knows nothing else of the program.
 """
 
 import os
@@ -60,7 +60,7 @@ def recipe_of(settings: Settings) -> Recipe:
     options = settings.options
     check_options(options, (*_KNOWN, *_MODES), "A command")
     if not settings.program:
-        raise Refused("It is not said which program is meant.", "Name its command line (program).")
+        raise Refused("No program is named.", "Name its command line (program).")
     modes = {mode: _words(options[name]) for name, mode in _MODES.items() if name in options}
     recipe = Recipe(
         start=_words(options.get("start", "")),
@@ -75,8 +75,8 @@ def recipe_of(settings: Settings) -> Recipe:
     )
     if recipe.resume is not None and (recipe.probe is None or not (recipe.session or recipe.chooses_id)):
         raise Refused(
-            "A session cannot be resumed that cannot be named and found again.",
-            "Say `probe`, and either `session` or {session} in `start`.",
+            "`resume` is set, but Clew could not learn the id of a session and find it again.",
+            "Set `probe` as well, and either `session` or {session} in `start`.",
         )
     if recipe.resume is not None and not any(SESSION in word for word in recipe.resume):
         raise BadOptions(
@@ -87,7 +87,7 @@ def recipe_of(settings: Settings) -> Recipe:
 
 
 def home_of(settings: Settings) -> str:
-    """The same program with the same variables is the same home."""
+    """The command line and the variables that locate its store identify a home."""
     where = settings.home or {"HOME": os.environ.get("HOME", "/")}
     check_paths(*where.values())
     return " ".join(
@@ -96,14 +96,14 @@ def home_of(settings: Settings) -> str:
 
 
 def filled(arguments: Arguments, values: Mapping[str, str]) -> Arguments:
-    """Each word stays one word, whatever stands in it."""
+    """Each word stays one word, whatever is inserted."""
     for name, value in values.items():
         arguments = tuple(word.replace(name, value) for word in arguments)
     return arguments
 
 
 def taken_for_option(template: Arguments, prompt: str) -> bool:
-    """Whether the prompt would stand where an option may. Not every program knows `--`, so its user has to say it."""
+    """Whether the program could take the prompt for an option. Clew adds no `--`: not every program knows it."""
     words = pairwise(("", *template))
     return prompt.startswith("-") and any(word.startswith(PROMPT) and before != "--" for before, word in words)
 
@@ -119,16 +119,16 @@ def _words(text: str) -> Arguments:
     try:
         return tuple(shlex.split(text))
     except ValueError as fault:
-        raise Refused(f"These are no arguments: {text!r} ({fault}).", "Write them as in a shell.") from fault
+        raise Refused(f"{text!r} cannot be split into arguments: {fault}.", "Quote it as in a shell.") from fault
 
 
 def _pattern(text: str, groups: int | None) -> re.Pattern[str]:
     try:
         pattern = re.compile(text)
     except re.error as fault:
-        raise Refused(f"{text!r} is no pattern: {fault}.", "Write a regular expression.") from fault
+        raise Refused(f"{text!r} is no regular expression: {fault}.", "Correct it.") from fault
     if groups is not None and pattern.groups != groups:
-        raise Refused(f"{text!r} has {pattern.groups} groups.", "Mark the session's id as its one group.")
+        raise Refused(f"{text!r} has {pattern.groups} groups.", "Put exactly one group around the session's id.")
     return pattern
 
 
@@ -136,4 +136,4 @@ def _statuses(text: str) -> frozenset[int]:
     try:
         return frozenset(int(status) for status in text.split(",") if status.strip())
     except ValueError as fault:
-        raise Refused(f"{text!r} are no exit statuses.", 'Write them as in "44,45".') from fault
+        raise Refused(f"The option `missing` is {text!r}.", 'Write exit statuses, as in "44,45".') from fault

@@ -1,4 +1,4 @@
-"""The locks of one open session: many a program names its session only in its first turn, and may name it anew."""
+"""A conversation with a command: one process per turn; between turns nothing runs."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, Permissio
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
 from clew.programs.faults import BadArguments, CannotLock, CannotStart, NotAble, Refused, SessionBusy
 from clew.programs.locks import SessionLock, lock_session, must_be_lockable
-from clew.providers.command.launcher import Asker, Launcher
+from clew.providers.command.launcher import Launcher
 from clew.providers.command.recipe import (
     MODEL,
     PROMPT,
@@ -21,27 +21,29 @@ from clew.providers.command.recipe import (
 from clew.providers.command.turn import Turn
 
 
-class Holding:
-    """Without locks nothing is held: a session that nobody can resume needs none."""
+class SessionLocks:
+    """The locks of one open session, whose program may name it only in its first turn, and rename it later.
+
+    Without a lock directory nothing is locked: a session that cannot be resumed needs no lock.
+    """
 
     def __init__(self, locks: Path | None) -> None:
         self._locks = locks
-        self._holds: dict[NativeId, SessionLock] = {}
+        self._held: dict[NativeId, SessionLock] = {}
 
-    def begin(self, id_: NativeId | None) -> None:
-        """Hold the session of that id, beside those it had before; of one that has none yet, make sure that it can be
-        held."""
-        if self._locks is None or id_ in self._holds:
+    def add(self, id_: NativeId | None) -> None:
+        """Lock that id as well. Without an id yet, make sure that locks can be used."""
+        if self._locks is None or id_ in self._held:
             return
         if id_ is None:
             must_be_lockable(self._locks)
         else:
-            self._holds[id_] = lock_session(self._locks, id_)
+            self._held[id_] = lock_session(self._locks, id_)
 
-    def end(self) -> None:
-        for hold in self._holds.values():
-            hold.release()
-        self._holds, self._locks = {}, None
+    def release(self) -> None:
+        for lock in self._held.values():
+            lock.release()
+        self._held, self._locks = {}, None
 
 
 CURSOR_VERSION = 1
@@ -57,14 +59,14 @@ class CommandSession:
         resumed: bool,
         model: str | None,
         instructions: str | None,
-        holding: Holding,
+        session_locks: SessionLocks,
         released: Callable[["CommandSession"], None],
     ) -> None:
         self._launcher, self._directory = launcher, directory
         self._mode, self._model, self._instructions = mode, model, instructions
         self._id = native_id
         self._begun = self._durable = resumed
-        self._holding, self._released = holding, released
+        self._session_locks, self._released = session_locks, released
         self._turn: Turn | None = None
         self._busy = self._closed = self._called_off = False
 
@@ -74,7 +76,7 @@ class CommandSession:
 
     @property
     def landing(self) -> Landing:
-        """Empty: no line of the program has been read when a session is opened, and only those are its word."""
+        """Empty: the program says nothing before its first turn."""
         return Landing()
 
     @property
@@ -83,23 +85,23 @@ class CommandSession:
 
     @property
     def address(self) -> Cursor | None:
-        """The id that was chosen for it or that it printed, kept or not."""
+        """The id that Clew chose or the program printed, durable or not."""
         return Cursor(CURSOR_VERSION, self._id) if self._id is not None else None
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
         if self._closed:
             raise Refused("The session is closed.", "Open it again.")
         if self._busy:
-            raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
+            raise Refused("A turn of this session is running.", "Wait for its end, or interrupt it.")
         self._busy, self._called_off = True, False
         try:
             if self._begun and (self._recipe.resume is None or self._id is None):
-                # Without a way to go on, a second turn would be a new conversation under the old name.
-                raise NotAble("The program cannot go on with a session.", "Open a new one for each turn.")
-            async for event in self._followed(prompt):
+                # Without a way to resume, a second turn would be a new conversation under the old name.
+                raise NotAble("The program cannot continue a session.", "Open a new session for each turn.")
+            async for event in self._run(prompt):
                 if isinstance(event, SessionNamed):
                     try:
-                        self._holding.begin(event.native_id)
+                        self._session_locks.add(event.native_id)
                     except (SessionBusy, CannotLock) as fault:
                         await self.interrupt()
                         for last in _failed(ErrorCode.UNKNOWN, fault.words, handed=True):
@@ -113,13 +115,13 @@ class CommandSession:
             self._turn, self._busy = None, False
 
     async def interrupt(self) -> None:
-        # A turn whose program is just being started ends before it is given anything.
+        # A turn whose program is just being started ends before it gets the prompt.
         self._called_off = self._busy
         if self._turn is not None:
             await self._turn.stop()
 
     async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002, ARG002
-        raise NotAble("A command takes no words while it runs.", "Say it in the next turn.")
+        raise NotAble("A command takes no prompt while it runs.", "Send it in the next turn.")
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:  # noqa: ARG002 - asks nothing
         return False
@@ -127,13 +129,13 @@ class CommandSession:
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
         chosen = choose_mode(mode, (), frozenset(self._recipe.modes)).mode
         if chosen is None:
-            raise NotAble(f"Neither {mode} nor anything stricter can be expressed here.", "Choose a wider mode.")
+            raise NotAble(f"The command has neither the mode {mode} nor a stricter one.", "Choose a wider mode.")
         self._mode = chosen
         return chosen
 
     async def set_model(self, model: str) -> None:
         if self._recipe.model is None:
-            raise NotAble("It is not said how the program's model is chosen.", "Say it with the option `model`.")
+            raise NotAble("The command has no way to choose a model.", "Set the option `model`.")
         self._model = model
 
     async def close(self) -> None:
@@ -141,7 +143,7 @@ class CommandSession:
         try:
             await self.interrupt()
         finally:
-            self._holding.end()
+            self._session_locks.release()
             self._released(self)
 
     # ---------------------------------------------------------------- inside
@@ -151,21 +153,21 @@ class CommandSession:
         return self._launcher.recipe
 
     def _rename(self, event: SessionNamed) -> None:
-        """Another id than the one it had counts once that can be found: until then the old one leads to the session."""
+        """A new id counts once it is durable; until then the old one leads to the session."""
         if event.durable or not self._durable:
             self._id, self._durable = event.native_id, event.durable and self._recipe.resume is not None
 
-    async def _followed(self, prompt: str) -> AsyncIterator[Event]:
+    async def _run(self, prompt: str) -> AsyncIterator[Event]:
         template = self._recipe.start if not self._begun else self._recipe.resume or ()
-        told = prompt if self._instructions is None else f"{self._instructions}\n\n{prompt}"
+        text = prompt if self._instructions is None else f"{self._instructions}\n\n{prompt}"
         by_argument = any(PROMPT in word for word in template)
-        if taken_for_option(template, told):
-            words = "A prompt that begins with - would be an option of the program: `--` before {prompt} prevents that."
+        if taken_for_option(template, text):
+            words = "A prompt that begins with - would be an option of the program: put `--` before {prompt}."
             for last in _failed(ErrorCode.BAD_REQUEST, words):
                 yield last
             return
         try:
-            program = await self._launcher.launch(self._arguments(template, told), self._directory)
+            program = await self._launcher.launch(self._arguments(template, text), self._directory)
         except BadArguments as fault:
             for last in _failed(ErrorCode.BAD_REQUEST, self._launcher.redactor.text(fault.words)):
                 yield last
@@ -182,22 +184,22 @@ class CommandSession:
             yield Done(Ending.INTERRUPTED)
             return
         self._begun, self._instructions = True, None
-        async for event in turn.events(None if by_argument else told, self._durable):
+        async for event in turn.events(None if by_argument else text, self._durable):
             yield event
 
     def _arguments(self, template: Arguments, prompt: str) -> Arguments:
         model = self._recipe.model if self._model is not None else None
         options = (*self._recipe.modes[self._mode], *filled(model or (), {MODEL: self._model or ""}))
-        # The prompt last, so that nothing in it is taken for a place to fill.
+        # The prompt last, so that nothing in it is taken for a placeholder.
         return filled(with_options(template, options), {SESSION: self._id or "", PROMPT: prompt})
 
     async def _found(self, id_: NativeId) -> bool:
         if self._recipe.resume is None:
             return False
-        return (await Asker(self._launcher).ask(id_, self._directory)).kind is ProbeKind.FOUND_HERE
+        return (await self._launcher.probe(id_, self._directory)).kind is ProbeKind.FOUND_HERE
 
 
 def _failed(code: ErrorCode, words: str, handed: bool = False) -> Iterator[Event]:
-    """Another try would end the same way. Unless `handed`, the program was not even started."""
+    """A failure that a retry does not change. Unless `handed`, the program was not started."""
     yield Failed(code, words, retryable=False, handed=handed)
     yield Done(Ending.FAILED)

@@ -1,4 +1,4 @@
-"""One turn: the program is started, given its prompt, and followed line by line to its end."""
+"""One turn of a command: it gets the prompt, and its output is read line by line to its end."""
 
 import asyncio
 import contextlib
@@ -13,10 +13,10 @@ from clew.providers.command.launcher import Launcher
 
 
 class Turn:
-    """`known` is the session's id where there is one; `found` tells whether it can be found by now.
+    """`known` is the session's id, if it has one. `found` returns whether the program has a session of that id.
 
-    The first id that the program prints in a turn counts, in every turn: where it is another than the one known, the
-    session goes on under that. A line that holds nothing but an id is not shown, unless it turns out to be none.
+    The first id that the program prints in a turn counts; if it differs from `known`, the session continues under it. A
+    line that holds only an id is not shown, unless no session of that id is found.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Turn:
         self._program, self._launcher, self._found = program, launcher, found
         self._redactor, self._deadlines = launcher.redactor, launcher.settings.deadlines
         self._named = known
-        self._looking: asyncio.Task[bool] | None = None
+        self._probing: asyncio.Future[bool] | None = None
         self._durable = self._printed = False
         self._said: list[str] = []
         self._held_back: tuple[int, str] | None = None
@@ -53,7 +53,7 @@ class Turn:
         finally:
             words = self._program.last_words
             await self._launcher.end(self._program)
-        async for event in self._settled():
+        async for event in self._await_durable():
             yield event
         reply = self._reply()
         if reply:
@@ -63,7 +63,7 @@ class Turn:
 
     async def _follow(self, prompt: str | None) -> AsyncIterator[Event]:
         if prompt is not None:
-            # A program that does not want its input may have ended by now; its exit status tells how.
+            # A program that does not read its input may have ended; its exit status says how.
             with contextlib.suppress(ProgramEnded):
                 await self._program.send(prompt.encode(errors="replace"), self._deadlines.silence)
         await self._program.close_input()
@@ -77,7 +77,7 @@ class Turn:
                 return
             for event in self._on_line(line.decode(errors="replace")):
                 yield event
-            async for event in self._sighted(wait=False):
+            async for event in self._found_event(wait=False):
                 yield event
 
     def _on_line(self, line: str) -> Iterator[Event]:
@@ -86,7 +86,7 @@ class Turn:
             self._printed = True
             yield from self._named_as(NativeId(found[1]))
         if found is not None and found[0] == line.strip():
-            # A line that holds nothing else is meant for whoever started the program.
+            # A line that holds nothing else is meant for Clew.
             if known not in (None, self._named):
                 self._held_back = (len(self._said), shown)
             return
@@ -98,10 +98,10 @@ class Turn:
             return
         self._named, self._durable = id_, False
         yield SessionNamed(id_, durable=False)
-        self._looking = asyncio.create_task(self._look(id_))
+        self._probing = asyncio.ensure_future(self._found(id_))
 
     def _id_in(self, line: str) -> re.Match[str] | None:
-        """What the pattern finds, unless one was printed or this cannot be an id: it becomes an argument later."""
+        """The first match of the turn, if it has the shape of an id: it becomes an argument later."""
         recipe = self._launcher.recipe
         found = recipe.session.search(line) if recipe.session is not None and not self._printed else None
         return found if found is not None and re.fullmatch(recipe.shape, found[1] or "") else None
@@ -112,24 +112,21 @@ class Turn:
             self._said.insert(at, line)
         return "".join(self._said).strip()
 
-    async def _look(self, id_: NativeId) -> bool:
-        return await self._found(id_)
-
-    async def _sighted(self, wait: bool) -> AsyncIterator[Event]:
-        looking = self._looking
-        if looking is None or self._durable or self._named is None or not (wait or looking.done()):
+    async def _found_event(self, wait: bool) -> AsyncIterator[Event]:
+        probing = self._probing
+        if probing is None or self._durable or self._named is None or not (wait or probing.done()):
             return
-        self._durable, self._looking = await looking, None
+        self._durable, self._probing = await probing, None
         if self._durable:
             yield SessionNamed(self._named, durable=True)
 
-    async def _settled(self) -> AsyncIterator[Event]:
-        """Before the turn is said to have ended it is known whether its session can be found again."""
-        async for event in self._sighted(wait=True):
+    async def _await_durable(self) -> AsyncIterator[Event]:
+        """Before Done it must be known whether the session can be found again."""
+        async for event in self._found_event(wait=True):
             yield event
         if not self._durable and self._named is not None:
-            self._looking = asyncio.create_task(self._look(self._named))
-            async for event in self._sighted(wait=True):
+            self._probing = asyncio.ensure_future(self._found(self._named))
+            async for event in self._found_event(wait=True):
                 yield event
 
     def _failure(self, words: str) -> Failed | None:
@@ -138,8 +135,8 @@ class Turn:
             return None
         said = self._redactor.text(words) or "it said nothing"
         if status is None or status < 0:
-            return Failed(ErrorCode.PROGRAM_ENDED, f"The program was ended from outside: {said}.", retryable=True)
-        # An exit status is the program's own matter: whether another try is worth it, nobody can tell.
+            return Failed(ErrorCode.PROGRAM_ENDED, f"The program was killed: {said}.", retryable=True)
+        # Clew does not know what an exit status means, so it does not retry.
         return Failed(ErrorCode.UNKNOWN, f"The program ended with status {status}: {said}.", retryable=False)
 
     def _ending(self, failed: Failed | None, reply: str) -> Iterator[Event]:
@@ -156,8 +153,8 @@ class Turn:
         await self._launcher.end(self._program)
 
     async def leave(self) -> None:
-        """Nobody follows it any more: nothing of it goes on."""
+        """Stop the program and the probe, if they still run."""
         await self.stop()
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait([self._looking])
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.wait([self._probing])

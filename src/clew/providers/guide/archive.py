@@ -1,4 +1,4 @@
-"""A session of the guide as an archive, and back."""
+"""Archives of the guide's sessions."""
 
 import json
 import time
@@ -13,12 +13,12 @@ from clew.providers.guide.memory import Busy, Damaged, Memory, Missing, Session,
 
 FORMAT = "guide-2"
 _HEAD = "session.json"
-# Apart, and one line for each, so that it only grows.
+# A file of its own with one line per turn: it only grows, so a later archive holds only what was added.
 _TURNS = "turns.jsonl"
 
 
-def carry_out(home: Path, native_id: NativeId, into: Path, since: Path | None = None) -> ArchiveFile:
-    """The file is replaced as a whole by its agent, so what is read here is whole, too."""
+def write_archive(home: Path, native_id: NativeId, into: Path, since: Path | None = None) -> ArchiveFile:
+    """The agent replaces the session's file atomically, so what is read here is complete."""
     try:
         session = Memory(home).load(native_id)
     except Missing as fault:
@@ -29,8 +29,8 @@ def carry_out(home: Path, native_id: NativeId, into: Path, since: Path | None = 
     return ArchiveFile(into, FORMAT, native_id, packed.digest, len(session.turns), packed.whole)
 
 
-def carry_in(home: Path, archive: Path, directory: Directory) -> NativeId:
-    """Put it in unless what is here has gone on by itself. Modes are not in it: every opening sets them anew."""
+def restore_archive(home: Path, archive: Path, directory: Directory) -> NativeId:
+    """Refused if the session here has turns that the archive lacks. An archive holds no mode: every opening sets it."""
     contents, files = unpack(archive, "guide", frozenset({FORMAT}))
     try:
         session = _session(files)
@@ -40,15 +40,15 @@ def carry_in(home: Path, archive: Path, directory: Directory) -> NativeId:
         ) from fault
     if session.id != contents.native_id:
         raise BadArchive(
-            f"{archive.name} holds another session than it says.", "Nothing was changed; use another copy."
+            f"{archive.name} holds another session than its manifest names.", "Nothing was changed; use another copy."
         )
     memory = Memory(home)
     try:
-        memory.hold(session.id)
+        memory.lock(session.id)
     except Busy as fault:
         raise Refused(f"Session {session.id} is open.", "Close it first.") from fault
     try:
-        _make_room(memory, session.id, session.turns)
+        _check_existing(memory, session.id, session.turns)
         session.directory = directory.real or str(Path(directory.path).resolve())
         memory.save(session)
     finally:
@@ -69,8 +69,8 @@ def _session(files: dict[str, bytes]) -> Session:
         raise Damaged(str(fault)) from fault
 
 
-def _make_room(memory: Memory, id_: str, turns: list[Turn]) -> None:
-    """What is here must be the beginning of what comes, word for word: the same prompt may have had two answers."""
+def _check_existing(memory: Memory, id_: str, turns: list[Turn]) -> None:
+    """A session that is here must be the exact beginning of the archived one. A damaged one is moved aside."""
     try:
         here = memory.load(id_).turns
     except Missing:
@@ -81,5 +81,5 @@ def _make_room(memory: Memory, id_: str, turns: list[Turn]) -> None:
         return
     if here != turns[: len(here)]:
         raise Refused(
-            f"Session {id_} has gone on here by itself, or further than the archive.", "Nothing was changed; fork it."
+            f"Session {id_} has other turns here than in the archive, or more.", "Nothing was changed; fork it."
         )

@@ -1,4 +1,4 @@
-"""Where the guide keeps its sessions."""
+"""The guide's memory: one JSON file per session, replaced atomically, and written by one process at a time."""
 
 import contextlib
 import fcntl
@@ -14,7 +14,7 @@ from typing import Any
 
 VARIABLE = "GUIDE_HOME"
 HOMES = frozenset({VARIABLE, "XDG_DATA_HOME", "HOME"})
-"""The variables that say where they are."""
+"""The variables that locate its home."""
 
 
 def home_of(environment: Mapping[str, str] = os.environ) -> Path:
@@ -27,7 +27,7 @@ def home_of(environment: Mapping[str, str] = os.environ) -> Path:
 
 VERSION = 1
 BEGUN, FINISHED = "begun", "end_turn"
-"""How a turn ended: not at all, and well."""
+"""The ending of a turn that has begun, and of one that finished."""
 SHAPE = r"guide_[0-9a-f]{24}"
 
 
@@ -45,9 +45,10 @@ class Busy(Exception):
 
 @dataclass
 class Turn:
-    """`ending` is empty as long as nothing was done about the prompt, and `BEGUN` from then until the turn has ended:
-    a crash leaves it so. `ids` are those of the prompts in it, as its client calls them: of the first, and of what was
-    told within the turn."""
+    """`ending` is empty before any work on the prompt, and `BEGUN` until the turn has ended; a crash leaves it so.
+
+    `told` are the instructions. `ids` are the client's ids of the prompts: the first, and those added during the turn.
+    """
 
     prompt: str
     told: str = ""
@@ -70,7 +71,7 @@ class Session:
 
 
 def written(turn: Turn) -> dict[str, Any]:
-    """Ids only where there are some, so that a turn of an earlier version stays as it was, byte by byte."""
+    """Without `ids` if there are none, so that a turn of an earlier version keeps its exact bytes."""
     return {name: value for name, value in asdict(turn).items() if value or name != "ids"}
 
 
@@ -80,11 +81,11 @@ def write(session: Session) -> bytes:
 
 
 def read(data: bytes) -> Session:
-    """The session that these bytes are, or `Damaged`."""
+    """Raises `Damaged` unless the bytes are a session."""
     try:
         stored: dict[str, Any] = json.loads(data)
         if stored.pop("version") != VERSION or re.fullmatch(SHAPE, stored["id"]) is None:
-            raise Damaged("it is of another version, or has no id of this agent")
+            raise Damaged("it has another version, or no id of the guide")
         turns = [Turn(**turn) for turn in stored.pop("turns")]
         session = Session(**stored, turns=turns)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as fault:
@@ -92,12 +93,12 @@ def read(data: bytes) -> Session:
     texts = [session.directory, *(text for turn in turns for text in _texts(turn))]
     times = [session.created, session.updated]
     if not all(isinstance(each, str) for each in texts) or not all(type(each) in (int, float) for each in times):
-        raise Damaged("it holds something else than a session's texts and times")
+        raise Damaged("a text or a time of it has another type")
     return session
 
 
 def _texts(turn: Turn) -> list[object]:
-    """All that must be text; it comes from a file that may hold anything."""
+    """All values that must be text; the file may hold anything."""
     ids: object = turn.ids
     return [turn.prompt, turn.told, turn.reply, turn.ending, *(ids if isinstance(ids, list) else [ids])]
 
@@ -120,7 +121,7 @@ class Memory:
     def create(self, directory: str, turns: list[Turn]) -> Session:
         now = time.time()
         session = Session(f"guide_{secrets.token_hex(12)}", directory, now, now, turns)
-        self.hold(session.id)
+        self.lock(session.id)
         self.save(session)
         return session
 
@@ -134,8 +135,7 @@ class Memory:
         return session
 
     def save(self, session: Session, lasting: bool = True) -> None:
-        """Whole or not at all, and there for every other process before anybody hears of it. What is `lasting` outlives
-        the machine as well."""
+        """Atomic, and visible to every process when this returns. `lasting` (fsync): it survives a power failure."""
         self._sessions.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self.path(session.id)
         beside = path.with_suffix(f".{os.getpid()}.part")
@@ -147,7 +147,7 @@ class Memory:
         beside.replace(path)
 
     def all(self) -> list[Session]:
-        """Newest first; what cannot be read is passed over, but not where nothing at all can be."""
+        """Newest first. A session that cannot be read is skipped; a directory that cannot be read is an error."""
         try:
             paths = [path for path in self._sessions.iterdir() if path.suffix == ".json"]
         except FileNotFoundError:
@@ -163,13 +163,13 @@ class Memory:
         self.release(id_)
         self._lock(id_).unlink(missing_ok=True)
 
-    def hold(self, id_: str) -> None:
-        """Keep others from writing it until it is released, or this process ends."""
+    def lock(self, id_: str) -> None:
+        """Lock it (flock) until `release`, or until this process ends. Raises `Busy`."""
         if id_ in self._locks:
             return
-        lock = self._lock(id_)
-        lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+        path = self._lock(id_)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as fault:

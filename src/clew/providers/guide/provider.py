@@ -1,4 +1,4 @@
-"""Whether the guide took a prompt, and what became of it: read from its own memory by the prompt's id."""
+"""The provider of the guide: the ACP client, with the guide as its agent, evidence from its memory, and archives."""
 
 import asyncio
 import sys
@@ -30,7 +30,7 @@ from clew.programs.environment import environment_for
 from clew.programs.faults import Refused
 from clew.programs.locks import lock_session
 from clew.providers.guide.agent.rpc import PROMPT_ID, STEER
-from clew.providers.guide.archive import FORMAT, carry_in, carry_out
+from clew.providers.guide.archive import FORMAT, restore_archive, write_archive
 from clew.providers.guide.memory import (
     BEGUN,
     FINISHED,
@@ -47,14 +47,14 @@ from clew.providers.guide.memory import (
 
 
 def attestation(home: Path, native_id: NativeId, sent: Sent) -> Attestation:
-    """The session is held while it is read, so that no process of the guide writes it meanwhile."""
+    """By the prompt's id in the guide's memory. The session is locked meanwhile, so that no guide writes it."""
     memory = Memory(home)
     if not memory.is_there:
-        return Attestation(Evidence.UNKNOWN, f"The guide's memory is not where it was: {home}.")
+        return Attestation(Evidence.UNKNOWN, f"The guide's memory is not in {home} any more.")
     try:
         if not memory.path(native_id).exists():
             raise Missing(native_id)
-        memory.hold(native_id)
+        memory.lock(native_id)
         try:
             turns = memory.load(native_id).turns
         finally:
@@ -70,24 +70,24 @@ def attestation(home: Path, native_id: NativeId, sent: Sent) -> Attestation:
     found = next((turn for turn in turns if sent.id in turn.ids), None)
     if found is None:
         return Attestation(Evidence.UNSENT, "The guide's memory does not hold the prompt.")
-    return _became_of(found)
+    return _by_ending(found)
 
 
-def _became_of(turn: Turn) -> Attestation:
+def _by_ending(turn: Turn) -> Attestation:
     match turn.ending:
         case "":
-            return Attestation(Evidence.TAKEN, "The guide's memory holds the prompt, and nothing was done about it.")
+            return Attestation(Evidence.TAKEN, "The guide's memory holds the prompt, and no work on it.")
         case _ if turn.ending == FINISHED:
             return Attestation(Evidence.FINISHED, "The guide's memory holds the prompt and its reply.", turn.reply)
         case _ if turn.ending == BEGUN:
-            return Attestation(Evidence.CUT_OFF, "The guide had begun to act on the prompt when it ended.")
+            return Attestation(Evidence.CUT_OFF, "The guide ended while it worked on the prompt.")
         case _:
-            return Attestation(Evidence.CUT_OFF, f"The guide's turn about the prompt ended as {turn.ending}.")
+            return Attestation(Evidence.CUT_OFF, f"The guide's turn for the prompt ended as {turn.ending}.")
 
 
 DAMAGED = "damaged-session"
 
-# Its modes are Clew's own, and it asks by itself; -P keeps what lies in its directory from being imported.
+# Its modes are those of Clew, and it asks by itself. -P: Python must not import modules from its working directory.
 GUIDE = AcpAgent(
     name="guide",
     command=(sys.executable, "-P", "-m", "clew.providers.guide.agent"),
@@ -106,7 +106,7 @@ GUIDE = AcpAgent(
     apart=True,
     reports=frozenset({LandingField.NATIVE_ID, LandingField.DIRECTORY, LandingField.MODE, LandingField.TURNS}),
     id_shape=SHAPE,
-    # Beside those that the guide itself takes for as long as its process lives.
+    # Besides the locks that the guide itself holds while its process lives.
     locks=((VARIABLE, "clew-locks"),),
     hint="It comes with Clew: install Clew again.",
 )
@@ -134,45 +134,45 @@ class GuideProvider(AcpProvider):
         )
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
-        """A session that cannot be read is not on the agent's list, and is not missing for that."""
+        """A session that cannot be read is not on the agent's list, but is not missing."""
         try:
             Memory(self._store).load(cursor.native_id)
         except Damaged as fault:
             return Probe(ProbeKind.REJECTED, signal=DAMAGED, detail=f"It cannot be read: {fault}.")
         except OSError as fault:
-            return Probe(ProbeKind.UNREACHABLE, detail=f"It cannot be looked for: {fault}.")
+            return Probe(ProbeKind.UNREACHABLE, detail=f"The guide's memory cannot be read: {fault}.")
         except Missing:
             pass
         return await super().probe(cursor, directory)
 
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002 - one store
-        """By the id that the guide wrote down with the prompt, before it did anything about it."""
+        """By the prompt's id, which the guide stores before it acts on the prompt."""
         try:
             self._check(cursor)
             with ExitStack() as held:
                 held.callback(lock_session(self._locks, cursor.native_id).release)
-                # What a crash of Clew has left running is ended first: it may still write.
-                await self._settled()
+                # First end a guide that a crash of Clew has left running: it may still write.
+                await self._opened_ledger()
                 return await asyncio.to_thread(attestation, self._store, cursor.native_id, sent)
         except Fault as fault:
             return Attestation(Evidence.UNKNOWN, str(fault))
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
         self._check(cursor)
-        with self._in_words():
-            return await asyncio.to_thread(carry_out, self._store, cursor.native_id, into, since)
+        with self._refusals():
+            return await asyncio.to_thread(write_archive, self._store, cursor.native_id, into, since)
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
         check_paths(directory, archive)
         if not Path(directory.path).is_dir():
-            raise Refused(f"{directory} is no directory.", "Make it first.")
-        with self._in_words():
-            return Cursor(CURSOR_VERSION, await asyncio.to_thread(carry_in, self._store, archive, directory))
+            raise Refused(f"{directory} is not a directory.", "Create it first.")
+        with self._refusals():
+            return Cursor(CURSOR_VERSION, await asyncio.to_thread(restore_archive, self._store, archive, directory))
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _refusals(self) -> Iterator[None]:
         try:
             yield
         except OSError as fault:
             words = f"{fault.filename or self._store} cannot be used: {fault.strerror}."
-            raise Refused(words, "Nothing was changed; make it usable.") from fault
+            raise Refused(words, "Nothing was changed. Check that it exists, is yours and has room.") from fault

@@ -1,4 +1,4 @@
-"""OpenCode: its sessions through the HTTP interface of its own server."""
+"""OpenCode, through the HTTP interface of its own server."""
 
 from clew.ports.provider import Provider, Settings
 from clew.providers.opencode.provider import OpenCodeProvider

@@ -1,17 +1,20 @@
-"""OpenCode's calls, by what they are for. Each gives what the server says, or the fault that it means."""
+"""The calls of OpenCode's server that Clew uses. Each returns the server's answer, or raises the matching fault."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from clew.programs.faults import NotUnderstood, Refused
 from clew.providers.opencode.faults import SessionMissing
-from clew.providers.opencode.http import Answer, Json
+from clew.providers.opencode.messages import Json
 from clew.providers.opencode.server import Server
+
+if TYPE_CHECKING:
+    from clew.providers.opencode.http import Answer
 
 NOT_FOUND = "NotFoundError"
 _EVERY = 1_000_000
-"""More sessions than any home has; without a number it lists a hundred."""
+"""More sessions than any home has. Without a limit OpenCode lists a hundred."""
 
 
 class Api:
@@ -21,21 +24,21 @@ class Api:
     # ---------------------------------------------------------------- sessions
 
     async def session(self, id_: str) -> Json:
-        return _whole(await self._object("GET", _session(id_)))
+        return _checked(await self._object("GET", _session(id_)))
 
     async def sessions(self) -> Sequence[Json]:
-        """Those of all projects, but not those of subagents, newest first."""
-        found = await self._list("GET", _with("/experimental/session", roots="true", limit=str(_EVERY)))
-        return [_whole(each) for each in found]
+        """The sessions of all projects, newest first, without those of subagents."""
+        found = await self._list("GET", _query("/experimental/session", roots="true", limit=str(_EVERY)))
+        return [_checked(each) for each in found]
 
     async def create(self, directory: str, asked: Json) -> Json:
-        return await self._object("POST", _with("/session", directory=directory), asked)
+        return await self._object("POST", _query("/session", directory=directory), asked)
 
     async def fork(self, id_: str, seconds: float) -> Json:
         return await self._object("POST", _session(id_, "fork"), {}, seconds)
 
     async def delete(self, id_: str) -> None:
-        _good(await self.server.call("DELETE", _session(id_)), "the end of a session")
+        _check(await self.server.call("DELETE", _session(id_)), "the deletion of a session")
 
     async def children(self, id_: str) -> Sequence[Json]:
         return await self._list("GET", _session(id_, "children"))
@@ -47,32 +50,32 @@ class Api:
         return await self._list("GET", _session(id_, "message"), seconds)
 
     async def delete_message(self, id_: str, message: str) -> None:
-        _good(await self.server.call("DELETE", _session(id_, "message", message)), "the end of a message")
+        _check(await self.server.call("DELETE", _session(id_, "message", message)), "the deletion of a message")
 
     async def busy(self, id_: str, directory: str) -> bool:
-        return id_ in await self._object("GET", _with("/session/status", directory=directory))
+        return id_ in await self._object("GET", _query("/session/status", directory=directory))
 
     # ---------------------------------------------------------------- rules
 
     async def add_rules(self, id_: str, rules: Sequence[Json]) -> Json:
-        """After those that it has: there is no call by which they could be replaced."""
+        """Append rules to the session's own. OpenCode has no call that replaces them."""
         return await self._object("PATCH", _session(id_), {"permission": list(rules)})
 
     async def note(self, id_: str, agent: str, tools: dict[str, bool]) -> str:
-        """A message that nobody answers. The tools that it names become all the rules that the session has."""
+        """Add a message that is not answered. The tools it names replace all rules of the session."""
         body = {"noReply": True, "parts": [], "agent": agent, "tools": tools}
         return str(_at(await self._object("POST", _session(id_, "message"), body), "info", "id"))
 
     # ---------------------------------------------------------------- turns
 
     async def prompt(self, id_: str, asked: Json) -> None:
-        _good(await self.server.call("POST", _session(id_, "prompt_async"), asked), "a prompt")
+        _check(await self.server.call("POST", _session(id_, "prompt_async"), asked), "a prompt")
 
     async def abort(self, id_: str) -> None:
-        _good(await self.server.call("POST", _session(id_, "abort")), "an interrupt")
+        _check(await self.server.call("POST", _session(id_, "abort")), "an interrupt")
 
     async def permit(self, request: str, directory: str, reply: Json) -> bool:
-        """False when nobody asks that any more. It is known only in the directory where it was asked."""
+        """False if the request is no longer open. OpenCode knows it only in the directory where it was asked."""
         return await self._answered(f"/permission/{quote(request, safe='')}/reply", directory, reply)
 
     async def reply(self, request: str, directory: str, answers: Sequence[Sequence[str]]) -> bool:
@@ -83,44 +86,44 @@ class Api:
         return await self._answered(f"/question/{quote(request, safe='')}/reject", directory, {})
 
     async def _answered(self, path: str, directory: str, body: Json) -> bool:
-        answer = await self.server.call("POST", _with(path, directory=directory), body)
+        answer = await self.server.call("POST", _query(path, directory=directory), body)
         if answer.status == 404:
             return False
-        _good(answer, "an answer")
+        _check(answer, "an answer")
         return True
 
-    # ---------------------------------------------------------------- what it has
+    # ---------------------------------------------------------------- configuration
 
     async def config(self, directory: str) -> Json:
-        return await self._object("GET", _with("/config", directory=directory))
+        return await self._object("GET", _query("/config", directory=directory))
 
     async def agents(self, directory: str) -> Sequence[Json]:
-        return await self._list("GET", _with("/agent", directory=directory))
+        return await self._list("GET", _query("/agent", directory=directory))
 
     async def models(self, directory: str | None = None) -> tuple[str, ...]:
         where = {} if directory is None else {"directory": directory}
-        found = await self._object("GET", _with("/config/providers", **where))
+        found = await self._object("GET", _query("/config/providers", **where))
         return tuple(f"{_at(each, 'id')}/{model}" for each in _at(found, "providers") for model in _at(each, "models"))
 
     async def schemas(self) -> Json:
-        """What it says of every value that its calls take and give."""
+        """The JSON schemas of the values in its calls, by name."""
         found: Json = _at(await self._object("GET", "/doc"), "components", "schemas")
         return found
 
-    # ---------------------------------------------------------------- what came
+    # ---------------------------------------------------------------- answers
 
     async def _object(self, method: str, path: str, body: Json | None = None, seconds: float | None = None) -> Json:
         answer = await self.server.call(method, path, body, seconds)
-        _good(answer, f"{method} {path.partition('?')[0]}")
+        _check(answer, f"{method} {path.partition('?')[0]}")
         if not isinstance(answer.data, dict):
-            raise _strange(answer, path)
+            raise _unexpected(answer, path)
         return answer.data
 
     async def _list(self, method: str, path: str, seconds: float | None = None) -> Sequence[Json]:
         answer = await self.server.call(method, path, None, seconds)
-        _good(answer, f"{method} {path.partition('?')[0]}")
+        _check(answer, f"{method} {path.partition('?')[0]}")
         if not isinstance(answer.data, list):
-            raise _strange(answer, path)
+            raise _unexpected(answer, path)
         return answer.data
 
 
@@ -128,12 +131,12 @@ def _session(id_: str, *more: str) -> str:
     return "/".join(("/session", *(quote(part, safe="") for part in (id_, *more))))
 
 
-def _with(path: str, **asked: str) -> str:
+def _query(path: str, **asked: str) -> str:
     return f"{path}?{urlencode(asked)}" if asked else path
 
 
-def _whole(session: Json) -> Json:
-    """A session with what we rely on."""
+def _checked(session: Json) -> Json:
+    """Raises `NotUnderstood` if the session lacks a field that Clew uses."""
     for keys in (("id",), ("directory",), ("time", "updated")):
         _at(session, *keys)
     return session
@@ -147,19 +150,19 @@ def _at(data: Any, *keys: str) -> Any:
     return data
 
 
-def _good(answer: Answer, what: str) -> None:
+def _check(answer: "Answer", what: str) -> None:
     if answer.status in (200, 204):
         return
-    name, words = _told(answer.data)
-    # Both, for a body may call anything by that name, and 404 is also what a call that does not exist gets.
+    name, words = _error_in(answer.data)
+    # Both are required: a call that does not exist also gets 404, and another error may use that name.
     if answer.status == 404 and name == NOT_FOUND:
         raise SessionMissing(f"OpenCode has no such session: {words}", "Start a new session.")
     if answer.status == 401:
-        raise Refused("OpenCode's server does not know our password.", "It is started again.")
+        raise Refused("OpenCode's server does not accept Clew's password.", "It is started again.")
     raise NotUnderstood(f"OpenCode answered {answer.status} to {what}: {words}", "Look at its own log.")
 
 
-def _told(data: Any) -> tuple[str, str]:
+def _error_in(data: Any) -> tuple[str, str]:
     if not isinstance(data, dict):
         return "", "it said nothing"
     inner = data.get("data")
@@ -167,6 +170,6 @@ def _told(data: Any) -> tuple[str, str]:
     return str(data.get("name", "")), str(words or data.get("name") or "it said nothing")
 
 
-def _strange(answer: Answer, path: str) -> NotUnderstood:
+def _unexpected(answer: "Answer", path: str) -> NotUnderstood:
     said = f"{answer.status} and {type(answer.data).__name__}"
     return NotUnderstood(f"OpenCode answered {path.partition('?')[0]} with {said}.", "Update OpenCode or Clew.")

@@ -1,4 +1,4 @@
-"""What OpenCode asks of a person: leave to use a tool, and questions of the agent itself."""
+"""What OpenCode asks a person: permission to use a tool, and the agent's own questions."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -8,20 +8,20 @@ from clew.ports.events import ApprovalAsked, QuestionAsked
 from clew.programs.approvals import OpenRequests, Request
 from clew.programs.secrets import Redactor
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.http import Json
+from clew.providers.opencode.messages import Json
 
-# Without any words the turn would end there; with some the agent goes on and may find another way.
+# A denial without a message would end the turn; with one the agent goes on and may find another way.
 _DENIED = "A person has denied this."
 
 
 class Kind(Enum):
     PERMISSION = "permission"
     QUESTIONS = "questions"
-    """Several may come as one request, and all are answered together."""
+    """One request may hold several, which are answered together."""
 
 
-class Asking:
-    """What is open. An answer counts once, and only while the one who asked waits for it."""
+class Approvals:
+    """The open requests of one session."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -55,14 +55,15 @@ class Asking:
             words = self._redactor.text(str(question.get("question", "")))
             yield QuestionAsked(id_, words, choices, raw=self._redactor.value(dict(question)))
 
-    def settled(self, request: str) -> None:
-        """It was answered, or taken back: a denial takes back all that its session asks."""
+    def close(self, request: str) -> None:
+        """The request was answered, or withdrawn: a denial withdraws all requests of its session."""
         self._open.withdraw(request)
 
-    def drop(self) -> None:
+    def clear(self) -> None:
         self._open.clear()
 
     async def answer(self, api: Api, directory: str, id_: ApprovalId, given: Answer, words: str) -> bool:
+        """False if OpenCode no longer waits for it. Several questions are sent when the last has its answer."""
         request = self._open.record(id_, words)
         if request is None:
             return False
@@ -72,7 +73,7 @@ class Asking:
             reply = once if given is Answer.APPROVE else {"reply": "reject", "message": words or _DENIED}
             return await api.permit(id_, directory, reply)
         if given is Answer.DENY:
-            self.settled(number)
+            self.close(number)
             return await api.reject(number, directory)
         if not request.is_answered:
             return True

@@ -1,6 +1,6 @@
-"""Archives: a session with those of its subagents as OpenCode tells them, without what it was allowed to do.
+"""Archives: a session and those of its subagents, as the server returns them, without their permissions.
 
-Rows of a session change in place, so each message is a file of its own: what is added later holds those that changed.
+Messages change in place, so each is a file of its own; a later archive holds only those that changed.
 """
 
 import asyncio
@@ -16,8 +16,7 @@ from clew.programs.faults import BadArchive, Refused, SessionBusy
 from clew.programs.json_lines import dumps, loads
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.home import cursor_of, id_of
-from clew.providers.opencode.http import Json
-from clew.providers.opencode.messages import turns_in
+from clew.providers.opencode.messages import Json, turns_in
 
 FORMAT = "opencode-2"
 PROVIDER = "opencode"
@@ -25,34 +24,34 @@ _INFO = "session.json"
 _TODO = "todo.json"
 _MESSAGES = "messages"
 
-# What a session may do is this home's to say; the rest points to places that only this home has.
+# A home decides itself what a session may do; the others refer to things that only this home has.
 _LEFT_OUT = frozenset({"permission", "share", "workspaceID"})
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """A session out of an archive. `documents` are what OpenCode imports, the session itself first."""
+class ArchivedSession:
+    """A session from an archive. `documents` are the files that OpenCode imports, the session itself first."""
 
     id: str
     documents: tuple[Json, ...]
 
 
-async def archive(api: Api, id_: str, into: Path, since: Path | None, seconds: float) -> ArchiveFile:
-    session = await _at_rest(api, id_)
+async def write_archive(api: Api, id_: str, into: Path, since: Path | None, seconds: float) -> ArchiveFile:
+    session = await _idle_session(api, id_)
     if (parent := session.get("parentID")) is not None:
-        raise Refused(f"Session {id_} is one of a subagent's, and belongs to {parent}.", "Archive that one.")
+        raise Refused(f"Session {id_} is a subagent's, and belongs to {parent}.", "Archive that one.")
     documents = [await _document(api, each, seconds) for each in (session, *await _descendants(api, id_))]
     files = {name: data for document in documents for name, data in _files(document)}
-    # There is no way to put it back; the tools that wrote it are in the history.
+    # It is never restored, as OpenCode has no call for it; the tools that wrote it are in the history.
     files[_TODO] = dumps(await api.todo(id_))
-    if (await _at_rest(api, id_))["time"]["updated"] != session["time"]["updated"]:
+    if (await _idle_session(api, id_))["time"]["updated"] != session["time"]["updated"]:
         raise _in_a_turn(id_)
     facts = {"version": str(session.get("version", ""))}
     packed = await asyncio.to_thread(pack, into, PROVIDER, FORMAT, id_, files, facts, since)
     return ArchiveFile(into, FORMAT, NativeId(id_), packed.digest, turns_in(documents[0]["messages"]), packed.whole)
 
 
-async def _at_rest(api: Api, id_: str) -> Json:
+async def _idle_session(api: Api, id_: str) -> Json:
     session = await api.session(id_)
     if await api.busy(id_, str(session["directory"])):
         raise _in_a_turn(id_)
@@ -60,14 +59,14 @@ async def _at_rest(api: Api, id_: str) -> Json:
 
 
 def _in_a_turn(id_: str) -> SessionBusy:
-    return SessionBusy(f"A turn of session {id_} is going on.", "Archive it when the turn has ended.")
+    return SessionBusy(f"A turn of session {id_} is running.", "Archive it when the turn has ended.")
 
 
 async def _document(api: Api, session: Json, seconds: float) -> dict[str, Any]:
-    return {"info": _carried(session), "messages": await api.messages(str(session["id"]), seconds)}
+    return {"info": _without_permissions(session), "messages": await api.messages(str(session["id"]), seconds)}
 
 
-def _carried(info: Json) -> dict[str, Any]:
+def _without_permissions(info: Json) -> dict[str, Any]:
     return {name: value for name, value in info.items() if name not in _LEFT_OUT}
 
 
@@ -79,50 +78,50 @@ async def _descendants(api: Api, id_: str) -> list[Json]:
 
 
 def _files(document: Json) -> Iterator[tuple[str, bytes]]:
-    """A session is a directory: what is said of it, and its messages in their order."""
+    """A session is a directory: its description, and its messages in order."""
     own = document["info"]["id"]
     yield f"{own}/{_INFO}", dumps(document["info"])
     for message in document["messages"]:
         yield f"{own}/{_MESSAGES}/{message['info']['id']}.json", dumps(message)
 
 
-def read(path: Path) -> Copy:
-    """What an archive holds, if all of it belongs together."""
+def read_archive(path: Path) -> ArchivedSession:
+    """Read an archive. Raises `BadArchive` unless everything in it belongs to one session."""
     contents, files = unpack(path, PROVIDER, frozenset({FORMAT}))
     files.pop(_TODO, None)
     sessions: dict[str, list[str]] = {}
     for name in files:
         sessions.setdefault(name.partition("/")[0], []).append(name)
     if contents.native_id not in sessions:
-        raise _spoiled(path, "it holds another session than it says")
+        raise _spoiled(path, "its manifest names another session")
     main = _parsed(path, files, contents.native_id, sessions.pop(contents.native_id))
     if (parent := main["info"].get("parentID")) is not None:
-        # Without its parent it would be a conversation that nobody had; with it, none that can be opened.
-        raise _spoiled(path, f"its session is one of a subagent's, and belongs to {parent}")
+        # Without its parent it would be a conversation on its own; with it, it cannot be opened.
+        raise _spoiled(path, f"its session is a subagent's, and belongs to {parent}")
     beneath = [_parsed(path, files, id_, names) for id_, names in sessions.items()]
     known = {contents.native_id}
     documents = [main]
-    # A parent comes before its children, in whatever order they are listed.
+    # Parents before their children, in whatever order the archive lists them.
     while beneath:
         ready = [each for each in beneath if each["info"].get("parentID") in known]
         if not ready:
-            raise _spoiled(path, "it holds a session that belongs to none of its others")
+            raise _spoiled(path, "it holds a session whose parent is not in it")
         documents += ready
         known |= {each["info"]["id"] for each in ready}
         beneath = [each for each in beneath if each not in ready]
-    return Copy(contents.native_id, tuple(documents))
+    return ArchivedSession(contents.native_id, tuple(documents))
 
 
 def _parsed(path: Path, files: Mapping[str, bytes], id_: str, names: Sequence[str]) -> Json:
-    """The session of that id, out of the files in its directory."""
+    """The session with that id, from the files in its directory."""
     try:
-        # Once more: what it may do is not taken from any archive, whoever made it.
-        info = _carried(loads(files[f"{id_}/{_INFO}"]))
+        # Again here: no archive, whatever made it, may grant permissions.
+        info = _without_permissions(loads(files[f"{id_}/{_INFO}"]))
         messages = [loads(files[name]) for name in names if name != f"{id_}/{_INFO}"]
         document = {"info": info, "messages": messages}
-        strange = next(_strangers(id_, messages), None)
+        strange = next(_misplaced(id_, messages), None)
         if strange is None and (info["id"] != id_ or [name for name, _ in _files(document)] != list(names)):
-            strange = "its files are not called by what is in them"
+            strange = "the names of its files do not fit their contents"
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
         raise _spoiled(path, f"{id_} is no session ({fault!r})") from fault
     if strange is not None:
@@ -131,8 +130,8 @@ def _parsed(path: Path, files: Mapping[str, bytes], id_: str, names: Sequence[st
     return document
 
 
-def _strangers(id_: str, messages: Sequence[Json]) -> Iterator[str]:
-    """What OpenCode would put somewhere else, or leave out without a word."""
+def _misplaced(id_: str, messages: Sequence[Json]) -> Iterator[str]:
+    """Messages and parts that an import would put elsewhere, or silently leave out."""
     seen: set[str] = set()
     for message in messages:
         own = message["info"]["id"]

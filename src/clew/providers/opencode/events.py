@@ -1,4 +1,4 @@
-"""A turn as the server's events tell it, in the words of the port. Nothing here waits or asks."""
+"""The server's events during a turn, turned into events of the port. Does no I/O."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,34 +6,34 @@ from typing import Any
 
 from clew.ports.events import Event, PlanChanged, Text, Thought, ToolFinished, ToolStarted, Used
 from clew.programs.secrets import Redaction, Redactor
-from clew.providers.opencode.approvals import Asking
-from clew.providers.opencode.http import Json
+from clew.providers.opencode.approvals import Approvals
+from clew.providers.opencode.messages import Json
 
 _ENDED = ("completed", "error")
 GOES_ON = ("tool-calls", "unknown")
-"""Ends of a message after which it goes on by itself."""
+"""A message that finishes for one of these reasons does not end the turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The model failed, and OpenCode tries again at `next` (seconds since 1970)."""
+    """The model failed, and OpenCode retries at `next` (seconds since 1970)."""
 
     words: str
     next: float
     attempt: int = 1
 
     def reset(self, now: float) -> float | None:
-        """When a limit ends, if the model said so: OpenCode's own pause is two seconds, doubled with every attempt."""
+        """When a usage limit ends, if the model said so. OpenCode's own pause is 2 s, doubled with every attempt."""
         own = 2.0**self.attempt
         return self.next if self.next - now > 2 * own else None
 
 
-class Following:
-    """Only the session's own words count. Of the sessions of its subagents, what they ask and use."""
+class TurnFollower:
+    """Follows one turn of a session. Of its subagents, only what they ask and use counts."""
 
-    def __init__(self, id_: str, redactor: Redactor, asking: Asking, known: set[str]) -> None:
-        """`known` are the messages of earlier turns; what comes late of those is not this turn's. It grows."""
-        self._id, self._redactor, self._asking, self._known = id_, redactor, asking, known
+    def __init__(self, id_: str, redactor: Redactor, approvals: Approvals, known: set[str]) -> None:
+        """`known` holds the messages of earlier turns, whose late events are ignored. This turn adds its own."""
+        self._id, self._redactor, self._approvals, self._known = id_, redactor, approvals, known
         self._family = {id_}
         self._said: dict[str, dict[str, str]] = {}
         self._completed: dict[str, bool] = {}
@@ -44,36 +44,36 @@ class Following:
         self._prompts: dict[str, bool] = {}
         self._answers: list[str] = []
         self.owed = 0
-        """How many prompts were put beside its own."""
+        """How many prompts were added during the turn (steering)."""
         self.forgiven = False
-        """Whether they are waited for no more: a turn that is interrupted answers none of them."""
+        """Set when the turn is interrupted: it answers none of them."""
         self.begun = False
         self.idle = False
         self.error: Json | None = None
         self.retry: Retry | None = None
         self.progress = 0
-        """Grows with every event by which the turn comes nearer to its end."""
+        """Grows with every event that brings the turn nearer to its end."""
 
     @property
-    def settled(self) -> bool:
-        """Idle is told before the last words of what was cut short."""
+    def is_over(self) -> bool:
+        """Idle alone is not enough: the last events of an interrupted message come after it."""
         return self.idle and all(self._completed.values()) and not self.owes
 
     @property
     def owes(self) -> bool:
-        """Whether something that it was told meanwhile has no answer yet."""
+        """Whether a prompt that was added during the turn has no answer yet."""
         if self.forgiven or self.owed < 1:
             return False
         return len(self._prompts) <= self.owed or not list(self._prompts.values())[-1]
 
     @property
     def asks(self) -> bool:
-        """Whether a person is asked something that the turn waits for."""
-        return bool(self._asking)
+        """Whether the turn waits for a person's answer."""
+        return bool(self._approvals)
 
     @property
     def reply(self) -> str:
-        """What was said last; where it was told something after an answer, that answer as well."""
+        """The last text; if a prompt was added after an answer, all answers in order."""
         joined = {id_: "\n".join(filter(None, parts.values())) for id_, parts in self._said.items()}
         texts = {id_: text for id_, text in joined.items() if text}
         answers = [texts[id_] for id_ in self._answers if id_ in texts]
@@ -82,72 +82,73 @@ class Following:
         return list(texts.values())[-1] if texts else ""
 
     def unfinished(self) -> Iterator[Event]:
-        """The tools that were begun, and of whose end nothing was told."""
+        """Ends for the tools that have started and not ended."""
         for id_ in [id_ for id_, ended in self._tools.items() if not ended]:
             self._tools[id_] = True
             yield ToolFinished(id_, ok=False, output="It was cut off with the turn.")
 
-    def take(self, event: Json) -> Iterator[Event]:
-        about = event.get("properties")
-        if not isinstance(about, dict):
+    def follow(self, event: Json) -> Iterator[Event]:
+        properties = event.get("properties")
+        if not isinstance(properties, dict):
             return
-        kind, session = event.get("type"), about.get("sessionID")
+        kind, session = event.get("type"), properties.get("sessionID")
         if kind == "session.created":
-            self._welcome(about.get("info"))
+            self._add_subagent(properties.get("info"))
         elif session == self._id:
-            yield from self._own(str(kind), about)
+            yield from self._own(str(kind), properties)
         elif session in self._family:
-            yield from self._of_a_subagent(str(kind), about)
+            yield from self._of_subagent(str(kind), properties)
 
     # ---------------------------------------------------------------- by kind
 
-    def _welcome(self, info: Any) -> None:
+    def _add_subagent(self, info: Any) -> None:
         if isinstance(info, dict) and info.get("parentID") in self._family:
             self._family.add(str(info["id"]))
 
-    def _own(self, kind: str, about: Json) -> Iterator[Event]:
+    def _own(self, kind: str, properties: Json) -> Iterator[Event]:
         match kind:
             case "session.status":
-                self._status(about.get("status") or {})
+                self._status(properties.get("status") or {})
             case "session.idle":
                 self.idle = self.begun
             case "session.error":
-                self.error = self.error or about.get("error")
+                self.error = self.error or properties.get("error")
             case "message.updated":
-                self._message(about.get("info") or {})
+                self._message(properties.get("info") or {})
             case "message.part.updated":
-                yield from self._part(about.get("part") or {})
+                yield from self._part(properties.get("part") or {})
             case "message.part.delta":
-                yield from self._delta(about)
+                yield from self._delta(properties)
             case "todo.updated":
                 steps = (
-                    (str(each.get("content", "")), str(each.get("status", ""))) for each in about.get("todos") or ()
+                    (str(each.get("content", "")), str(each.get("status", "")))
+                    for each in properties.get("todos") or ()
                 )
                 shown = self._redactor.text
-                yield PlanChanged(tuple((shown(step), state) for step, state in steps), raw=self._raw(about))
+                yield PlanChanged(tuple((shown(step), state) for step, state in steps), raw=self._raw(properties))
             case _:
-                yield from self._asked(kind, about)
+                yield from self._asked(kind, properties)
 
-    def _of_a_subagent(self, kind: str, about: Json) -> Iterator[Event]:
-        part = about.get("part") or {}
+    def _of_subagent(self, kind: str, properties: Json) -> Iterator[Event]:
+        part = properties.get("part") or {}
         if kind == "message.part.updated":
             self._advance()
             if part.get("type") == "step-finish":
                 yield self._count(part)
         else:
-            yield from self._asked(kind, about)
+            yield from self._asked(kind, properties)
 
-    def _asked(self, kind: str, about: Json) -> Iterator[Event]:
+    def _asked(self, kind: str, properties: Json) -> Iterator[Event]:
         match kind:
             case "permission.asked":
                 self._advance()
-                yield self._asking.permission(about)
+                yield self._approvals.permission(properties)
             case "question.asked":
                 self._advance()
-                yield from self._asking.questions(about)
+                yield from self._approvals.questions(properties)
             case "permission.replied" | "question.replied" | "question.rejected":
                 self._advance()
-                self._asking.settled(str(about.get("requestID", "")))
+                self._approvals.close(str(properties.get("requestID", "")))
             case _:
                 pass
 
@@ -178,7 +179,7 @@ class Following:
             self.error = self.error or info.get("error")
 
     def _answered(self, id_: str, info: Json) -> None:
-        """An answer is for the prompt before it, and for all those before that."""
+        """An answer counts for the prompt before it, and for all earlier ones."""
         if info.get("parentID") in self._prompts:
             self._prompts[str(info["parentID"])] = True
         if info.get("finish") not in (None, *GOES_ON) and id_ not in self._answers:
@@ -189,7 +190,7 @@ class Following:
     def _part(self, part: Json) -> Iterator[Event]:
         message = str(part.get("messageID", ""))
         if message not in self._said:
-            return  # The prompt itself, told back.
+            return  # The prompt itself.
         match part.get("type"):
             case "text":
                 yield from self._text(part, self._said[message])
@@ -212,15 +213,15 @@ class Following:
             said[id_] = text
             yield Text(text, final=True, raw=self._raw(part))
 
-    def _delta(self, about: Json) -> Iterator[Event]:
-        part = str(about.get("partID", ""))
+    def _delta(self, properties: Json) -> Iterator[Event]:
+        part = str(properties.get("partID", ""))
         if self.retry is None:
-            # The beginning of an answer that is cut off each time is no step forward.
+            # While OpenCode retries, the beginning of an answer is no progress: it may be cut off each time.
             self.progress += 1
-        if about.get("field") != "text" or about.get("messageID") not in self._said or part in self._thinking:
+        if properties.get("field") != "text" or properties.get("messageID") not in self._said or part in self._thinking:
             return
         stream = self._streams.setdefault(part, self._redactor.stream())
-        if shown := stream.feed(str(about.get("delta", ""))):
+        if shown := stream.feed(str(properties.get("delta", ""))):
             yield Text(shown, final=False)
 
     def _tool(self, part: Json) -> Iterator[Event]:
@@ -228,7 +229,7 @@ class Following:
         status, given = state.get("status"), state.get("input") or {}
         self._advance()
         if status == "pending":
-            return  # What it is called with is still on the way.
+            return  # Its arguments are not complete yet.
         if id_ not in self._tools:
             self._tools[id_] = False
             command, file = given.get("command"), given.get("filePath") or given.get("path")
@@ -251,8 +252,6 @@ class Following:
         )
         return self._used
 
-    # ---------------------------------------------------------------- small things
-
     def _advance(self) -> None:
         self.progress += 1
         self.retry = None
@@ -266,7 +265,7 @@ class Following:
 
 
 def went_well(state: Json) -> bool:
-    """A command that failed is told as completed, with its status; one that was cut off has none."""
+    """A failed command counts as completed, with an exit status; an interrupted one has no status."""
     details = state.get("metadata") or {}
     return state.get("status") == "completed" and details.get("exit", 0) == 0
 

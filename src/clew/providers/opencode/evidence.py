@@ -1,4 +1,8 @@
-"""What OpenCode's database holds of one prompt. It is only read, and whether or not a server is running."""
+"""Whether a session took a prompt, by OpenCode's database.
+
+The database is read directly, whether or not a server is running. Its word counts only once it is certain that no
+process can still write the prompt or its answer.
+"""
 
 import asyncio
 import sqlite3
@@ -17,12 +21,11 @@ from clew.programs.locks import is_locked
 from clew.programs.secrets import Redactor
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.events import GOES_ON
-from clew.providers.opencode.http import Json
-from clew.providers.opencode.messages import message_id
+from clew.providers.opencode.messages import Json, message_id
 from clew.providers.opencode.server import Server
 
 _PATIENCE = 0.5
-"""Seconds for a lock to be released. Who writes does not keep out who reads, except for a moment."""
+"""Seconds to wait for SQLite's lock. A writer blocks readers only for a moment."""
 
 _FROM_IT_ON = """
     SELECT id, data FROM message
@@ -48,16 +51,16 @@ class Message:
 
     @property
     def is_prompt(self) -> bool:
-        """Told from outside; not what OpenCode tells itself, to go on or to make a history shorter."""
+        """Sent from outside, not written by OpenCode itself to continue a turn or to compact a history."""
         asked = (part for part in self.parts if part.get("type") == "text" and not part.get("synthetic"))
         return self.info.get("role") == "user" and any(asked)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """`messages` are the prompt's own and all after it; none when the session does not hold it.
+class StoredPrompt:
+    """`messages` begin with the prompt's own; none if the session does not hold it.
 
-    `undone` says that the session did hold it, and that somebody has taken it back.
+    `undone`: the session held it, and a person has undone it.
     """
 
     directory: str
@@ -66,15 +69,15 @@ class Kept:
 
     @property
     def holds_it(self) -> bool:
-        """With its text: OpenCode writes that after the message, and leaves out a message that has none."""
+        """With its text: OpenCode writes that after the message, and ignores a message without any."""
         return bool(self.messages) and self.messages[0].is_prompt
 
 
-def read(store: Path, session: str, message: str) -> Kept | None:
-    """None when there is no such session. Raises `sqlite3.Error` or `ValueError` when it cannot be read."""
+def read_prompt(store: Path, session: str, message: str) -> StoredPrompt | None:
+    """None if there is no such session. Raises `sqlite3.Error` or `ValueError` if it cannot be read."""
     with closing(sqlite3.connect(f"file:{quote(str(store))}?mode=ro", uri=True, timeout=_PATIENCE)) as database:
         database.isolation_level = None
-        # One moment for all that is read.
+        # One transaction: all reads see the same state.
         database.execute("BEGIN")
         about = {"session": session, "message": message}
         row = database.execute("SELECT directory, revert FROM session WHERE id = :session", about).fetchone()
@@ -83,7 +86,7 @@ def read(store: Path, session: str, message: str) -> Kept | None:
         rows = database.execute(_FROM_IT_ON, about).fetchall()
         messages = tuple(Message(id_, _object(data), _parts(database, id_)) for id_, data in rows)
         undone = _is_reverted(database, row[1], about) if rows else _is_removed(database, about)
-        return Kept(str(row[0]), messages, undone)
+        return StoredPrompt(str(row[0]), messages, undone)
 
 
 def _parts(database: sqlite3.Connection, message: str) -> tuple[Json, ...]:
@@ -96,7 +99,7 @@ def _is_removed(database: sqlite3.Connection, about: dict[str, str]) -> bool:
 
 
 def _is_reverted(database: sqlite3.Connection, revert: str | None, about: dict[str, str]) -> bool:
-    """Whether it goes with the next prompt: what was undone is removed then, with all that came after."""
+    """Whether the message was undone. With the next prompt OpenCode removes it and all after it."""
     if revert is None:
         return False
     first = {**about, "first": str(_object(revert).get("messageID"))}
@@ -106,25 +109,25 @@ def _is_reverted(database: sqlite3.Connection, revert: str | None, about: dict[s
 def _object(data: Any) -> Json:
     value = orjson.loads(data)
     if not isinstance(value, dict):
-        raise ValueError("what should be an object is none")
+        raise ValueError("a row does not hold a JSON object")
     return value
 
 
 _SAID = ("text", "reasoning", "tool", "file")
-"""The parts that are something of a turn. The others say that a step was begun, ended or tried again."""
+"""The parts that show work of the agent. The others mark a step that began, ended or was retried."""
 
 
-def attestation(kept: Kept | None, sent: Sent, redactor: Redactor) -> Attestation:
-    """As of a session in which nothing is going on any more."""
-    if kept is None:
+def attestation(stored: StoredPrompt | None, sent: Sent, redactor: Redactor) -> Attestation:
+    """What the database proves, if nothing runs in the session any more."""
+    if stored is None:
         return Attestation(Evidence.UNSENT, "OpenCode has no such session.")
-    if kept.undone:
-        return Attestation(Evidence.UNKNOWN, "It was in the session, and was taken back there (undo).")
-    if not kept.holds_it:
+    if stored.undone:
+        return Attestation(Evidence.UNKNOWN, "It was in the session, and was undone there.")
+    if not stored.holds_it:
         return Attestation(
-            Evidence.UNSENT, f"The session does not hold it{', only an empty message' * bool(kept.messages)}."
+            Evidence.UNSENT, f"The session does not hold it{', only an empty message' * bool(stored.messages)}."
         )
-    turn = _turn(kept.messages, sent.digest)
+    turn = _turn(stored.messages, sent.digest)
     if turn.answers and (turn.said[-1] is turn.answers[-1] or turn.answers[0].info.get("parentID") == turn.prompt):
         return Attestation(Evidence.FINISHED, "The session holds it and its answer.", redactor.text(turn.reply))
     if any(part.get("type") in _SAID for message in turn.said for part in message.parts):
@@ -134,7 +137,7 @@ def attestation(kept: Kept | None, sent: Sent, redactor: Redactor) -> Attestatio
 
 @dataclass
 class _Turn:
-    """`said` are the agent's messages from the prompt to the end of its turn. `steered`: it was told more meanwhile."""
+    """`said`: the agent's messages from the prompt to the end of its turn. `steered`: it got more prompts."""
 
     prompt: str
     said: list[Message] = field(default_factory=list)
@@ -146,8 +149,7 @@ class _Turn:
 
     @property
     def reply(self) -> str:
-        """Of one that has an answer, as `Following.reply` tells it: what was said last; where it was told something
-        after an answer, that answer as well."""
+        """Of a turn with an answer, the same as `TurnFollower.reply`: the last text, or all answers if steered."""
         answers = [text for text in map(_text, self.answers) if text]
         if self.steered and len(answers) > 1:
             return "\n\n".join(answers)
@@ -168,32 +170,32 @@ def _turn(messages: Sequence[Message], digest: str) -> _Turn:
             if not message.info.get("summary"):
                 turn.said.append(message)
         elif message.is_prompt:
-            if last is None or not (_came_within(last, message) or _is_put_again(last, message, digest)):
+            if last is None or not (_came_during(last, message) or _is_repeated(last, message, digest)):
                 break
             turn.steered = turn.steered or not last.info.get("summary")
     return turn
 
 
-def _came_within(last: Message, prompt: Message) -> bool:
+def _came_during(last: Message, prompt: Message) -> bool:
     completed, created = _time(last, "completed"), _time(prompt, "created")
     return completed is not None and created is not None and created <= completed
 
 
-def _is_put_again(last: Message, prompt: Message, digest: str) -> bool:
-    """A history that is too long OpenCode makes shorter in the turn, and then puts the same prompt once more."""
+def _is_repeated(last: Message, prompt: Message, digest: str) -> bool:
+    """When a history is too long, OpenCode compacts it during the turn, and then adds the same prompt again."""
     return bool(last.info.get("summary")) and digest_of(_text(prompt)) == digest
 
 
 def _is_final(message: Message) -> bool:
-    """By the rule by which OpenCode itself ends a turn."""
+    """By the same rule as OpenCode ends a turn."""
     info = message.info
     if info.get("error") or _time(message, "completed") is None or info.get("finish") in (None, *GOES_ON):
         return False
-    return not any(part.get("type") == "tool" and not _is_the_models(part) for part in message.parts)
+    return not any(part.get("type") == "tool" and not _needs_no_answer(part) for part in message.parts)
 
 
-def _is_the_models(tool: Json) -> bool:
-    """One that the model's own provider ran, or that was called off: no answer to it is sent to the model."""
+def _needs_no_answer(tool: Json) -> bool:
+    """Run by the model's own provider, or interrupted: its result is not sent to the model."""
     state, own = tool.get("state") or {}, tool.get("metadata") or {}
     called_off = state.get("status") == "error" and (state.get("metadata") or {}).get("interrupted") is True
     return bool(own.get("providerExecuted")) or called_off
@@ -209,7 +211,7 @@ def _time(message: Message, of: str) -> int | None:
 
 
 _ANSWER = 2.0
-"""Seconds for a server to say what is going on. One that does not is asked again later."""
+"""Seconds for a server to say whether the session is busy. Without an answer, it is asked again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,48 +221,48 @@ class Witness:
     redactor: Redactor
 
     async def heard(self, session: str, sent: Sent, server: Server | None, ours: bool) -> Attestation:
-        """`server` is the one that was started last. `ours` is whether we have the session open ourselves."""
+        """`server` is the one that was started last. `ours`: this provider has the session open."""
         try:
-            return await self._told(session, sent, server, ours)
+            return await self._attest(session, sent, server, ours)
         except ProgramFault as fault:
             return Attestation(Evidence.UNKNOWN, fault.words)
         except (sqlite3.Error, OSError, ValueError) as fault:
             return Attestation(Evidence.UNKNOWN, f"OpenCode's database {self.store} cannot be read: {fault}.")
 
-    async def _told(self, session: str, sent: Sent, server: Server | None, ours: bool) -> Attestation:
+    async def _attest(self, session: str, sent: Sent, server: Server | None, ours: bool) -> Attestation:
         message = message_id(sent.id)
-        kept = await self._read(session, message)
+        stored = await self._read(session, message)
         may_come, busy = False, False
-        if kept is not None and server is not None:
-            may_come = server.alive and not kept.holds_it and not server.gate.shut(message)
-            going = await _going(server, session, kept.directory)
-            may_come, busy = may_come and going is not None, bool(going)
-            kept = await self._read(session, message)
-        told = attestation(kept, sent, self.redactor)
-        if told.evidence is Evidence.FINISHED:
-            return told
+        if stored is not None and server is not None:
+            may_come = server.alive and not stored.holds_it and not server.gate.shut(message)
+            running = await _is_busy(server, session, stored.directory)
+            may_come, busy = may_come and running is not None, bool(running)
+            stored = await self._read(session, message)
+        attested = attestation(stored, sent, self.redactor)
+        if attested.evidence is Evidence.FINISHED:
+            return attested
         if busy:
-            return Attestation(Evidence.UNKNOWN, "A turn of the session is going on.")
-        if told.evidence is Evidence.UNSENT and may_come:
-            return Attestation(Evidence.UNKNOWN, "OpenCode has let it in, and is writing it.")
+            return Attestation(Evidence.UNKNOWN, "A turn of the session is running.")
+        if attested.evidence is Evidence.UNSENT and may_come:
+            return Attestation(Evidence.UNKNOWN, "OpenCode has accepted it, and is writing it.")
         if not ours and is_locked(self.locks, session):
             return Attestation(Evidence.UNKNOWN, "Another process of Clew has the session open.")
-        return told
+        return attested
 
-    async def _read(self, session: str, message: str) -> Kept | None:
+    async def _read(self, session: str, message: str) -> StoredPrompt | None:
         if not self.store.exists():
             raise FileNotFoundError("it is not there")
-        return await asyncio.to_thread(read, self.store, session, message)
+        return await asyncio.to_thread(read_prompt, self.store, session, message)
 
 
-async def _going(server: Server, session: str, directory: str) -> bool | None:
-    """Whether a turn of the session is going; None when the server is gone, and all it would have written with it."""
+async def _is_busy(server: Server, session: str, directory: str) -> bool | None:
+    """Whether a turn of the session is running; None if the server has ended, so that it writes nothing more."""
     if server.alive:
         try:
             async with asyncio.timeout(_ANSWER):
                 return await Api(server).busy(session, directory)
         except TimeoutError as fault:
-            words = f"OpenCode's server did not say within {_ANSWER:g} s what is going on."
+            words = f"OpenCode's server did not say within {_ANSWER:g} s whether the session is busy."
             raise TooSlow(words, "It is asked again.") from fault
         except ProgramEnded:
             pass

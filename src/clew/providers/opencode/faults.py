@@ -1,4 +1,4 @@
-"""What OpenCode refuses, each by a name of its own."""
+"""What goes wrong with OpenCode: its own faults, and why a turn failed."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from clew.kernel import Instant
 from clew.ports.events import ErrorCode, Failed
 from clew.programs.faults import ProgramEnded, Refused
 from clew.programs.secrets import Redactor
-from clew.providers.opencode.http import Json
+from clew.providers.opencode.messages import Json
 
 
 class SessionMissing(Refused):
@@ -20,7 +20,7 @@ class SessionDiverged(Refused):
 
 
 class CutOff(ProgramEnded):
-    """It ended in the middle of something that is not done a second time: nobody knows whether it was done."""
+    """The server ended during a call that must not be repeated: the call may have taken effect."""
 
     code = "opencode:cut-off"
 
@@ -29,9 +29,15 @@ class ModelUnknown(Refused):
     code = "opencode:model-unknown"
 
 
+class NotListening(ProgramEnded):
+    """The connection was refused, so the server got nothing of the call."""
+
+    code = "opencode:not-listening"
+
+
 ABORTED = "MessageAbortedError"
 
-# Of an attempt that it makes again OpenCode tells nothing but the words of the last failure.
+# While OpenCode retries, it reports only the text of the last failure.
 _LIMITED = re.compile(r"\b429\b|rate.?limit|too many requests|usage limit|quota|limit reached|exhausted", re.IGNORECASE)
 _UNREACHED = re.compile(
     r"connect|socket|network|fetch failed|econn|enotfound|eai_again|timed? ?out|terminated|reset", re.IGNORECASE
@@ -47,16 +53,16 @@ _NAMED: Mapping[str, tuple[ErrorCode, bool]] = {
 
 
 def failed(error: Json, redactor: Redactor, now: Instant) -> Failed:
-    """A failure that OpenCode has settled on: its own retries are over."""
+    """A failure after which OpenCode does not retry."""
     name, data = str(error.get("name", "")), error.get("data")
     details: Json = data if isinstance(data, dict) else {}
-    code, again, reset = _settled(name, details, now)
+    code, again, reset = _meaning(name, details, now)
     words = redactor.text(str(details.get("message") or name or "OpenCode does not say why."))
-    # Of the raw error the headers and the body may hold anything; its words are told above.
+    # Without the headers and the body of the raw error, which may hold anything.
     return Failed(code, words, again, reset, raw={"name": name, "status": details.get("statusCode")})
 
 
-def _settled(name: str, details: Json, now: Instant) -> tuple[ErrorCode, bool, Instant | None]:
+def _meaning(name: str, details: Json, now: Instant) -> tuple[ErrorCode, bool, Instant | None]:
     if name in _NAMED:
         return (*_NAMED[name], None)
     match details.get("statusCode"):
@@ -65,7 +71,7 @@ def _settled(name: str, details: Json, now: Instant) -> tuple[ErrorCode, bool, I
         case 402:
             return ErrorCode.USAGE_LIMIT, True, None
         case 429:
-            return ErrorCode.USAGE_LIMIT, True, _after(details.get("responseHeaders"), now)
+            return ErrorCode.USAGE_LIMIT, True, _retry_after(details.get("responseHeaders"), now)
         case int(status) if status >= 500:
             return ErrorCode.MODEL_FAILED, True, None
         case int():
@@ -77,7 +83,7 @@ def _settled(name: str, details: Json, now: Instant) -> tuple[ErrorCode, bool, I
 
 
 def gave_up(words: str, seconds: float, redactor: Redactor, reset: Instant | None = None) -> Failed:
-    """It would have tried again for longer than anybody waits."""
+    """Clew ends a turn in which OpenCode would go on to retry for too long."""
     code = ErrorCode.MODEL_FAILED
     if reset is not None or _LIMITED.search(words):
         code = ErrorCode.USAGE_LIMIT
@@ -87,7 +93,7 @@ def gave_up(words: str, seconds: float, redactor: Redactor, reset: Instant | Non
     return Failed(code, said, retryable=True, reset_at=reset)
 
 
-def _after(headers: Any, now: Instant) -> Instant | None:
+def _retry_after(headers: Any, now: Instant) -> Instant | None:
     try:
         return now + float(headers["retry-after"])
     except (KeyError, TypeError, ValueError):

@@ -1,5 +1,6 @@
-// Clew's prompts pass here just before they are kept. Who makes the file first decides: made by Clew, the prompt was
-// withdrawn and stays out for good; made here, Clew knows that it comes (gate.py, naming.py).
+// Called for each prompt just before OpenCode stores it. The file decides, and only one side can create it: if Clew
+// did, the prompt was withdrawn and stays out for good; if this plugin did, Clew knows that it comes (plugin.py). The
+// ids of Clew's prompts are made in messages.py.
 import { closeSync, openSync } from "node:fs"
 import { join } from "node:path"
 

@@ -1,4 +1,4 @@
-"""Where OpenCode keeps its sessions, and the names by which they are known."""
+"""OpenCode's home: its database, its locks, the ids of its sessions, and the keys it has."""
 
 import hashlib
 import os
@@ -18,24 +18,24 @@ ID_SHAPE = r"ses_[0-9A-Za-z]{1,196}"
 
 
 def data(environment: Mapping[str, str]) -> Path:
-    """The directory of what it keeps, its keys among it."""
+    """The directory of its data, with its database and its keys."""
     beneath = Path(environment.get("HOME", "/")) / ".local" / "share"
     return Path(environment.get("XDG_DATA_HOME") or beneath) / "opencode"
 
 
 def store(environment: Mapping[str, str]) -> Path:
-    """Its database: the one thing that makes a home this home."""
-    # A path that is not absolute is one beneath its data; joining leaves one that is as it is.
+    """Its database, which identifies the home."""
+    # OPENCODE_DB may be relative to the data directory; joining leaves an absolute path as it is.
     return (data(environment) / (environment.get("OPENCODE_DB") or "opencode.db")).resolve()
 
 
 def locks(store: Path) -> Path:
-    """Beside the database, so that all who share the one share the other."""
+    """The lock directory, beside the database: providers that share the database share the locks."""
     return store.with_name(f"{store.name}.clew-locks")
 
 
 def id_of(cursor: Cursor) -> str:
-    """The session's id, if it may be handed to the program at all: an id of another shape makes its server fail."""
+    """The session's id. Refused if it has another shape than OpenCode's: its server would fail on it."""
     check_id(cursor, CURSOR_VERSION, ID_SHAPE, "OpenCode")
     return str(cursor.native_id)
 
@@ -45,20 +45,23 @@ def cursor_of(id_: str) -> Cursor:
 
 
 def directory_at(path: str) -> Directory:
-    """The links in it are resolved, for the program resolves them as well."""
+    """With links resolved, as OpenCode does."""
     return Directory(path, os.path.realpath(path))
 
 
 _NAMES = re.compile(r"_API_(KEY|TOKEN)$|_ACCESS_(KEY|TOKEN)(_ID)?$|_BEARER_TOKEN(_|$)")
 _CONTENT = "OPENCODE_AUTH_CONTENT"
-"""The variable that OpenCode reads instead of its file, where it is set."""
+"""If set, OpenCode reads this variable instead of its file."""
 _KEYS = ("key", "token")
-"""What stays the same until a person changes it. The tokens of a login are new every few hours; its account stays."""
+"""A key stays the same until a person changes it. The tokens of a login change every few hours; its account stays."""
 _LOGIN = ("accountId", "enterpriseUrl")
 
 
 def credential(environment: Mapping[str, str]) -> str | None:
-    """`key:` and eight letters; None where there is no key at all."""
+    """A short digest of all keys for model providers, so that a changed key is noticed: `key:` and 8 hex digits.
+
+    None if there is no key.
+    """
     found = sorted([*_variables(environment), *_logins(environment)])
     return f"key:{hashlib.sha256(orjson.dumps(found)).hexdigest()[:8]}" if found else None
 

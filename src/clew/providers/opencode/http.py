@@ -1,131 +1,122 @@
-"""As much of HTTP as one server on loopback needs: a call on a connection of its own, and a stream of events."""
+"""HTTP to OpenCode's server on loopback: calls, and the stream of its events.
+
+Import this module only when a server has been started: httpx2 takes 0.3 s to import.
+"""
 
 import asyncio
-import base64
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+import logging
+import ssl
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import httpx2
+
 from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, TooSlow
 from clew.programs.json_lines import dumps, loads
+from clew.providers.opencode.faults import NotListening
+from clew.providers.opencode.messages import Json
 
 HOST = "127.0.0.1"
-_LIMIT = 2**20
-_AGAIN = "It is tried again; look at OpenCode's own log."
-
-Json = Mapping[str, Any]
-
-
-class NotListening(ProgramEnded):
-    """Nobody took the connection, so nothing of the call was heard."""
-
-    code = "opencode:not-listening"
+_HEADERS = {"Accept-Encoding": "identity", "Connection": "close", "Content-Type": "application/json"}
+_CUT = ("Server disconnected", "peer closed connection")
+"""How httpx2 words a connection that ended too early; it has the same class of error for what is not HTTP at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`data` is None where the answer held nothing, or no JSON."""
+    """`data` is None where the answer was empty or not JSON."""
 
     status: int
     data: Any
 
 
 class Http:
+    """Every call has a connection of its own. If that cannot be made (`NotListening`), the server got nothing."""
+
     def __init__(self, port: int, user: str, password: str) -> None:
-        self._port = port
-        self._pass = base64.b64encode(f"{user}:{password}".encode()).decode()
+        # It logs every call, with the session's directory, at INFO.
+        logging.getLogger("httpx2").setLevel(logging.WARNING)
+        self.port = port
+        self._client = httpx2.AsyncClient(
+            base_url=f"http://{HOST}:{port}",
+            auth=(user, password),
+            headers=_HEADERS,
+            limits=httpx2.Limits(max_keepalive_connections=0),
+            # Each call and the stream have deadlines of their own.
+            timeout=None,
+            # No proxy of our environment gets the password.
+            trust_env=False,
+            # Never used; the default would load all certificates.
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        )
 
     async def call(self, method: str, path: str, body: Json | None, seconds: float) -> Answer:
-        """Ask, and wait for the whole answer no longer than that."""
+        """Send a request and read the whole answer, at most that long."""
+        what = f"{method} {path.partition('?')[0]}"
+        content = b"" if body is None else dumps(body)
         try:
-            async with asyncio.timeout(seconds), self._sent(method, path, body) as (reader, status, headers):
-                content = b"".join([piece async for piece in _pieces(reader, headers)])
+            with _faults(what):
+                async with asyncio.timeout(seconds):
+                    answer = await self._client.request(method, path, content=content)
         except TimeoutError as fault:
-            raise TooSlow(f"OpenCode did not answer {method} {_bare(path)} within {seconds:g} s.", _AGAIN) from fault
+            words = f"OpenCode did not answer {what} within {seconds:g} s."
+            raise TooSlow(words, "It is tried again; look at OpenCode's own log.") from fault
         try:
-            return Answer(status, loads(content))
+            return Answer(answer.status_code, loads(answer.content))
         except ValueError:
-            return Answer(status, None)
+            return Answer(answer.status_code, None)
 
     async def events(self, path: str, connect: float, silence: float) -> AsyncIterator[Json]:
-        """Every event until the stream ends, or nothing came for so long."""
-        async with contextlib.AsyncExitStack() as stack:
-            async with asyncio.timeout(connect):
-                reader, status, headers = await stack.enter_async_context(self._sent("GET", path, None))
-            if status != 200:
-                raise NotUnderstood(f"OpenCode answered {status} instead of its events.", "Update OpenCode or Clew.")
-            pieces, rest = _pieces(reader, headers), b""
-            while True:
-                try:
-                    async with asyncio.timeout(silence):
-                        piece = await anext(pieces)
-                except StopAsyncIteration:
-                    return
-                *lines, rest = (rest + piece).split(b"\n")
-                for line in lines:
-                    if line.startswith(b"data:"):
-                        yield _event(loads(line[5:]))
+        """Every event until the stream ends. Raises `TimeoutError` when nothing came for `silence` seconds."""
+        with _faults(f"GET {path}"):
+            async with contextlib.AsyncExitStack() as stack:
+                async with asyncio.timeout(connect):
+                    stream = self._client.stream("GET", path, timeout=httpx2.Timeout(None, read=silence))
+                    answer = await stack.enter_async_context(stream)
+                if answer.status_code != 200:
+                    words = f"OpenCode answered {answer.status_code} instead of its events."
+                    raise NotUnderstood(words, "Update OpenCode or Clew.")
+                async for event in httpx2.EventSource(answer, max_event_size=None):
+                    if event.data:
+                        yield _event(event.data)
 
-    @contextlib.asynccontextmanager
-    async def _sent(
-        self, method: str, path: str, body: Json | None
-    ) -> AsyncIterator[tuple[asyncio.StreamReader, int, Mapping[str, str]]]:
-        try:
-            reader, writer = await asyncio.open_connection(HOST, self._port, limit=_LIMIT)
-        except ConnectionError as fault:
-            raise NotListening("OpenCode's server is not there.", "It is started again.") from fault
-        except OSError as fault:
-            words = f"There is no way to OpenCode's server: {fault.strerror}."
-            raise Refused(words, "Close something else, and try again.") from fault
-        try:
-            content = b"" if body is None else dumps(body)
-            writer.write(self._head(method, path, len(content)) + content)
-            await writer.drain()
-            yield reader, *await _answered(reader)
-        except (ConnectionError, asyncio.IncompleteReadError) as fault:
-            words = f"OpenCode's server went away during {method} {_bare(path)}."
+
+@contextlib.contextmanager
+def _faults(what: str) -> Iterator[None]:
+    """Raise the errors of httpx2 as faults of a program."""
+    try:
+        yield
+    except httpx2.TimeoutException as fault:
+        raise TimeoutError from fault
+    except httpx2.ConnectError as fault:
+        raise _not_connected(fault) from fault
+    except httpx2.TransportError as fault:
+        if isinstance(fault, httpx2.NetworkError) or str(fault).startswith(_CUT):
+            words = f"OpenCode's server went away during {what}."
             raise ProgramEnded(words, "It is started again.") from fault
-        except (ValueError, IndexError, asyncio.LimitOverrunError) as fault:
-            raise NotUnderstood(f"OpenCode's answer is no HTTP ({fault}).", "Update OpenCode or Clew.") from fault
-        finally:
-            writer.close()
-
-    def _head(self, method: str, path: str, length: int) -> bytes:
-        lines = (
-            f"{method} {path} HTTP/1.1",
-            f"Host: {HOST}:{self._port}",
-            f"Authorization: Basic {self._pass}",
-            "Content-Type: application/json",
-            f"Content-Length: {length}",
-            "Connection: close",
-        )
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
+        raise NotUnderstood(f"OpenCode's answer is no HTTP ({fault}).", "Update OpenCode or Clew.") from fault
+    except (httpx2.HTTPError, ValueError) as fault:
+        raise NotUnderstood(f"OpenCode's answer cannot be read ({fault}).", "Update OpenCode or Clew.") from fault
 
 
-async def _answered(reader: asyncio.StreamReader) -> tuple[int, Mapping[str, str]]:
-    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").rstrip().split("\r\n")
-    named = (line.partition(":") for line in lines)
-    return int(first.split(" ")[1]), {name.strip().lower(): value.strip() for name, _, value in named}
+def _not_connected(fault: httpx2.ConnectError) -> NotListening | Refused:
+    error = next((each for each in _causes(fault) if isinstance(each, OSError) and each.errno is not None), None)
+    if error is None or isinstance(error, ConnectionError):
+        return NotListening("OpenCode's server is not there.", "It is started again.")
+    words = f"There is no way to OpenCode's server: {error.strerror}."
+    return Refused(words, "Close something else, and try again.")
 
 
-async def _pieces(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
-            yield await reader.readexactly(size)
-            await reader.readexactly(2)
-    elif "content-length" in headers:
-        yield await reader.readexactly(int(headers["content-length"]))
-    else:
-        while piece := await reader.read(_LIMIT):
-            yield piece
+def _causes(fault: BaseException | None) -> Iterator[BaseException]:
+    while fault is not None:
+        yield fault
+        fault = fault.__cause__ or fault.__context__
 
 
-def _event(value: Any) -> Json:
+def _event(text: str) -> Json:
+    value = loads(text.encode())
     if not isinstance(value, dict):
         raise ValueError("an event is no object")
     return value
-
-
-def _bare(path: str) -> str:
-    return path.partition("?")[0]

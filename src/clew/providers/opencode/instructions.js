@@ -1,6 +1,6 @@
-// The project's own words to the agent (AGENTS.md and the like). OpenCode leaves them out together with the project's
-// configuration. They are found as it finds them: the first kind that there is, in the directory and those above it, as
-// far as the worktree.
+// The project's instructions to the agent (AGENTS.md and the like), which OpenCode skips together with the project's
+// configuration. Found as OpenCode does: the first kind that exists, in the directory and those above it, up to the
+// worktree.
 import { existsSync, realpathSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { within } from "./paths.js"
@@ -13,7 +13,7 @@ const above = (directory, last) => {
   return found
 }
 
-// One that is a link to somewhere else would show the agent a file that it may not read.
+// A link that leads out of the project could show the agent a file that it may not read.
 const isOwn = (path, worktree) => within(realpathSync(path), worktree === "/" ? dirname(path) : worktree)
 
 export const instructions = (directory, worktree) => {

@@ -1,5 +1,6 @@
-"""How OpenCode is started: its command line, its environment, and what Clew adds to that."""
+"""How OpenCode is started: its command line and its environment."""
 
+import asyncio
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,9 +20,18 @@ PLUGIN = Path(__file__).with_name("plugin.js")
 PASSWORD = "OPENCODE_SERVER_PASSWORD"
 USER = "opencode"
 AGENT = "agent"
-"""The option that names which of OpenCode's own agents answers."""
+"""The option that names the agent of OpenCode that answers prompts."""
 PROJECT_CONFIG = "project-config"
-"""The option by which a project's own configuration is read. That can make every mode wider, and run programs."""
+"""The option that makes OpenCode read a project's own configuration. That can widen every mode, and run programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`words` is the end of its error stream, which `Program` has redacted."""
+
+    status: int | None
+    lines: list[bytes]
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +39,32 @@ class Launch:
     command: tuple[str, ...]
     environment: Mapping[str, str]
     password: str = field(repr=False)
-    """The server's. With it an agent could lift its own permissions, so no event may show it."""
+    """Of the server. An agent could use it to widen its own permissions, so no event may show it."""
     deadlines: Deadlines
     ledger: Ledger | None
     scratch: Scratch
 
     def redactor(self, environment: Mapping[str, str] | None = None) -> Redactor:
-        """Hides what is secret here, and in that environment."""
+        """Hides the secrets of this environment and of the given one."""
         return Redactor({**self.environment, **(environment or {}), PASSWORD: self.password})
 
     async def start(self, *arguments: str, directory: Path, extra: Mapping[str, str] | None = None) -> Program:
         return await start((*self.command, *arguments), directory, {**self.environment, **(extra or {})}, self.ledger)
 
+    async def run(self, *arguments: str, directory: Path, seconds: float) -> Result:
+        """Run it to its end. Raises `TimeoutError` if that takes longer."""
+        program = await self.start(*arguments, directory=directory)
+        try:
+            async with asyncio.timeout(seconds):
+                lines = [line async for line in program.lines()]
+                status = await program.wait(self.deadlines.close)
+                return Result(status, lines, await program.final_words(1.0))
+        finally:
+            await asyncio.shield(asyncio.ensure_future(program.end(self.deadlines.close)))
 
-def launch(settings: Settings, password: str, ledger: Ledger | None, scratch: Scratch) -> Launch:
-    """It must not replace its own program while we rely on it."""
+
+def launch_of(settings: Settings, password: str, ledger: Ledger | None, scratch: Scratch) -> Launch:
+    # OpenCode must not replace its own program while it runs.
     own = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
     without = {"OPENCODE_DISABLE_PROJECT_CONFIG": "0" if _reads_project(settings) else "1"}
     environment = environment_for(own, settings.home, settings.environment, without)
@@ -52,35 +73,35 @@ def launch(settings: Settings, password: str, ledger: Ledger | None, scratch: Sc
 
 
 def for_server(launch: Launch, scratch: Path) -> dict[str, str]:
-    """What the server gets besides: who may call it, and our plugin with the directory where that looks."""
+    """The server's extra variables: its password, and Clew's plugin with the directory that the plugin uses."""
     return {
         PASSWORD: launch.password,
         "OPENCODE_SERVER_USERNAME": USER,
         "CLEW_OPENCODE_SESSIONS": str(scratch),
-        # It unpacks a library of some megabytes there every time it starts, and never removes it.
+        # Every start unpacks a library of some megabytes there, and OpenCode never removes it.
         "BUN_TMPDIR": launch.environment.get("BUN_TMPDIR", str(scratch)),
         **_with_plugin(launch.environment),
     }
 
 
 def _with_plugin(environment: Mapping[str, str]) -> dict[str, str]:
-    """What makes the server load our plugin, beside whatever the environment had it load."""
+    """Add Clew's plugin to those that the environment makes the server load."""
     if environment.get("OPENCODE_PURE", "").lower() in ("1", "true"):
-        words = "OPENCODE_PURE keeps out Clew's plugin, which keeps the server's password from shells."
-        raise CannotStart(words, "Take it out of the settings.")
+        words = "OPENCODE_PURE disables Clew's plugin, which keeps the server's password from shells."
+        raise CannotStart(words, "Remove it from the settings.")
     try:
         content = orjson.loads(environment.get("OPENCODE_CONFIG_CONTENT") or "{}")
         content["plugin"] = [*content.get("plugin", ()), PLUGIN.as_uri()]
     except (orjson.JSONDecodeError, TypeError, AttributeError) as fault:
-        raise CannotStart("OPENCODE_CONFIG_CONTENT is not a JSON object.", "Mend it in the settings.") from fault
+        raise CannotStart("OPENCODE_CONFIG_CONTENT is not a JSON object.", "Correct it in the settings.") from fault
     return {"OPENCODE_CONFIG_CONTENT": orjson.dumps(content).decode()}
 
 
 def _reads_project(settings: Settings) -> bool:
-    told = settings.options.get(PROJECT_CONFIG, "no")
-    if told not in ("yes", "no"):
-        raise BadArguments(f"The option {PROJECT_CONFIG} is {told!r}.", "Write yes or no.")
-    return told == "yes"
+    value = settings.options.get(PROJECT_CONFIG, "no")
+    if value not in ("yes", "no"):
+        raise BadArguments(f"The option {PROJECT_CONFIG} is {value!r}.", "Write yes or no.")
+    return value == "yes"
 
 
 def _program(settings: Settings, path: str | None) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
-"""Permission modes as OpenCode's rules: of all that match a tool and what it is called with, the last one counts.
+"""Permission modes as lists of OpenCode's rules. Of the rules that match a tool and its argument, the last one counts.
 
-A session's rules come after those of its agent. Three things shape the lists below. A subagent inherits of its
-parent's list what is denied, and nothing of what must be asked: what asks is denied first, and only the subagent that
-explores may be called unless everything may be done. A list is replaced only by way of a rule that allows or denies one
-tool altogether: each list begins with one. And a user's own configuration holds tools back for a reason: what it denies
-stays denied in every mode.
+A session's rules come after those of its agent. Three facts shape the lists below:
+
+- A subagent inherits the denials of its parent's list, but not what must be asked. So a tool that asks is denied first,
+  and only the subagent `explore` may be called, except in full.
+- OpenCode replaces a list only through a rule that allows or denies one tool altogether. So each list begins with one.
+- A user's own configuration holds tools back for a reason. What it denies stays denied in every mode.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from clew.kernel import PermissionMode
 from clew.programs.faults import Refused, TooSlow
 from clew.programs.tasks import gather_or_cancel
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.http import Json
+from clew.providers.opencode.messages import Json
 
 
 class Action(StrEnum):
@@ -66,31 +67,31 @@ _LAST: Mapping[PermissionMode, Rules] = {
     PermissionMode.EDIT: _EXPLORING,
     PermissionMode.FULL: (),
 }
-# What OpenCode and git are told by: who writes there has programs run, and widens what comes next. As in paths.js.
-_TOLD = ("opencode.json*", "tui.json*", ".opencode*", ".git", ".git/*")
+# Configuration of OpenCode and git. Writing there can run programs or widen later modes. The same list is in paths.js.
+_CONFIGURATION = ("opencode.json*", "tui.json*", ".opencode*", ".git", ".git/*")
 
 
 def rules_for(mode: PermissionMode, agent: Rules) -> Rules:
-    """The whole list of a session in that mode, under an agent that has these rules."""
-    told = _told(agent) if mode is PermissionMode.EDIT else ()
-    return (*_FIRST[mode], *(kept for rule in agent for kept in _held_back(rule, mode)), *told, *_LAST[mode])
+    """The complete list of a session in that mode, with an agent that has these rules."""
+    guarded = _guarded(agent) if mode is PermissionMode.EDIT else ()
+    return (*_FIRST[mode], *(kept for rule in agent for kept in _restricting(rule, mode)), *guarded, *_LAST[mode])
 
 
-def _told(agent: Rules) -> Rules:
-    """What edits without asking asks before these. What an agent's own rules deny of them stays denied."""
+def _guarded(agent: Rules) -> Rules:
+    """Edit asks before it changes configuration. What the agent's own rules deny of it stays denied."""
     denied = [rule.pattern for rule in agent if rule.action is Action.DENY and _matches("edit", rule.permission)]
-    every = [pattern for name in _TOLD for pattern in (name, f"*/{name}")]
+    every = [pattern for name in _CONFIGURATION for pattern in (name, f"*/{name}")]
     asked = [Rule("edit", pattern, Action.ASK) for pattern in every]
     for pattern in denied:
         meant = [each for each in every if _matches(each.rstrip("*"), pattern)]
         if not meant:
-            meant = [f"{pattern}{each}" for each in _TOLD] if pattern.endswith(_ANY) else [pattern]
+            meant = [f"{pattern}{each}" for each in _CONFIGURATION] if pattern.endswith(_ANY) else [pattern]
         asked += [Rule("edit", each, Action.DENY) for each in meant]
     return tuple(asked)
 
 
-def _held_back(rule: Rule, mode: PermissionMode) -> Rules:
-    """What of an agent's own rules goes on to count. None of it makes the mode wider."""
+def _restricting(rule: Rule, mode: PermissionMode) -> Rules:
+    """The agent's own rule, as far as it still counts. It never widens the mode."""
     match rule.action:
         case Action.DENY:
             return (rule,)
@@ -103,7 +104,7 @@ def _held_back(rule: Rule, mode: PermissionMode) -> Rules:
 
 
 def _reopens(rule: Rule, mode: PermissionMode) -> bool:
-    """An exception from what is held back: of what the mode allows anyway, or a directory of OpenCode's own."""
+    """Whether it only makes an exception from a denial: for what the mode allows anyway, or a directory of OpenCode."""
     allowed = Rule(rule.permission, _ANY, Action.ALLOW) in _FIRST[mode]
     return mode is PermissionMode.FULL or allowed or (rule.permission == _OUTSIDE and rule.pattern != _ANY)
 
@@ -113,12 +114,12 @@ def as_json(rules: Rules) -> list[dict[str, str]]:
 
 
 def parse_rules(stored: Any) -> Rules:
-    """The rules as the server tells them; none where it tells none."""
+    """The rules as the server returns them."""
     return tuple(Rule(each["permission"], each["pattern"], Action(each["action"])) for each in stored or ())
 
 
 def mode_of(agent: Rules, session: Rules) -> PermissionMode:
-    """The mode that the rules amount to, told by what they say of a command, a file and a tool nobody knows."""
+    """The mode that the rules amount to, by what they say of a command, an edit and an unknown tool."""
     all_ = (*agent, *session)
     command, file, tool = (_action(all_, name) for name in ("bash", "edit", "clew-probe"))
     if command is file is tool is Action.ALLOW:
@@ -126,7 +127,7 @@ def mode_of(agent: Rules, session: Rules) -> PermissionMode:
     if file is Action.ALLOW and command is not Action.ALLOW:
         return PermissionMode.EDIT
     if Action.ALLOW in (command, tool):
-        # No mode of ours: what it may do without asking is more than all but the widest allow.
+        # No mode of ours: it may do more without asking than any mode but full.
         return PermissionMode.FULL
     return PermissionMode.ASK if Action.ASK in (command, file) else PermissionMode.READ
 
@@ -145,7 +146,7 @@ def _matches(text: str, pattern: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """OpenCode's own agent that answers the prompts, and the rules that its configuration gives it."""
+    """The agent of OpenCode that answers prompts, with the rules of its configuration."""
 
     name: str
     rules: Rules
@@ -158,13 +159,13 @@ class Agent:
 
 
 async def agent_in(api: Api, directory: str, wanted: str | None) -> Agent:
-    """The agent that is asked for, or the one that is the default there."""
+    """The wanted agent, or the default of that directory."""
     try:
         config, agents = await gather_or_cancel(api.config(directory), api.agents(directory))
     except TooSlow as fault:
-        # These are the first calls that it reads its configuration for.
+        # OpenCode reads its configuration on these calls.
         words = f"OpenCode did not read its configuration for {directory} in time."
-        todo = "It may be fetching packages for it: see that the network is there, or give it more time."
+        todo = "It may be downloading packages for it: check the network, or give it more time."
         raise TooSlow(words, todo) from fault
     name = wanted or str(config.get("default_agent") or "build")
     for each in agents:
@@ -174,7 +175,10 @@ async def agent_in(api: Api, directory: str, wanted: str | None) -> Agent:
 
 
 async def apply(api: Api, session: Json, mode: PermissionMode, agent: Agent) -> PermissionMode:
-    """The mode that the session has then, by the rules that the server tells. Never a wider one than asked."""
+    """Give the session exactly the rules of the mode, and return the mode that it has by the server's answer.
+
+    Raises `Refused` if that is wider than asked. Applying a mode twice changes nothing.
+    """
     wanted, rules = agent.rules_for(mode), parse_rules(session.get("permission"))
     if rules != wanted:
         id_ = str(session["id"])
@@ -184,14 +188,14 @@ async def apply(api: Api, session: Json, mode: PermissionMode, agent: Agent) -> 
     landed = agent.mode_of(rules)
     if rules != wanted or landed > mode:
         raise Refused(
-            f"The mode is {mode}, and OpenCode keeps other rules for session {session['id']}.",
-            "Look at its permissions in OpenCode; no prompt was sent.",
+            f"OpenCode did not accept the rules of mode {mode} for session {session['id']}.",
+            "No prompt was sent. Look at the session's permissions in OpenCode.",
         )
     return landed
 
 
 async def _reset(api: Api, id_: str, wanted: Rules, agent: Agent) -> None:
-    """The session's rules become the first of the wanted ones, and the note that brought it about is removed."""
+    """Replace all rules with the first wanted one, through a note that is deleted again."""
     first = wanted[0]
     note = await api.note(id_, agent.name, {first.permission: first.action is Action.ALLOW})
     await api.delete_message(id_, note)

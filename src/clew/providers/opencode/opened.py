@@ -1,4 +1,4 @@
-"""Opening a session: made, found or forked, with the mode that was asked for, and what the server then says of it."""
+"""Opening a session: new, existing or forked, with the mode applied, and the landing from the server's answers."""
 
 import asyncio
 import contextlib
@@ -13,33 +13,32 @@ from clew.programs.faults import CannotStart, NotAble, ProgramEnded, ProgramFaul
 from clew.programs.locks import SessionLock, lock_session, must_be_lockable
 from clew.programs.tasks import gather_or_cancel
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.faults import CutOff, ModelUnknown
+from clew.providers.opencode.faults import CutOff, ModelUnknown, NotListening
 from clew.providers.opencode.home import directory_at, id_of
-from clew.providers.opencode.http import Json, NotListening
 from clew.providers.opencode.launch import Launch
-from clew.providers.opencode.messages import left_running, turns_in
+from clew.providers.opencode.messages import Json, turns_in, unfinished_tools
 from clew.providers.opencode.modes import Agent, agent_in, apply, as_json
-from clew.providers.opencode.restore import bring_into
-from clew.providers.opencode.server import Server, Shared
+from clew.providers.opencode.restore import move_to
+from clew.providers.opencode.server import Server, SharedServer
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """`directory` is the session's own, as the server spells it. `left` are the tools that nobody ended."""
+    """`directory` is spelled as by the server. `known` holds the ids of all messages in the session."""
 
     id: str
     directory: str
     agent: Agent
-    hold: SessionLock
+    lock: SessionLock
     landing: Landing
     known: set[str]
-    left: tuple[Json, ...]
+    unfinished_tools: tuple[Json, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class Opener:
     server: Server
-    shared: Shared
+    shared: SharedServer
     launch: Launch
     locks: Path
     agent: str | None
@@ -49,20 +48,20 @@ class Opening:
         return Api(self.server)
 
     async def open(self, spec: OpenSpec) -> Opened:
-        place = place_of(spec)
+        place = checked_directory(spec)
         must_be_lockable(self.locks)
         if spec.model is not None:
-            await must_have(self.api, place, spec.model)
+            await check_model(self.api, place, spec.model)
         if spec.cursor is None:
             return await self._new(spec, place)
         id_ = id_of(spec.cursor)
         if spec.fork:
             return await self._fork(spec, id_, place)
-        hold = lock_session(self.locks, id_)
+        lock = lock_session(self.locks, id_)
         try:
-            return await self._land(spec, await self.api.session(id_), hold)
+            return await self._land(spec, await self.api.session(id_), lock)
         except BaseException:
-            hold.release()
+            lock.release()
             raise
 
     async def _new(self, spec: OpenSpec, place: str) -> Opened:
@@ -71,43 +70,43 @@ class Opening:
         if spec.model is not None:
             provider, _, model = spec.model.partition("/")
             asked |= {"agent": agent.name, "model": {"providerID": provider, "id": model}}
-        return await self._made(spec, self.api.create(place, asked))
+        return await self._create(spec, self.api.create(place, asked))
 
     async def _fork(self, spec: OpenSpec, id_: str, place: str) -> Opened:
-        return await self._made(spec, self.api.fork(id_, self.launch.deadlines.start), place)
+        return await self._create(spec, self.api.fork(id_, self.launch.deadlines.start), place)
 
-    async def _made(self, spec: OpenSpec, making: Coroutine[Any, Any, Json], place: str | None = None) -> Opened:
-        """A session that is there as soon as it is asked for; one that is not wanted any more is deleted again."""
+    async def _create(self, spec: OpenSpec, making: Coroutine[Any, Any, Json], place: str | None = None) -> Opened:
+        """Create a session. If anything fails, or the caller is cancelled, it is deleted again."""
         made = asyncio.ensure_future(making)
-        hold: SessionLock | None = None
+        lock: SessionLock | None = None
         try:
-            session = await self._known(made)
-            hold = lock_session(self.locks, str(session["id"]))
+            session = await self._created(made)
+            lock = lock_session(self.locks, str(session["id"]))
             if place is not None and directory_at(str(session["directory"])) != directory_at(place):
-                session = await bring_into(self.api, self.launch, session, place)
-            return await self._land(spec, session, hold)
+                session = await move_to(self.api, self.launch, session, place)
+            return await self._land(spec, session, lock)
         except BaseException:
-            if hold is not None:
-                hold.release()
-            await asyncio.shield(asyncio.ensure_future(self._unmake(made)))
+            if lock is not None:
+                lock.release()
+            await asyncio.shield(asyncio.ensure_future(self._delete(made)))
             raise
 
-    async def _known(self, made: "asyncio.Future[Json]") -> Json:
+    async def _created(self, made: "asyncio.Future[Json]") -> Json:
         try:
             return await asyncio.shield(made)
         except NotListening:
             raise
         except ProgramEnded as fault:
-            words = "OpenCode ended while it made a session."
+            words = "OpenCode ended while it created a session."
             raise CutOff(words, "Open another; an empty one may be left in its list.") from fault
 
-    async def _unmake(self, made: "asyncio.Future[Json]") -> None:
-        """By whatever server there is: the one that made it may be gone by now."""
+    async def _delete(self, made: "asyncio.Future[Json]") -> None:
+        """With the current server: the one that created it may have ended."""
         with contextlib.suppress(ProgramFault):
             id_ = str((await made)["id"])
             await Api(await self.shared.running()).delete(id_)
 
-    async def _land(self, spec: OpenSpec, session: Json, hold: SessionLock) -> Opened:
+    async def _land(self, spec: OpenSpec, session: Json, lock: SessionLock) -> Opened:
         if session.get("parentID"):
             raise Refused(f"Session {session['id']} belongs to a subagent.", "Open the session that it belongs to.")
         id_, where = str(session["id"]), str(session["directory"])
@@ -123,29 +122,31 @@ class Opening:
             turns=turns_in(messages),
         )
         known = {str(each["info"]["id"]) for each in messages}
-        return Opened(id_, where, agent, hold, landing, known, tuple(left_running(messages)))
+        return Opened(id_, where, agent, lock, landing, known, tuple(unfinished_tools(messages)))
 
 
-def place_of(spec: OpenSpec) -> str:
+def checked_directory(spec: OpenSpec) -> str:
     if spec.fork and spec.cursor is None:
-        raise Refused("A fork needs a session that it is made from.", "Name one, or begin afresh.")
+        raise Refused("A fork needs a session to fork.", "Name one, or start a new session.")
     if spec.fresh_id is not None:
-        raise NotAble("OpenCode names its sessions itself.", "Open it without an id; it says which it took.")
+        raise NotAble("OpenCode chooses the ids of its sessions itself.", "Open the session without an id.")
     place = Path(spec.directory.real or spec.directory.path)
     if not place.is_dir():
-        # The server would take it, and make it when the first file is written.
+        # The server would accept it, and create it when the first file is written.
         raise CannotStart(f"There is no directory {place}.", "Make it, or name another.")
     return str(place)
 
 
-async def must_have(api: Api, directory: str, model: str) -> None:
-    """A model that it does not know would stay with the session, and fail every later prompt."""
+async def check_model(api: Api, directory: str, model: str) -> None:
+    """An unknown model would stay with the session and fail every later prompt."""
     if model not in await api.models(directory):
-        raise ModelUnknown(f"OpenCode has no model {model!r} there.", "Name it as `opencode models` lists it.")
+        raise ModelUnknown(
+            f"OpenCode has no model {model!r} for {directory}.", "Name it as `opencode models` lists it."
+        )
 
 
 def _model(session: Json, spec: OpenSpec) -> str | None:
-    """The one that it used last, unless another is told with the next prompt: of that nothing is said before."""
-    told = session.get("model")
-    name = f"{told.get('providerID')}/{told.get('id')}" if isinstance(told, dict) else None
+    """The model of the last prompt. None if another is wanted, which OpenCode learns only with the next prompt."""
+    model = session.get("model")
+    name = f"{model.get('providerID')}/{model.get('id')}" if isinstance(model, dict) else None
     return name if spec.model in (None, name) else None

@@ -1,14 +1,14 @@
-// What OpenCode does not do by itself.
+// Clew's plugin in OpenCode's server.
 //
-// A shell of this server gets, besides the server's own environment, the variables of its session, which Clew keeps in
-// one file for each, and no password. A tool gets the path that a link really leads to (paths.js). And the agent gets
-// the project's own words, where the project's configuration is left out (instructions.js). A prompt that Clew has
-// withdrawn is kept out (gate.js).
+// - A shell gets the variables of its session, which Clew writes to one file per session (plugin.py), and no password.
+// - A tool gets the path that a link really leads to (paths.js).
+// - The agent gets the project's instructions, although its configuration is not read (instructions.js).
+// - A prompt that Clew has withdrawn is kept out (gate.js).
 import { readFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pass } from "./gate.js"
-import { hide } from "./hiding.js"
+import { hide } from "./password.js"
 import { instructions } from "./instructions.js"
 import { paths } from "./paths.js"
 

@@ -1,4 +1,4 @@
-"""OpenCode behind the port: one server for a home, kept warm and shared by all its sessions."""
+"""The provider of OpenCode: one server per home, kept running and shared by all sessions."""
 
 import asyncio
 import contextlib
@@ -29,9 +29,8 @@ from clew.programs.ledger import open_ledger
 from clew.programs.locks import is_locked
 from clew.programs.scratch import Scratch
 from clew.programs.secrets import Redactor
-from clew.providers.opencode import archive as archiving
-from clew.providers.opencode import launch as launching
 from clew.providers.opencode.api import NOT_FOUND, Api
+from clew.providers.opencode.archive import FORMAT, read_archive, write_archive
 from clew.providers.opencode.evidence import Witness
 from clew.providers.opencode.faults import SessionMissing
 from clew.providers.opencode.home import (
@@ -44,11 +43,11 @@ from clew.providers.opencode.home import (
     locks,
     store,
 )
-from clew.providers.opencode.launch import AGENT, PASSWORD, PROJECT_CONFIG, Launch
-from clew.providers.opencode.opened import Opened, Opening, place_of
-from clew.providers.opencode.plugin import Belongings
-from clew.providers.opencode.restore import Restoring
-from clew.providers.opencode.server import Server, Shared
+from clew.providers.opencode.launch import AGENT, PASSWORD, PROJECT_CONFIG, Launch, launch_of
+from clew.providers.opencode.opened import Opened, Opener, checked_directory
+from clew.providers.opencode.plugin import ShellEnvironment
+from clew.providers.opencode.restore import Restore
+from clew.providers.opencode.server import Server, SharedServer
 from clew.providers.opencode.session import OpenCodeSession
 
 NAME = ProviderName("opencode")
@@ -70,11 +69,12 @@ CAPABILITIES = Capabilities(
     hears=True,
     modes=frozenset(PermissionMode),
     cursor_versions=frozenset({CURSOR_VERSION}),
-    archive_formats=frozenset({archiving.FORMAT}),
+    archive_formats=frozenset({FORMAT}),
     id_shape=ID_SHAPE,
     missing_signals=frozenset({MISSING}),
     rejection_signals=frozenset({MALFORMED, SUBAGENT}),
-    # A new session has no model until its first prompt, and each model's provider has an account of its own.
+    # Neither model nor account: a session has no model before its first prompt, and each model's provider has its own
+    # account.
     reports=frozenset({LandingField.NATIVE_ID, LandingField.DIRECTORY, LandingField.MODE, LandingField.TURNS}),
 )
 
@@ -88,11 +88,11 @@ class OpenCodeProvider:
         self._ledger = open_ledger(settings.state)
         self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
         self._scratch.remove_orphans()
-        # One for all its servers: what is hidden stays hidden when the server has to be started again.
+        # One for all servers: what is redacted stays redacted when the server is restarted.
         self._password = secrets.token_urlsafe(24)
         self._locks = locks(self._store)
         self._witness = Witness(self._store, self._locks, Redactor({**environment, PASSWORD: self._password}))
-        self._shared = Shared(self._launch)
+        self._shared = SharedServer(self._launch)
         self._open: set[OpenCodeSession] = set()
 
     @property
@@ -104,7 +104,7 @@ class OpenCodeProvider:
         return CAPABILITIES
 
     async def discover(self) -> Discovery:
-        """Its models only while its server runs: to list them it would have to be started."""
+        """Models are listed only while the server runs; it is not started for that."""
         found = Discovery(installed=False, home=str(self._store))
         try:
             launch = self._launch()
@@ -125,7 +125,7 @@ class OpenCodeProvider:
                 return Probe(
                     ProbeKind.BUSY, holder="another session of Clew", detail="another session of Clew has it open"
                 )
-            session = await self._shared.ask(lambda server: Api(server).session(id_))
+            session = await self._shared.run(lambda server: Api(server).session(id_))
         except MalformedId as fault:
             return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
         except SessionMissing as fault:
@@ -153,19 +153,19 @@ class OpenCodeProvider:
     async def open(self, spec: OpenSpec) -> LiveSession:
         if spec.cursor is not None:
             id_of(spec.cursor)
-        place_of(spec)
-        # A shell with wrong variables would not start, and not say why; they are written as UTF-8.
+        checked_directory(spec)
+        # A shell with bad variables would fail without a reason. Strict: they are written as UTF-8.
         check_variables(spec.environment, errors="strict")
         launch, agent = self._launch(), self._settings.options.get(AGENT)
 
-        async def opening(server: Server) -> Opened:
-            return await Opening(server, self._shared, launch, self._locks, agent).open(spec)
+        async def open_on(server: Server) -> Opened:
+            return await Opener(server, self._shared, launch, self._locks, agent).open(spec)
 
-        opened = await self._shared.ask(opening)
-        belongings = Belongings(opened.id, spec.environment, self._ledger)
+        opened = await self._shared.run(open_on)
+        shell_environment = ShellEnvironment(opened.id, spec.environment, self._ledger)
         redactor = launch.redactor(spec.environment)
         session = OpenCodeSession(
-            opened, spec, self._shared, belongings, launch.deadlines, redactor, self._open.discard, self._heard
+            opened, spec, self._shared, shell_environment, launch.deadlines, redactor, self._open.discard, self._heard
         )
         self._open.add(session)
         try:
@@ -176,8 +176,8 @@ class OpenCodeProvider:
         return session
 
     async def sessions(self) -> Sequence[FoundSession]:
-        """Those that were not put away in OpenCode itself."""
-        found = await self._shared.ask(lambda server: Api(server).sessions())
+        """Without those that were archived in OpenCode itself."""
+        found = await self._shared.run(lambda server: Api(server).sessions())
         return [
             FoundSession(
                 cursor_of(str(each["id"])),
@@ -191,16 +191,14 @@ class OpenCodeProvider:
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
         id_ = id_of(cursor)
         seconds = self._settings.deadlines.start
-        return await self._shared.ask(lambda server: archiving.archive(Api(server), id_, into, since, seconds))
+        return await self._shared.run(lambda server: write_archive(Api(server), id_, into, since, seconds))
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
-        copy = await asyncio.to_thread(archiving.read, archive)
-        place = place_of(OpenSpec(directory, PermissionMode.READ))
+        session = await asyncio.to_thread(read_archive, archive)
+        place = checked_directory(OpenSpec(directory, PermissionMode.READ))
         launch = self._launch()
-        await self._shared.ask(
-            lambda server: Restoring(server, self._shared, launch, self._locks, copy, place).restore()
-        )
-        return cursor_of(copy.id)
+        await self._shared.run(lambda server: Restore(server, self._shared, launch, self._locks, session, place).run())
+        return cursor_of(session.id)
 
     async def close(self) -> None:
         try:
@@ -209,23 +207,19 @@ class OpenCodeProvider:
             await self._shared.close()
 
     def _launch(self) -> Launch:
-        return launching.launch(self._settings, self._password, self._ledger, self._scratch)
+        return launch_of(self._settings, self._password, self._ledger, self._scratch)
 
 
 async def _version(launch: Launch) -> str:
-    program = await launch.start("--version", directory=Path("/"))
     try:
-        async with asyncio.timeout(launch.deadlines.answer):
-            lines = [line async for line in program.lines()]
+        result = await launch.run("--version", directory=Path("/"), seconds=launch.deadlines.answer)
     except TimeoutError as fault:
-        raise TooSlow("OpenCode does not say its version.", "Start `opencode --version` by hand.") from fault
-    finally:
-        await asyncio.shield(asyncio.ensure_future(program.end(launch.deadlines.close)))
-    if not lines or program.returncode != 0:
-        words = launch.redactor().text(program.last_words)
-        raise Refused(f"OpenCode does not say its version: {words or 'it said nothing'}", "Install it again.")
-    said = lines[-1].decode(errors="replace").strip()
+        words = f"OpenCode did not say its version within {launch.deadlines.answer:g} s."
+        raise TooSlow(words, "Run `opencode --version` yourself.") from fault
+    if not result.lines or result.status != 0:
+        raise Refused(f"OpenCode did not say its version: {result.words or 'it said nothing'}", "Install it again.")
+    said = result.lines[-1].decode(errors="replace").strip()
     if _VERSION.fullmatch(said) is None:
         words = launch.redactor().text(said)[:80]
-        raise Refused(f"{launch.command[0]} is not OpenCode; asked for its version it says {words!r}.", "Name another.")
+        raise Refused(f"{launch.command[0]} is not OpenCode: its version is {words!r}.", "Name another program.")
     return said

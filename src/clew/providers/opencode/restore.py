@@ -1,4 +1,8 @@
-"""OpenCode's own import: the only way to put a session into its store, or to bind it to another directory."""
+"""Restore archived sessions with `opencode import`, the only way to add a session or to bind it to a directory.
+
+An archive is checked completely first. It is added to what is there and never overwrites it, and a restore that fails
+is rolled back.
+"""
 
 import asyncio
 import contextlib
@@ -12,52 +16,49 @@ import orjson
 from clew.programs.faults import BadArchive, NotUnderstood, ProgramFault, Refused, TooSlow
 from clew.programs.locks import lock_session
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.archive import Copy
+from clew.providers.opencode.archive import ArchivedSession
 from clew.providers.opencode.faults import SessionDiverged, SessionMissing
 from clew.providers.opencode.home import directory_at
-from clew.providers.opencode.http import Json
 from clew.providers.opencode.launch import Launch
+from clew.providers.opencode.messages import Json
 from clew.providers.opencode.schema import Checker
-from clew.providers.opencode.server import Server, Shared
+from clew.providers.opencode.server import Server, SharedServer
 
 
-async def imported(launch: Launch, document: Json, directory: str) -> None:
-    """Run it where the session is to be: it binds what it imports to its own working directory.
+async def run_import(launch: Launch, document: Json, directory: str) -> None:
+    """Import a session, with a directory to which it is bound: the working directory of the import.
 
-    It adds what is missing, and changes nothing that is there but where the session belongs.
+    An import adds what is missing. Of what is there it changes only the directory.
     """
     with launch.scratch.temporary() as beside:
         file = beside / "session.json"
         file.write_bytes(orjson.dumps(document))
-        program = await launch.start("import", str(file), directory=Path(directory))
+        seconds = launch.deadlines.start
         try:
-            async with asyncio.timeout(launch.deadlines.start):
-                said = b"\n".join([line async for line in program.lines()]).decode(errors="replace")
-                status = await program.wait(launch.deadlines.close)
-                words = launch.redactor().text(await program.final_words(1.0))
+            result = await launch.run("import", str(file), directory=Path(directory), seconds=seconds)
         except TimeoutError as fault:
-            raise TooSlow("OpenCode's import did not end in time.", "Give it more time.") from fault
-        finally:
-            await asyncio.shield(asyncio.ensure_future(program.end(launch.deadlines.close)))
-    if status != 0 or f"Imported session: {document['info']['id']}" not in said:
-        raise Refused(
-            f"OpenCode did not import the session: {words or said or 'it said nothing'}", "Look at its own log."
-        )
+            words = f"OpenCode's import of session {document['info']['id']} did not end within {seconds:g} s."
+            raise TooSlow(words, "Give it more time.") from fault
+    said = b"\n".join(result.lines).decode(errors="replace")
+    if result.status != 0 or f"Imported session: {document['info']['id']}" not in said:
+        words = f"OpenCode did not import the session: {result.words or said or 'it said nothing'}"
+        raise Refused(words, "Look at its own log.")
 
 
-async def bring_into(api: Api, launch: Launch, session: Json, directory: str) -> Json:
-    """The session, bound to that directory. Its history is not touched: an import without messages adds none."""
-    await imported(launch, {"info": dict(session), "messages": []}, directory)
+async def move_to(api: Api, launch: Launch, session: Json, directory: str) -> Json:
+    """Bind the session to that directory and return it. An import without messages leaves its history alone."""
+    await run_import(launch, {"info": dict(session), "messages": []}, directory)
     moved = await api.session(str(session["id"]))
     if directory_at(str(moved["directory"])) != directory_at(directory):
         raise Refused(
-            f"The session was to be moved to {directory}, and OpenCode has it in {moved['directory']}.",
+            f"The session was to move to {directory}, but OpenCode has it in {moved['directory']}.",
             "It stays where it was; start a new session there.",
         )
     return moved
 
 
 _NOTHING = "Nothing was changed; use another copy."
+_ROLLED_BACK = "The import was rolled back; look at OpenCode's own log."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,45 +68,45 @@ class Before:
 
 
 @dataclass
-class Restoring:
+class Restore:
     server: Server
-    shared: Shared
+    shared: SharedServer
     launch: Launch
     locks: Path
-    copy: Copy
+    archived: ArchivedSession
     place: str
-    # Each session as it was; None where it was not there.
+    # Each session as it was before; None if it was not there.
     _before: dict[str, Before | None] = field(default_factory=dict)
 
     @property
     def api(self) -> Api:
         return Api(self.server)
 
-    async def restore(self) -> None:
+    async def run(self) -> None:
         await self._check()
         with contextlib.ExitStack() as stack:
-            for document in self.copy.documents:
+            for document in self.archived.documents:
                 stack.callback(lock_session(self.locks, document["info"]["id"]).release)
-            for document in self.copy.documents:
-                await self._look(document)
+            for document in self.archived.documents:
+                await self._check_existing(document)
             try:
-                for document in self.copy.documents:
+                for document in self.archived.documents:
                     await self._add(document)
             except BaseException:
-                await asyncio.shield(asyncio.ensure_future(self._take_back()))
+                await asyncio.shield(asyncio.ensure_future(self._roll_back()))
                 raise
 
     async def _check(self) -> None:
         checker = Checker(await self.api.schemas())
         if not checker.knows("Message", "Part"):
-            raise NotUnderstood("This OpenCode does not say what a message is.", "Update OpenCode or Clew.")
-        for document in self.copy.documents:
+            raise NotUnderstood("OpenCode's API description has no schema of a message.", "Update OpenCode or Clew.")
+        for document in self.archived.documents:
             problem = await asyncio.to_thread(_problem, checker, document)
             if problem is not None:
-                raise BadArchive(f"The archive holds what OpenCode does not take: {problem}.", _NOTHING)
+                raise BadArchive(f"The archive holds a value that OpenCode does not accept: {problem}.", _NOTHING)
 
-    async def _look(self, document: Json) -> None:
-        """What is there already may be the same, or an earlier state of it. Anything else is somebody's work."""
+    async def _check_existing(self, document: Json) -> None:
+        """A session that is there already must be the same, or an earlier state of it. Otherwise work would be lost."""
         id_ = str(document["info"]["id"])
         try:
             session = await self.api.session(id_)
@@ -115,34 +116,34 @@ class Restoring:
         before = self._before[id_] = Before(session, await self.api.messages(id_, self.launch.deadlines.start))
         restored = {each["info"]["id"]: each for each in document["messages"]}
         for message in before.messages:
-            if not _goes_on(message, restored.get(message["info"]["id"])):
+            if not _continues(message, restored.get(message["info"]["id"])):
                 raise SessionDiverged(
                     f"Session {id_} is here already, and its message {message['info']['id']} is not the archive's.",
-                    "Nothing was changed. Go on with the session that is here, or delete it in OpenCode first.",
+                    "Nothing was changed. Use the session that is here, or delete it in OpenCode first.",
                 )
 
     async def _add(self, document: Json) -> None:
         id_ = str(document["info"]["id"])
         before = self._before[id_]
         if before is not None and _shape(before.messages) == _shape(document["messages"]):
-            await self._bring(before.session, self.place)
+            await self._move(before.session, self.place)
             return
-        await imported(self.launch, document, self.place)
+        await run_import(self.launch, document, self.place)
         session = await self.api.session(id_)
         there = await self.api.messages(id_, self.launch.deadlines.start)
         if _shape(there) != _shape(document["messages"]):
-            raise Refused(f"OpenCode did not take all of session {id_}.", "What it took was taken back.")
+            raise Refused(f"OpenCode imported only a part of session {id_}.", _ROLLED_BACK)
         if directory_at(str(session["directory"])) != directory_at(self.place):
-            raise Refused(f"OpenCode has session {id_} in {session['directory']}.", "What it took was taken back.")
+            raise Refused(f"OpenCode has session {id_} in {session['directory']}.", _ROLLED_BACK)
         if before is None and session.get("permission"):
-            raise Refused(f"Session {id_} came with leave to do things.", "What OpenCode took was taken back.")
+            raise Refused(f"Session {id_} was imported with permissions.", _ROLLED_BACK)
 
-    async def _bring(self, session: Json, directory: str) -> None:
+    async def _move(self, session: Json, directory: str) -> None:
         if directory_at(str(session["directory"])) != directory_at(directory):
-            await bring_into(self.api, self.launch, session, directory)
+            await move_to(self.api, self.launch, session, directory)
 
-    async def _take_back(self) -> None:
-        """By whatever server there is: the one that took it may be gone by now."""
+    async def _roll_back(self) -> None:
+        """With the current server: the one that imported may have ended."""
         with contextlib.suppress(ProgramFault):
             self.server = await self.shared.running()
         for id_, before in reversed(self._before.items()):
@@ -150,14 +151,14 @@ class Restoring:
                 if before is None:
                     await self.api.delete(id_)
                 else:
-                    await self._put_back(id_, before)
+                    await self._revert(id_, before)
 
-    async def _put_back(self, id_: str, before: Before) -> None:
+    async def _revert(self, id_: str, before: Before) -> None:
         kept = {each["info"]["id"] for each in before.messages}
         for message in await self.api.messages(id_, self.launch.deadlines.start):
             if message["info"]["id"] not in kept:
                 await self.api.delete_message(id_, message["info"]["id"])
-        await self._bring(await self.api.session(id_), str(before.session["directory"]))
+        await self._move(await self.api.session(id_), str(before.session["directory"]))
 
 
 def _problem(checker: Checker, document: Json) -> str | None:
@@ -168,15 +169,15 @@ def _problem(checker: Checker, document: Json) -> str | None:
     return None
 
 
-def _goes_on(here: Json, restored: Json | None) -> bool:
-    if restored is None or _lasting(here["info"]) != _lasting(restored["info"]):
+def _continues(here: Json, restored: Json | None) -> bool:
+    if restored is None or _without_summary(here["info"]) != _without_summary(restored["info"]):
         return False
     parts = {part["id"]: part for part in restored["parts"]}
     return all(parts.get(part["id"]) == part for part in here["parts"])
 
 
-def _lasting(info: Json) -> dict[str, Any]:
-    """Of a prompt OpenCode writes down later which files changed because of it."""
+def _without_summary(info: Json) -> dict[str, Any]:
+    """Without `summary`: OpenCode adds to a prompt later which files changed because of it."""
     return {name: value for name, value in info.items() if name != "summary"}
 
 

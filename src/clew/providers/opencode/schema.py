@@ -1,13 +1,13 @@
-"""Whether a value is what OpenCode's own description of its calls says: an import is not undone where it fails.
+"""Checks values against the JSON schemas in OpenCode's own API description: an import that fails is not undone by it.
 
-As much of JSON Schema as that description uses. What it does not name is let pass, as the import does.
+Only as much of JSON Schema as that description uses. Properties that it does not name are accepted, as an import does.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from clew.providers.opencode.http import Json
+from clew.providers.opencode.messages import Json
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -29,7 +29,7 @@ class Checker:
         return all(name in self._schemas for name in names)
 
     def problem(self, value: Any, name: str) -> str | None:
-        """The first thing that is wrong with a value of that name."""
+        """The first thing that is wrong with the value, by the schema of that name."""
         return next(self._problems(value, self._schemas[name], name), None)
 
     def _problems(self, value: Any, schema: Json, at: str) -> Iterator[str]:
@@ -38,7 +38,7 @@ class Checker:
             return
         for choices in (schema[key] for key in ("anyOf", "oneOf") if key in schema):
             if all(next(self._problems(value, each, at), None) for each in choices):
-                yield f"{at} is none of what it may be"
+                yield f"{at} fits none of its schemas"
         for each in schema.get("allOf", ()):
             yield from self._problems(value, each, at)
         kind = schema.get("type")

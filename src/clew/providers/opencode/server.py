@@ -1,4 +1,4 @@
-"""OpenCode's server: one process for a home, its calls and its events, and an end that leaves nothing running."""
+"""OpenCode's server: one process per home, started when it is needed, with all that it started ended at the end."""
 
 import asyncio
 import contextlib
@@ -6,40 +6,43 @@ import re
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, TooSlow
 from clew.programs.program import Program
 from clew.programs.tasks import cancelled_from_outside, closed_provider
-from clew.providers.opencode.faults import CutOff
-from clew.providers.opencode.http import Answer, Http, Json, NotListening
+from clew.providers.opencode.faults import CutOff, NotListening
 from clew.providers.opencode.launch import USER, Launch, for_server
+from clew.providers.opencode.messages import Json
 from clew.providers.opencode.plugin import Gate
+
+if TYPE_CHECKING:
+    from clew.providers.opencode.http import Answer, Http
 
 T = TypeVar("T")
 
 _LISTENING = re.compile(rb"listening on http://127\.0\.0\.1:(\d+)")
 _HEARTBEATS_MISSED = 60.0
-"""Seconds. It beats every ten; a server that has stopped is as good as dead."""
+"""Seconds. A server sends a heartbeat every 10 s; one that sends none for this long counts as dead."""
 _NOTICED = 1.0
-"""Seconds until the end of a process is noticed, at most."""
+"""Seconds within which the end of a process is noticed."""
 _ONE_TRY = 5.0
-"""Seconds. A call that comes while it starts may never be answered, so it is made again."""
+"""Seconds. A call that arrives while the server starts may never be answered, so it is repeated."""
 
 
 class Listener:
-    """Who wants to hear: `told` gets every event of the server, `ended` its last words, once."""
+    """`on_event` gets every event of the server, and `on_end` its last words, once."""
 
-    def __init__(self, told: Callable[[Json], None], ended: Callable[[str], None]) -> None:
-        self.told, self.ended = told, ended
+    def __init__(self, on_event: Callable[[Json], None], on_end: Callable[[str], None]) -> None:
+        self.on_event, self.on_end = on_event, on_end
 
 
 class Server:
-    """Made by `started`. `sessions` is a directory of its own; there its plugin looks for what shells get."""
+    """Made by `_start`. `directory` is its own, for the files of its plugin."""
 
-    def __init__(self, launch: Launch, program: Program, http: Http, sessions: Path) -> None:
-        self.sessions = sessions
-        self.gate = Gate(sessions)
+    def __init__(self, launch: Launch, program: Program, http: "Http", directory: Path) -> None:
+        self.directory = directory
+        self.gate = Gate(directory)
         self._launch, self._program, self._http = launch, program, http
         self._listeners: set[Listener] = set()
         self._over: str | None = None
@@ -50,24 +53,23 @@ class Server:
     def alive(self) -> bool:
         return self._over is None and self._program.returncode is None
 
-    async def call(self, method: str, path: str, body: Json | None = None, seconds: float | None = None) -> Answer:
+    async def call(self, method: str, path: str, body: Json | None = None, seconds: float | None = None) -> "Answer":
         try:
             return await self._http.call(method, path, body, seconds or self._launch.deadlines.answer)
         except NotListening:
             if self._tasks:
-                # It did listen, so it is gone, whether or not its end was noticed.
-                words = self._launch.redactor().text(await self._program.final_words(_NOTICED))
-                self._is_over(words or "It does not listen any more.")
+                # It listened before, so it has ended, even if that was not noticed yet.
+                self._mark_over(await self._program.final_words(_NOTICED) or "It does not listen any more.")
             raise
 
     async def has_ended(self) -> bool:
-        """Whether it is gone, as far as it can be noticed now."""
+        """Whether it has ended, as far as that is noticed within a second."""
         if self.alive:
             await self._program.wait(_NOTICED)
         return not self.alive
 
     async def is_gone(self) -> bool:
-        """Whether its process is no more, so that it writes nothing more."""
+        """Whether its process has ended, so that it writes nothing more."""
         return await self._program.wait(_NOTICED) is not None
 
     def listen(self, listener: Listener) -> None:
@@ -75,26 +77,26 @@ class Server:
             raise NotListening(f"OpenCode's server has ended: {self._over}", "It is started again.")
         self._listeners.add(listener)
 
-    def leave(self, listener: Listener) -> None:
+    def unlisten(self, listener: Listener) -> None:
         self._listeners.discard(listener)
 
     async def end(self, gently: bool = True) -> None:
         if self._over is None:
-            # Whoever needs another may come before its end was noticed.
+            # Its end may not have been noticed before another server is needed.
             words = "It was ended." if self.alive else await self._last_words()
-            self._is_over(words, by_us=True)
+            self._mark_over(words, by_us=True)
         for task in self._tasks:
             task.cancel()
         try:
             await self._program.end(self._launch.deadlines.close, gently)
             await asyncio.gather(*self._tasks, *filter(None, [self._clearing]), return_exceptions=True)
         finally:
-            shutil.rmtree(self.sessions, ignore_errors=True)
+            shutil.rmtree(self.directory, ignore_errors=True)
 
-    # ---------------------------------------------------------------- what it says by itself
+    # ---------------------------------------------------------------- output and events
 
     async def follow(self) -> None:
-        """Come back when its events have begun to arrive."""
+        """Read its output and events from now on. Returns when the first event has arrived."""
         begun = asyncio.get_running_loop().create_future()
         self._tasks = [asyncio.create_task(self._read_output()), asyncio.create_task(self._read_events(begun))]
         try:
@@ -106,11 +108,10 @@ class Server:
     async def _read_output(self) -> None:
         async for _ in self._program.lines():
             pass
-        self._is_over(await self._last_words())
+        self._mark_over(await self._last_words())
 
     async def _last_words(self) -> str:
-        words = self._launch.redactor().text(await self._program.final_words(1.0))
-        return words or f"It ended with status {self._program.returncode}."
+        return await self._program.final_words(_NOTICED) or f"It ended with status {self._program.returncode}."
 
     async def _read_events(self, begun: asyncio.Future[None]) -> None:
         words = "Its events ended."
@@ -119,52 +120,57 @@ class Server:
                 if not begun.done():
                     begun.set_result(None)
                 payload = event.get("payload")
-                # Each event comes a second time as a "sync", for other machines of the same user.
+                # Each event is repeated as a "sync", for other machines of the same user.
                 if isinstance(payload, dict) and payload.get("type") != "sync":
                     for listener in tuple(self._listeners):
-                        listener.told(payload)
+                        listener.on_event(payload)
         except TimeoutError:
             words = "It has stopped without ending."
         except ProgramFault as fault:
             words = fault.words
         if not begun.done():
             begun.set_exception(ProgramEnded(words, "It is started again."))
-        # When it was killed, its own last words say more than the broken connection.
-        await self._program.wait(1.0)
-        self._is_over(words)
+        # If it was killed, its last words say more than the broken connection.
+        await self._program.wait(_NOTICED)
+        self._mark_over(words)
 
-    def _is_over(self, words: str, by_us: bool = False) -> None:
+    def _mark_over(self, words: str, by_us: bool = False) -> None:
         if self._over is None:
             self._over = words
             if not by_us:
-                # A server that was killed leaves its tools running.
+                # A killed server leaves its tools running.
                 ending = self._program.end(self._launch.deadlines.close, gently=False)
                 self._clearing = asyncio.create_task(ending)
             for listener in tuple(self._listeners):
-                listener.ended(words)
+                listener.on_end(words)
 
 
-async def started(launch: Launch) -> Server:
-    """A server that answers, or a fault and nothing left of it."""
-    sessions = launch.scratch.make()
+async def _start(launch: Launch) -> Server:
+    """Returns when the server answers. If it fails, nothing of it is left."""
+    # Here and not at the top: it imports httpx2, which takes 0.3 s.
+    from clew.providers.opencode.http import Http  # noqa: PLC0415
+
+    directory = launch.scratch.make()
     try:
-        extra = for_server(launch, sessions)
-        program = await launch.start("serve", "--port", "0", "--hostname", "127.0.0.1", directory=sessions, extra=extra)
+        extra = for_server(launch, directory)
+        arguments = ("serve", "--port", "0", "--hostname", "127.0.0.1")
+        program = await launch.start(*arguments, directory=directory, extra=extra)
     except BaseException:
-        shutil.rmtree(sessions, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
         raise
     server: Server | None = None
     try:
         async with asyncio.timeout(launch.deadlines.start):
-            server = Server(launch, program, Http(await _port(launch, program), USER, launch.password), sessions)
-            await _healthy(server)
+            http = Http(await _port(program), USER, launch.password)
+            server = Server(launch, program, http, directory)
+            await _until_healthy(server)
             await server.follow()
     except BaseException as fault:
         if server is not None:
             await server.end(gently=False)
         else:
             await program.end(launch.deadlines.close, gently=False)
-            shutil.rmtree(sessions, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
         if isinstance(fault, TimeoutError):
             words = f"OpenCode's server did not answer within {launch.deadlines.start:g} s."
             raise CannotStart(words, "Look at its own log, or give it more time.") from fault
@@ -172,17 +178,17 @@ async def started(launch: Launch) -> Server:
     return server
 
 
-async def _port(launch: Launch, program: Program) -> int:
+async def _port(program: Program) -> int:
     async for line in program.lines():
         if found := _LISTENING.search(line):
             return int(found[1])
-    words = launch.redactor().text(await program.final_words(1.0))
+    words = await program.final_words(_NOTICED)
     raise CannotStart(
         f"OpenCode's server ended at once: {words or 'it said nothing'}", "Start `opencode serve` by hand."
     )
 
 
-async def _healthy(server: Server) -> None:
+async def _until_healthy(server: Server) -> None:
     while True:
         with contextlib.suppress(TooSlow, NotListening):
             answer = await server.call("GET", "/global/health", seconds=_ONE_TRY)
@@ -193,8 +199,8 @@ async def _healthy(server: Server) -> None:
         await asyncio.sleep(0.05)
 
 
-class Shared:
-    """The one server of a home: started when it is needed, started again when it has died, and kept until the end."""
+class SharedServer:
+    """The one server of a home: started when it is needed, restarted when it has died, and kept until `close`."""
 
     def __init__(self, launch: Callable[[], Launch]) -> None:
         self._launch = launch
@@ -209,7 +215,7 @@ class Shared:
 
     @property
     def latest(self) -> Server | None:
-        """The one that was started last, whether it lives or not."""
+        """The server that was started last, alive or not."""
         return self._server
 
     async def running(self) -> Server:
@@ -229,18 +235,18 @@ class Shared:
             finally:
                 self._starting = None
 
-    async def ask(self, asked: Callable[[Server], Awaitable[T]]) -> T:
-        """Ask the server that is there. When it turns out to have died, a new one is asked, once."""
+    async def run(self, work: Callable[[Server], Awaitable[T]]) -> T:
+        """Run `work` with the server. If that turns out to have died, run it once more with a new one."""
         server = await self.running()
         try:
-            return await asked(server)
+            return await work(server)
         except ProgramEnded as fault:
             if isinstance(fault, CutOff) or not await server.has_ended():
                 raise
-        return await asked(await self.running())
+        return await work(await self.running())
 
     async def close(self) -> None:
-        """For good: who waits for a server gets none."""
+        """End the server. Calls that wait for one are refused, now and later."""
         self._closed = True
         if self._starting is not None:
             self._starting.cancel()
@@ -253,7 +259,7 @@ class Shared:
 
     async def _start(self) -> Server:
         await self._end()
-        self._server = await started(self._launch())
+        self._server = await _start(self._launch())
         return self._server
 
     async def _end(self) -> None:

@@ -1,4 +1,4 @@
-"""An open session: held by us, in the server that all sessions of this home share."""
+"""An open session of OpenCode, locked by Clew, on the server that all sessions of the home share."""
 
 import asyncio
 import contextlib
@@ -23,25 +23,25 @@ from clew.ports.provider import Deadlines, OpenSpec
 from clew.programs.faults import NotUnderstood, ProgramEnded, ProgramFault, Refused, SessionBusy, TooSlow
 from clew.programs.secrets import Redactor
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.approvals import Asking
-from clew.providers.opencode.events import Following
+from clew.providers.opencode.approvals import Approvals
+from clew.providers.opencode.events import TurnFollower
+from clew.providers.opencode.faults import NotListening
 from clew.providers.opencode.home import cursor_of
-from clew.providers.opencode.http import Json, NotListening
-from clew.providers.opencode.messages import cut_off, message_id, part_id
+from clew.providers.opencode.messages import Json, cut_off, message_id, part_id
 from clew.providers.opencode.modes import apply
-from clew.providers.opencode.opened import Opened, must_have
-from clew.providers.opencode.plugin import Belongings
-from clew.providers.opencode.server import Listener, Server, Shared
+from clew.providers.opencode.opened import Opened, check_model
+from clew.providers.opencode.plugin import ShellEnvironment
+from clew.providers.opencode.server import Listener, Server, SharedServer
 from clew.providers.opencode.turn import Gone, Turn
 
 T = TypeVar("T")
 
-_PASSING: Mapping[type[ProgramFault], ErrorCode] = {
+_RETRYABLE: Mapping[type[ProgramFault], ErrorCode] = {
     ProgramEnded: ErrorCode.PROGRAM_ENDED,
     TooSlow: ErrorCode.TOO_SLOW,
     NotUnderstood: ErrorCode.UNKNOWN,
 }
-"""What may go well another time: the server died, did not answer in time, or answered with something odd."""
+"""Faults after which another try may succeed."""
 
 
 class OpenCodeSession:
@@ -49,22 +49,22 @@ class OpenCodeSession:
         self,
         opened: Opened,
         spec: OpenSpec,
-        shared: Shared,
-        belongings: Belongings,
+        shared: SharedServer,
+        shell_environment: ShellEnvironment,
         deadlines: Deadlines,
         redactor: Redactor,
         closed: Callable[["OpenCodeSession"], None],
         heard: Callable[[Cursor, Sent], Awaitable[Attestation]],
     ) -> None:
-        self._opened, self._shared, self._belongings, self._closed = opened, shared, belongings, closed
+        self._opened, self._shared, self._shell_environment, self._closed = opened, shared, shell_environment, closed
         self._deadlines, self._redactor, self._heard = deadlines, redactor, heard
         self._mode, self._model, self._instructions = spec.mode, spec.model, spec.instructions
-        self._left = opened.left
-        self._asking = Asking(redactor)
-        self._listener = Listener(self._told, self._server_ended)
+        self._unfinished_tools = opened.unfinished_tools
+        self._approvals = Approvals(redactor)
+        self._listener = Listener(self._on_event, self._on_server_end)
         self._server: Server | None = None
         self._turn: Turn | None = None
-        self._ruling = asyncio.Lock()
+        self._mode_lock = asyncio.Lock()
         self._closing: asyncio.Task[None] | None = None
 
     @property
@@ -87,28 +87,28 @@ class OpenCodeSession:
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the prompt's own
         self._must_be_open()
-        if self._going is not None:
-            raise SessionBusy("A turn of this session is going on.", "Wait for its end, or interrupt it.")
-        following = Following(self._opened.id, self._redactor, self._asking, self._opened.known)
-        turn = self._turn = Turn(self._opened.id, self._opened.directory, following, self._deadlines, self._redactor)
+        if self._running_turn is not None:
+            raise SessionBusy("A turn of this session is running.", "Wait for its end, or interrupt it.")
+        follower = TurnFollower(self._opened.id, self._redactor, self._approvals, self._opened.known)
+        turn = self._turn = Turn(self._opened.id, self._opened.directory, follower, self._deadlines, self._redactor)
         turn.withdraw = lambda: self._withdraw(turn)
-        asked = self._words(prompt, id)
+        message = self._message(prompt, id)
         if id is not None:
             turn.messages.append(message_id(id))
         try:
             yield SessionNamed(self._opened.landing.native_id or cursor_of(self._opened.id).native_id, durable=True)
-            left, self._left = self._left, ()
-            for part in left:
-                yield cut_off(part)
+            tools, self._unfinished_tools = self._unfinished_tools, ()
+            for tool in tools:
+                yield cut_off(tool)
             try:
-                api = await self._begin(turn, asked, self._mode)
+                api = await self._post(turn, message, self._mode)
             except ProgramFault as fault:
                 if turn.handed and not self._withdraw(turn):
-                    # It may have been heard all the same, and would be answered with nobody there.
+                    # The server may have it all the same, and would answer it unseen.
                     await self._stop(turn)
                 turn.over.set()
                 if not self._called_off(turn):
-                    yield self._not_begun(fault)
+                    yield self._not_posted(fault)
                     yield Done(Ending.FAILED)
                     return
                 api = None
@@ -119,23 +119,23 @@ class OpenCodeSession:
             async for event in turn.events(api):
                 yield event
         finally:
-            self._asking.drop()
+            self._approvals.clear()
             if not turn.over.is_set():
                 await asyncio.shield(asyncio.ensure_future(self._stop(turn)))
             if self._turn is turn:
                 self._turn = None
             self._clear_gate(turn)
             if self._server is not None and not self._server.alive:
-                await self._belongings.end_processes()
+                await self._shell_environment.end_processes()
 
     def _called_off(self, turn: Turn) -> bool:
         return turn.interrupted or self._closing is not None
 
-    async def _begin(self, turn: Turn, asked: Json, mode: PermissionMode) -> Api | None:
-        """Hand the prompt over, under that mode. None when it was called off before that.
+    async def _post(self, turn: Turn, message: Json, mode: PermissionMode) -> Api | None:
+        """Apply the mode and post the prompt. None if the turn was called off before that.
 
-        A second time only when it is certain that nobody got the first: it was not posted yet, or nobody took the
-        connection. Of whatever else went wrong with it, the session is asked whether it has it (`heard`).
+        Tried twice, but only if it is certain that no server got the first: it was not posted yet, or the connection
+        was refused. After any other fault, `heard` finds out whether the session has the prompt.
         """
         for last in (False, True):
             server = await self.attach()
@@ -145,11 +145,11 @@ class OpenCodeSession:
                 await self._apply(api, mode)
                 if self._called_off(turn):
                     return None
-                for message in turn.messages:
-                    self._opened.known.discard(message)
-                    server.gate.open(message)
+                for own in turn.messages:
+                    self._opened.known.discard(own)
+                    server.gate.open(own)
                 turn.handed = True
-                await api.prompt(self._opened.id, asked)
+                await api.prompt(self._opened.id, message)
             except ProgramEnded as fault:
                 if isinstance(fault, NotListening):
                     turn.not_handed()
@@ -159,20 +159,20 @@ class OpenCodeSession:
             return api
         raise AssertionError("the second time either ends or raises")
 
-    def _words(self, prompt: str, id_: PromptId | None) -> dict[str, object]:
+    def _message(self, prompt: str, id_: PromptId | None) -> dict[str, object]:
         text = {"type": "text", "text": prompt}
-        asked: dict[str, object] = {"parts": [text], "agent": self._opened.agent.name}
+        message: dict[str, object] = {"parts": [text], "agent": self._opened.agent.name}
         if id_ is not None:
-            asked["messageID"], text["id"] = message_id(id_), part_id(id_)
+            message["messageID"], text["id"] = message_id(id_), part_id(id_)
         if self._model is not None:
             provider, _, model = self._model.partition("/")
-            asked["model"] = {"providerID": provider, "modelID": model}
+            message["model"] = {"providerID": provider, "modelID": model}
         if self._instructions is not None:
-            asked["system"] = self._instructions
-        return asked
+            message["system"] = self._instructions
+        return message
 
     async def _must_be_idle(self, api: Api) -> None:
-        """A prompt would otherwise be put into a turn that nobody follows any more."""
+        """Abort an earlier turn that still runs: the prompt would become part of it."""
         if await api.busy(self._opened.id, self._opened.directory):
             await self._abort()
             if await api.busy(self._opened.id, self._opened.directory):
@@ -180,101 +180,101 @@ class OpenCodeSession:
                     "An earlier turn of this session does not end.", "Close the session, and open it again."
                 )
 
-    def _not_begun(self, fault: ProgramFault) -> Failed:
-        code = next((code for kind, code in _PASSING.items() if isinstance(fault, kind)), None)
+    def _not_posted(self, fault: ProgramFault) -> Failed:
+        code = next((code for kind, code in _RETRYABLE.items() if isinstance(fault, kind)), None)
         return Failed(code or ErrorCode.UNKNOWN, self._redactor.text(fault.words), retryable=code is not None)
 
     @property
-    def _going(self) -> Turn | None:
+    def _running_turn(self) -> Turn | None:
         return self._turn if self._turn is not None and not self._turn.over.is_set() else None
 
     # ---------------------------------------------------------------- during a turn
 
     async def interrupt(self) -> None:
-        turn = self._going
+        turn = self._running_turn
         if turn is not None:
             turn.interrupt()
-            self._asking.drop()
+            self._approvals.clear()
             await self._stop(turn)
 
     async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002 - the prompt's own
-        """OpenCode keeps it at once and answers it before it is idle, or right after; the turn goes on until then."""
-        turn = self._going
-        if turn is None or not await turn.works() or turn is not self._going or self._called_off(turn):
+        """OpenCode stores it at once and answers it in this turn, or right after; the turn lasts until then."""
+        turn = self._running_turn
+        if turn is None or not await turn.works() or turn is not self._running_turn or self._called_off(turn):
             return False
         server = self._server
         if server is None or not server.alive:
             return False
-        asked = self._words(prompt, id)
+        message = self._message(prompt, id)
         if id is not None:
             server.gate.open(message_id(id))
             turn.messages.append(message_id(id))
-        turn.owes(1)
+        turn.expect(1)
         try:
-            await Api(server).prompt(self._opened.id, asked)
+            await Api(server).prompt(self._opened.id, message)
         except ProgramFault as fault:
             taken = id is not None and await self._took(server, prompt, id, fault)
-            turn.owes(0 if taken else -1)
+            turn.expect(0 if taken else -1)
             return taken
         return True
 
     async def _took(self, server: Server, prompt: str, id_: PromptId, fault: ProgramFault) -> bool:
-        """Whether it got what was posted and not answered. Raises the fault when nobody can say."""
+        """Whether the session has a prompt whose post failed. Raises the fault if that cannot be known."""
         if isinstance(fault, NotListening):
             return False
         if server.alive:
             return not server.gate.shut(message_id(id_))
-        told = await self._heard(cursor_of(self._opened.id), Sent(id_, digest_of(prompt)))
-        if told.evidence is Evidence.UNKNOWN:
+        attested = await self._heard(cursor_of(self._opened.id), Sent(id_, digest_of(prompt)))
+        if attested.evidence is Evidence.UNKNOWN:
             raise fault
-        return told.evidence in HELD_BY_AGENT
+        return attested.evidence in HELD_BY_AGENT
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
         server = self._server
-        if self._going is None or self._closing is not None or server is None or not server.alive:
+        if self._running_turn is None or self._closing is not None or server is None or not server.alive:
             return False
         try:
-            return await self._asking.answer(Api(server), self._opened.directory, approval, given, words)
+            return await self._approvals.answer(Api(server), self._opened.directory, approval, given, words)
         except ProgramEnded:
             return False
 
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
         self._must_be_open()
-        if self._going is None:
-            landed = await self._asked(lambda api: self._apply(api, mode))
+        if self._running_turn is None:
+            landed = await self._call(lambda api: self._apply(api, mode))
         else:
-            # Put to the session now, it would change what the turn that is going may do.
+            # Applied now, it would change what the running turn may do. The next turn applies it.
             landed = self._opened.agent.mode_of(self._opened.agent.rules_for(mode))
         self._mode = mode
         return landed
 
     async def _apply(self, api: Api, mode: PermissionMode) -> PermissionMode:
-        # One after the other: a list is replaced in two steps.
-        async with self._ruling:
+        # One at a time: a list of rules is replaced in two steps.
+        async with self._mode_lock:
             return await apply(api, await api.session(self._opened.id), mode, self._opened.agent)
 
     async def set_model(self, model: str) -> None:
         self._must_be_open()
-        await self._asked(lambda api: must_have(api, self._opened.directory, model))
+        await self._call(lambda api: check_model(api, self._opened.directory, model))
         self._model = model
 
-    async def _asked(self, ask: Callable[[Api], Awaitable[T]]) -> T:
-        async def asked(_: Server) -> T:
-            return await ask(Api(await self.attach()))
+    async def _call(self, work: Callable[[Api], Awaitable[T]]) -> T:
+        async def call(_: Server) -> T:
+            return await work(Api(await self.attach()))
 
-        return await self._shared.ask(asked)
+        return await self._shared.run(call)
 
     async def _stop(self, turn: Turn) -> None:
-        """End a turn. One that was handed over and has not begun would begin after the end."""
+        """End a turn. A posted prompt that has not begun is waited for first: it would begin after the abort."""
         if turn.handed:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._deadlines.close):
-                    await turn.moved.wait()
+                    await turn.started.wait()
             self._withdraw(turn)
             await self._abort()
 
     def _withdraw(self, turn: Turn) -> bool:
-        """Keep out what was handed over and has not come in. True when nothing of the turn can come any more."""
+        """Keep out prompts that were posted and are not in the session. True if none of the turn can enter any more."""
         server = self._server
         if server is None or not server.alive:
             return False
@@ -285,13 +285,13 @@ class OpenCodeSession:
         return False
 
     def _clear_gate(self, turn: Turn) -> None:
-        """Of what is in the session nobody will ask whether it may come in."""
+        """Remove the gate files of messages that are in the session."""
         if self._server is not None:
             for message in self._opened.known.intersection(turn.messages):
                 self._server.gate.open(message)
 
     async def _abort(self) -> None:
-        """End what goes on in the session, and wait until it has."""
+        """Abort what runs in the session, and wait until it has ended."""
         server = self._server
         if server is None or not server.alive:
             return
@@ -302,32 +302,32 @@ class OpenCodeSession:
                 while await api.busy(self._opened.id, self._opened.directory):
                     await asyncio.sleep(0.05)
 
-    # ---------------------------------------------------------------- its server
+    # ---------------------------------------------------------------- server
 
     async def attach(self) -> Server:
-        """The server that is running, with all that it must know of this session."""
+        """The running server, set up for this session: its shell environment, and a listener for its events."""
         server = await self._shared.running()
         if self._server not in (None, server):
-            await self._belongings.end_processes()
+            await self._shell_environment.end_processes()
             server = await self._shared.running()
         if server is not self._server:
             self._must_be_open()
-            self._belongings.lay(server.sessions)
+            self._shell_environment.write(server.directory)
             server.listen(self._listener)
             self._server = server
         return server
 
-    def _told(self, event: Json) -> None:
-        if (turn := self._going) is not None:
-            turn.tell(event)
+    def _on_event(self, event: Json) -> None:
+        if (turn := self._running_turn) is not None:
+            turn.put(event)
 
-    def _server_ended(self, words: str) -> None:
-        self._asking.drop()
-        if (turn := self._going) is not None and turn.handed:
-            # One that is not handed over yet goes to the next server.
-            turn.tell(Gone(words))
+    def _on_server_end(self, words: str) -> None:
+        self._approvals.clear()
+        if (turn := self._running_turn) is not None and turn.handed:
+            # A prompt that was not posted yet goes to the next server.
+            turn.put(Gone(words))
 
-    # ---------------------------------------------------------------- its end
+    # ---------------------------------------------------------------- end
 
     async def close(self) -> None:
         if self._closing is None:
@@ -336,15 +336,15 @@ class OpenCodeSession:
 
     async def _close(self) -> None:
         try:
-            self._asking.drop()
-            if (turn := self._going) is not None:
+            self._approvals.clear()
+            if (turn := self._running_turn) is not None:
                 await self._stop(turn)
-                turn.tell(Gone("It was closed.", closed=True))
+                turn.put(Gone("The session was closed.", closed=True))
             if self._server is not None:
-                self._server.leave(self._listener)
-            await self._belongings.end()
+                self._server.unlisten(self._listener)
+            await self._shell_environment.remove()
         finally:
-            self._opened.hold.release()
+            self._opened.lock.release()
             self._closed(self)
 
     def _must_be_open(self) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from clew.providers.guide.agent.methods import Desk
+from clew.providers.guide.agent.methods import Methods
 from clew.providers.guide.memory import home_of
 
 if __name__ == "__main__":
-    asyncio.run(Desk(home_of()).serve())
+    asyncio.run(Methods(home_of()).serve())

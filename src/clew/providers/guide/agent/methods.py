@@ -1,4 +1,4 @@
-"""The guide's desk: what a client may ask of it, method by method."""
+"""The methods of the protocol that the guide offers."""
 
 import asyncio
 import datetime
@@ -16,10 +16,10 @@ from clew.providers.guide.agent.rpc import (
     STEER,
     CallError,
     Json,
-    Wire,
+    Rpc,
 )
 from clew.providers.guide.agent.tools import MODES
-from clew.providers.guide.agent.turn import Playing, played_back
+from clew.providers.guide.agent.turn import RunningTurn, play_back
 from clew.providers.guide.memory import FINISHED, Busy, Damaged, Memory, Missing, Session, Turn
 
 _PAGE = 50
@@ -30,14 +30,14 @@ _ABILITIES = {
 }
 
 
-class Desk:
+class Methods:
     def __init__(self, home: Path) -> None:
         self._memory = Memory(home)
         self._sessions: dict[str, Session] = {}
         self._modes: dict[str, str] = {}
         self._turns: dict[str, asyncio.Task[None]] = {}
-        self._playing: dict[str, Playing] = {}
-        self._wire = Wire(self._handle, self._hear)
+        self._running: dict[str, RunningTurn] = {}
+        self._rpc = Rpc(self._handle, self._hear)
         self._methods: dict[str, Callable[[Json], Awaitable[Json]]] = {
             "initialize": self._initialize,
             "session/new": self._new,
@@ -53,12 +53,12 @@ class Desk:
         }
 
     async def serve(self) -> None:
-        await self._wire.serve()
+        await self._rpc.serve()
 
     async def _handle(self, method: str, said: Json) -> Json:
         if method not in self._methods:
             raise CallError(NO_METHOD, f"The guide has no {method}.")
-        with _in_words():
+        with _call_errors():
             return await self._methods[method](said)
 
     def _hear(self, method: str, said: Json) -> None:
@@ -67,7 +67,7 @@ class Desk:
 
     # ---------------------------------------------------------------- sessions
 
-    async def _initialize(self, said: Json) -> Json:  # noqa: ARG002 - whoever it is, the guide is the same
+    async def _initialize(self, said: Json) -> Json:  # noqa: ARG002 - the same for every client
         info = {"name": "clew-guide", "title": "The guide of Clew", "version": __version__}
         return {"protocolVersion": 1, "agentCapabilities": _ABILITIES, "agentInfo": info, "authMethods": []}
 
@@ -84,12 +84,12 @@ class Desk:
         session = self._memory.load(said["sessionId"])
         if Path(session.directory) != Path(_place(said)):
             raise CallError(INVALID, f"{session.id} works in {session.directory}.", {"cwd": session.directory})
-        self._memory.hold(session.id)
+        self._memory.lock(session.id)
         return self._opened(session)
 
     async def _load(self, said: Json) -> Json:
         answer = await self._resume(said)
-        played_back(self._sessions[said["sessionId"]], lambda each: self._wire.tell("session/update", each))
+        play_back(self._sessions[said["sessionId"]], lambda each: self._rpc.notify("session/update", each))
         return answer
 
     async def _list(self, said: Json) -> Json:
@@ -122,13 +122,13 @@ class Desk:
     async def _prompt(self, said: Json) -> Json:
         session = self._open(said)
         if session.id in self._turns:
-            raise CallError(INVALID, "A turn of this session is going.")
+            raise CallError(INVALID, "A turn of this session is running.")
         *told, prompt = [block.get("text", "") for block in said["prompt"] if block.get("type") == "text"]
         turn = Turn(prompt, "\n".join(told), ids=_ids(said))
         session.turns.append(turn)
-        self._keep(session)
-        playing = self._playing[session.id] = Playing(self._wire, session, self._modes[session.id], self._keep)
-        task = self._turns[session.id] = asyncio.create_task(playing.play(prompt))
+        self._save(session)
+        running = self._running[session.id] = RunningTurn(self._rpc, session, self._modes[session.id], self._save)
+        task = self._turns[session.id] = asyncio.create_task(running.run(prompt))
         try:
             await task
             turn.ending = FINISHED
@@ -139,16 +139,16 @@ class Desk:
             raise
         finally:
             task.cancel()
-            del self._turns[session.id], self._playing[session.id]
-            playing.deafen()
-            turn.reply = playing.said
-            self._keep(session)
+            del self._turns[session.id], self._running[session.id]
+            running.stop_steering()
+            turn.reply = running.said
+            self._save(session)
         return {"stopReason": turn.ending, "usage": _usage(turn)}
 
     async def _steer(self, said: Json) -> Json:
-        playing = self._playing.get(self._open(said).id)
+        running = self._running.get(self._open(said).id)
         words = "\n".join(block.get("text", "") for block in said["prompt"] if block.get("type") == "text")
-        return {"taken": playing is not None and await playing.hear(words, _ids(said))}
+        return {"taken": running is not None and await running.steer(words, _ids(said))}
 
     def _open(self, said: Json) -> Session:
         session = self._sessions.get(said["sessionId"])
@@ -156,7 +156,7 @@ class Desk:
             raise Missing(said["sessionId"])
         return session
 
-    def _keep(self, session: Session, lasting: bool = True) -> None:
+    def _save(self, session: Session, lasting: bool = True) -> None:
         session.updated = max(datetime.datetime.now(datetime.UTC).timestamp(), session.updated)
         self._memory.save(session, lasting)
 
@@ -171,7 +171,7 @@ class Desk:
 def _place(said: Json) -> str:
     place = Path(said["cwd"])
     if not place.is_absolute() or not place.is_dir():
-        raise CallError(INVALID, f"{place} is no directory.")
+        raise CallError(INVALID, f"{place} is not a directory.")
     return str(place.resolve())
 
 
@@ -188,13 +188,13 @@ def _entry(session: Session) -> Json:
 
 
 def _usage(turn: Turn) -> Json:
-    """Words, as the guide has no tokens."""
+    """Counted in words: the guide has no tokens."""
     read, said = len(turn.prompt.split()), len(turn.reply.split())
     return {"inputTokens": read, "outputTokens": said, "totalTokens": read + said}
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
+def _call_errors() -> Iterator[None]:
     try:
         yield
     except Missing as fault:

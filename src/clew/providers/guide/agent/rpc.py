@@ -1,4 +1,7 @@
-"""JSON-RPC 2.0 over lines: calls in both directions, each answered once."""
+"""JSON-RPC 2.0 over lines of standard input and output, with calls in both directions.
+
+Not clew.programs.rpc: the guide imports only the standard library, so that it starts fast.
+"""
 
 import asyncio
 import json
@@ -10,10 +13,10 @@ from typing import Any
 Json = dict[str, Any]
 
 STEER = "_clew/steer"
-"""Words within a turn that is going, for which the protocol has no method."""
+"""The method for a prompt during a turn; the protocol has none."""
 
 PROMPT_ID = "clew/prompt"
-"""What the id of a prompt is called in its `_meta`; a client need not give one."""
+"""The name of a prompt's id in its `_meta`. It is optional."""
 
 INVALID = -32602
 NO_METHOD = -32601
@@ -27,8 +30,8 @@ class CallError(Exception):
         self.error = {"code": code, "message": message, **({} if data is None else {"data": data})}
 
 
-class Wire:
-    """`handle` answers a call; `hear` takes what needs no answer."""
+class Rpc:
+    """`handle` answers a call; `hear` gets notifications."""
 
     def __init__(self, handle: Callable[[str, Json], Awaitable[Json]], hear: Callable[[str, Json], None]) -> None:
         self._handle, self._hear = handle, hear
@@ -37,18 +40,18 @@ class Wire:
         self._going: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
-        """Until the other side closes."""
-        # By a thread, as not every input can be waited for: a file cannot.
+        """Until the client closes its side."""
+        # In a thread: asyncio cannot wait for every kind of input, such as a file.
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):
-            self._take(line)
+            self._receive(line)
         for task in self._going:
             task.cancel()
         await asyncio.gather(*self._going, return_exceptions=True)
 
-    def tell(self, method: str, said: Json) -> None:
+    def notify(self, method: str, said: Json) -> None:
         _send({"method": method, "params": said})
 
-    async def ask(self, method: str, said: Json) -> Json:
+    async def call(self, method: str, said: Json) -> Json:
         self._last += 1
         number = self._last
         answer: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
@@ -59,14 +62,14 @@ class Wire:
         finally:
             del self._waiting[number]
 
-    def _take(self, line: bytes) -> None:
+    def _receive(self, line: bytes) -> None:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
-            _send({"id": None, "error": {"code": -32700, "message": "This is no JSON."}})
+            _send({"id": None, "error": {"code": -32700, "message": "This is not JSON."}})
             return
         if not isinstance(message, dict):
-            _send({"id": None, "error": {"code": -32600, "message": "This is no call."}})
+            _send({"id": None, "error": {"code": -32600, "message": "This is not a call."}})
             return
         method, number, said = message.get("method"), message.get("id"), message.get("params") or {}
         if method is None:
@@ -89,7 +92,7 @@ class Wire:
             _send({"id": number, "error": fault.error})
         except (AttributeError, KeyError, TypeError, ValueError) as fault:
             _send({"id": number, "error": {"code": INVALID, "message": f"{method} was not understood: {fault!r}"}})
-        except Exception as fault:  # noqa: BLE001 - who asked would wait for ever
+        except Exception as fault:  # noqa: BLE001 - the client would wait for ever
             _send({"id": number, "error": {"code": INTERNAL, "message": f"{method} failed: {fault!r}"}})
 
 

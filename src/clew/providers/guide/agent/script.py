@@ -10,8 +10,8 @@
     CUT                     begin to answer, then end as in a crash
     FAIL: <status> [<when>] fail as a model would with that status of HTTP; <when> is the second a usage limit ends
 
-Any other prompt is answered with a few friendly words. Of a prompt that tells a whole thread, only what is asked for
-now is followed: what stood there before was done before.
+Any other prompt gets a friendly answer. Of a prompt that quotes a whole thread, only the messages that are new are
+followed: the others were followed before.
 """
 
 import json
@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass
 
 _LINE = re.compile(r"^(?P<word>RUN|WRITE|SAY|THINK|PLAN|SLOW|FAIL):[ \t]*(?P<rest>.*?)[ \t]*$", re.MULTILINE)
-# How a prompt of Clew says which texts are others' and which of them are to be acted on.
+# How a prompt of Clew fences quoted messages, and marks those that are to be acted on.
 _FENCE = re.compile(r"^The text between the lines `--- begin (?P<mark>\w+) ---`", re.MULTILINE)
 _NOW = "(you are asked for this now)"
 _ALONE = re.compile(r"^(?P<word>HANG|CUT)[ \t]*$", re.MULTILINE)
@@ -27,7 +27,7 @@ _ALONE = re.compile(r"^(?P<word>HANG|CUT)[ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Step:
-    """`file` is set where a file is written, and `text` is a command otherwise."""
+    """With a `file`, `text` is written to it; otherwise `text` is a command."""
 
     text: str
     file: str | None = None
@@ -45,34 +45,34 @@ class Script:
 
 
 def asked_for(prompt: str) -> str:
-    """What of a prompt is to be done; all of it, unless others' texts are told apart in it."""
+    """The part of a prompt to act on: all of it, unless it quotes messages."""
     fence = _FENCE.search(prompt)
     if fence is None:
         return prompt
     mark = re.escape(fence["mark"])
-    told = re.finditer(
+    found = re.finditer(
         rf"^(?P<who>[^\n]*)\n--- begin {mark} ---\n(?P<text>.*?)\n--- end {mark} ---$", prompt, re.MULTILINE | re.DOTALL
     )
-    return "\n".join(each["text"] for each in told if each["who"].endswith(_NOW))
+    return "\n".join(each["text"] for each in found if each["who"].endswith(_NOW))
 
 
 def follow(prompt: str) -> Script:
     prompt = asked_for(prompt)
     lines = [(found["word"], found["rest"]) for found in _LINE.finditer(prompt)]
-    told, alone = dict(lines), _ALONE.search(prompt)
+    values, alone = dict(lines), _ALONE.search(prompt)
     return Script(
         steps=tuple(_step(word, rest) for word, rest in lines if word in ("RUN", "WRITE")),
-        say=told.get("SAY"),
-        think=told.get("THINK", ""),
-        plan=tuple(step.strip() for step in told.get("PLAN", "").split(";") if step.strip()),
-        seconds=_number(told.get("SLOW", "")),
-        fail=tuple(int(word) for word in told.get("FAIL", "").split() if word.isdigit()),
+        say=values.get("SAY"),
+        think=values.get("THINK", ""),
+        plan=tuple(step.strip() for step in values.get("PLAN", "").split(";") if step.strip()),
+        seconds=_number(values.get("SLOW", "")),
+        fail=tuple(int(word) for word in values.get("FAIL", "").split() if word.isdigit()),
         ends=alone["word"] if alone else "",
     )
 
 
 def answer(prompts: list[str], directory: str, mode: str, outputs: list[str]) -> str:
-    """A friendly word, and the line that proves which history the guide has before it."""
+    """A friendly answer, and a line that proves which history the guide has."""
     first, last = (json.dumps(text[:60], ensure_ascii=False) for text in (prompts[0], prompts[-1]))
     saw = f"SAW users={len(prompts)} first={first} last={last}"
     if outputs:

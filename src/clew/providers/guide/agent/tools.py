@@ -1,4 +1,4 @@
-"""The guide's two tools, a shell and a pen, and who may use them in which mode."""
+"""The guide's two tools, which run a command and write a file, and what each mode allows."""
 
 import asyncio
 import contextlib
@@ -16,11 +16,11 @@ MODES = {
     "full": "Does everything without asking.",
 }
 _LONGEST = 100_000
-"""Bytes of a command's output, from its end."""
+"""Bytes. Only the end of a longer output is kept."""
 
 
 def verdict(mode: str, step: Step, directory: str) -> bool | None:
-    """Whether it may be done; None where somebody must be asked."""
+    """Whether the mode allows it; None if a person must be asked."""
     match mode:
         case "full":
             return True
@@ -33,7 +33,7 @@ def verdict(mode: str, step: Step, directory: str) -> bool | None:
 
 
 async def do(step: Step, directory: str) -> tuple[bool, str]:
-    """Whether it went well, and what came of it."""
+    """Whether it succeeded, and its output."""
     if step.file is None:
         return await _run(step.text, directory)
     path = Path(directory) / step.file
@@ -46,7 +46,7 @@ async def do(step: Step, directory: str) -> tuple[bool, str]:
 
 
 async def _run(command: str, directory: str) -> tuple[bool, str]:
-    # Into a file: a process that the command leaves behind would hold a pipe open.
+    # Into a file: a process that the command leaves running would keep a pipe open.
     with tempfile.TemporaryFile() as output:
         shell = await asyncio.create_subprocess_exec(
             "/bin/sh",

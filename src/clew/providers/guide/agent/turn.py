@@ -1,11 +1,11 @@
-"""One turn of the guide: what it is told, one thing after the other, and then the answer."""
+"""One turn of the guide: the steps of the script in order, then the answer."""
 
 import asyncio
 import os
 import secrets
 from collections.abc import Callable
 
-from clew.providers.guide.agent.rpc import INTERNAL, CallError, Json, Wire
+from clew.providers.guide.agent.rpc import INTERNAL, CallError, Json, Rpc
 from clew.providers.guide.agent.script import Script, Step, answer, follow, pieces
 from clew.providers.guide.agent.tools import do, verdict
 from clew.providers.guide.memory import BEGUN, Session
@@ -16,36 +16,36 @@ _OPTIONS = [
 ]
 
 
-class Playing:
-    """`said` is the answer so far. What is told meanwhile is taken after a step, and before the answer begins.
+class RunningTurn:
+    """`said` is the answer so far. Prompts during the turn are taken after a step, before the answer begins.
 
-    `keep` writes the session; the flag says whether that must outlive the machine.
+    `save` writes the session; its flag says whether that must survive a power failure.
     """
 
-    def __init__(self, wire: Wire, session: Session, mode: str, keep: Callable[[Session, bool], None]) -> None:
-        self._wire, self._session, self._mode, self._keep = wire, session, mode, keep
+    def __init__(self, rpc: Rpc, session: Session, mode: str, save: Callable[[Session, bool], None]) -> None:
+        self._rpc, self._session, self._mode, self._save = rpc, session, mode, save
         self._told: list[tuple[str, list[str], asyncio.Future[bool]]] = []
-        self._deaf = False
+        self._answering = False
         self.said = ""
 
-    async def hear(self, words: str, ids: list[str]) -> bool:
-        """Whether it became part of the turn, as soon as that is known."""
-        if self._deaf:
+    async def steer(self, words: str, ids: list[str]) -> bool:
+        """Whether it became part of the turn; returns when that is known."""
+        if self._answering:
             return False
         taken: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._told.append((words, ids, taken))
         return await taken
 
-    def deafen(self) -> None:
-        self._deaf = True
+    def stop_steering(self) -> None:
+        self._answering = True
         for _, _, taken in self._told:
             if not taken.done():
                 taken.set_result(False)
         self._told.clear()
 
-    async def play(self, prompt: str) -> None:
+    async def run(self, prompt: str) -> None:
         self._session.turns[-1].ending = BEGUN
-        self._keep(self._session, False)
+        self._save(self._session, False)
         script = follow(prompt)
         if script.think:
             self._update("agent_thought_chunk", content=_text(script.think))
@@ -57,21 +57,21 @@ class Playing:
         steps, outputs, say = list(script.steps), [], script.say
         while steps:
             outputs.append(await self._tool(steps.pop(0)))
-            for more in self._heard():
+            for more in self._added():
                 steps, say = [*steps, *more.steps], more.say or say
         if script.ends:
             await self._break_off(script.ends)
-        self.deafen()
+        self.stop_steering()
         prompts = [turn.prompt for turn in self._session.turns]
         await self._say(script, say or answer(prompts, self._session.directory, self._mode, outputs))
 
-    def _heard(self) -> list[Script]:
-        """What was told meanwhile, in its memory from here on."""
+    def _added(self) -> list[Script]:
+        """Prompts that came meanwhile. They are in its memory when this returns."""
         told, self._told = self._told, []
         for words, ids, taken in told:
             turn = self._session.turns[-1]
             turn.prompt, turn.ids = f"{turn.prompt}\n\n{words}", [*turn.ids, *ids]
-            self._keep(self._session, True)
+            self._save(self._session, True)
             taken.set_result(True)
         return [follow(words) for words, _, _ in told]
 
@@ -118,7 +118,7 @@ class Playing:
 
     async def _asked(self, call: Json) -> bool:
         said = {"sessionId": self._session.id, "toolCall": call, "options": _OPTIONS}
-        outcome = (await self._wire.ask("session/request_permission", said)).get("outcome") or {}
+        outcome = (await self._rpc.call("session/request_permission", said)).get("outcome") or {}
         return outcome.get("outcome") == "selected" and outcome.get("optionId") == "allow"
 
     def _chunk(self, text: str) -> None:
@@ -126,11 +126,11 @@ class Playing:
         self._update("agent_message_chunk", content=_text(text))
 
     def _update(self, kind: str, /, **said: object) -> None:
-        self._wire.tell("session/update", {"sessionId": self._session.id, "update": {"sessionUpdate": kind, **said}})
+        self._rpc.notify("session/update", {"sessionId": self._session.id, "update": {"sessionUpdate": kind, **said}})
 
 
-def played_back(session: Session, tell: Callable[[Json], None]) -> None:
-    """The history of a session, as it is told to who loads it."""
+def play_back(session: Session, tell: Callable[[Json], None]) -> None:
+    """Play back a session to the client that loads it."""
     for turn in session.turns:
         for kind, text in (("user_message_chunk", turn.prompt), ("agent_message_chunk", turn.reply)):
             if text:

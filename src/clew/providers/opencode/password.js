@@ -1,9 +1,8 @@
-// The password in the environment that the server was started with. Anybody of the same user reads that from /proc,
-// a command of the agent too, so it is written over where the system looks for it. OpenCode has read it by then, and
-// has no other way to be told it.
+// Overwrites the password in the server's initial environment. Every process of the same user, also a command of the
+// agent, could read it from /proc. OpenCode has read it by then; it takes its password only from the environment.
 import { open, readFile } from "node:fs/promises"
 
-const STARTS = 47 // Of the fields that follow the name of the program in /proc/self/stat.
+const STARTS = 47 // env_start, counted from the field after the program's name in /proc/self/stat.
 
 export const hide = async (name) => {
   try {
@@ -21,6 +20,6 @@ export const hide = async (name) => {
       await memory.close()
     }
   } catch {
-    // Where the system has no such files, or keeps them closed, it stays as it is.
+    // Without these files, or without access to them, the password stays.
   }
 }
