@@ -99,7 +99,7 @@ def add(
         "home": pairs(home, "--home"),
         "environment": environment(env),
         "most": max_parallel,
-        "heartbeat": rhythm(every, cron, zone, shared, thread),
+        "heartbeat": new_heartbeat(every, cron, zone, shared, thread),
         "across_accounts": across_accounts == "yes",
     }
     said = Server(options.data).post("/agents", body)
@@ -218,7 +218,7 @@ def edit(
     if shared and isolated:
         raise BadText("--shared and --isolated cannot be combined.", "Leave one of them out.")
     named = False if shared else True if isolated else None
-    heartbeat = changed_rhythm(every, cron, zone, named, thread)
+    heartbeat = heartbeat_change(every, cron, zone, named, thread)
     change: dict[str, Any] = {
         "provider": provider,
         "model": model,
@@ -285,29 +285,21 @@ def environment(words: tuple[str, ...]) -> dict[str, str]:
     return pairs(tuple(full), "--env")
 
 
-def rhythm(
+def new_heartbeat(
     every: str | None, cron: str | None, zone: str | None, shared: bool, thread: str | None
 ) -> dict[str, Any] | None:
     if every is None and cron is None:
         if zone is not None or shared or thread is not None:
-            words = "--zone, --shared and --thread need a heartbeat."
-            raise BadText(words, "Add --every or --cron.")
+            raise BadText("--zone, --shared and --thread need a heartbeat.", "Add --every or --cron.")
         return None
-    if every is not None and cron is not None:
-        raise BadText("--every and --cron cannot be combined.", "Leave one of them out.")
-    return {
-        "every": None if every is None else seconds_of(every),
-        "cron": cron,
-        "zone": zone or "UTC",
-        "isolated": not shared,
-        "thread": thread,
-    }
+    unset: dict[str, Any] = {"every": None, "cron": None, "thread": None}
+    return unset | (heartbeat_change(every, cron, zone or "UTC", not shared, thread) or {})
 
 
-def changed_rhythm(
+def heartbeat_change(
     every: str | None, cron: str | None, zone: str | None, isolated: bool | None, thread: str | None
 ) -> dict[str, Any] | None:
-    """The heartbeat settings to change; None if there are none."""
+    """The settings that were given; None if none were."""
     if every is not None and cron is not None:
         raise BadText("--every and --cron cannot be combined.", "Leave one of them out.")
     seconds = None if every is None else seconds_of(every)
