@@ -218,7 +218,7 @@ def test_a_session_that_knows_its_work_is_asked_for_it(monkeypatch: pytest.Monke
 
 
 @pytest.mark.case("P17")
-@pytest.mark.parametrize("busy", ["unfinished_tools", "open_question"])
+@pytest.mark.parametrize("busy", ["left_running", "open_question"])
 def test_who_works_in_the_background_or_asks_is_spared(monkeypatch: pytest.MonkeyPatch, busy: str) -> None:
     async def scene() -> None:
         loom, warm = Loom(), WarmSessions(replace(QUICK, idle=10.0, warm=1))

@@ -90,7 +90,7 @@ def test_a_full_disk_is_named_with_its_place(tmp_path: Path, monkeypatch: pytest
 
     async def scene() -> None:
         provider = guide.make(Settings(home={"GUIDE_HOME": str(tmp_path)}))
-        monkeypatch.setattr("clew.providers.guide.provider.carry_in", full)
+        monkeypatch.setattr("clew.providers.guide.provider.restore_archive", full)
         with pytest.raises(Refused, match="No space left") as told:
             await provider.restore(tmp_path / "copy", Directory(str(tmp_path)))
         assert str(tmp_path) in told.value.words

@@ -276,7 +276,8 @@ class Daemon:
     def serve(self, native: str | None = None, end: End | None = None) -> Order:
         """One run from its claim to its end, in a session of that name; without one its agent names none."""
         order = self.claim_one()
-        unnamed = {} if native is not None or resumes(order) else {"prompted": prompted_of(order, session=None)}
+        named = native is not None or resumes(order) or end is not None
+        unnamed = {} if named else {"prompted": prompted_of(order, session=None)}
         assert self.prompt(order, native, **unnamed).may_prompt
         assert self.finish(order, end).taken
         return order

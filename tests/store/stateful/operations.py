@@ -478,8 +478,7 @@ class End:
                     entry = model.say(model.lanes[run.lane][1])
                     demand(not alone or answer.reply == entry, "the reply has another place", answer, entry)
                     seen = entry if entry == seen + 1 else seen
-                if run.session is not None and run.prompt_sent:
-                    run.session.took(run.known, seen)
+                model.settle_session(run, seen)
                 model.happens(run.session, SessionEvent.TURN_COMPLETED)
             case Failed() as end:
                 model.settle_session(run, run.told)
@@ -568,7 +567,7 @@ class Decide:
         unheard, waiting = model.unheard(self.lane), model.open_run(self.lane)
         demand(told.answer == len(unheard), "how many prompts it was about", told.answer, unheard)
         for run in unheard:
-            evidence = Evidence.CUT_OFF if self.taken else Evidence.UNSENT
+            evidence = Evidence.TAKEN if self.taken else Evidence.UNSENT
             model.hear(run, evidence, reply=False, asker=None, by_person=True)
         if waiting is not None and waiting.state is RunState.QUEUED and not model.pending(self.lane):
             why = RunOutcome.BY_USER
