@@ -60,6 +60,9 @@ def told(database: Database, tmp_path: Path, story: Story, hears: bool = True) -
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_person_decides_what_nobody_else_can_tell(database: Database, tmp_path: Path, taken: bool) -> None:
     async def story(at: Office, order: Order) -> None:
+        shown = (await explain(at.services, USER, order.run)).evidence
+        assert shown is not None
+        assert "; a person decides, because this agent keeps no record" in shown.words
         assert await at.claim() == []
         (wake,) = await retry_run(at.services, USER, order.run)
         assert await at.claim() == [], "to try again is not to know"

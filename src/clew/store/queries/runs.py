@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 
 from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunState, ThreadId, WaitsFor
+from clew.protocol.prompted import read_prompted
 from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
 from clew.store.engine.statement import Row, Statement, among
 from clew.store.faults import NoSuchRun
@@ -327,12 +328,22 @@ def _evidence(row: Row) -> EvidenceView | None:
         return None
     if not row["evidence"]:
         ended = row["ended_at"] is not None
-        words = "Not known yet whether the agent took the prompt; Clew finds out before it sends anything else here."
+        finds_out = "a person decides, because this agent keeps no record that Clew can read"
+        if _can_be_asked(row["prompt"]):
+            finds_out = "Clew finds out before it sends anything else here"
+        words = f"Not known yet whether the agent took the prompt; {finds_out}."
         return EvidenceView(Evidence.UNKNOWN.value, words, None) if ended else None
     evidence = Evidence(row["evidence"])
     detail = (row["evidence_words"] or "").strip().removesuffix(".")
     words = f"{_EVIDENCE[evidence]}: {detail}." if detail else f"{_EVIDENCE[evidence]}."
     return EvidenceView(evidence.value, words, row["evidence_at"], row["evidence_asked"])
+
+
+def _can_be_asked(prompt: str) -> bool:
+    try:
+        return read_prompted(prompt).hears
+    except ValueError:
+        return False
 
 
 def _landing(text: str | None) -> Mapping[str, str]:
