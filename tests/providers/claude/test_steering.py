@@ -65,6 +65,24 @@ def test_what_the_agent_begins_by_itself_is_kept_apart_from_what_was_too_late(pl
     run(scene())
 
 
+@pytest.mark.case("W13", "P19")
+def test_words_left_in_the_queue_of_a_turn_that_was_left_are_withdrawn(place: Place, model: Model) -> None:
+    async def scene() -> None:
+        async with place.provider() as provider:
+            session = await provider.open(OpenSpec(place.work(), FULL))
+            going = await up_to(session, "SLOW: 5\nSAY: a long answer", Text)
+            steering = asyncio.create_task(session.steer("words-in-the-queue"))
+            await asyncio.sleep(0.2)
+            going.cancel()
+            await asyncio.wait([going])
+            assert not await steering
+            assert (await turn(session, "what now?")).seen.last == "what now?"
+            assert (await turn(session, "and now?")).seen.last == "and now?"
+            assert not any("words-in-the-queue" in json.dumps(request.body) for request in model.work)
+
+    run(scene())
+
+
 @pytest.mark.case("W13")
 def test_one_after_the_other_and_a_slash_is_no_command(place: Place, model: Model) -> None:
     async def scene() -> None:

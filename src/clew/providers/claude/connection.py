@@ -81,6 +81,14 @@ class Connection:
         content = [{"type": "text", "text": text}]
         await self._send({"type": "user", "message": {"role": "user", "content": content}, "uuid": uuid_})
 
+    async def withdraw(self, uuid_: str, seconds: float) -> bool:
+        """Remove a sent prompt from the program's queue. False: it was not there, or the program cannot."""
+        try:
+            answer = await self.request("cancel_async_message", seconds, message_uuid=uuid_)
+        except Refused:
+            return False
+        return answer.get("cancelled") is True
+
     async def close(self) -> None:
         self._reading.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -51,8 +51,9 @@ class ClaudeSession:
         # The last turn was left before its end: it was told to stop, and may still be running.
         self._left_running = False
         self._answering: set[asyncio.Task[None]] = set()
-        # Prompts of turns that were left: the gate refuses them whenever they come.
-        self._abandoned: set[str] = set()
+        # Prompts and steers, by id, that were given up before the program took them: the gate refuses them whenever
+        # they come, and those that are still in its queue are withdrawn before the next prompt is sent.
+        self._abandoned: dict[str, str] = {}
         # Turns that the program wants to begin by itself: they wait for the next turn.
         self._waiting: dict[str, Requested] = {}
         self._background = BackgroundTasks()
@@ -102,7 +103,6 @@ class ClaudeSession:
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002
         self._must_be_idle()
         turn = self._turn = Turn(literal(prompt), self._opened.reader(), id or str(uuid.uuid4()))
-        self._abandoned.discard(turn.text)
         watching: asyncio.Task[None] | None = None
         try:
             yield self._opened.named
@@ -124,12 +124,10 @@ class ClaudeSession:
             if watching is not None:
                 watching.cancel()
             turn.release_waiters()
-            if turn.steer is not None and not turn.steer.taken.result():
-                # The gate refused it, or the program still has it.
-                self._abandoned.add(turn.steer.text)
-            if not (turn.over and turn.accepted):
-                # The prompt may still be on its way, and must not run without a follower.
-                self._abandoned.add(turn.text)
+            if turn.steer is not None and not turn.steer.taken.result() and not turn.steer.refused:
+                self._abandoned[turn.steer.id] = turn.steer.text
+            if not turn.accepted:
+                self._abandoned[turn.id] = turn.text
             try:
                 if not turn.over:
                     await self.interrupt()
@@ -151,13 +149,25 @@ class ClaudeSession:
                     pass
 
     async def _prepare(self, turn: Turn) -> list[Event]:
-        """Put the mode that was set meanwhile into force. If that fails, the prompt is not sent."""
+        """Withdraw what was given up, and put the mode that was set meanwhile into force.
+
+        If that fails, the prompt is not sent.
+        """
         try:
-            while self._ended is None and self._opened.needs_restart:
+            while self._ended is None and (self._opened.needs_restart or not await self._withdraw_abandoned()):
                 await self._start_again(self._opened.model)
         except ProgramFault as fault:
             return list(turn.cut(ErrorCode.PROGRAM_ENDED, fault.words))
         return []
+
+    async def _withdraw_abandoned(self) -> bool:
+        """Whether the program's queue is free of abandoned words: it would send them together with the next prompt."""
+        for id_ in tuple(self._abandoned):
+            withdrawn = await self._opened.connection.withdraw(id_, self._opened.deadlines.answer)
+            if not withdrawn and id_ in self._abandoned:
+                return False
+            self._abandoned.pop(id_, None)
+        return True
 
     async def _send(self, follower: TurnFollower, turn: Turn) -> list[Event]:
         if self._ended is not None:
@@ -236,6 +246,7 @@ class ClaudeSession:
             await before.program.end(before.deadlines.close)
             await before.connection.close()
             self._waiting.clear()
+            self._abandoned.clear()
             self._background = BackgroundTasks()
             self._ended, ended, wanted = None, self._ended, before.next_mode
             try:
@@ -301,11 +312,14 @@ class ClaudeSession:
 
     def on_request(self, number: str, request: Message) -> None:
         at_tool = request.get("callback_id") in (TOOL_HOOK, WORKTREE_HOOK)
-        abandoned = (request.get("input") or {}).get("prompt") in self._abandoned
+        words = (request.get("input") or {}).get("prompt")
+        abandoned = next((id_ for id_, text in self._abandoned.items() if text == words and not at_tool), None)
         # An abandoned prompt is part of no later turn, whenever it comes.
-        if self._opened_as is None or (not at_tool and not abandoned and self._deliver(Requested(number, request))):
+        if abandoned is not None:
+            del self._abandoned[abandoned]
+        elif self._opened_as is None or (not at_tool and self._deliver(Requested(number, request))):
             return
-        if request.get("subtype") == "hook_callback" and not at_tool and not abandoned:
+        elif request.get("subtype") == "hook_callback" and not at_tool:
             self._waiting[number] = Requested(number, request)
             return
         answering = asyncio.create_task(self._answer_alone(number, request))
@@ -324,7 +338,6 @@ class ClaudeSession:
                 case "hook_callback" if request.get("callback_id") == WORKTREE_HOOK:
                     await connection.refuse(number, _NO_WORKTREE)
                 case "hook_callback":
-                    self._abandoned.discard((request.get("input") or {}).get("prompt"))
                     await connection.reply(number, {"decision": "block", "reason": _NO_TURN})
                 case "can_use_tool":
                     await connection.reply(number, {"behavior": "deny", "message": _NO_TURN})

@@ -61,11 +61,13 @@ class Steer:
 
     If no tool follows, it would make a turn of its own of them when this one is over. It asks at the gate before that,
     and the gate refuses, which leaves no trace of the words; so the end of the turn is reported only then. `taken` is
-    resolved when the words are part of the turn, or never will be.
+    resolved when the words are part of the turn, or never will be; `refused` when the gate refused them, so the program
+    has them no more.
     """
 
     text: str
     id: str
+    refused: bool = False
     taken: "asyncio.Future[bool]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def resolve(self, taken: bool) -> None:

@@ -188,6 +188,7 @@ class TurnFollower:
         if turn.result is not None and turn.open_steer is not None:
             if at.get("prompt") == turn.open_steer.text:
                 await opened.connection.reply(number, {"decision": "block", "reason": _NEXT_TURN})
+                turn.open_steer.refused = True
             else:
                 # A turn that the program begins by itself waits for the next turn.
                 turn.inbox.put_nowait(Requested(number, {"subtype": "hook_callback", "input": at}))
