@@ -31,10 +31,9 @@ from clew.kernel import (
     digest_of,
     runtime_id,
 )
+from clew.protocol.control import Registration
 from clew.protocol.orders import ClaimRequest, Order
-from clew.protocol.prompted import new_prompt_id
-from clew.protocol.reports import Completed, Failed, Finish, Landed, NewSession, Prompted, Report
-from clew.protocol.runtimes import Registration
+from clew.protocol.reports import Completed, Failed, Finish, Landed, NewSession, Prompted, Report, new_prompt_id
 from clew.protocol.wakes import Said, WakeRequest
 from clew.store.engine.database import Database
 from clew.store.operations.claim import claim

@@ -1,10 +1,13 @@
 """The engine `journal`: each prompt is made from the entries that the order brings, and no state is kept."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from clew.context.prompt import prompt_for
-from clew.kernel import Budget, ScopeKey
-from clew.ports.context import Compacted, EngineSettings, Entry, Prompt, PromptRequest, TurnEnded
+from clew.kernel import Budget, EnginePolicy, ScopeKey, on_engine_failure
+from clew.ports.context import Compacted, ContextEngine, EngineSettings, Entry, Prompt, PromptRequest, TurnEnded
+from clew.ports.fault import Fault
+from clew.ports.plugins import Engines
 
 
 class JournalEngine:
@@ -37,3 +40,55 @@ class JournalEngine:
 
 def make(settings: EngineSettings) -> JournalEngine:  # noqa: ARG001 - it writes no files
     return JournalEngine()
+
+
+class EngineFailed(Fault):
+    code = "context:engine-failed"
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackEngine:
+    """`engine`, with `fallback` behind it for a prompt that it cannot make. `fallback` must need no state of its own:
+    it hears of nothing but that prompt."""
+
+    engine: ContextEngine
+    fallback: ContextEngine
+    policy: EnginePolicy = EnginePolicy.FALL_BACK
+
+    @property
+    def name(self) -> str:
+        return self.engine.name
+
+    async def assemble(self, scope: ScopeKey, request: PromptRequest) -> Prompt:
+        try:
+            return await self.engine.assemble(scope, request)
+        except Exception as fault:
+            failed = on_engine_failure(self.policy, self.name, str(fault) or repr(fault), self.fallback.name)
+            if failed.fallback is None:
+                raise EngineFailed(failed.words, "Choose another engine, or allow another to take over.") from fault
+        prompt = await self.fallback.assemble(scope, request)
+        return replace(prompt, words=f"{prompt.words} {failed.words}".strip())
+
+    async def bootstrap(self, scope: ScopeKey) -> None:
+        await self.engine.bootstrap(scope)
+
+    async def ingest(self, scope: ScopeKey, entries: Sequence[Entry]) -> None:
+        await self.engine.ingest(scope, entries)
+
+    async def after_turn(self, scope: ScopeKey, turn: TurnEnded) -> None:
+        await self.engine.after_turn(scope, turn)
+
+    async def compact(self, scope: ScopeKey, budget: Budget) -> Compacted:
+        return await self.engine.compact(scope, budget)
+
+    async def maintain(self, scope: ScopeKey) -> None:
+        await self.engine.maintain(scope)
+
+    async def dispose(self, scope: ScopeKey) -> None:
+        await self.engine.dispose(scope)
+
+
+def engine_named(name: str, engines: Engines, settings: EngineSettings) -> ContextEngine:
+    """That engine; any but `journal` has `journal` behind it."""
+    engine = engines.make(name, settings)
+    return engine if name == JournalEngine.name else FallbackEngine(engine, JournalEngine())

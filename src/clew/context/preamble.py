@@ -11,7 +11,7 @@ from clew.kernel import (
     WakeReason,
 )
 from clew.ports.context import PromptRequest
-from clew.protocol.handover import former_of
+from clew.protocol.wakes import former_of
 
 _WOKEN: Mapping[WakeReason, str] = {
     WakeReason.ASSIGNMENT: "This was assigned to you.",

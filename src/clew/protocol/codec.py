@@ -12,11 +12,10 @@ from typing import TypeVar
 from clew.kernel import RecordError, value_from_record, value_to_record
 from clew.ports.provider import FoundSession
 from clew.ports.workspaces import Cleaned, Listed, SourceFound
-from clew.protocol.control import Claimed
+from clew.protocol.control import Claimed, Expired, Held, Registration, Renewed
 from clew.protocol.machine import AgentProgram, Looked
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
-from clew.protocol.runtimes import Expired, Held, Registration, Renewed
 
 VERSION = 1
 

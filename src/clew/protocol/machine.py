@@ -7,7 +7,7 @@ from typing import Protocol
 from clew.kernel import MachineId, RuntimeId, WorkspaceId
 from clew.ports.provider import FoundSession
 from clew.ports.workspaces import Cleaned, Listed, SourceFound
-from clew.protocol.runtimes import Registration
+from clew.protocol.control import Registration
 
 
 @dataclass(frozen=True, slots=True)
