@@ -1,4 +1,7 @@
-"""The engine `journal`: each prompt is made from the entries that the order brings, and no state is kept."""
+"""The engine `journal`, which makes each prompt from the order's entries and keeps no state; and the fallback to it.
+
+If another engine fails, `journal` makes the prompt, or the run is held; either way the prompt or the hold says so.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +14,7 @@ from clew.ports.plugins import Engines
 
 
 class JournalEngine:
-    """The server keeps how far each session has seen, and its orders bring the rest. So most calls do nothing."""
+    """The server stores how far each session has seen, and its orders contain the rest. So most calls do nothing."""
 
     name = "journal"
 
@@ -25,14 +28,14 @@ class JournalEngine:
         return prompt_for(request)
 
     async def after_turn(self, scope: ScopeKey, turn: TurnEnded) -> None:
-        """Nothing: the server raises how far the session has seen."""
+        """Nothing: the server records how far the session has seen."""
 
     async def compact(self, scope: ScopeKey, budget: Budget) -> Compacted:  # noqa: ARG002 - no state, so no key
         """Nothing: each prompt is cut to its own budget."""
         return Compacted()
 
     async def maintain(self, scope: ScopeKey) -> None:
-        """Nothing: there is no state to look after."""
+        """Nothing: there is no state to maintain."""
 
     async def dispose(self, scope: ScopeKey) -> None:
         """Nothing: there is no state to remove."""
@@ -48,8 +51,8 @@ class EngineFailed(Fault):
 
 @dataclass(frozen=True, slots=True)
 class FallbackEngine:
-    """`engine`, with `fallback` behind it for a prompt that it cannot make. `fallback` must need no state of its own:
-    it hears of nothing but that prompt."""
+    """`engine`, with `fallback` for a prompt that it fails to make. `fallback` must need no state: it is called for
+    that prompt only."""
 
     engine: ContextEngine
     fallback: ContextEngine
@@ -89,6 +92,6 @@ class FallbackEngine:
 
 
 def engine_named(name: str, engines: Engines, settings: EngineSettings) -> ContextEngine:
-    """That engine; any but `journal` has `journal` behind it."""
+    """The engine of that name; every other engine than `journal` falls back to `journal`."""
     engine = engines.make(name, settings)
     return engine if name == JournalEngine.name else FallbackEngine(engine, JournalEngine())

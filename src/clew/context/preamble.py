@@ -1,4 +1,4 @@
-"""How a prompt begins: why the agent was woken where no message says it, and what it must know first."""
+"""The beginning of a prompt: why the agent was woken, if no message says it, and what it must know first."""
 
 from collections.abc import Mapping
 

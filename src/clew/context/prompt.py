@@ -1,4 +1,8 @@
-"""Fences: the text of others stands between two lines that it cannot contain."""
+"""The prompt: what the session has not seen, in order, with its authors, and what of it is to be acted on.
+
+The text of others is fenced: it is put between two lines that it cannot contain. Entries that do not fit into the
+budget are shortened to a brief.
+"""
 
 import hashlib
 import re
@@ -59,7 +63,7 @@ def size_in_prompt(text: str, recorded: int = 0) -> int:
 
 
 def brief_of(entries: Sequence[Entry], tokens: int, reader: AgentId) -> str:
-    """The entries in at most so many tokens. Where there is no room for the oldest, their number stands for them."""
+    """One line per entry, in at most so many tokens. If there is no room for the oldest, a line gives their number."""
     lines: list[str] = []
     # The line that counts what is left out needs room, too.
     left = tokens - 20
@@ -89,7 +93,7 @@ class PromptTooLong(Fault):
 
 @dataclass(frozen=True, slots=True)
 class _Quoted:
-    """An entry as it is told where the thread was handed over."""
+    """An entry as it is shown after a handover of the thread."""
 
     facts: JournalEntry
     body: str
@@ -99,7 +103,7 @@ class _Quoted:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The entries by how they are told; `withheld` are not."""
+    """The entries by how they are shown; those in `withheld` are not."""
 
     verbatim: tuple[Entry, ...]
     brief: str
@@ -108,7 +112,7 @@ class _Chosen:
 
 
 def prompt_for(request: PromptRequest) -> Prompt:
-    """Within the budget or not at all. It has all entries to act on, unless the session was told of them before."""
+    """Fits into the budget or raises. It has all entries to act on, except those that the session was told before."""
     plan = request.plan
     chosen = _choose(request)
     lines = preamble(request)
@@ -132,7 +136,7 @@ def _choose(request: PromptRequest) -> _Chosen:
 
 
 def _as_told(request: PromptRequest) -> Sequence[Entry]:
-    """The history of a thread that is handed over is quoted, so that none of it reads as a request of now."""
+    """After a handover the history is quoted, so that none of it reads as a current request."""
     if not is_handed_over(request):
         return request.entries
     asked = frozenset(request.plan.act_on)
@@ -143,7 +147,7 @@ def _as_told(request: PromptRequest) -> Sequence[Entry]:
 
 
 def _is_plain(request: PromptRequest, lines: Sequence[str], chosen: _Chosen) -> bool:
-    """One message of a person to the agent, and nothing beside it: the prompt is that message, as it was written."""
+    """One message of a person and nothing else: the prompt is then that message as it was written."""
     if lines or chosen.brief or len(chosen.verbatim) != 1 or request.thread.kind == "issue":
         return False
     entry = chosen.verbatim[0]
@@ -154,7 +158,7 @@ def _laid_out(request: PromptRequest, lines: Sequence[str], chosen: _Chosen) -> 
     fence = fence_for([chosen.brief, request.thread.title, *(entry.body for entry in chosen.verbatim)])
     parts = [_thread(request.thread, fence), *lines]
     if chosen.withheld and is_handed_over(request):
-        # Without this line the agent would do again what another has done.
+        # Without this line the agent would repeat what another has done.
         parts.append(f"What agents wrote under another account is left out ({_listed(chosen.withheld)}).")
     if chosen.verbatim or chosen.brief:
         parts.append(fence.words)
@@ -170,7 +174,7 @@ def _thread(thread: Thread, fence: Fence) -> str:
     if thread.kind != "issue" and not thread.title:
         return ""
     name = thread.kind if thread.number is None else f"{thread.kind} {thread.number}"
-    # On one line, so that a title cannot pass for anything else.
+    # On one line, so that a title cannot imitate other parts of the prompt.
     title = " ".join(thread.title.split()).replace(fence.mark, "")
     if thread.kind == "subject":
         return f'This is about "{title}", which is somewhere outside.'
@@ -186,7 +190,7 @@ def _entry(request: PromptRequest, entry: Entry, asked: frozenset[EntrySeq], fen
 def _demand(request: PromptRequest, asked: Sequence[EntrySeq]) -> str:
     plan, parts = request.plan, []
     if plan.already_told:
-        # A person who asks for it again has seen the turn end; a turn that was cut off has no end.
+        # A person who repeats a run has seen its turn end; a turn that was cut off has not ended.
         once_more = any(wake.resume_run is not None for wake in request.wakes)
         cut_off = plan.session is not None and plan.session.cut_off
         how = ", and your work on it was cut off" if cut_off and not once_more else ""

@@ -1,4 +1,4 @@
-"""Explanations: why a run went as it did, or why a wake has not run. The outcome comes first."""
+"""Decisions: why a run went as it did or a wake has not run, and which decisions another policy would change."""
 
 import asyncio
 import math
