@@ -65,7 +65,7 @@ class ProjectView:
 
 @dataclass(frozen=True, slots=True)
 class ThreadView:
-    """`state`: open or closed. `status`, explained by `words`: idle, queued, running, waiting (for an answer) or held."""
+    """`state` is open or closed; `status`, with its `words`: idle, queued, running, waiting (for an answer) or held."""
 
     id: str
     ref: str
@@ -230,7 +230,7 @@ class WhyView:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceView:
-    """Whether the agent took the prompt of a run: unsent, taken, cut-off, finished or unknown, and how that is known."""
+    """Whether the agent took a run's prompt: unsent, taken, cut-off, finished or unknown, and how that is known."""
 
     state: str
     words: str
