@@ -190,4 +190,8 @@ def _again(options: Options, run: str, how: str, wait: bool, body: Mapping[str, 
     server = Server(options.data)
     said = server.post(f"/runs/{part(run)}/{how}", body)
     wakes = read_all(WakeView, said) if said.startswith(b"[") else [read(WakeView, said)]
+    if not wakes:
+        text = "It is recorded. No wake of this run is left to serve."
+        tell_answer(said, lambda: tell(text), as_json=options.json)
+        return ExitStatus.DONE
     return answer_wakes(options, server, said, wakes, wait=wait)

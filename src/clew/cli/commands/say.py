@@ -113,7 +113,7 @@ def answer_wakes(options: Options, server: Server, said: bytes, wakes: Sequence[
             tell(receipt(each))
 
     tell_answer(said, receipts, as_json=options.json)
-    if wait and wakes:
+    if wait:
         # All wakes are of one lane, so the run that serves the last one serves them all.
         return Turn(server, wakes[-1], as_json=options.json).watch()
     refused = any(each.state in ("skipped", "cancelled") for each in wakes)
