@@ -29,15 +29,15 @@ CHECKED = ("kernel",)
 _EMBEDDING = "docs/kernel.md offers it to programs that embed the kernel"
 
 ALLOWED: dict[str, str] = {
-    "clew.kernel.explanation.explain": _EMBEDDING,
-    "clew.kernel.explanation.headline": _EMBEDDING,
+    "clew.kernel.plan.explain": _EMBEDDING,
+    "clew.kernel.plan.headline": _EMBEDDING,
     "clew.kernel.record.policy_to_record": _EMBEDDING,
-    "clew.kernel.replay.decision_to_record": f"{_EMBEDDING}; the store writes the same form with orjson",
+    "clew.kernel.record.decision_to_record": f"{_EMBEDDING}; the store writes the same form with orjson",
     "clew.kernel.alerts.*": "case H09: the delivery of replies, which is planned, asks it",
     "clew.kernel.ids.isolated": "case H04: the claim gives an isolated tick its scope in SQL terms; it is to call this",
     "clew.kernel.lease.GonePolicy*": "case R08: a setting, as below",
     "clew.kernel.lease.stranded": "case R08: the move of queued runs off a machine that is gone, which is planned",
-    "clew.kernel.pace.idle_ticks": "case H13: the end of a tick, which is to count those without progress",
+    "clew.kernel.schedule.idle_ticks": "case H13: the end of a tick, which is to count those without progress",
     "clew.kernel.permission.parse_mode": "case A02: the store reads an unknown mode as `read` by itself",
     "clew.kernel.queue.waits_for": "case R12: `clew why` and the run views word this by themselves",
     "clew.kernel.wake.advance_wake": "case W07: the store's statements write the states of this table by themselves",
