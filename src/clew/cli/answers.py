@@ -8,9 +8,10 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from clew.cli.client import NotUnderstood
+from clew.cli.client import NotUnderstood, Server, thread_part
 from clew.cli.input import Options
 from clew.cli.output import table, tell_answer
+from clew.protocol.views import ThreadPage, ThreadView
 
 V = TypeVar("V")
 
@@ -25,6 +26,10 @@ def print_table(
 ) -> None:
     """A list of views, one row each: the texts by their headings. Without any, prints `nothing`."""
     tell_answer(said, lambda: table([row(view) for view in read_all(kind, said)], nothing), as_json=options.json)
+
+
+def get_thread(server: Server, ref: str) -> ThreadView:
+    return read(ThreadPage, server.get(f"/threads/{thread_part(ref)}", {"limit": 1})).thread
 
 
 def read(kind: type[V], said: bytes | str) -> V:

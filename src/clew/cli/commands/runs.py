@@ -79,7 +79,7 @@ def show(run: str, /, *, options: Options = OPTIONS) -> None:
         Its id, or a unique prefix.
     """
     said = Server(options.data).get(f"/runs/{part(run)}")
-    print_view(options, said, RunView, lambda found: facts(run_facts(found)))
+    print_view(options, said, RunView, lambda found: facts(_facts(found)))
 
 
 def state_of(run: RunView) -> str:
@@ -87,7 +87,7 @@ def state_of(run: RunView) -> str:
     return "held" if run.held else run.state
 
 
-def run_facts(run: RunView) -> list[tuple[str, str]]:
+def _facts(run: RunView) -> list[tuple[str, str]]:
     stopping = ", stopping" if run.stopping else ""
     return [
         ("run", run.id),
