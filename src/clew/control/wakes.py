@@ -1,4 +1,4 @@
-"""Wakes: by a message in a thread, by hand, or by an event outside; shown and cancelled. Each one goes through `wake`."""
+"""Wakes: by a message in a thread, by hand, or by an event outside; shown and cancelled. All go through `wake`."""
 
 from dataclasses import replace
 
