@@ -33,14 +33,15 @@ def get_thread(server: Server, ref: str) -> ThreadView:
 
 
 def read(kind: type[V], said: bytes | str) -> V:
-    return value(kind, parsed(said))
+    view: V = _shaped(kind, parsed(said))
+    return view
 
 
 def read_all(kind: type[V], said: bytes | str) -> list[V]:
     many = parsed(said)
     if not isinstance(many, list):
         raise _unexpected(f"expected a list of {kind.__name__}")
-    return [value(kind, each) for each in many]
+    return [_shaped(kind, each) for each in many]
 
 
 def parsed(said: bytes | str) -> Any:
@@ -48,11 +49,6 @@ def parsed(said: bytes | str) -> Any:
         return json.loads(said)
     except ValueError as fault:
         raise _unexpected(str(fault)) from fault
-
-
-def value(kind: type[V], raw: object) -> V:
-    made: V = _shaped(kind, raw)
-    return made
 
 
 def _shaped(kind: Any, raw: Any) -> Any:
