@@ -47,7 +47,8 @@ _SLOW_FIXTURES = frozenset({"agents", "postgres"})
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     """Mark as slow what starts an agent, a server or a PostgreSQL; leave out what is for `make proof` alone."""
-    left, kept = [], []
+    left: list[pytest.Item] = []
+    kept: list[pytest.Item] = []
     for item in items:
         if _is_slow(item):
             item.add_marker(pytest.mark.slow)
