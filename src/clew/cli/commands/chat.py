@@ -61,11 +61,11 @@ def chat(
         Send this one message, show the reply and exit; - reads it from stdin.
     """
     if in_ is not None and continue_:
-        raise BadText("--in and --continue cannot be combined.", "_Leave one of them out.")
+        raise BadText("--in and --continue cannot be combined.", "Leave one of them out.")
     for option, text in (("--project", project), ("--title", title)):
         if text and (in_ is not None or continue_):
             words = f"{option} is for a new chat; it cannot be combined with --in or --continue."
-            raise BadText(words, f"_Leave out {option}, or start a new chat.")
+            raise BadText(words, f"Leave out {option}, or start a new chat.")
     if sys.stdin is None and once is None:
         raise BadText("Cannot read from stdin: it is closed.", "Pass a message with --once.")
     typing = once is None and sys.stdin.isatty()

@@ -155,9 +155,8 @@ def _row(thread: ThreadView) -> dict[str, str]:
 
 
 def show_page(options: Options, ref: str, last: int) -> None:
-    print_view(
-        options, Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last}), ThreadPage, _tell_page
-    )
+    said = Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last})
+    print_view(options, said, ThreadPage, _tell_page)
 
 
 def _tell_page(page: ThreadPage) -> None:
