@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.process import Failed, run_benchmark
 from bench.providers.contest import COMMAND_LINES, Contest, Memory, Round
 from bench.table import Table, keep, ratio
 from bench.timing import ratios, spread
@@ -65,7 +66,7 @@ def _agents() -> Agents:
         try:
             install()
         except CannotInstall as fault:
-            raise SystemExit(f"The agents cannot be measured: {fault}") from fault
+            raise Failed(f"the agents cannot be installed: {fault}") from fault
         found = installed()
     assert found is not None, "they were just installed"
     return found
@@ -122,4 +123,4 @@ def _mib(size: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_benchmark(main))

@@ -9,14 +9,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.process import run_benchmark
 from bench.running import added
 from bench.running.floor import floor
-from bench.running.server import Server, server
-from bench.running.waking import Taken, at_once, hire, one_by_one
-from bench.store.databases import Kind
-from bench.store.filling import Size, fill
+from bench.server import Server, server
+from bench.store.databases import sqlite_store
+from bench.store.long_history import Size, fill
 from bench.table import Table, keep
 from bench.timing import percentile, spread
+from bench.wakes import Taken, add_true, at_once, one_by_one
 
 WAKES, ROUNDS, STARTS, IDLE = 200, 5, 5, 10.0
 HISTORY = Size(lanes=1000, runs=100_000, sessions=20_000, entries=1000)
@@ -51,26 +52,28 @@ def _asked() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _say(words: str) -> None:
+def _progress(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
 def _waking(root: Path) -> Table:
     table = Table("running", ("what", "median", "p95", "to the floor", "wanted"))
-    _say("100,000 runs are made up ...")
-    (root / "old").mkdir(mode=0o700)
-    fill(Kind.SQLITE, str(root / "old" / "clew.db"), HISTORY)
-    _say("one wake after another, in a young and in an old server by turns ...")
+    _progress("inserting 100,000 runs ...")
+    for name in ("young", "old"):
+        (root / name).mkdir(mode=0o700)
+    new, aged = sqlite_store(root / "young"), sqlite_store(root / "old")
+    fill(aged, HISTORY)
+    _progress("one wake after another, in a new and in an old server by turns ...")
     bare, taken, later = floor(WAKES), list[Taken](), list[Taken]()
-    with server(root / "young") as young:
-        with server(root / "old") as old:
-            agents = [(running, hire(running, "true"), found) for running, found in ((young, taken), (old, later))]
+    with new.server() as young:
+        with aged.server() as old:
+            agents = [(running, add_true(running, "true"), found) for running, found in ((young, taken), (old, later))]
             for running, agent, _ in agents:
                 one_by_one(running, agent, 20)
             for _ in range(ROUNDS):
                 for running, agent, found in agents:
                     found.extend(one_by_one(running, agent, WAKES // ROUNDS))
-        _say("many at once ...")
+        _progress("many at once ...")
         rate = _many(young)
     whole, after = _whole(taken), _whole(later)
     middle, slow = statistics.median(whole), percentile(whole, 0.95)
@@ -89,13 +92,13 @@ def _waking(root: Path) -> Table:
 
 
 def _many(running: Server) -> float:
-    agents = [hire(running, f"true-{number}") for number in range(8)]
+    agents = [add_true(running, f"true-{number}") for number in range(8)]
     return statistics.median(at_once(running, agents, 200) for _ in range(3))
 
 
 def _waiting(root: Path) -> Table:
     table = Table("waiting", ("what", "median", "lowest to highest", "wanted"))
-    _say("starts, and doing nothing ...")
+    _progress("starts, and doing nothing ...")
     starts, memory, used = [], [], []
     for number in range(STARTS):
         with server(root / f"idle-{number % 2}") as idle:
@@ -130,4 +133,4 @@ def _ms(value: float) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_benchmark(main))
