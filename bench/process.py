@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,10 @@ _TAIL = 2000
 
 class Failed(Exception):
     """The measurement cannot be made; the text says why."""
+
+
+class Stopped(Exception):
+    """A signal asked the benchmark to stop; the text is its name."""
 
 
 Process = subprocess.Popen[bytes]
@@ -99,6 +104,11 @@ def run_benchmark(measure: Callable[[], int]) -> int:
         return measure()
     except Failed as fault:
         print(f"failed: {fault}", file=sys.stderr)
+    except Stopped as signal_name:
+        print(f"failed: stopped by {signal_name}", file=sys.stderr)
+    except Exception as fault:  # noqa: BLE001 - it is shown in full, and the exit code says that nothing was measured
+        traceback.print_exc()
+        print(f"failed: {type(fault).__name__}: {fault}", file=sys.stderr)
     return 2
 
 
@@ -106,4 +116,4 @@ def _stopped(number: int, _: FrameType | None) -> Any:
     # A second signal must not interrupt the removal.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    raise Failed(f"stopped by {signal.Signals(number).name}")
+    raise Stopped(signal.Signals(number).name)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from bench.process import PATIENCE, Failed, background, wait_until
 
+_IDLE = 2.0
 UP = ("-m", "clew", "up")
 
 
@@ -50,10 +51,13 @@ class Server:
         return said
 
     def _connection(self) -> HTTPConnection:
-        """One for each thread, kept open between requests."""
-        if not hasattr(self._kept, "connection"):
-            self._kept.connection = HTTPConnection(urlsplit(self.address).netloc, timeout=PATIENCE)
-        connection: HTTPConnection = self._kept.connection
+        """One for each thread, kept open between requests. After a pause it is made again: the server closes a
+        connection that is idle for five seconds."""
+        now, kept = time.monotonic(), self._kept
+        if not hasattr(kept, "connection") or now - kept.used > _IDLE:
+            kept.connection = HTTPConnection(urlsplit(self.address).netloc, timeout=PATIENCE)
+        kept.used = now
+        connection: HTTPConnection = kept.connection
         return connection
 
     def megabytes(self) -> float:

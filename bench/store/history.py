@@ -1,8 +1,8 @@
 """History: whether many old runs slow a new one. Two servers, one with few runs and one with many, asked by turns."""
 
-import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 
 from bench.process import Failed
 from bench.server import Server
@@ -17,6 +17,7 @@ PART = "history"
 MOST = 1.3
 PAGE = 20
 WARM_UP = 5
+_STRIDE = 7919
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,9 @@ class Amount:
     samples: int
 
 
-FEW = Size(lanes=5, runs=1_000, sessions=100, entries=20)
+FEW = Size(lanes=50, runs=1_000, sessions=1_000, entries=20)
+"""More lanes than a daemon keeps warm sessions: with few and with many, every sample opens its session."""
+
 FULL = Amount(Size(lanes=1_000, runs=1_000_000, sessions=100_000, entries=10_000), rounds=9, samples=20)
 SMALL = Amount(Size(lanes=100, runs=20_000, sessions=2_000, entries=1_000), rounds=3, samples=5)
 
@@ -37,11 +40,12 @@ ANSWERED, CLAIMED, FINISHED, THREAD = "say: answered", "say: claimed", "say: fin
 class Filled:
     server: Server
     size: Size
-    chance: random.Random
+    numbers: Iterator[int] = field(default_factory=count)
 
     def sample(self) -> dict[str, float]:
-        """One time of each, in milliseconds, in a lane chosen at random. The wake resumes a session of that lane."""
-        thread = self.size.thread(self.chance.randrange(self.size.lanes))
+        """One time of each, in milliseconds. The wake resumes a session of its lane; all lanes have their turn, in an
+        order that is not the order of their rows."""
+        thread = self.size.thread(next(self.numbers) * _STRIDE % self.size.lanes)
         said = {"text": "look at this", "agent": NAME}
         taken = one(self.server, lambda: self.server.post(f"/threads/{thread}/words", said)["wake"])
         if taken.decision != "resume":
@@ -58,8 +62,7 @@ def measure(ground: Ground, amount: Amount) -> Sequence[Table]:
             fill(few, FEW)
             fill(many, amount.large)
             with few.server() as one, many.server() as other:
-                chance = random.Random(1)
-                _compare(table, kind, amount, Filled(one, FEW, chance), Filled(other, amount.large, chance))
+                _compare(table, kind, amount, Filled(one, FEW), Filled(other, amount.large))
     large = amount.large
     table.note = (
         f"Few is {FEW.runs:,} finished runs and {FEW.sessions:,} sessions in {FEW.lanes} lanes, and a thread of"

@@ -30,7 +30,7 @@ class Amount:
     singles: int
 
 
-FULL = Amount(rounds=7, warm_up=400, jobs=1600, singles=100)
+FULL = Amount(rounds=5, warm_up=400, jobs=1600, singles=100)
 SMALL = Amount(rounds=2, warm_up=50, jobs=200, singles=30)
 
 
