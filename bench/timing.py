@@ -3,10 +3,8 @@
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import Barrier
 
 Work = Callable[[], object]
 
@@ -39,34 +37,3 @@ def milliseconds(work: Work) -> float:
     began = time.perf_counter_ns()
     work()
     return (time.perf_counter_ns() - began) / 1e6
-
-
-def rate(callers: int, times: int, prepare: Callable[[int], Work]) -> float:
-    """How often a second the work is done by so many callers at once, each doing it so many times.
-
-    What a caller prepares, a connection for instance, is not counted.
-    """
-    start, clock = Barrier(callers + 1), time.perf_counter_ns
-
-    def calls(caller: int) -> int:
-        work = prepare(caller)
-        start.wait()
-        for _ in range(times):
-            work()
-        return clock()
-
-    with ThreadPoolExecutor(callers, thread_name_prefix="caller") as pool:
-        going = [pool.submit(calls, caller) for caller in range(callers)]
-        start.wait()
-        began = clock()
-        ended = max(each.result() for each in going)
-    return callers * times / ((ended - began) / 1e9)
-
-
-def rounds(seconds: float, least: int = 5, most: int = 15) -> Iterator[int]:
-    """Numbers of rounds, the first to warm up: so many as fit into the time, within bounds."""
-    until = time.monotonic() + seconds
-    for number in range(most + 1):
-        if number > least and time.monotonic() > until:
-            return
-        yield number
