@@ -1,12 +1,10 @@
-"""Taking times. Machines are shared and change their speed, so everything is a ratio of the same round."""
+"""Times, medians and ratios. A shared machine changes its speed, so a ratio is of two times of the same round."""
 
 import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-Work = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +26,12 @@ def ratios(ours: Sequence[float], beside: Sequence[float]) -> Spread:
 
 
 def percentile(taken: Sequence[float], share: float) -> float:
-    """The smallest that so large a share of them do not exceed."""
+    """The smallest value that is not exceeded by that share of them, 0 to 1."""
     ordered = sorted(taken)
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
-def milliseconds(work: Work) -> float:
+def milliseconds(work: Callable[[], object]) -> float:
     began = time.perf_counter_ns()
     work()
     return (time.perf_counter_ns() - began) / 1e6
