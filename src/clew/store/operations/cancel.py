@@ -21,8 +21,8 @@ from clew.kernel import (
     on_end,
     wakes_on,
 )
-from clew.store.engine.clock import now, read_clock
 from clew.store.engine.database import LostRace
+from clew.store.engine.dialect import now, read_clock
 from clew.store.engine.hints import hint_news, hint_run, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import NoSuchRun, NoSuchWake

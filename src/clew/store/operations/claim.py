@@ -27,18 +27,17 @@ from clew.kernel import (
 )
 from clew.protocol.orders import ClaimRequest, Entry, Order, OrderedAgent, OrderedProject, OrderedThread
 from clew.store.engine.database import LostRace
+from clew.store.engine.dialect import keepable
 from clew.store.engine.hints import hint_run, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row
 from clew.store.faults import Unreadable
 from clew.store.operations import claim_sql as sql
-from clew.store.operations.decisions import HELD, decision_record, keep_decision, keep_decisions, kept
+from clew.store.operations.decisions import HELD, decision_record, keep_decision, keep_decisions, kept, situation_of
 from clew.store.operations.evidence import open_prompts
 from clew.store.operations.ids import new_id
 from clew.store.operations.journal import entries_between, read_entry
 from clew.store.operations.rows import read_wake
 from clew.store.operations.sessions import apply_marks
-from clew.store.operations.situation import situation_of
-from clew.store.operations.texts import keepable
 from clew.store.operations.workspaces import remember_place
 
 LOOKS = 20

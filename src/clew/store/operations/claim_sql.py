@@ -17,8 +17,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import Carried, Evidence, RunState, WaitsFor, WakeState
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import listed
+from clew.store.engine.dialect import listed, now
 from clew.store.engine.statement import POSTGRESQL, Statement
 from clew.store.operations.runtimes import is_program, started
 from clew.store.schema.tables import (

@@ -35,7 +35,7 @@ from clew.kernel import (
 from clew.protocol.orders import StoreQuestion
 from clew.protocol.prompted import SteerSent, read_prompted, read_steer
 from clew.protocol.reports import Prompted, StoreAnswer, Usage
-from clew.store.engine.clock import now
+from clew.store.engine.dialect import keepable, now
 from clew.store.engine.hints import hint_run, hint_thread
 from clew.store.engine.statement import Row, Statement, among
 from clew.store.faults import SessionHeld
@@ -45,7 +45,6 @@ from clew.store.operations.journal import append, reply_of
 from clew.store.operations.pins import pin_session
 from clew.store.operations.run_state import RUN_COLUMNS
 from clew.store.operations.settle import told_at_last
-from clew.store.operations.texts import keepable
 from clew.store.schema.tables import UNHEARD, runs, wakes
 
 

@@ -35,6 +35,7 @@ from clew.kernel import (
 from clew.kernel import RuleReason as Why
 from clew.protocol.reports import Completed, End, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked
 from clew.store.engine.database import LostRace
+from clew.store.engine.dialect import keepable
 from clew.store.engine.hints import hint_run
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations import claim_sql
@@ -53,7 +54,6 @@ from clew.store.operations.settle import (
     told,
     told_at_last,
 )
-from clew.store.operations.texts import keepable
 from clew.store.schema.tables import runs
 
 _EVENTS: Mapping[type, RunEvent] = {

@@ -19,9 +19,8 @@ from clew.kernel import (
 from clew.protocol.orders import Entry
 from clew.protocol.prompted import write_prompted
 from clew.protocol.reports import AnswerGiven, Asked, NewSession, Report, Reported, Usage
-from clew.store.engine.clock import now
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import insert_in
+from clew.store.engine.dialect import insert_in, keepable, now
 from clew.store.engine.hints import hint_run
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.claim import to_tell
@@ -32,7 +31,6 @@ from clew.store.operations.run_state import Refused, advance, why_refused
 from clew.store.operations.sessions import apply_marks
 from clew.store.operations.settle import told_at_last
 from clew.store.operations.steering import settle_steer, take_steer
-from clew.store.operations.texts import keepable
 from clew.store.operations.workspaces import keep_remade
 from clew.store.schema.tables import approvals, events, landings
 

@@ -30,12 +30,10 @@ from clew.kernel import (
 )
 from clew.protocol.prompted import TELLS_REMADE
 from clew.protocol.reports import Usage
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import greater
+from clew.store.engine.dialect import greater, keepable, now
 from clew.store.engine.hints import hint_queue, hint_run, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Done, Given, Row, Statement, in_one_trip, named
 from clew.store.operations.queue import queue_run
-from clew.store.operations.texts import keepable
 from clew.store.operations.workspaces import clear_remade
 from clew.store.schema.tables import agents, approvals, lanes, runs, sessions, wakes
 

@@ -27,9 +27,8 @@ from clew.kernel import (
 )
 from clew.protocol.prompted import SteerSent, new_prompt_id, read_prompted, read_steer, write_prompted, write_steer
 from clew.protocol.reports import Steer, Steered
-from clew.store.engine.clock import now
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import greater
+from clew.store.engine.dialect import greater, now
 from clew.store.engine.hints import hint_thread
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.claim_sql import PENDING, WAKE_KEYS

@@ -38,15 +38,13 @@ from clew.kernel import (
     thread_for,
 )
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import insert_in
+from clew.store.engine.dialect import insert_in, keepable, now
 from clew.store.engine.hints import hint_queue, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.operations.journal import append
 from clew.store.operations.queue import queue_run
 from clew.store.operations.rows import reading
-from clew.store.operations.texts import keepable
 from clew.store.schema.tables import LIVE, NOT_ENDED, agents, lanes, runs, runtimes, threads, wakes
 
 MOST_PRIORITY = 1000
