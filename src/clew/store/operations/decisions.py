@@ -18,11 +18,11 @@ from clew.kernel import (
     LaneId,
     MachineId,
     NativeId,
-    PermissionMode,
     Plan,
     ProviderName,
     RunId,
     RuntimeId,
+    ScopeKey,
     Session,
     Situation,
     Source,
@@ -30,18 +30,19 @@ from clew.kernel import (
     Wake,
     coalesce,
     gather,
+    parse_mode,
     plan_to_record,
 )
 from clew.store.engine.dialect import insert_in
 from clew.store.engine.statement import Row, Statement
-from clew.store.operations.rows import read_capabilities, read_floor, read_mode, read_policy, read_scope, reading
+from clew.store.operations.rows import read_capabilities, read_floor, read_policy, reading
 from clew.store.operations.sessions import lane_sessions, run_session
 from clew.store.operations.workspaces import place_facts
 from clew.store.schema.tables import decisions
 
 
 def situation_of(
-    connection: Connection, row: Row, wakes: Sequence[Wake], scope_run: str, unheard: tuple[Unheard, ...] = ()
+    connection: Connection, row: Row, wakes: Sequence[Wake], scope: ScopeKey, unheard: tuple[Unheard, ...] = ()
 ) -> Situation:
     """What a failed read raises goes through: a claim that could not look is given back, never started afresh."""
     lane, run = LaneId(row["lane_id"]), RunId(row["run_id"])
@@ -51,16 +52,16 @@ def situation_of(
         if source is Source.ASKED:
             return [] if demand.resume_run is None else run_session(connection, demand.resume_run)
         # A lane without sessions has none to read, nor has a scope that begins with this run.
-        if not row["has_sessions"] or (scope_run == run and row["attempt"] == 0):
+        if not row["has_sessions"] or (scope.run == run and row["attempt"] == 0):
             return []
-        return lane_sessions(connection, lane, scope_run)
+        return lane_sessions(connection, lane, scope.run or "")
 
     here, sources, place = _here(row), gather(demand, read), place_facts(connection, row)
     try:
         return Situation(
             run=run,
             lane=lane,
-            scope=read_scope(lane, scope_run),
+            scope=scope,
             here=here,
             demand=demand,
             sources=sources,
@@ -88,16 +89,11 @@ def _here(row: Row) -> Here:
         credential=row["credential"],
         agent=row["agent_name"],
         model=row["model"],
-        mode=read_mode(row["mode"]) or PermissionMode.READ,
-        mode_limits=tuple(_limit(each) for each in limits if each is not None),
+        mode=parse_mode(row["mode"]),
+        mode_limits=tuple(parse_mode(each) for each in limits if each is not None),
         instructions=_digest(row["instructions"]),
         tools=_digest(row["tools"]),
     )
-
-
-def _limit(text: str) -> PermissionMode:
-    """A limit that cannot be read is the strictest there is."""
-    return read_mode(text) or PermissionMode.READ
 
 
 @lru_cache(maxsize=512)

@@ -28,7 +28,7 @@ from clew.store.operations.decisions import keep_decisions
 from clew.store.operations.ids import derived_id
 from clew.store.operations.pins import pin_session, point
 from clew.store.operations.run_state import Refused, advance, why_refused
-from clew.store.operations.sessions import apply_marks
+from clew.store.operations.sessions import change_sessions
 from clew.store.operations.settle import told_at_last
 from clew.store.operations.steering import settle_steer, take_steer
 from clew.store.operations.workspaces import keep_remade
@@ -220,7 +220,7 @@ def _put_questions(connection: Connection, said: Report, asks: tuple[Asked, ...]
 def _keep_settled(connection: Connection, said: Report, row: Row) -> Row:
     """The run with the session it is in since its plan was settled."""
     for plan in said.settled:
-        apply_marks(connection, plan.session_changes)
+        change_sessions(connection, plan.session_changes)
     remade = said.settled[-1].situation.place.remade
     if remade:
         # Kept until a prompt that tells it is known to be taken.

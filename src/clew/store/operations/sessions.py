@@ -74,8 +74,6 @@ def _asked() -> Select[tuple[object, ...]]:
 
 _of_run = Statement(lambda _: _asked())
 
-_by_id = Statement(lambda _: with_facts().where(sessions.c.id == bindparam("session")))
-
 
 @cache
 def _on(event: SessionEvent) -> Statement:
@@ -104,15 +102,10 @@ def run_session(connection: Connection, run: RunId) -> Sequence[Session]:
     return [read_session(row) for row in _of_run.rows(connection, run=run)]
 
 
-def session_by_id(connection: Connection, session: SessionId) -> Session | None:
-    row = _by_id.first(connection, session=session)
-    return None if row is None else read_session(row)
-
-
-def apply_marks(connection: Connection, marks: Sequence[SessionChange]) -> None:
-    """What a decision implies for a session's state; what cannot happen to it any more changes nothing."""
-    for mark in marks:
-        _on(mark.event).count(connection, session=mark.session)
+def change_sessions(connection: Connection, changes: Sequence[SessionChange]) -> None:
+    """Apply a decision's events to sessions. An event that cannot happen in a session's state changes nothing."""
+    for change in changes:
+        _on(change.event).count(connection, session=change.session)
 
 
 @dataclass(frozen=True, slots=True)

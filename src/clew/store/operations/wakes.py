@@ -47,6 +47,9 @@ from clew.store.operations.queue import queue_run
 from clew.store.operations.rows import reading
 from clew.store.schema.tables import LIVE, NOT_ENDED, agents, lanes, runs, runtimes, threads, wakes
 
+OWN_SCOPE = "own"
+"""Stored as the scope of a wake that is to be served in a scope of its run's own."""
+
 MOST_PRIORITY = 1000
 """Steps of priority, up or down; each weighs as much as five minutes of waiting."""
 
@@ -280,7 +283,7 @@ def asked_for(request: WakeRequest, thread: ThreadId, lane: LaneId) -> dict[str,
         "origin_agent": request.origin.agent,
         "origin_depth": request.origin.depth,
         "freshness": request.freshness.value,
-        "scope": "own" if request.isolated else "",
+        "scope": OWN_SCOPE if request.isolated else "",
         "resume_run": request.resume_run,
         "priority": request.priority,
         "route": None if route is None else json.dumps([route.kind.value, route.address]),
