@@ -52,7 +52,7 @@ check: $(VENV)/tools ## Layers, lint, formatting, types, dead code, docs
 bench: $(VENV)/tools ## Measure how fast the kernel decides
 	@$(BIN)/python bench/decide.py $(ARGS)
 
-bench-store: $(VENV)/tools ## Measure what a wake costs in the store (ARGS=--small is quicker, --peers adds others)
+bench-store: $(VENV)/tools ## Measure say and wake through the API, beside Procrastinate and DBOS (ARGS=--small is quicker)
 	@$(BIN)/python -m bench.store $(ARGS)
 
 bench-providers: $(VENV)/tools ## Measure agents through their providers beside their own command lines
@@ -104,14 +104,15 @@ format: $(VENV)/tools ## Fix what the linter can fix, then format
 
 # What runs has the pins of what is developed with, so that the tests are of what people run.
 lock: supported ## Write the locks, keeping pins that still fit (delete them first to renew all)
-	@echo "Resolving pyproject.toml, requirements/run.in and requirements/dev.in"
+	@echo "Resolving pyproject.toml, requirements/run.in, requirements/dev.in and bench/requirements-peers.in"
 	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	$(PYTHON) -m venv "$$tmp"; \
 	"$$tmp/bin/python" -m pip --disable-pip-version-check --quiet install uv; \
 	compile() { "$$tmp/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --output-file "$$@"; }; \
 	compile requirements/dev.lock pyproject.toml requirements/run.in requirements/dev.in; \
-	compile requirements/run.lock --constraint requirements/dev.lock pyproject.toml requirements/run.in
+	compile requirements/run.lock --constraint requirements/dev.lock pyproject.toml requirements/run.in; \
+	compile bench/requirements-peers.lock bench/requirements-peers.in
 
 clean: ## Remove everything that can be made again
 	@rm -rf $(VENV) mutants dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

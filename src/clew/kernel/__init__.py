@@ -76,7 +76,7 @@ from clew.kernel.ids import (
 )
 from clew.kernel.journal import Author, AuthorKind, JournalEntry, Reader, voice
 from clew.kernel.lease import Heard, Patience, Presence, Silence, SilenceLimits, leased, presence, silence, standing
-from clew.kernel.permission import PermissionMode, choose_mode
+from clew.kernel.permission import PermissionMode, choose_mode, parse_mode
 from clew.kernel.place import (
     Directory,
     Found,
@@ -182,6 +182,7 @@ from clew.kernel.wake import (
     WakeEvent,
     WakeReason,
     WakeState,
+    advance_wake,
     coalesce,
     ready,
 )
@@ -207,13 +208,14 @@ __all__ = [
     "SessionState", "Silence", "SilenceLimits", "Situation", "Source", "SourceRead", "SteerEvent", "Step", "Subject",
     "ThreadId", "Tick", "TickDecision", "TickFacts", "TickVerdict", "Unheard", "UnreadableCursor", "Verification",
     "WaitsFor", "Wake", "WakeEnd", "WakeEvent", "WakeId", "WakeReason", "WakeState", "WarmFacts", "Weight", "Workspace",
-    "WorkspaceId", "WorkspaceKind", "admit", "advance_approval", "advance_session", "answer", "apply", "ask_next",
-    "capabilities_from_record", "capabilities_to_record", "choose_mode", "coalesce", "confirm", "decide",
+    "WorkspaceId", "WorkspaceKind", "admit", "advance_approval", "advance_session", "advance_wake", "answer", "apply",
+    "ask_next", "capabilities_from_record", "capabilities_to_record", "choose_mode", "coalesce", "confirm", "decide",
     "decision_to_record", "dedupe", "digest_of", "due", "explain", "gather", "headline", "holds", "isolated",
-    "judge_reply", "lane_id", "leased", "on_admission", "on_end", "on_engine_failure", "own_thread", "pace", "pin",
-    "plan_to_record", "policy_from_record", "policy_to_record", "presence", "rank", "read_cursor", "read_subject",
-    "ready", "reap", "replay", "resolve_place", "resumability", "retry", "runtime_id", "select", "settle", "silence",
-    "situation_from_record", "situation_to_record", "standing", "steered_plan", "thread_for", "tick", "to_steer",
-    "value_from_record", "value_to_record", "verify", "voice", "wakes_on", "with_observed_work", "write_cursor",
+    "judge_reply", "lane_id", "leased", "on_admission", "on_end", "on_engine_failure", "own_thread", "pace",
+    "parse_mode", "pin", "plan_to_record", "policy_from_record", "policy_to_record", "presence", "rank", "read_cursor",
+    "read_subject", "ready", "reap", "replay", "resolve_place", "resumability", "retry", "runtime_id", "select",
+    "settle", "silence", "situation_from_record", "situation_to_record", "standing", "steered_plan", "thread_for",
+    "tick", "to_steer", "value_from_record", "value_to_record", "verify", "voice", "wakes_on", "with_observed_work",
+    "write_cursor",
 ]
 # fmt: on
