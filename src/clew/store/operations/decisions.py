@@ -146,7 +146,7 @@ def kept(plan: Plan, record: str, run: RunId, attempt: int, step: int, at: Insta
 
 
 def decision_record(plan: Plan) -> str:
-    """What `clew.kernel.replay` reads, as `decision_to_record` would have it, but written in one go."""
+    """What `clew.kernel.record` reads, as `decision_to_record` would have it, but written in one go."""
     whole = {"version": RECORD_VERSION, "situation": plan.situation, "plan": plan_to_record(plan)}
     return orjson.dumps(whole, default=_plain).decode()
 
@@ -158,5 +158,5 @@ def _plain(value: object) -> list[object]:
 
 
 def decisions_of(connection: Connection, run: RunId) -> list[Row]:
-    """Every decision of a run in order, as it is kept: `record` is what `clew.kernel.replay` takes."""
+    """Every decision of a run in order, as it is kept: `record` is what `clew.kernel.record` takes."""
     return _of_run.rows(connection, run=run)
