@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from clew.programs.faults import BadArguments, CannotStart, ProgramEnded, TooSlow
-from clew.programs.ledger import Ledger
 from clew.programs.process_tag import VARIABLE
 from clew.programs.program import Program, start
+from clew.programs.state import Ledger
 from tests.programs.kit import alive, eventually, pid_in, python, run, running_with, shell
 
 

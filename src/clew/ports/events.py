@@ -100,6 +100,24 @@ class ErrorCode(StrEnum):
     TOO_SLOW = "too-slow"
     UNKNOWN = "unknown"
 
+    @classmethod
+    def of_status(cls, status: int) -> "ErrorCode":
+        """By the HTTP status with which the model answered."""
+        match status:
+            case 401 | 403:
+                return cls.NOT_ALLOWED
+            case 429:
+                return cls.USAGE_LIMIT
+            case _ if status >= 500:
+                return cls.MODEL_FAILED
+            case _:
+                return cls.BAD_REQUEST
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same prompt may succeed later."""
+        return self not in (ErrorCode.NOT_ALLOWED, ErrorCode.BAD_REQUEST, ErrorCode.UNKNOWN)
+
 
 @dataclass(frozen=True, slots=True)
 class Failed(AgentEvent):

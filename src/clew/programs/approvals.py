@@ -3,7 +3,7 @@
 A request is one permission, or several questions that the agent wants answered together.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -47,6 +47,10 @@ class OpenRequests(Generic[T]):
         if request is not None:
             request.answers[id_] = words
         return request
+
+    def requests(self) -> Iterator[Request[T]]:
+        """Each open request; once for each of its open parts."""
+        yield from self._open.values()
 
     def withdraw(self, number: object) -> None:
         """The agent no longer waits for this request, whether it was answered or not."""

@@ -16,9 +16,8 @@ from clew.kernel import Cursor, Directory, ProbeKind
 from clew.ports.events import Ending, ToolFinished
 from clew.ports.provider import OpenSpec, Provider
 from clew.programs.archive import join, pack, unpack
-from clew.programs.faults import BadArchive, CannotStart, NotAble, Refused
+from clew.programs.faults import BadArchive, CannotStart, HomeFailed, NotAble, Refused
 from clew.providers.claude.archive import FORMAT
-from clew.providers.claude.faults import HomeFailed
 from tests.providers.agents import run as by_itself
 from tests.providers.claude.kit import ASK, EDIT, FULL, READ, Place, begun, call, run, turn
 from tests.providers.loopback.server import Model

@@ -1,6 +1,5 @@
 """A connection to an agent: its process, calls in both directions, and the abilities that it declares."""
 
-import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +9,11 @@ from typing import Any, Protocol, Self
 from clew import __version__
 from clew.ports.provider import Deadlines
 from clew.programs.faults import CannotStart, NoProgram, NotUnderstood, ProgramEnded, ProgramFault, Refused
-from clew.programs.ledger import Ledger
 from clew.programs.program import Program, start
 from clew.programs.rpc import CallRefused, Message, Peer
-from clew.programs.scratch import Scratch
 from clew.programs.secrets import Redactor
+from clew.programs.state import Ledger, Scratch
+from clew.programs.tasks import TaskSet
 
 PROTOCOL = 1
 _NO_METHOD = -32601
@@ -108,7 +107,7 @@ class Connection:
         self._recorder: Recorder | None = None
         self._last_words: str | None = None
         self._peer = Peer(program, self._notified, self._requested, self._ended, {"jsonrpc": "2.0"})
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending = TaskSet()
 
     def record(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -177,9 +176,7 @@ class Connection:
                 # It has ended, and the listener is told.
                 return
 
-        task = asyncio.create_task(send())
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        self._sending.start(send())
 
     def _notified(self, method: str, said: Message) -> None:
         if self._listener is None:

@@ -1,4 +1,4 @@
-"""Opener a session: new, resumed or forked. One that was created in vain is deleted again."""
+"""Opens a session: new, resumed or forked. One that was created in vain is deleted again."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clew.kernel import Cursor, Directory, Landing, NativeId, PermissionMode, choose_mode
+from clew.kernel import Cursor, Directory, Landing, NativeId, PermissionMode
 from clew.ports.provider import Deadlines, OpenSpec
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.choices import Choice, Matter, choice
@@ -207,16 +207,6 @@ class Opener:
             return await self._call(method, **arguments)
         except CallRefused as refusal:
             raise refused(method, refusal, self.connection.redactor) from refusal
-
-
-def expressible(agent: AcpAgent, wanted: PermissionMode) -> PermissionMode:
-    mode = choose_mode(wanted, (), frozenset(agent.modes)).mode
-    if mode is None:
-        raise NotAble(
-            f"{agent.name} can express neither the mode {wanted} nor a stricter one.",
-            f"It can be run as {', '.join(map(str, sorted(agent.modes)))}.",
-        )
-    return mode
 
 
 def _check_id(id_: NativeId, answer: Mapping[str, Any]) -> None:

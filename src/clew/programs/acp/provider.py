@@ -15,7 +15,6 @@ from clew.kernel import (
     LandingField,
     NativeId,
     Probe,
-    ProbeKind,
     ProviderName,
     Sent,
 )
@@ -24,16 +23,16 @@ from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSessio
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.connection import Abilities, Connection, Launch, connect
 from clew.programs.acp.history import heard
-from clew.programs.acp.lookup import CURSOR_VERSION, NOT_LISTED, listed, probe, signals
-from clew.programs.acp.opened import Opener, expressible
+from clew.programs.acp.lookup import NOT_LISTED, listed, probe, signals
+from clew.programs.acp.opened import Opener
 from clew.programs.acp.protected_files import must_not_widen
 from clew.programs.acp.session import AcpSession
-from clew.programs.checks import MALFORMED, MalformedId, check_homes, check_id, check_paths
-from clew.programs.environment import environment_for
+from clew.programs.checks import check_homes, check_opening, check_paths, expressed
+from clew.programs.cursor import MALFORMED, CursorForm, busy_probe, failed_probe
 from clew.programs.faults import CannotStart, NotAble, Refused
-from clew.programs.ledger import Ledger
 from clew.programs.locks import is_locked, lock_session, locks_of_home, must_be_lockable
-from clew.programs.scratch import Scratch
+from clew.programs.program import environment_for
+from clew.programs.state import ProviderState
 from clew.programs.tasks import closed_provider
 
 
@@ -47,8 +46,8 @@ class AcpProvider:
         self._sessions: set[AcpSession] = set()
         self._connections: set[Connection] = set()
         self._locks = _locks(self._name, agent, settings, home)
-        self._ledger: Ledger | None = None
-        self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
+        self._cursors = CursorForm(name, agent.id_shape)
+        self._state = ProviderState(settings.state)
         self._closed = False
 
     @property
@@ -68,8 +67,8 @@ class AcpProvider:
             steers=bool(agent.steers),
             hears=can.load,
             modes=frozenset(agent.modes),
-            cursor_versions=frozenset({CURSOR_VERSION}),
-            id_shape=agent.id_shape,
+            cursor_versions=frozenset({self._cursors.version}),
+            id_shape=self._cursors.shape,
             missing_signals=signals(agent) - by_list,
             rejection_signals=frozenset({MALFORMED}),
             reports=agent.reports if can.list else agent.reports - {LandingField.DIRECTORY, LandingField.TURNS},
@@ -85,20 +84,18 @@ class AcpProvider:
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
-            self._check(cursor)
+            self._cursors.id_of(cursor)
             check_paths(directory)
             if is_locked(self._locks, cursor.native_id):
-                return Probe(ProbeKind.BUSY, holder="another opening of it by Clew", detail="it is open")
+                return busy_probe()
             async with self._connected(Path(directory.path)) as connection:
                 return await probe(connection, self._agent, cursor, directory)
-        except MalformedId as fault:
-            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
         except Fault as fault:
-            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+            return failed_probe(fault)
 
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:
         try:
-            self._check(cursor)
+            self._cursors.id_of(cursor)
             check_paths(directory)
             # Locked, so that no process opens it meanwhile: loading is the only way to read it.
             with ExitStack() as held:
@@ -109,14 +106,10 @@ class AcpProvider:
             return Attestation(Evidence.UNKNOWN, str(fault))
 
     async def open(self, spec: OpenSpec) -> LiveSession:
-        check_paths(spec.directory)
-        if spec.fresh_id is not None:
-            raise NotAble("The agent chooses the ids of its sessions itself.", "Open the session without an id.")
+        check_opening(spec, "The agent")
         if spec.cursor is not None:
-            self._check(spec.cursor)
-        elif spec.fork:
-            raise Refused("A fork needs a session to fork.", "Name one, or start a new session.")
-        mode = expressible(self._agent, spec.mode)
+            self._cursors.id_of(spec.cursor)
+        mode = expressed(spec.mode, self._agent.modes, self._agent.name)
         await asyncio.to_thread(must_not_widen, self._agent, mode, spec.directory)
         resumed = spec.cursor.native_id if spec.cursor is not None and not spec.fork else None
         with ExitStack() as held:
@@ -173,9 +166,6 @@ class AcpProvider:
     def _command(self) -> tuple[str, ...]:
         return self._settings.program or self._agent.command
 
-    def _check(self, cursor: Cursor) -> None:
-        check_id(cursor, CURSOR_VERSION, self._agent.id_shape, self._name)
-
     def _release(self, session: AcpSession, connection: Connection, locks: ExitStack) -> None:
         self._sessions.discard(session)
         self._connections.discard(connection)
@@ -195,14 +185,14 @@ class AcpProvider:
             raise CannotStart(f"The command line of {self._name} is not known.", self._agent.hint)
         settings, own = self._settings, {} if spec is None else spec.environment
         environment = environment_for(self._agent.environment, settings.home, settings.environment, own)
-        ledger = await self._opened_ledger()
+        ledger = await self._state.ledger()
         launch = Launch(
             self._command,
             environment,
             settings.deadlines,
             ledger,
             self._agent.hint,
-            self._scratch,
+            self._state.scratch,
             self._agent.scratch,
         )
         connection = await connect(launch, directory)
@@ -223,14 +213,6 @@ class AcpProvider:
     async def _end(self, connection: Connection) -> None:
         self._connections.discard(connection)
         await connection.end()
-
-    async def _opened_ledger(self) -> Ledger | None:
-        """The ledger. Its first use ends the processes that a crash has left."""
-        if self._ledger is None and self._settings.state is not None:
-            self._ledger = Ledger(self._settings.state / "ledger")
-            await asyncio.to_thread(self._ledger.end_orphans)
-            await asyncio.to_thread(self._scratch.remove_orphans)
-        return self._ledger
 
 
 def _locks(name: str, agent: AcpAgent, settings: Settings, home: str) -> Path:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, PromptId, choose_mode
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, PromptId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import AcpAgent
@@ -12,15 +12,18 @@ from clew.programs.acp.approvals import CANCELLED, Approvals, by_rule, outcome
 from clew.programs.acp.choices import OwnMode
 from clew.programs.acp.connection import Connection
 from clew.programs.acp.history import GAP
-from clew.programs.acp.lookup import CURSOR_VERSION, find
+from clew.programs.acp.lookup import find
 from clew.programs.acp.opened import Opened
 from clew.programs.acp.protected_files import must_not_widen, stays_inside, would_widen
 from clew.programs.acp.turn import Turn
-from clew.programs.faults import NotAble, Refused
+from clew.programs.checks import expressed
+from clew.programs.cursor import VERSION
+from clew.programs.faults import NotAble
 from clew.programs.rpc import Message
+from clew.programs.session import OpenSession
 
 
-class AcpSession:
+class AcpSession(OpenSession):
     def __init__(
         self,
         connection: Connection,
@@ -42,7 +45,6 @@ class AcpSession:
         self._own_mode = OwnMode(connection, opened.id, agent, opened.modes)
         # The agent reports the sum over all turns. For a resumed session the sum so far is not known.
         self._cost: float | None = 0.0 if opened.fresh else None
-        self._closing: asyncio.Task[None] | None = None
         connection.listen(self)
 
     @property
@@ -55,7 +57,7 @@ class AcpSession:
 
     @property
     def cursor(self) -> Cursor | None:
-        return Cursor(CURSOR_VERSION, self._opened.id) if self._opened.durable else None
+        return Cursor(VERSION, self._opened.id) if self._opened.durable else None
 
     @property
     def has_ended(self) -> bool:
@@ -64,13 +66,10 @@ class AcpSession:
     @property
     def address(self) -> Cursor | None:
         """Known from the start: the agent names a session when it opens it, durable or not."""
-        return Cursor(CURSOR_VERSION, self._opened.id)
+        return Cursor(VERSION, self._opened.id)
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the port's
-        if self._closing is not None:
-            raise Refused("The session is closed.", "Open it again.")
-        if self._busy:
-            raise Refused("A turn of this session is running.", "Wait for its end, or interrupt it.")
+        self._must_be_idle(self._busy)
         self._busy, self._called_off = True, False
         try:
             if self._opened.history is not None:
@@ -114,24 +113,17 @@ class AcpSession:
         return self._approvals.answer(approval, given)
 
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
-        expressed = choose_mode(mode, (), frozenset(self._agent.modes)).mode
-        if expressed is None:
-            raise NotAble(f"Neither {mode} nor anything stricter can be expressed here.", "Choose a wider mode.")
-        await asyncio.to_thread(must_not_widen, self._agent, expressed, self._opened.directory)
-        self._wanted_mode = expressed
+        chosen = expressed(mode, self._agent.modes, self._agent.name)
+        await asyncio.to_thread(must_not_widen, self._agent, chosen, self._opened.directory)
+        self._wanted_mode = chosen
         if not self._busy:
             await self._apply_mode()
-        return expressed
+        return chosen
 
     async def set_model(self, model: str) -> None:
         if not self._opened.models.offered:
             raise NotAble("The agent offers no choice of models.", "Choose the model in the agent's own settings.")
         self._opened.models = await self._opened.models.choose(self._connection, self._opened.id, model)
-
-    async def close(self) -> None:
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close())
-        await asyncio.shield(self._closing)
 
     # ---------------------------------------------------------------- messages of the agent
 
@@ -160,7 +152,7 @@ class AcpSession:
         inside = stays_inside(tool, self._opened.directory) and not would_widen(self._agent, tool)
         given = by_rule(turn.rule, tool.kind, inside)
         if given is None:
-            turn.ask(self._approvals.add(number, options), tool, said)
+            turn.ask(self._approvals.ask(number, options), tool, said)
         else:
             self._connection.reply(number, outcome(options, given))
 

@@ -7,29 +7,25 @@ mode that is set, and names the model it will use: that is the landing.
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from clew.kernel import Cursor, Directory, Landing, NativeId, PermissionMode, choose_mode
+from clew.kernel import Directory, Landing, NativeId, PermissionMode
 from clew.ports.provider import Deadlines, OpenSpec, Settings
-from clew.programs.checks import check_directory
-from clew.programs.environment import environment_for
-from clew.programs.faults import CannotStart, NotAble, NotUnderstood, ProgramEnded, Refused
-from clew.programs.ledger import Ledger
-from clew.programs.program import start
+from clew.programs.checks import check_directory, expressed
+from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, SessionMissing
+from clew.programs.program import environment_for, find_program, start
 from clew.programs.secrets import Redactor
+from clew.programs.state import Ledger
 from clew.providers.claude import modes
 from clew.providers.claude.approvals import Approvals
 from clew.providers.claude.connection import Connection, Listener, Message
-from clew.providers.claude.faults import NoSuchSession
-from clew.providers.claude.home import CURSOR_VERSION, HOMES, Home, account_said
+from clew.providers.claude.home import AGENT, CURSORS, HOMES, Home, account_said
 from clew.providers.claude.locks import read_note
 from clew.providers.claude.modes import GATE_HOOK, NEVER, TOOL_HOOK, WORDS, WORKTREE_HOOK
-from clew.providers.claude.open_target import OpenTarget, find_target
-from clew.providers.claude.opened import Opened
+from clew.providers.claude.opened import Opened, OpenTarget, find_target
 from clew.providers.claude.session import ClaudeSession
 from clew.providers.claude.transcript import summary_of
 
@@ -71,12 +67,8 @@ def environment_of(settings: Settings, spec: OpenSpec | None = None) -> dict[str
 
 
 def program_of(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
-    if settings.program:
-        return settings.program
-    found = shutil.which("claude", path=environment.get("PATH"))
-    if found is None:
-        raise CannotStart("There is no program `claude` on the path.", "Install Claude Code, or say where it is.")
-    return (found,)
+    remedy = "Install Claude Code, or name its program in the settings."
+    return find_program(settings.program, "claude", environment.get("PATH"), remedy)
 
 
 def command_for(program: tuple[str, ...], model: str | None, mode: PermissionMode, target: OpenTarget) -> list[str]:
@@ -103,9 +95,7 @@ async def open_session(
 ) -> ClaudeSession:
     environment = environment_of(settings, spec)
     expressible = modes.expressible(environment)
-    mode = choose_mode(spec.mode, (), expressible).mode
-    if mode is None:
-        raise NotAble(f"Claude Code cannot express {spec.mode}.", "Choose another mode.")
+    mode = expressed(spec.mode, expressible, AGENT)
     home = Home.of(environment)
     launch = _Launch(settings, ledger, spec, home, program_of(settings, environment), environment)
     target = await find_target(home, spec)
@@ -154,7 +144,7 @@ class _Launch:
             model=self.spec.model,
             approvals=Approvals(redactor),
             target=target,
-            cursor=None if target.lock is None else Cursor(CURSOR_VERSION, target.native_id),
+            cursor=None if target.lock is None else CURSORS.cursor(target.native_id),
             transcript=None if target.lock is None else target.source,
         )
 
@@ -163,7 +153,7 @@ class _Launch:
             landing = await _land(connection, self.home, self.spec, mode, target.turns, self.settings.deadlines)
         except ProgramEnded as fault:
             if connection.found_nothing:
-                raise NoSuchSession(f"Claude Code finds no session in {target.source}.", "Begin afresh.") from fault
+                raise SessionMissing(f"Claude Code finds no session in {target.source}.", "Begin afresh.") from fault
             raise
         if landing.native_id != target.native_id:
             words = f"Session {target.native_id} was to be opened; Claude Code is in {landing.native_id}."

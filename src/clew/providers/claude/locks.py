@@ -16,7 +16,6 @@ import orjson
 from clew.programs.faults import SessionBusy
 from clew.programs.locks import SessionLock, is_locked, lock_session
 from clew.programs.process_tag import Owner
-from clew.providers.claude.faults import Busy
 from clew.providers.claude.home import Home
 
 _OTHER = "another program of Clew"
@@ -37,7 +36,7 @@ class TranscriptLock:
 
 
 def lock_unused(home: Home, transcript: Path) -> TranscriptLock:
-    """Lock a session that no program has open; raises `Busy` with the holder's name. Blocks for a moment."""
+    """Lock a session that no program has open; raises `SessionBusy` with the holder's name. Blocks for a moment."""
     lock = lock_transcript(transcript)
     if (by := running_in(home, transcript.stem)) is not None:
         lock.release()
@@ -99,8 +98,8 @@ def read_note(path: Path) -> dict[str, object]:
     return note if owner.lives else {}
 
 
-def _busy(native_id: str, holder: str) -> Busy:
-    return Busy(f"Session {native_id} is open in {holder}.", "Close it there, or wait until it is closed.")
+def _busy(native_id: str, holder: str) -> SessionBusy:
+    return SessionBusy(f"Session {native_id} is open in {holder}.", "Close it there, or wait until it is closed.")
 
 
 def _flock(path: Path, how: int) -> TranscriptLock | None:

@@ -9,15 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from clew.kernel import NativeId
 from clew.ports.provider import ArchiveFile
-from clew.programs.archive import pack, unpack
-from clew.programs.faults import BadArchive
+from clew.programs.archive import not_restorable, pack, unpack
+from clew.programs.faults import BadArchive, SessionBusy, SessionDiverged, SessionMissing
 from clew.programs.file_transaction import FileTransaction, free_name
-from clew.providers.codex.faults import Diverged, SessionArchived, SessionBusy, SessionMissing
 from clew.providers.codex.locks import lock_threads
 from clew.providers.codex.rollout import Broken, Head, Rollout, check, lost_prompt, rollout_at, weighs, whole_lines
-from clew.providers.codex.store import Index, Part, turns_of
+from clew.providers.codex.store import Index, Part, SessionArchived, turns_of
 
 FORMAT = "codex-rollout-1"
 _PROVIDER = "codex"
@@ -39,8 +37,8 @@ def archive_thread(root: Path, thread: str, into: Path, since: Path | None = Non
         raise BadArchive(words, "Keep the archive there was before, or begin a new session.")
     files = {part.rollout.name: part.data for part in parts}
     turns = turns_of(parts)
-    packed = pack(into, _PROVIDER, FORMAT, thread, files, {"turns": turns, "version": heads[-1].version}, since)
-    return ArchiveFile(into, FORMAT, NativeId(thread), packed.digest, turns, packed.whole)
+    facts = {"turns": turns, "version": heads[-1].version}
+    return pack(into, _PROVIDER, FORMAT, thread, files, facts, since, turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +56,17 @@ def read_archive(path: Path) -> Copy:
     try:
         heads = [check(part.data, part.rollout.thread) for part in parts]
     except Broken as fault:
-        raise _bad(path, f"a history in it is not whole ({fault})") from fault
+        raise not_restorable(path, f"a history in it is not whole ({fault})") from fault
     _check_joins(parts, heads, path)
     if not parts or parts[-1].rollout.thread != manifest.native_id:
-        raise _bad(path, f"it does not hold the session {manifest.native_id} that it names")
+        raise not_restorable(path, f"it does not hold the session {manifest.native_id} that it names")
     return Copy(manifest.native_id, parts)
 
 
 def _rollout(name: str, path: Path) -> Rollout:
     rollout = rollout_at(Path(PurePosixPath(name)))
     if rollout is None or rollout.packed or rollout.name != name:
-        raise _bad(path, f"{name} is not a rollout of Codex")
+        raise not_restorable(path, f"{name} is not a rollout of Codex")
     return rollout
 
 
@@ -82,12 +80,8 @@ def _check_joins(parts: Sequence[Part], heads: Sequence[Head], path: Path) -> No
         else:
             joined = base.segment == beneath.rollout.segment and base.end in (None, len(beneath.data))
         if not joined:
-            raise _bad(path, f"what {part.rollout.path.name} rests on is not in it")
+            raise not_restorable(path, f"what {part.rollout.path.name} rests on is not in it")
         beneath = part
-
-
-def _bad(path: Path, why: str) -> BadArchive:
-    return BadArchive(f"{path.name} cannot be restored: {why}.", "Nothing was changed; use another copy.")
 
 
 # ---------------------------------------------------------------- restore
@@ -208,7 +202,7 @@ def _common(one: bytes, other: bytes) -> int:
     return low if low in (len(one), len(other)) else one.rfind(b"\n", 0, low) + 1
 
 
-def _diverged(here: Rollout, why: str) -> Diverged:
-    return Diverged(
+def _diverged(here: Rollout, why: str) -> SessionDiverged:
+    return SessionDiverged(
         f"Session {here.thread} {why}, so the archive is not put over it.", "Go on with the session that is here."
     )

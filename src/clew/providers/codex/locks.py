@@ -11,9 +11,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from clew.programs import faults as programs
+from clew.programs.faults import SessionBusy
 from clew.programs.locks import SessionLock, is_locked, lock_session, must_be_lockable
-from clew.providers.codex.faults import SessionBusy
 
 _DIRECTORY = "thread-writer-locks"
 CLAIMS = "clew-locks"
@@ -26,7 +25,7 @@ def claim(root: Path, thread: str) -> SessionLock:
     """Keep every other provider of Clew from opening the thread, whichever program it uses."""
     try:
         return lock_session(root / CLAIMS, thread)
-    except programs.SessionBusy as fault:
+    except SessionBusy as fault:
         words = f"Session {thread} is open in another program of Clew."
         raise SessionBusy(words, "Close it there, or wait.") from fault
 

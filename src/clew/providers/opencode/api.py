@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from clew.programs.faults import NotUnderstood, Refused
-from clew.providers.opencode.faults import SessionMissing
+from clew.programs.faults import NotUnderstood, Refused, SessionMissing
 from clew.providers.opencode.messages import Json
 from clew.providers.opencode.server import Server
 
