@@ -8,9 +8,10 @@ import shutil
 import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from clew.ports.provider import Deadlines
 from clew.programs.checks import check_variables
 from clew.programs.faults import BadArguments, CannotStart, NoProgram, NotUnderstood, ProgramEnded, TooSlow
 from clew.programs.process_tag import Swept, end_tagged, lowest_child, tagged_processes
@@ -215,6 +216,24 @@ class Program:
 
     def _ended_words(self) -> str:
         return f"The program has ended (status {self._process.returncode}): {self.last_words or 'it said nothing'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How an agent's program is started."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    deadlines: Deadlines
+    ledger: Ledger | None
+
+    async def start(self, directory: Path, *arguments: str, extra: Mapping[str, str] | None = None) -> Program:
+        return await start((*self.command, *arguments), directory, {**self.environment, **(extra or {})}, self.ledger)
+
+    async def run(self, *arguments: str, seconds: float, directory: Path = Path("/")) -> Output:
+        """Start it and read its output to the end. Raises `TooSlow` if that takes longer."""
+        program = await self.start(directory, *arguments)
+        return await program.output(seconds, self.deadlines.close)
 
 
 def find_program(given: Sequence[str], name: str, path: str | None, remedy: str) -> tuple[str, ...]:

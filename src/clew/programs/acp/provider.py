@@ -21,7 +21,7 @@ from clew.kernel import (
 from clew.ports.fault import Fault
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.acp.agent import AcpAgent
-from clew.programs.acp.connection import Abilities, Connection, Launch, connect
+from clew.programs.acp.connection import Abilities, AcpLaunch, Connection, connect
 from clew.programs.acp.history import heard
 from clew.programs.acp.lookup import NOT_LISTED, listed, probe, signals
 from clew.programs.acp.opened import Opener
@@ -29,11 +29,11 @@ from clew.programs.acp.protected_files import must_not_widen
 from clew.programs.acp.session import AcpSession
 from clew.programs.checks import check_homes, check_opening, check_paths, expressed
 from clew.programs.cursor import MALFORMED, CursorForm, busy_probe, failed_probe
-from clew.programs.faults import CannotStart, NotAble, Refused
+from clew.programs.faults import CannotStart, NotAble
 from clew.programs.locks import is_locked, lock_session, locks_of_home, must_be_lockable
 from clew.programs.program import environment_for
 from clew.programs.state import ProviderState
-from clew.programs.tasks import closed_provider
+from clew.programs.tasks import ProviderTasks
 
 
 class AcpProvider:
@@ -44,11 +44,10 @@ class AcpProvider:
         self._agent, self._settings, self._home = agent, settings, home
         self._abilities = Abilities()
         self._sessions: set[AcpSession] = set()
-        self._connections: set[Connection] = set()
+        self._tasks = ProviderTasks()
         self._locks = _locks(self._name, agent, settings, home)
         self._cursors = CursorForm(name, agent.id_shape)
         self._state = ProviderState(settings.state)
-        self._closed = False
 
     @property
     def name(self) -> ProviderName:
@@ -75,33 +74,40 @@ class AcpProvider:
         )
 
     async def discover(self) -> Discovery:
-        try:
+        async def version() -> str:
             async with self._connected(_neutral()) as connection:
-                version = connection.abilities.version
+                return connection.abilities.version
+
+        try:
+            found = await self._tasks.run(version())
         except Fault as fault:
             return Discovery(installed=False, home=self._home, missing=str(fault))
-        return Discovery(installed=True, home=self._home, version=version, program=self._command)
+        return Discovery(installed=True, home=self._home, version=found, program=self._command)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
+        async def probed() -> Probe:
+            async with self._connected(Path(directory.path)) as connection:
+                return await probe(connection, self._agent, cursor, directory)
+
         try:
             self._cursors.id_of(cursor)
             check_paths(directory)
-            if is_locked(self._locks, cursor.native_id):
-                return busy_probe()
-            async with self._connected(Path(directory.path)) as connection:
-                return await probe(connection, self._agent, cursor, directory)
+            return busy_probe() if is_locked(self._locks, cursor.native_id) else await self._tasks.run(probed())
         except Fault as fault:
             return failed_probe(fault)
 
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:
-        try:
-            self._cursors.id_of(cursor)
-            check_paths(directory)
+        async def attested() -> Attestation:
             # Locked, so that no process opens it meanwhile: loading is the only way to read it.
             with ExitStack() as held:
                 held.callback(lock_session(self._locks, cursor.native_id).release)
                 async with self._connected(Path(directory.path)) as connection:
                     return await heard(connection, self._agent, cursor, directory, sent, self._settings.deadlines)
+
+        try:
+            self._cursors.id_of(cursor)
+            check_paths(directory)
+            return await self._tasks.run(attested())
         except Fault as fault:
             return Attestation(Evidence.UNKNOWN, str(fault))
 
@@ -109,6 +115,9 @@ class AcpProvider:
         check_opening(spec, "The agent")
         if spec.cursor is not None:
             self._cursors.id_of(spec.cursor)
+        return await self._tasks.run(self._opened(spec), AcpSession.close)
+
+    async def _opened(self, spec: OpenSpec) -> AcpSession:
         mode = expressed(spec.mode, self._agent.modes, self._agent.name)
         await asyncio.to_thread(must_not_widen, self._agent, mode, spec.directory)
         resumed = spec.cursor.native_id if spec.cursor is not None and not spec.fork else None
@@ -125,10 +134,8 @@ class AcpProvider:
             try:
                 opener = Opener(connection, self._agent, spec, mode, self._settings.deadlines, lock)
                 opened = await opener.open()
-                # The provider may have been closed meanwhile.
-                self._must_be_open()
             except BaseException:
-                await self._end(connection)
+                await connection.end()
                 raise
             locks = held.pop_all()
         session = AcpSession(
@@ -137,17 +144,19 @@ class AcpProvider:
             opened,
             self._settings.deadlines,
             spec.instructions,
-            lambda: self._release(session, connection, locks),
+            lambda: self._release(session, locks),
         )
         self._sessions.add(session)
         return session
 
     async def sessions(self) -> Sequence[FoundSession]:
-        async with self._connected(_neutral()) as connection:
-            if not connection.abilities.list:
-                raise NotAble("The agent cannot list its sessions.", "Open a session by its id.")
-            found = [each.found async for each in listed(connection)]
-        return sorted(found, key=lambda each: each.updated_at or 0.0, reverse=True)
+        async def found() -> list[FoundSession]:
+            async with self._connected(_neutral()) as connection:
+                if not connection.abilities.list:
+                    raise NotAble("The agent cannot list its sessions.", "Open a session by its id.")
+                return [each.found async for each in listed(connection)]
+
+        return sorted(await self._tasks.run(found()), key=lambda each: each.updated_at or 0.0, reverse=True)
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002
         raise NotAble("The protocol has no way to export a session.", "It stays on this machine.")
@@ -156,9 +165,8 @@ class AcpProvider:
         raise NotAble("The protocol has no way to import a session.", "Start a new one.")
 
     async def close(self) -> None:
-        self._closed = True
+        await self._tasks.close()
         await asyncio.gather(*(session.close() for session in list(self._sessions)))
-        await asyncio.gather(*(self._end(connection) for connection in list(self._connections)))
 
     # ---------------------------------------------------------------- inside
 
@@ -166,9 +174,8 @@ class AcpProvider:
     def _command(self) -> tuple[str, ...]:
         return self._settings.program or self._agent.command
 
-    def _release(self, session: AcpSession, connection: Connection, locks: ExitStack) -> None:
+    def _release(self, session: AcpSession, locks: ExitStack) -> None:
         self._sessions.discard(session)
-        self._connections.discard(connection)
         locks.close()
 
     @asynccontextmanager
@@ -177,16 +184,15 @@ class AcpProvider:
         try:
             yield connection
         finally:
-            await self._end(connection)
+            await connection.end()
 
     async def _connect(self, directory: Path, spec: OpenSpec | None = None) -> Connection:
-        self._must_be_open()
         if not self._command:
             raise CannotStart(f"The command line of {self._name} is not known.", self._agent.hint)
         settings, own = self._settings, {} if spec is None else spec.environment
         environment = environment_for(self._agent.environment, settings.home, settings.environment, own)
         ledger = await self._state.ledger()
-        launch = Launch(
+        launch = AcpLaunch(
             self._command,
             environment,
             settings.deadlines,
@@ -196,23 +202,8 @@ class AcpProvider:
             self._agent.scratch,
         )
         connection = await connect(launch, directory)
-        try:
-            # The provider may have been closed while the agent started; its `close` does not know this one.
-            self._must_be_open()
-        except Refused:
-            await connection.end()
-            raise
-        self._connections.add(connection)
         self._abilities = connection.abilities
         return connection
-
-    def _must_be_open(self) -> None:
-        if self._closed:
-            raise closed_provider()
-
-    async def _end(self, connection: Connection) -> None:
-        self._connections.discard(connection)
-        await connection.end()
 
 
 def _locks(name: str, agent: AcpAgent, settings: Settings, home: str) -> Path:

@@ -9,7 +9,6 @@ from clew.ports.events import Done, Ending, ErrorCode, Event, Failed
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.approvals import CANCELLED, Approvals, by_rule, outcome
-from clew.programs.acp.choices import OwnMode
 from clew.programs.acp.connection import Connection
 from clew.programs.acp.history import GAP
 from clew.programs.acp.lookup import find
@@ -42,7 +41,6 @@ class AcpSession(OpenSession):
         # Processes that ran before the turn; all others were started in it.
         self._before: frozenset[int] = frozenset()
         self._wanted_mode = opened.mode
-        self._own_mode = OwnMode(connection, opened.id, agent, opened.modes)
         # The agent reports the sum over all turns. For a resumed session the sum so far is not known.
         self._cost: float | None = 0.0 if opened.fresh else None
         connection.listen(self)
@@ -132,7 +130,7 @@ class AcpSession(OpenSession):
         # An update outside of a turn is played-back history, or belongs to another session.
         if method != "session/update" or said.get("sessionId") != self._opened.id or not isinstance(update, Mapping):
             return
-        if self._own_mode.update(update) and self._turn is not None:
+        if self._opened.own_mode.update(update) and self._turn is not None:
             self._check_own_mode(self._turn)
         if self._turn is not None:
             self._turn.update(update)
@@ -175,11 +173,11 @@ class AcpSession(OpenSession):
     async def _apply_mode(self) -> None:
         """Called only before a prompt: the mode of a running turn does not change."""
         mode = self._wanted_mode
-        await self._own_mode.apply(mode)
+        await self._opened.own_mode.apply(mode)
         self._opened.mode = mode
 
     def _check_own_mode(self, turn: Turn) -> None:
-        if self._own_mode.is_wider_than(self._opened.mode):
+        if self._opened.own_mode.is_wider_than(self._opened.mode):
             words = f"The agent changed its own mode during the turn to one that is wider than {self._opened.mode}."
             turn.give_up(Failed(ErrorCode.UNKNOWN, words, retryable=False))
 

@@ -16,9 +16,9 @@ from clew.programs.archive import not_restorable, pack, unpack
 from clew.programs.checks import check_directory
 from clew.programs.faults import BadArchive, Refused, SessionBusy, SessionMissing
 from clew.programs.file_transaction import FileTransaction, free_name
+from clew.programs.locks import FileLock
 from clew.providers.claude import locks, side_files
 from clew.providers.claude.home import CURSORS, Home, real
-from clew.providers.claude.locks import TranscriptLock
 from clew.providers.claude.transcript import binding, damage, find, lines_of, prompt_in, summary_in, summary_of
 
 PROVIDER = "claude"
@@ -106,7 +106,7 @@ def _transcript_in(archive: Path, native_id: str, files: dict[str, bytes]) -> by
     return data
 
 
-def _lock_home(home: Home) -> TranscriptLock:
+def _lock_home(home: Home) -> FileLock:
     """One restore at a time: two of the same session would each decide by the state before the other."""
     home.projects.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:

@@ -9,8 +9,8 @@ import orjson
 
 from clew.kernel import Instant
 from clew.ports.events import ErrorCode, Event, Failed, PlanChanged, Text, Thought, ToolFinished, ToolStarted, Used
+from clew.programs.rpc import Message
 from clew.programs.secrets import Redaction, Redactor
-from clew.providers.claude.connection import Message
 
 _FILES = ("file_path", "notebook_path", "path")
 _PLANS = frozenset({"TaskCreate", "TaskUpdate"})

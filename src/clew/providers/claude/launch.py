@@ -16,12 +16,13 @@ from clew.kernel import Directory, Landing, NativeId, PermissionMode
 from clew.ports.provider import Deadlines, OpenSpec, Settings
 from clew.programs.checks import check_directory, expressed
 from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, SessionMissing
-from clew.programs.program import environment_for, find_program, start
+from clew.programs.program import Launch, environment_for, find_program
+from clew.programs.rpc import Message
 from clew.programs.secrets import Redactor
 from clew.programs.state import Ledger
 from clew.providers.claude import modes
 from clew.providers.claude.approvals import Approvals
-from clew.providers.claude.connection import Connection, Listener, Message
+from clew.providers.claude.connection import Connection, Listener
 from clew.providers.claude.home import AGENT, CURSORS, HOMES, Home, account_said
 from clew.providers.claude.locks import read_note
 from clew.providers.claude.modes import GATE_HOOK, NEVER, TOOL_HOOK, WORDS, WORKTREE_HOOK
@@ -66,42 +67,40 @@ def environment_of(settings: Settings, spec: OpenSpec | None = None) -> dict[str
     return environment_for(_DEFAULTS, sandbox, settings.home, settings.environment, own, _ALWAYS)
 
 
-def program_of(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
+def launch_of(settings: Settings, ledger: Ledger | None, spec: OpenSpec | None = None) -> Launch:
+    environment = environment_of(settings, spec)
     remedy = "Install Claude Code, or name its program in the settings."
-    return find_program(settings.program, "claude", environment.get("PATH"), remedy)
+    program = find_program(settings.program, "claude", environment.get("PATH"), remedy)
+    return Launch(program, environment, settings.deadlines, ledger)
 
 
-def command_for(program: tuple[str, ...], model: str | None, mode: PermissionMode, target: OpenTarget) -> list[str]:
+def arguments_for(model: str | None, mode: PermissionMode, target: OpenTarget) -> list[str]:
     """`--resume` gets the transcript's path, not its id: an id is looked for only in the directory's own project."""
-    command = [*program, *_STREAM_JSON, f"--permission-mode={WORDS[mode]}"]
+    arguments = [*_STREAM_JSON, f"--permission-mode={WORDS[mode]}"]
     # One argument for all of them: a list would swallow the arguments after it.
-    command.append(f"--disallowedTools={','.join(sorted(NEVER))}")
+    arguments.append(f"--disallowedTools={','.join(sorted(NEVER))}")
     if mode is PermissionMode.FULL:
         # With this flag the agent may do everything in `plan` as well, so no process of another mode gets it.
-        command.append("--allow-dangerously-skip-permissions")
+        arguments.append("--allow-dangerously-skip-permissions")
     if model is not None:
-        command.append(f"--model={model}")
+        arguments.append(f"--model={model}")
     if target.source is not None:
-        command.append(f"--resume={target.source}")
+        arguments.append(f"--resume={target.source}")
     if target.lock is None:
-        command.append(f"--session-id={target.native_id}")
+        arguments.append(f"--session-id={target.native_id}")
         if target.source is not None:
-            command.append("--fork-session")
-    return command
+            arguments.append("--fork-session")
+    return arguments
 
 
-async def open_session(
-    settings: Settings, ledger: Ledger | None, spec: OpenSpec, closed: Callable[[ClaudeSession], None]
-) -> ClaudeSession:
-    environment = environment_of(settings, spec)
-    expressible = modes.expressible(environment)
+async def open_session(launch: Launch, spec: OpenSpec, closed: Callable[[ClaudeSession], None]) -> ClaudeSession:
+    expressible = modes.expressible(launch.environment)
     mode = expressed(spec.mode, expressible, AGENT)
-    home = Home.of(environment)
-    launch = _Launch(settings, ledger, spec, home, program_of(settings, environment), environment)
-    target = await find_target(home, spec)
+    opener = _Opener(launch, spec, Home.of(launch.environment))
+    target = await find_target(opener.home, spec)
     try:
-        session = ClaudeSession(expressible, launch.restart, closed)
-        session.set_opened(await launch.start(session, target, mode))
+        session = ClaudeSession(expressible, opener.restart, closed)
+        session.set_opened(await opener.start(session, target, mode))
     except BaseException:
         target.release()
         raise
@@ -109,19 +108,16 @@ async def open_session(
 
 
 @dataclass(frozen=True)
-class _Launch:
-    settings: Settings
-    ledger: Ledger | None
+class _Opener:
+    launch: Launch
     spec: OpenSpec
     home: Home
-    program: tuple[str, ...]
-    environment: Mapping[str, str]
 
     async def start(self, listener: Listener, target: OpenTarget, mode: PermissionMode) -> Opened:
         """Start the program, and end it if it does not open the wanted session."""
-        deadlines, redactor = self.settings.deadlines, Redactor(self.environment)
-        command = command_for(self.program, self.spec.model, mode, target)
-        program = await start(command, Path(self.spec.directory.path), self.environment, self.ledger)
+        deadlines, redactor = self.launch.deadlines, Redactor(self.launch.environment)
+        arguments = arguments_for(self.spec.model, mode, target)
+        program = await self.launch.start(Path(self.spec.directory.path), *arguments)
         connection = Connection(program, listener, redactor)
         try:
             landing = await self._landing(connection, target, mode)
@@ -150,7 +146,7 @@ class _Launch:
 
     async def _landing(self, connection: Connection, target: OpenTarget, mode: PermissionMode) -> Landing:
         try:
-            landing = await _land(connection, self.home, self.spec, mode, target.turns, self.settings.deadlines)
+            landing = await _land(connection, self.home, self.spec, mode, target.turns, self.launch.deadlines)
         except ProgramEnded as fault:
             if connection.found_nothing:
                 raise SessionMissing(f"Claude Code finds no session in {target.source}.", "Begin afresh.") from fault
@@ -163,12 +159,12 @@ class _Launch:
     async def restart(self, listener: Listener, before: Opened, model: str | None) -> Opened:
         """The same session in another process, in its next mode. Its lock is kept throughout."""
         await asyncio.to_thread(check_directory, Path(self.spec.directory.path))
-        launch = replace(self, spec=replace(self.spec, model=model))
+        opener = replace(self, spec=replace(self.spec, model=model))
         target = before.target
         if before.transcript is not None and before.cursor is not None:
             summary = await asyncio.to_thread(summary_of, before.transcript)
             target = OpenTarget(before.native_id, before.transcript, summary.turns, target.lock, claim=target.claim)
-        return await launch.start(listener, target, before.next_mode)
+        return await opener.start(listener, target, before.next_mode)
 
 
 # ---------------------------------------------------------------- the landing

@@ -14,16 +14,16 @@ from clew.ports.events import SessionNamed
 from clew.ports.provider import Deadlines, OpenSpec
 from clew.programs.checks import check_directory, check_fork
 from clew.programs.faults import HomeFailed, NotAble, Refused, SessionBusy, SessionMissing
-from clew.programs.locks import SessionLock
+from clew.programs.locks import FileLock, SessionLock
 from clew.programs.program import Program
+from clew.programs.rpc import Message
 from clew.programs.secrets import Redactor
 from clew.programs.tasks import in_thread
 from clew.providers.claude import locks, modes, side_files, transcript
 from clew.providers.claude.approvals import Approvals
-from clew.providers.claude.connection import Connection, Message
+from clew.providers.claude.connection import Connection
 from clew.providers.claude.events import EventReader, Usage
 from clew.providers.claude.home import AGENT, CURSORS, Home, real
-from clew.providers.claude.locks import TranscriptLock
 from clew.providers.claude.transcript import find
 
 
@@ -38,7 +38,7 @@ class OpenTarget:
     native_id: NativeId
     source: Path | None = None
     turns: int = 0
-    lock: TranscriptLock | None = None
+    lock: FileLock | None = None
     copies: side_files.Copies | None = None
     claim: SessionLock | None = None
 
@@ -224,7 +224,7 @@ class Opened:
             return None
         # A session that was made just now is locked by no other process; if it is, the turn that made it still counts.
         with contextlib.suppress(SessionBusy, HomeFailed):
-            self.target.lock = await in_thread(lambda: locks.lock_transcript(path), AGENT, TranscriptLock.release)
+            self.target.lock = await in_thread(lambda: locks.lock_transcript(path), AGENT, FileLock.release)
         self.cursor, self.target.copies = CURSORS.cursor(self.native_id), None
         return self.named
 

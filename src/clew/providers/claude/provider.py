@@ -21,14 +21,14 @@ from clew.ports.provider import ArchiveFile, Discovery, FoundSession, OpenSpec, 
 from clew.programs.checks import check_homes, check_options, check_paths
 from clew.programs.cursor import MALFORMED, MalformedId, failed_probe
 from clew.programs.faults import CannotStart, ProgramFault
-from clew.programs.program import start
+from clew.programs.program import Launch
 from clew.programs.secrets import Redactor
 from clew.programs.state import ProviderState
 from clew.programs.tasks import ProviderTasks, in_thread
 from clew.providers.claude import evidence, locks, modes, transcript
 from clew.providers.claude.archive import FORMAT, PROVIDER, archive_session, restore_session
 from clew.providers.claude.home import AGENT, CURSORS, HOMES, Home, account_of, credential_in
-from clew.providers.claude.launch import environment_of, open_session, program_of
+from clew.providers.claude.launch import environment_of, launch_of, open_session
 from clew.providers.claude.session import ClaudeSession
 
 ABSENT = "transcript-absent"
@@ -78,12 +78,12 @@ class Claude:
 
     async def discover(self) -> Discovery:
         try:
-            program = program_of(self._settings, self._environment)
-            version = await self._version(program)
+            launch = launch_of(self._settings, await self._state.ledger())
+            version = await _version(launch)
         except ProgramFault as fault:
             return Discovery(False, self._home.text, missing=str(fault))
         account, credential = account_of(self._home, self._environment), credential_in(self._environment)
-        return Discovery(True, self._home.text, version, program, account, _MODELS, credential=credential)
+        return Discovery(True, self._home.text, version, launch.command, account, _MODELS, credential=credential)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
@@ -125,7 +125,8 @@ class Claude:
         return await self._tasks.run(self._opened(spec), ClaudeSession.close)
 
     async def _opened(self, spec: OpenSpec) -> ClaudeSession:
-        session = await open_session(self._settings, await self._state.ledger(), spec, self._open.discard)
+        launch = launch_of(self._settings, await self._state.ledger(), spec)
+        session = await open_session(launch, spec, self._open.discard)
         self._open.add(session)
         return session
 
@@ -146,10 +147,11 @@ class Claude:
         await self._tasks.close()
         await asyncio.gather(*(session.close() for session in tuple(self._open)), return_exceptions=True)
 
-    async def _version(self, program: tuple[str, ...]) -> str:
-        running = await start([*program, "--version"], Path("/"), self._environment, await self._state.ledger())
-        output = await running.output(self._settings.deadlines.start, self._settings.deadlines.close)
-        version = output.lines[0].decode(errors="replace").partition(" ")[0] if output.lines else ""
-        if not version[:1].isdigit():
-            raise CannotStart(f"{program[0]} is not Claude Code: {output.words}", "Name its program in the settings.")
-        return version
+
+async def _version(launch: Launch) -> str:
+    output = await launch.run("--version", seconds=launch.deadlines.start)
+    version = output.lines[0].decode(errors="replace").partition(" ")[0] if output.lines else ""
+    if not version[:1].isdigit():
+        words = f"{launch.command[0]} is not Claude Code: {output.words}"
+        raise CannotStart(words, "Name its program in the settings.")
+    return version

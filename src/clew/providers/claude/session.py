@@ -10,9 +10,9 @@ from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, Pro
 from clew.ports.events import ErrorCode, Event
 from clew.programs.checks import expressed
 from clew.programs.faults import ProgramEnded, ProgramFault, Refused
+from clew.programs.rpc import Message
 from clew.programs.session import OpenSession
 from clew.programs.tasks import TaskSet
-from clew.providers.claude.connection import Message
 from clew.providers.claude.home import AGENT, CURSORS
 from clew.providers.claude.modes import TOOL_HOOK, WORKTREE_HOOK, before_a_tool
 from clew.providers.claude.opened import BackgroundTasks, Opened

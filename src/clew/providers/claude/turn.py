@@ -10,8 +10,8 @@ from clew.kernel import PermissionMode
 from clew.ports.events import Done, Ending, ErrorCode, Event, Used
 from clew.programs import json_lines
 from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
+from clew.programs.rpc import Message
 from clew.providers.claude import transcript
-from clew.providers.claude.connection import Message
 from clew.providers.claude.events import EventReader, Usage, code_of, failure, failure_in
 from clew.providers.claude.opened import Opened
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.programs.faults import CannotStart, NotUnderstood
-from clew.programs.program import find_program, start
-from clew.providers.codex.server import AppServer, Launch
+from clew.programs.program import Launch, find_program
+from clew.providers.codex.server import AppServer
 
 _SCRIPT = b"#!"
 _MACHINES = {"x86_64": ("x64", "x86_64"), "amd64": ("x64", "x86_64"), "aarch64": ("arm64", "aarch64")}
@@ -58,8 +58,7 @@ def _candidates(script: Path) -> Iterator[Path]:
 
 
 async def version(launch: Launch) -> str:
-    program = await start((*launch.command, "--version"), Path("/"), launch.environment, launch.ledger)
-    output = await program.output(launch.deadlines.start, launch.deadlines.close)
+    output = await launch.run("--version", seconds=launch.deadlines.start)
     found = [found[1].decode() for line in output.lines if (found := _VERSION.search(line)) is not None]
     if not found:
         raise NotUnderstood(f"{launch.command[0]} is not Codex, or does not say so.", "Name the right program.")

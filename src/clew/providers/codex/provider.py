@@ -25,7 +25,7 @@ from clew.programs.checks import check_directory, check_homes, check_opening, ch
 from clew.programs.cursor import MALFORMED, failed_probe
 from clew.programs.faults import ProgramFault, Refused
 from clew.programs.locks import SessionLock
-from clew.programs.program import environment_for
+from clew.programs.program import Launch, environment_for
 from clew.programs.rpc import CallRefused
 from clew.programs.secrets import Redactor
 from clew.programs.state import ProviderState
@@ -34,7 +34,7 @@ from clew.providers.codex import evidence, installation, locks, thread_calls
 from clew.providers.codex.archive import FORMAT, Placed, archive_thread, place, read_archive
 from clew.providers.codex.home import AGENT, HOMES, Home, make_home
 from clew.providers.codex.rollout import CURSORS
-from clew.providers.codex.server import AppServer, Launch, start_server
+from clew.providers.codex.server import AppServer, start_server
 from clew.providers.codex.session import CodexSession
 from clew.providers.codex.store import Index
 

@@ -8,17 +8,15 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from clew import __version__
-from clew.ports.provider import Deadlines
 from clew.programs.faults import NotUnderstood, ProgramEnded
-from clew.programs.program import Program, start
+from clew.programs.program import Launch, Program
 from clew.programs.rpc import Peer
 from clew.programs.secrets import Redactor
-from clew.programs.state import Ledger, LedgerEntry
+from clew.programs.state import LedgerEntry
 from clew.programs.tasks import TaskSet
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -41,16 +39,6 @@ class Listener(Protocol):
         ...
 
     def on_end(self, words: str) -> None: ...
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How the program is started."""
-
-    command: tuple[str, ...]
-    environment: Mapping[str, str] = field(repr=False)
-    deadlines: Deadlines
-    ledger: Ledger | None
 
 
 class AppServer:
@@ -173,9 +161,9 @@ async def _launched(launch: Launch, directory: Path) -> AppServer:
     ((name, value),) = tools.tag.environment.items()
     tagging = f'shell_environment_policy.set.{name}="{value}"'
     settings = (*(f"features.{name}=false" for name in _OFF), tagging)
-    command = (*launch.command, *(word for setting in settings for word in ("-c", setting)), "app-server")
+    arguments = (word for setting in settings for word in ("-c", setting))
     try:
-        program = await start(command, directory, launch.environment, launch.ledger)
+        program = await launch.start(directory, *arguments, "app-server")
     except BaseException:
         await tools.end_processes()
         tools.remove()

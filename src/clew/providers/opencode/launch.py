@@ -6,9 +6,9 @@ from pathlib import Path
 
 import orjson
 
-from clew.ports.provider import Deadlines, Settings
+from clew.ports.provider import Settings
 from clew.programs.faults import BadArguments, CannotStart
-from clew.programs.program import Output, Program, environment_for, find_program, start
+from clew.programs.program import Launch, environment_for, find_program
 from clew.programs.secrets import Redactor
 from clew.programs.state import Ledger, Scratch
 
@@ -22,39 +22,27 @@ PROJECT_CONFIG = "project-config"
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    command: tuple[str, ...]
-    environment: Mapping[str, str]
+class OpenCodeLaunch(Launch):
     password: str = field(repr=False)
     """Of the server. An agent could use it to widen its own permissions, so no event may show it."""
-    deadlines: Deadlines
-    ledger: Ledger | None
     scratch: Scratch
 
     def redactor(self, environment: Mapping[str, str] | None = None) -> Redactor:
         """Hides the secrets of this environment and of the given one."""
         return Redactor({**self.environment, **(environment or {}), PASSWORD: self.password})
 
-    async def start(self, *arguments: str, directory: Path, extra: Mapping[str, str] | None = None) -> Program:
-        return await start((*self.command, *arguments), directory, {**self.environment, **(extra or {})}, self.ledger)
 
-    async def run(self, *arguments: str, directory: Path, seconds: float) -> Output:
-        """Run it to its end. Raises `TooSlow` if that takes longer."""
-        program = await self.start(*arguments, directory=directory)
-        return await program.output(seconds, self.deadlines.close)
-
-
-def launch_of(settings: Settings, password: str, ledger: Ledger | None, scratch: Scratch) -> Launch:
+def launch_of(settings: Settings, password: str, ledger: Ledger | None, scratch: Scratch) -> OpenCodeLaunch:
     # OpenCode must not replace its own program while it runs.
     own = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
     without = {"OPENCODE_DISABLE_PROJECT_CONFIG": "0" if _reads_project(settings) else "1"}
     environment = environment_for(own, settings.home, settings.environment, without)
     remedy = "Install it (npm install -g opencode-ai), or name its program in the settings."
     program = find_program(settings.program, "opencode", environment.get("PATH"), remedy)
-    return Launch(program, environment, password, settings.deadlines, ledger, scratch)
+    return OpenCodeLaunch(program, environment, settings.deadlines, ledger, password, scratch)
 
 
-def for_server(launch: Launch, scratch: Path) -> dict[str, str]:
+def for_server(launch: OpenCodeLaunch, scratch: Path) -> dict[str, str]:
     """The server's extra variables: its password, and Clew's plugin with the directory that the plugin uses."""
     return {
         PASSWORD: launch.password,

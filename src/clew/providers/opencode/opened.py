@@ -16,7 +16,7 @@ from clew.programs.tasks import gather_or_cancel
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.faults import CutOff, ModelUnknown, NotListening
 from clew.providers.opencode.home import AGENT, CURSORS
-from clew.providers.opencode.launch import Launch
+from clew.providers.opencode.launch import OpenCodeLaunch
 from clew.providers.opencode.messages import Json, turns_in, unfinished_tools
 from clew.providers.opencode.modes import Agent, agent_in, apply, as_json
 from clew.providers.opencode.restore import move_to
@@ -40,7 +40,7 @@ class Opened:
 class Opener:
     server: Server
     shared: SharedServer
-    launch: Launch
+    launch: OpenCodeLaunch
     locks: Path
     agent: str | None
 

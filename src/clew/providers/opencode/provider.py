@@ -33,7 +33,7 @@ from clew.providers.opencode.api import NOT_FOUND, Api
 from clew.providers.opencode.archive import FORMAT, read_archive, write_archive
 from clew.providers.opencode.evidence import Witness
 from clew.providers.opencode.home import CURSORS, credential, locks, store
-from clew.providers.opencode.launch import AGENT, PASSWORD, PROJECT_CONFIG, Launch, launch_of
+from clew.providers.opencode.launch import AGENT, PASSWORD, PROJECT_CONFIG, OpenCodeLaunch, launch_of
 from clew.providers.opencode.opened import Opened, Opener, checked_directory
 from clew.providers.opencode.plugin import ShellEnvironment
 from clew.providers.opencode.restore import Restore
@@ -191,12 +191,12 @@ class OpenCodeProvider:
         finally:
             await self._shared.close()
 
-    def _launch(self) -> Launch:
+    def _launch(self) -> OpenCodeLaunch:
         return launch_of(self._settings, self._password, self._ledger, self._state.scratch)
 
 
-async def _version(launch: Launch) -> str:
-    result = await launch.run("--version", directory=Path("/"), seconds=launch.deadlines.answer)
+async def _version(launch: OpenCodeLaunch) -> str:
+    result = await launch.run("--version", seconds=launch.deadlines.answer)
     if not result.lines or result.status != 0:
         raise Refused(f"OpenCode did not say its version: {result.words or 'it said nothing'}", "Install it again.")
     said = result.lines[-1].decode(errors="replace").strip()

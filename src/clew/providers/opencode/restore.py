@@ -27,12 +27,12 @@ from clew.programs.faults import (
 from clew.programs.locks import lock_session
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.archive import ArchivedSession
-from clew.providers.opencode.launch import Launch
+from clew.providers.opencode.launch import OpenCodeLaunch
 from clew.providers.opencode.messages import Json
 from clew.providers.opencode.server import Server, SharedServer
 
 
-async def run_import(launch: Launch, document: Json, directory: str) -> None:
+async def run_import(launch: OpenCodeLaunch, document: Json, directory: str) -> None:
     """Import a session, with a directory to which it is bound: the working directory of the import.
 
     An import adds what is missing. Of what is there it changes only the directory.
@@ -52,7 +52,7 @@ async def run_import(launch: Launch, document: Json, directory: str) -> None:
         raise Refused(words, "Look at its own log.")
 
 
-async def move_to(api: Api, launch: Launch, session: Json, directory: str) -> Json:
+async def move_to(api: Api, launch: OpenCodeLaunch, session: Json, directory: str) -> Json:
     """Bind the session to that directory and return it. An import without messages leaves its history alone."""
     await run_import(launch, {"info": dict(session), "messages": []}, directory)
     moved = await api.session(str(session["id"]))
@@ -148,7 +148,7 @@ class Before:
 class Restore:
     server: Server
     shared: SharedServer
-    launch: Launch
+    launch: OpenCodeLaunch
     locks: Path
     archived: ArchivedSession
     place: str
