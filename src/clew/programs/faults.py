@@ -60,7 +60,7 @@ class SessionMissing(Refused):
 
 
 class SessionDiverged(Refused):
-    """A session that is to be restored has gone on here in another way."""
+    """The session that is to be restored has other turns here than in the archive."""
 
     code = "program:session-diverged"
 

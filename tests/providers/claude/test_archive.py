@@ -339,7 +339,7 @@ def test_what_lies_beside_is_never_put_back(place: Place, other: Place, tmp_path
                 file.write_text(text)
                 before = tree(place.config)
                 for directory in (place.work(), place.work("moved")):
-                    with pytest.raises(Refused, match="gone on here"):
+                    with pytest.raises(Refused, match="has changed here"):
                         await provider.restore(out, directory)
                     assert tree(place.config) == before
                 file.write_text(kept)

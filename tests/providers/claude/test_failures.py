@@ -110,7 +110,7 @@ def test_tries_of_its_own_end_with_our_patience(place: Place, model: Model) -> N
             model.fail(500)
             failed = (await turn(session, "ten tries would take minutes")).failed
             assert (failed.code, failed.retryable) == (ErrorCode.MODEL_FAILED, True)
-            assert "however often" in failed.words
+            assert "in every attempt" in failed.words
             assert len(model.work) > 1
             model.ok()
             assert (await turn(session, "after")).seen.last == "after"

@@ -1,6 +1,6 @@
 """Archive a session into one file, and restore it into another home: whole, or not at all.
 
-A session that has gone on in the target home is never overwritten.
+A session that has more turns in the target home is never overwritten.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def archive_session(
     whole, end, _ = stored.path.read_bytes().rpartition(b"\n")
     data = whole + end
     if (why := damage(data, native_id)) is not None:
-        raise BadArchive(f"The transcript of {native_id} is damaged: {why}.", "Go on with it here, or begin afresh.")
+        raise BadArchive(f"The transcript of {native_id} is damaged: {why}.", "Use it here, or start a new session.")
     turns = _turns(data)
     files[f"{native_id}.jsonl"] = data
     return pack(into, PROVIDER, FORMAT, native_id, files, {"turns": turns}, since, turns)
@@ -139,8 +139,8 @@ def _archive_says_more(copy: Path, data: bytes) -> bool:
     shared = next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(there), len(archived)))
     if _has_messages(there[shared:]):
         raise Refused(
-            f"Session {copy.stem} has gone on in {copy.parent} by itself; the archive does not have all of it.",
-            "Go on with that one, or move it out of the way first.",
+            f"Session {copy.stem} has more messages in {copy.parent} than the archive.",
+            "Use the session that is here, or move it away first.",
         )
     return _has_messages(archived[shared:])
 
@@ -174,5 +174,5 @@ def _longer(name: str, there: bytes | None, archived: bytes, more: bool) -> byte
 
 
 def _differs(name: str) -> Refused:
-    words = f"{name} of the session has gone on here by itself; the archive has another version."
-    return Refused(words, "Go on with the session that is here, or move it out of the way first.")
+    words = f"{name} of the session has changed here; the archive has another version."
+    return Refused(words, "Use the session that is here, or move it away first.")

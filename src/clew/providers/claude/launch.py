@@ -60,7 +60,7 @@ _HOOK_TIMEOUT = 14 * 24 * 3600
 
 
 def environment_of(settings: Settings, spec: OpenSpec | None = None) -> dict[str, str]:
-    """The program's environment. Of the user's own, IS_SANDBOX is passed on: it is the user's word."""
+    """The program's environment. IS_SANDBOX of Clew's own environment is passed on: only the user sets it."""
     sandbox = {name: os.environ[name] for name in ("IS_SANDBOX",) if name in os.environ}
     # A run may have its own variables, but no other home.
     own = {name: value for name, value in (spec.environment if spec else {}).items() if name not in HOMES}
@@ -149,7 +149,8 @@ class _Opener:
             landing = await _land(connection, self.home, self.spec, mode, target.turns, self.launch.deadlines)
         except ProgramEnded as fault:
             if connection.found_nothing:
-                raise SessionMissing(f"Claude Code finds no session in {target.source}.", "Begin afresh.") from fault
+                words = f"Claude Code finds no session in {target.source}."
+                raise SessionMissing(words, "Start a new session.") from fault
             raise
         if landing.native_id != target.native_id:
             words = f"Session {target.native_id} was to be opened; Claude Code is in {landing.native_id}."

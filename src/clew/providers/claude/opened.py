@@ -79,7 +79,7 @@ def _target(home: Home, spec: OpenSpec) -> OpenTarget:
     native_id = CURSORS.id_of(spec.cursor)
     stored = find(home, native_id, spec.directory)
     if stored is None or not stored.summary.talks:
-        raise SessionMissing(f"Claude Code has no session {native_id} in {home.root}.", "Begin afresh.")
+        raise SessionMissing(f"Claude Code has no session {native_id} in {home.root}.", "Start a new session.")
     if spec.fork:
         copies = side_files.copy_for_fork(home, stored.path, home.project(spec.directory), fresh)
         return OpenTarget(fresh, stored.path, stored.summary.turns, copies=copies)

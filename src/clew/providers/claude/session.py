@@ -32,10 +32,10 @@ from clew.providers.claude.turn import (
 Restart = Callable[["ClaudeSession", Opened, str | None], Awaitable[Opened]]
 """Starts another process for an opened session, with that model and in its next mode."""
 
-_NO_TURN = "Nobody is there to ask: no turn of the user's is going."
-_NO_WORKTREE = "This session makes no worktrees; work in the directory that there is."
+_NO_TURN = "No person can be asked: no turn of the user's is running."
+_NO_WORKTREE = "This session makes no worktrees; work in the current directory."
 _GRACE = 2.0
-"""Seconds for a program whose input was closed to write what it still has."""
+"""Seconds for a program whose input was closed to write its last lines."""
 
 
 class ClaudeSession(OpenSession):

@@ -1,4 +1,4 @@
-"""The state of one turn: its prompt, what was received of it, and its last events."""
+"""One turn: its state, and the follower that takes each signal from its inbox and turns it into events of the port."""
 
 import asyncio
 import contextlib
@@ -65,10 +65,10 @@ Signal = Received | Requested | RequestClosed | PromptWritten | ProcessEnded | S
 class Steer:
     """Words sent within a turn. The program puts them into the turn after the next tool, and echoes them by `id`.
 
-    If no tool follows, it would make a turn of its own of them when this one is over. It asks at the gate before that,
+    If no tool follows, it would begin another turn with them when this one is over. Before that it asks at the gate,
     and the gate refuses, which leaves no trace of the words; so the end of the turn is reported only then. `taken` is
-    resolved when the words are part of the turn, or never will be; `refused` when the gate refused them, so the program
-    has them no more.
+    resolved when the words are part of the turn, or never will be. `refused`: the gate refused them, so the program no
+    longer has them.
     """
 
     text: str
@@ -172,13 +172,15 @@ def literal(prompt: str) -> str:
 
 _READ_ONLY = "This session may read and change nothing; do not try another way."
 _STOPPED = "The turn was interrupted."
-_NEXT_TURN = "The turn that this was for is over; it comes with the next one."
+_NEXT_TURN = "The turn that this was for is over. It will be sent with the next one."
 _LATE_STEER = 5.0
-"""Seconds. A program that has words left asks for a turn of its own at once."""
+"""Seconds. A program that has words left asks at the gate at once."""
 _CODES: Mapping[type[ProgramFault], ErrorCode] = {ProgramEnded: ErrorCode.PROGRAM_ENDED, TooSlow: ErrorCode.TOO_SLOW}
 
 
 class TurnFollower:
+    """Acts on the signals of one turn."""
+
     def __init__(self, opened: Opened, turn: Turn) -> None:
         self._opened, self._turn = opened, turn
 
@@ -272,7 +274,7 @@ class TurnFollower:
         turn = self._turn
         steer.resolve(True)
         if turn.result is not None:
-            # The program made a turn of its own of the steer, and no gate stopped it: its reply belongs to this turn.
+            # The program began another turn with the steer, past the gate. Its reply belongs to this turn.
             turn.answers = (*turn.answers, str(turn.result.get("result", "")))
             turn.result = None
 
@@ -300,10 +302,10 @@ class TurnFollower:
     def _why_silent(self) -> tuple[ErrorCode, str]:
         seconds, retry = self._opened.deadlines.silence, self._turn.last_retry
         if retry is None:
-            return ErrorCode.TOO_SLOW, f"Nothing was heard of the model for {seconds:g} s."
+            return ErrorCode.TOO_SLOW, f"The model sent nothing for {seconds:g} s."
         status, kind = retry.get("error_status"), retry.get("error")
         code = code_of(status, str(kind), ErrorCode.MODEL_UNREACHABLE)
-        return code, f"The model failed for {seconds:g} s, however often it was tried ({status or kind})."
+        return code, f"The model failed for {seconds:g} s, in every attempt ({status or kind})."
 
     async def _stop(self, code: ErrorCode, words: str) -> None:
         self._turn.stopped = (code, words)

@@ -1,7 +1,7 @@
 """Archive a thread with the files it rests on, and place an archive in another home: whole, or not at all.
 
-A fork or a rewind holds only what was added; so the files beneath it are archived too, up to the byte that counts. A
-history that went on differently in the target home is never overwritten.
+The file of a fork or a rewind holds only additions to other files; so those are archived too, up to the byte that they
+count for. A history that has diverged in the target home is never overwritten.
 """
 
 import contextlib
@@ -14,7 +14,16 @@ from clew.programs.archive import not_restorable, pack, unpack
 from clew.programs.faults import BadArchive, SessionBusy, SessionDiverged, SessionMissing
 from clew.programs.file_transaction import FileTransaction, free_name
 from clew.providers.codex.locks import lock_threads
-from clew.providers.codex.rollout import Broken, Head, Rollout, check, lost_prompt, rollout_at, weighs, whole_lines
+from clew.providers.codex.rollout import (
+    Broken,
+    Head,
+    Rollout,
+    check,
+    holds_conversation,
+    lost_prompt,
+    rollout_at,
+    whole_lines,
+)
 from clew.providers.codex.store import Index, Part, SessionArchived, turns_of
 
 FORMAT = "codex-rollout-1"
@@ -22,7 +31,7 @@ _PROVIDER = "codex"
 
 
 def archive_thread(root: Path, thread: str, into: Path, since: Path | None = None) -> ArchiveFile:
-    """Pack a thread. A last line that is being written at this moment is left out."""
+    """Pack a thread. A last line that is not written to its end is left out."""
     index = Index(root)
     current = index.current(thread)
     if current is None:
@@ -98,7 +107,7 @@ class _Put:
 
 
 class Placed:
-    """Files of a copy that were put into a home. They can be taken back while no program has gone on with them."""
+    """Files of a copy that were put into a home. They can be removed again until a program has added to them."""
 
     def __init__(self, root: Path, own: str) -> None:
         self._root, self._own = root, own
@@ -129,7 +138,7 @@ class Placed:
 
     def _has_gone_on(self, path: Path) -> bool:
         put = self._puts.get(path)
-        return put is not None and path.exists() and weighs(path.read_bytes()[len(put.data) :])
+        return put is not None and path.exists() and holds_conversation(path.read_bytes()[len(put.data) :])
 
 
 def place(root: Path, copy: Copy) -> Placed:
@@ -179,13 +188,13 @@ def _puts(index: Index, part: Part, own: bool) -> Iterator[_Put]:
         yield _Put(here.thread, here.path, part.data, damaged=True)
         return
     common = _common(old, part.data)
-    beyond = weighs(old[common:])
+    beyond = holds_conversation(old[common:])
     if common == len(part.data):
-        # All of the copy is here already. A file beneath another may have gone on by itself.
+        # All of the copy is here already. A file that others rest on may be longer here.
         if own and beyond:
-            raise _diverged(here, "has gone on here")
+            raise _diverged(here, "has more turns here")
     elif beyond:
-        raise _diverged(here, "went on differently here")
+        raise _diverged(here, "has other turns here")
     else:
         yield _Put(here.thread, here.path, part.data, damaged=False)
 
@@ -204,5 +213,5 @@ def _common(one: bytes, other: bytes) -> int:
 
 def _diverged(here: Rollout, why: str) -> SessionDiverged:
     return SessionDiverged(
-        f"Session {here.thread} {why}, so the archive is not put over it.", "Go on with the session that is here."
+        f"Session {here.thread} {why}, so the archive is not put over it.", "Use the session that is here."
     )

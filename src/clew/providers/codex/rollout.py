@@ -200,7 +200,7 @@ def turns_in(data: bytes) -> int:
     return data.count(_TURN)
 
 
-def weighs(data: bytes) -> bool:
+def holds_conversation(data: bytes) -> bool:
     """Whether these lines hold more than a change of settings, which is no part of a conversation."""
     return any(line and b'"type":"thread_settings_applied"' not in line for line in data.split(b"\n"))
 

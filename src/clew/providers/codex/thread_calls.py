@@ -1,4 +1,4 @@
-"""Calls to the app-server about a thread: start, resume, fork, bind and probe it.
+"""Calls to the app-server about a thread: start, resume, fork, bind and probe it, and end its background commands.
 
 Codex refuses everything with the same error code, so why it refused is read from the files of the home.
 """
@@ -29,7 +29,7 @@ NO_ROLLOUT = "codex:no-rollout"
 """No file holds the thread's history. Codex does not know the thread, or only where its file used to be."""
 
 DAMAGED = "codex:damaged-rollout"
-"""The file does not begin as a history must; Codex lists such a thread, and never opens it."""
+"""The first line of the file is not that of a history. Codex lists such a thread, but cannot open it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ async def open_thread(server: AppServer, spec: OpenSpec, home: Home) -> Opened:
     check_mode(home, spec.mode, place)
     asked = {**modes.asked(spec.mode), **({"model": spec.model} if spec.model else {})}
     if spec.cursor is None:
-        # Without `cwd`: Codex would mark a directory that is named here, and may be written to, as trusted in the home
-        # for good. It runs in the directory, and that is enough.
+        # Without `cwd`: in a mode that may write, Codex would store a directory named here as trusted in the home. The
+        # server was started in the directory, and that is enough.
         return await _landed(server, spec, await _call(server, "thread/start", asked), new=True)
     id_ = CURSORS.id_of(spec.cursor)
     asked |= {"cwd": place, "threadId": id_, "excludeTurns": True}
@@ -276,11 +276,18 @@ def _refused(home: Home, id_: str, fault: CallRefused, busy: bool = True) -> Ref
     return Refused(f"Codex does not open session {id_}: {fault.words}", "Look at what it says; nothing was changed.")
 
 
+# ---------------------------------------------------------------- background commands
+
 _LIST = "thread/backgroundTerminals/list"
 _TERMINATE = "thread/backgroundTerminals/terminate"
 
 
 class BackgroundCommands:
+    """The running commands of a thread, in whichever turn they began.
+
+    Codex reports the end of a command also between turns; within a later turn it names the turn that began it.
+    """
+
     def __init__(self, server: AppServer, thread: str) -> None:
         self._server, self._thread = server, {"threadId": thread}
         self._running: set[str] = set()
