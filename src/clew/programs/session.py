@@ -1,8 +1,12 @@
-"""What the open sessions of all providers have in common: they close once, and have one turn at a time."""
+"""What the open sessions of all providers have in common: one close, one turn at a time, and requests to a person."""
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
+from clew.kernel import ApprovalId
 from clew.programs.faults import Refused
 
 
@@ -32,3 +36,56 @@ class OpenSession(ABC):
 
     @abstractmethod
     async def _close(self) -> None: ...
+
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Request(Generic[T]):
+    """One permission, or several questions that the agent wants answered together.
+
+    `number` is the agent's own id of it. `parts` maps each question's id to the agent's name for it.
+
+    An answer of None is a refusal.
+    """
+
+    number: int | str
+    about: T
+    parts: Mapping[ApprovalId, str]
+    answers: dict[ApprovalId, str | None] = field(default_factory=dict)
+
+    @property
+    def is_answered(self) -> bool:
+        return len(self.answers) == len(self.parts)
+
+
+class OpenRequests(Generic[T]):
+    """Each part can be answered once, and only while the agent waits for it."""
+
+    def __init__(self) -> None:
+        self._open: dict[ApprovalId, Request[T]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def add(self, request: Request[T]) -> None:
+        self._open.update(dict.fromkeys(request.parts, request))
+
+    def record(self, id_: ApprovalId, words: str | None) -> Request[T] | None:
+        """Record the answer to one part and return its request; None when that part is not open."""
+        request = self._open.pop(id_, None)
+        if request is not None:
+            request.answers[id_] = words
+        return request
+
+    def requests(self) -> Iterator[Request[T]]:
+        """Each open request; once for each of its open parts."""
+        yield from self._open.values()
+
+    def withdraw(self, number: object) -> None:
+        """The agent no longer waits for this request, whether it was answered or not."""
+        self._open = {id_: request for id_, request in self._open.items() if request.number != number}
+
+    def clear(self) -> None:
+        self._open.clear()

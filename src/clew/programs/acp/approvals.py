@@ -6,7 +6,7 @@ from typing import Any
 from clew.kernel import Answer, ApprovalId
 from clew.programs.acp.agent import EVERYTHING, READING, ModeRule
 from clew.programs.acp.connection import Connection
-from clew.programs.approvals import OpenRequests, Request
+from clew.programs.session import OpenRequests, Request
 
 # Never "allow_always": an approval is for one act, and a lasting one would widen the mode.
 _KINDS: Mapping[Answer, tuple[str, ...]] = {

@@ -1,7 +1,7 @@
 """Open requests of an agent: each part is answered once, and a request when all its parts are."""
 
 from clew.kernel import ApprovalId
-from clew.programs.approvals import OpenRequests, Request
+from clew.programs.session import OpenRequests, Request
 
 ONE, TWO, THREE = (ApprovalId(each) for each in ("one", "two", "three"))
 
