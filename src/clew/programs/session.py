@@ -1,23 +1,38 @@
 """What the open sessions of all providers have in common: one close, one turn at a time, and requests to a person."""
 
 import asyncio
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from clew.kernel import ApprovalId
 from clew.programs.faults import Refused
 
 
 class OpenSession(ABC):
-    _closing: asyncio.Task[None] | None = None
+    """`after_close` holds what is released once the session has closed, such as its locks."""
+
+    def __init__(self) -> None:
+        self.after_close = contextlib.ExitStack()
+        self._closing: asyncio.Task[None] | None = None
+
+    def listed_in(self, sessions: set[Self]) -> Self:
+        """Add it to these sessions until it has closed."""
+        sessions.add(self)
+        self.after_close.callback(sessions.discard, self)
+        return self
 
     async def close(self) -> None:
         """Every caller waits for the same end. A caller that is cancelled does not stop it."""
         if self._closing is None:
-            self._closing = asyncio.create_task(self._close())
+            self._closing = asyncio.create_task(self._close_and_release())
         await asyncio.shield(self._closing)
+
+    async def _close_and_release(self) -> None:
+        with self.after_close:
+            await self._close()
 
     @property
     def is_closed(self) -> bool:

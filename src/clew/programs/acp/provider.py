@@ -138,16 +138,9 @@ class AcpProvider:
                 await connection.end()
                 raise
             locks = held.pop_all()
-        session = AcpSession(
-            connection,
-            self._agent,
-            opened,
-            self._settings.deadlines,
-            spec.instructions,
-            lambda: self._release(session, locks),
-        )
-        self._sessions.add(session)
-        return session
+        session = AcpSession(connection, self._agent, opened, self._settings.deadlines, spec.instructions)
+        session.after_close.push(locks)
+        return session.listed_in(self._sessions)
 
     async def sessions(self) -> Sequence[FoundSession]:
         async def found() -> list[FoundSession]:
@@ -173,10 +166,6 @@ class AcpProvider:
     @property
     def _command(self) -> tuple[str, ...]:
         return self._settings.program or self._agent.command
-
-    def _release(self, session: AcpSession, locks: ExitStack) -> None:
-        self._sessions.discard(session)
-        locks.close()
 
     @asynccontextmanager
     async def _connected(self, directory: Path) -> AsyncIterator[Connection]:

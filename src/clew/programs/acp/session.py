@@ -1,7 +1,7 @@
 """An open session of an ACP agent: one process, one conversation, one turn at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, PromptId
@@ -30,11 +30,10 @@ class AcpSession(OpenSession):
         opened: Opened,
         deadlines: Deadlines,
         instructions: str | None,
-        released: Callable[[], None],
     ) -> None:
+        super().__init__()
         self._connection, self._agent, self._opened, self._deadlines = connection, agent, opened, deadlines
         self._instructions = instructions
-        self._released = released
         self._approvals = Approvals(connection, opened.id)
         self._turn: Turn | None = None
         self._busy = self._called_off = False
@@ -208,7 +207,4 @@ class AcpSession(OpenSession):
         if self._turn is not None:
             self._turn.interrupted = True
         self._approvals.clear()
-        try:
-            await self._connection.end(self._agent.flush)
-        finally:
-            self._released()
+        await self._connection.end(self._agent.flush)

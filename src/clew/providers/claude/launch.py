@@ -7,7 +7,7 @@ mode that is set, and names the model it will use: that is the landing.
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -93,13 +93,13 @@ def arguments_for(model: str | None, mode: PermissionMode, target: OpenTarget) -
     return arguments
 
 
-async def open_session(launch: Launch, spec: OpenSpec, closed: Callable[[ClaudeSession], None]) -> ClaudeSession:
+async def open_session(launch: Launch, spec: OpenSpec) -> ClaudeSession:
     expressible = modes.expressible(launch.environment)
     mode = expressed(spec.mode, expressible, AGENT)
     opener = _Opener(launch, spec, Home.of(launch.environment))
     target = await find_target(opener.home, spec)
     try:
-        session = ClaudeSession(expressible, opener.restart, closed)
+        session = ClaudeSession(expressible, opener.restart)
         session.set_opened(await opener.start(session, target, mode))
     except BaseException:
         target.release()

@@ -126,9 +126,7 @@ class Claude:
 
     async def _opened(self, spec: OpenSpec) -> ClaudeSession:
         launch = launch_of(self._settings, await self._state.ledger(), spec)
-        session = await open_session(launch, spec, self._open.discard)
-        self._open.add(session)
-        return session
+        return (await open_session(launch, spec)).listed_in(self._open)
 
     async def sessions(self) -> Sequence[FoundSession]:
         return await in_thread(lambda: transcript.sessions(self._home), AGENT)

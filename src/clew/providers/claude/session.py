@@ -41,10 +41,9 @@ _GRACE = 2.0
 class ClaudeSession(OpenSession):
     """Requests that come between turns are answered here; those within a turn go to the turn's inbox."""
 
-    def __init__(
-        self, expressible: frozenset[PermissionMode], restart: "Restart", closed: Callable[["ClaudeSession"], None]
-    ) -> None:
-        self._expressible, self._restart, self._closed = expressible, restart, closed
+    def __init__(self, expressible: frozenset[PermissionMode], restart: "Restart") -> None:
+        super().__init__()
+        self._expressible, self._restart = expressible, restart
         self._opened_as: Opened | None = None
         self._turn: Turn | None = None
         self._ended: str | None = None
@@ -283,7 +282,6 @@ class ClaudeSession(OpenSession):
         finally:
             if self._clearing is not None:
                 await asyncio.wait([self._clearing])
-            self._closed(self)
 
     async def _close_input(self) -> None:
         """The program ends by this, and writes what it still has."""

@@ -177,9 +177,9 @@ class CodexProvider:
                 await asyncio.shield(server.close())
                 raise
             claim = held.pop_all()
-        session = CodexSession(server, landed, self._home, self._echoed, lambda session: self._release(session, claim))
-        self._sessions.add(session)
-        return session
+        session = CodexSession(server, landed, self._home, self._echoed)
+        session.after_close.push(claim)
+        return session.listed_in(self._sessions)
 
     async def sessions(self) -> Sequence[FoundSession]:
         return await in_thread(lambda: Index(self._home.root).sessions(), AGENT)
@@ -236,10 +236,6 @@ class CodexProvider:
         except BaseException:
             await thread_calls.discard(server, self._home, landed)
             raise
-
-    def _release(self, session: CodexSession, claim: contextlib.ExitStack) -> None:
-        self._sessions.discard(session)
-        claim.close()
 
     # ---------------------------------------------------------------- processes
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, PromptId
@@ -30,8 +30,8 @@ class CodexSession(OpenSession):
         opened: Opened,
         home: Home,
         echoed: set[PromptId],
-        closed: Callable[["CodexSession"], None],
     ) -> None:
+        super().__init__()
         self._server, self._opened, self._home, self._echoed = server, opened, home, echoed
         self._settings = ThreadSettings(server, opened.id, opened.policy, opened.model)
         self._approvals = Approvals(f"{opened.id}/{id(self):x}")
@@ -39,7 +39,6 @@ class CodexSession(OpenSession):
         self._meter = Meter()
         self._turn: Turn | None = None
         self._limits: Json = {}
-        self._closed = closed
         server.listen(self)
 
     @property
@@ -215,7 +214,6 @@ class CodexSession(OpenSession):
                         await self._ask_to_stop(turn)
         finally:
             await self._server.close()
-            self._closed(self)
 
     # ---------------------------------------------------------------- answers, steering and settings
 

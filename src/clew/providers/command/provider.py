@@ -115,10 +115,8 @@ class CommandProvider:
             spec.model,
             spec.instructions,
             session_locks,
-            self._sessions.discard,
         )
-        self._sessions.add(session)
-        return session
+        return session.listed_in(self._sessions)
 
     async def sessions(self) -> Sequence[FoundSession]:
         raise NotAble("A command cannot list its sessions.", "Open a session by its id.")

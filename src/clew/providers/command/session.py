@@ -1,6 +1,6 @@
 """A conversation with a command: one process per turn; between turns nothing runs."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, ProbeKind, PromptId
@@ -60,13 +60,14 @@ class CommandSession(OpenSession):
         model: str | None,
         instructions: str | None,
         session_locks: SessionLocks,
-        released: Callable[["CommandSession"], None],
     ) -> None:
+        super().__init__()
+        self.after_close.callback(session_locks.release)
         self._launcher, self._directory = launcher, directory
         self._mode, self._model, self._instructions = mode, model, instructions
         self._id = native_id
         self._begun = self._durable = resumed
-        self._session_locks, self._released = session_locks, released
+        self._session_locks = session_locks
         self._turn: Turn | None = None
         self._busy = self._called_off = False
 
@@ -133,11 +134,7 @@ class CommandSession(OpenSession):
         self._model = model
 
     async def _close(self) -> None:
-        try:
-            await self.interrupt()
-        finally:
-            self._session_locks.release()
-            self._released(self)
+        await self.interrupt()
 
     # ---------------------------------------------------------------- inside
 

@@ -150,9 +150,8 @@ class OpenCodeProvider:
         shell_environment = ShellEnvironment(opened.id, spec.environment, self._ledger)
         redactor = launch.redactor(spec.environment)
         session = OpenCodeSession(
-            opened, spec, self._shared, shell_environment, launch.deadlines, redactor, self._open.discard, self._heard
-        )
-        self._open.add(session)
+            opened, spec, self._shared, shell_environment, launch.deadlines, redactor, self._heard
+        ).listed_in(self._open)
         try:
             await session.attach()
         except BaseException:

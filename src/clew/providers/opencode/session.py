@@ -54,10 +54,11 @@ class OpenCodeSession(OpenSession):
         shell_environment: ShellEnvironment,
         deadlines: Deadlines,
         redactor: Redactor,
-        closed: Callable[["OpenCodeSession"], None],
         heard: Callable[[Cursor, Sent], Awaitable[Attestation]],
     ) -> None:
-        self._opened, self._shared, self._shell_environment, self._closed = opened, shared, shell_environment, closed
+        super().__init__()
+        self.after_close.callback(opened.lock.release)
+        self._opened, self._shared, self._shell_environment = opened, shared, shell_environment
         self._deadlines, self._redactor, self._heard = deadlines, redactor, heard
         self._mode, self._model, self._instructions = spec.mode, spec.model, spec.instructions
         self._unfinished_tools = opened.unfinished_tools
@@ -330,14 +331,10 @@ class OpenCodeSession(OpenSession):
     # ---------------------------------------------------------------- end
 
     async def _close(self) -> None:
-        try:
-            self._approvals.clear()
-            if (turn := self._running_turn) is not None:
-                await self._stop(turn)
-                turn.put(Gone("The session was closed.", closed=True))
-            if self._server is not None:
-                self._server.unlisten(self._listener)
-            await self._shell_environment.remove()
-        finally:
-            self._opened.lock.release()
-            self._closed(self)
+        self._approvals.clear()
+        if (turn := self._running_turn) is not None:
+            await self._stop(turn)
+            turn.put(Gone("The session was closed.", closed=True))
+        if self._server is not None:
+            self._server.unlisten(self._listener)
+        await self._shell_environment.remove()
