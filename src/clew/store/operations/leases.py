@@ -23,8 +23,8 @@ from clew.kernel import (
     retry,
     standing,
 )
+from clew.protocol.control import Expired, Held, Renewed
 from clew.protocol.reports import Usage
-from clew.protocol.runtimes import Expired, Held, Renewed
 from clew.store.engine.clock import now
 from clew.store.engine.statement import POSTGRESQL, Row, Statement, among
 from clew.store.operations import claim_sql

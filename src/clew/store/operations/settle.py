@@ -28,8 +28,7 @@ from clew.kernel import (
     WakeEvent,
     WakeState,
 )
-from clew.protocol.prompted import TELLS_REMADE
-from clew.protocol.reports import Usage
+from clew.protocol.reports import TELLS_REMADE, Usage
 from clew.store.engine.clock import now
 from clew.store.engine.dialect import greater
 from clew.store.engine.hints import hint_queue, hint_run, hint_thread
