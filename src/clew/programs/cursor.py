@@ -40,7 +40,7 @@ class CursorForm:
 
 
 def failed_probe(fault: Fault) -> Probe:
-    """The answer where the fault prevented a look."""
+    """The answer of a probe that failed with this fault."""
     if isinstance(fault, MalformedId):
         return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
     return Probe(ProbeKind.UNREACHABLE, detail=str(fault))

@@ -1,4 +1,4 @@
-"""Opens a session: new, resumed or forked. One that was created in vain is deleted again."""
+"""Opens a session: new, resumed or forked. One that was created by an opening that fails is deleted again."""
 
 import asyncio
 import contextlib
