@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 
-CHECKED = ("kernel", "ports", "programs", "providers")
+CHECKED = ("kernel", "ports", "programs", "providers", "store")
 """The packages of clew that have no dead definition and are to stay so."""
 
 _EMBEDDING = "docs/kernel.md offers it to programs that embed the kernel"
@@ -39,13 +39,13 @@ ALLOWED: dict[str, str] = {
     "clew.kernel.record.policy_to_record": _EMBEDDING,
     "clew.kernel.replay.decision_to_record": f"{_EMBEDDING}; the store writes the same form with orjson",
     "clew.kernel.alerts.*": "case H09: the delivery of replies, which is planned, asks it",
-    "clew.kernel.ids.isolated": "case H04: the claim gives an isolated tick its scope in SQL terms; it is to call this",
     "clew.kernel.lease.GonePolicy*": "case R08: a setting, as below",
     "clew.kernel.lease.stranded": "case R08: the move of queued runs off a machine that is gone, which is planned",
     "clew.kernel.pace.idle_ticks": "case H13: the end of a tick, which is to count those without progress",
-    "clew.kernel.permission.parse_mode": "case A02: the store reads an unknown mode as `read` by itself",
+    "clew.store.operations.moves.move_lane": "case R08: a lane is moved off a machine that is gone, as above",
+    "clew.store.schema.tables.work.deliveries": "the delivery of replies, which is planned, fills it",
+    "clew.store.schema.tables.work.routes": "as above",
     "clew.kernel.queue.waits_for": "case R12: `clew why` and the run views word this by themselves",
-    "clew.kernel.wake.advance_wake": "case W07: the store's statements write the states of this table by themselves",
     "clew.ports.context.ContextEngine.compact": _PORT,
     "clew.ports.context.ContextEngine.maintain": _PORT,
     "clew.ports.delivery.Delivery*": _DELIVERY,

@@ -16,8 +16,8 @@ from clew.kernel import ApprovalId
 from clew.protocol.orders import Order
 from clew.protocol.reports import Asked, Stopped
 from clew.protocol.requests import AnswerTo, NewChat, Words
-from clew.store.engine.clock import read_clock
 from clew.store.engine.database import Database
+from clew.store.engine.dialect import read_clock
 from clew.store.faults import Ambiguous, NoSuchApproval
 from tests.control.kit import USER, Office, office
 

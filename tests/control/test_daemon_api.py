@@ -21,8 +21,8 @@ from clew.protocol.control import Claimed, Held
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Asked
 from clew.protocol.requests import AnswerTo, NewChat, Poke, Words
-from clew.store.engine.clock import read_clock
 from clew.store.engine.database import Database
+from clew.store.engine.dialect import read_clock
 from clew.store.operations import claim as claiming
 from clew.store.schema.tables import runs, runtimes
 from tests.control.kit import LOOM, USER, WHEEL, Office, held, office

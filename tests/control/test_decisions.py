@@ -21,7 +21,7 @@ from clew.protocol.reports import Landed, Returned
 from clew.protocol.requests import NewChat, NewIssue, Poke, Replay, Words
 from clew.store.engine.database import Database
 from clew.store.faults import NoSuchRun
-from clew.store.operations import situation
+from clew.store.operations import decisions as decision_operations
 from clew.store.schema.tables import decisions, runs
 from tests.control.kit import USER, office
 
@@ -111,7 +111,7 @@ def test_sessions_that_cannot_be_looked_up_send_the_claim_back(
                 raise OSError("the disk is away")
 
             with monkeypatch.context() as patched:
-                patched.setattr(situation, "lane_sessions", broken)
+                patched.setattr(decision_operations, "lane_sessions", broken)
                 with pytest.raises(OSError, match="away"):
                     await at.claim()
             order = await at.claim_one()

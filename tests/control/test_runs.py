@@ -17,8 +17,8 @@ from clew.control.wakes import poke, show_wake
 from clew.kernel import FailureKind, Outcome, WaitsFor
 from clew.protocol.reports import Completed, Failed, Returned, RunEventRecord, Stopped
 from clew.protocol.requests import AgentChange, NewChat, NewIssue, Poke, Words
-from clew.store.engine.clock import read_clock
 from clew.store.engine.database import Database
+from clew.store.engine.dialect import read_clock
 from clew.store.faults import Ambiguous, NoSuchRun
 from tests.control.kit import USER, office
 from tests.store.kit import bodies

@@ -22,8 +22,8 @@ from clew.kernel import LaneScope, Outcome, RouteKey, RouteKind, RunScope
 from clew.protocol.orders import Order
 from clew.protocol.requests import AgentChange, NewIssue, NewProject, RhythmChange
 from clew.protocol.views import Rhythm
-from clew.store.engine.clock import read_clock
 from clew.store.engine.database import Database
+from clew.store.engine.dialect import read_clock
 from clew.store.faults import NoSuchThread, ThreadClosed
 from clew.store.schema.tables import schedules, wakes
 from tests.control.kit import USER, Office, office

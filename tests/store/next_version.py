@@ -35,9 +35,6 @@ def become_next_version(monkeypatch: pytest.MonkeyPatch, directory: Path) -> Non
         step = _STEP.format(revision=revision, before=before, version=NEXT, key=key)
         (steps / "versions" / f"v{revision}.py").write_text(step, encoding="utf-8")
         before = revision
-    for whole in (steps / "versions").glob("whole_*.sql"):
-        with whole.open("a", encoding="utf-8") as script:
-            script.write(f"UPDATE alembic_version SET version_num = '{before}';\nUPDATE meta SET value = '{NEXT}';\n")
     upgrades = partial(upgrade, program=NEXT, steps=steps)
     monkeypatch.setattr("clew.store.engine.open.require", partial(require, program=NEXT))
     monkeypatch.setattr("clew.store.engine.open.upgrade", upgrades)

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, insert, select, update
 from clew.kernel import Origin, OriginKind, Overlap, WakeReason, WakeState, lane_id, own_thread
 from clew.kernel.ids import subject_thread
 from clew.protocol.wakes import Accepted, Said, WakeRequest
-from clew.store.engine.clock import now
 from clew.store.engine.database import Database
+from clew.store.engine.dialect import now
 from clew.store.faults import KeyConflict, NoSuchAgent, NoSuchThread, Unreadable
 from clew.store.operations.ids import new_id
 from clew.store.operations.wakes import accept_wake

@@ -7,7 +7,7 @@ import pytest
 from clew.kernel import AgentId, Cursor, Directory, EntrySeq, NativeId, Outcome, RuntimeId, ThreadId
 from clew.protocol.reports import NewSession
 from clew.store.faults import NoSuchAgent, NoSuchRuntime, NoSuchThread, SessionHeld
-from clew.store.operations.adoption import Adopted, Adoption, adopt_session
+from clew.store.operations.sessions import Adopted, Adoption, adopt_session
 from clew.store.schema.tables import lanes, sessions
 from tests.store.kit import ADA, BOB, ELSEWHERE, LANE, OTHER_THREAD, RUNTIME, THREAD, Daemon, bodies
 

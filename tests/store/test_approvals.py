@@ -7,7 +7,7 @@ import pytest
 from clew.kernel import Answer, Answered, ApprovalId, ApprovalState, RunState
 from clew.protocol.orders import Order
 from clew.protocol.reports import Asked, Completed
-from clew.store.engine.clock import read_clock
+from clew.store.engine.dialect import read_clock
 from clew.store.faults import NoSuchApproval
 from clew.store.operations.approvals import answer_approval
 from clew.store.operations.leases import settle_orphans

@@ -17,9 +17,8 @@ from sqlalchemy import Connection, create_engine, insert, select, update
 from sqlalchemy.engine import URL
 
 from clew.ports.fault import Fault
-from clew.store.backup.atomic_file import CannotWrite
 from clew.store.backup.backup import FileThere, backup
-from clew.store.backup.copy import rows_in
+from clew.store.backup.copy import CannotWrite, rows_in
 from clew.store.backup.restore import BadBackup, BrokenPromises, CannotHold, NotEmpty, restore
 from clew.store.backup.snapshot import NoDatabase, snapshot
 from clew.store.engine.database import Database

@@ -12,8 +12,7 @@ from sqlalchemy.pool import NullPool
 from clew.store.backup.snapshot import snapshot
 from clew.store.faults import NotADatabase
 from clew.store.schema.check import NAMED, PROMISES, check, count_rows
-from clew.store.schema.checks.structure import CHECKED_ELSEWHERE, STRUCTURE
-from clew.store.schema.checks.values import REPLAYED
+from clew.store.schema.integrity import CHECKED_ELSEWHERE, REPLAYED, STRUCTURE
 from clew.store.schema.tables import (
     agents,
     decisions,

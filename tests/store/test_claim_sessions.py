@@ -27,15 +27,7 @@ from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Completed, Usage
 from clew.store.operations.claim import claim
 from clew.store.operations.decisions import decisions_of
-from clew.store.schema.tables import (
-    agents,
-    archives,
-    lanes,
-    runs,
-    sessions,
-    wakes,
-    workspaces,
-)
+from clew.store.schema.tables import agents, archives, lanes, runs, sessions, wakes, workspaces
 from tests.store.kit import (
     ADA,
     ELSEWHERE,

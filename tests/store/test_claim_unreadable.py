@@ -10,16 +10,7 @@ from clew.kernel import (
 )
 from clew.protocol.orders import ClaimRequest
 from clew.store.operations.claim import claim
-from clew.store.schema.tables import (
-    agents,
-    journal,
-    lanes,
-    runs,
-    runtimes,
-    sessions,
-    threads,
-    wakes,
-)
+from clew.store.schema.tables import agents, journal, lanes, runs, runtimes, sessions, threads, wakes
 from tests.store.kit import (
     ADA,
     BOB,

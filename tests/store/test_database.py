@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, insert, select, text
 
-from clew.store.engine.clock import read_clock
 from clew.store.engine.database import Database, Operation
+from clew.store.engine.dialect import read_clock
 from clew.store.engine.open import open_database
 from clew.store.engine.sqlite import SqliteDatabase
 from clew.store.engine.statement import POSTGRESQL

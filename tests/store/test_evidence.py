@@ -20,7 +20,7 @@ from clew.kernel import (
 from clew.kernel import Attestation as Said
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Failed, Finished, Returned, Stopped, StoreAnswer, StoreAsked
-from clew.store.engine.clock import read_clock
+from clew.store.engine.dialect import read_clock
 from clew.store.operations.cancel import cancel_run
 from clew.store.operations.leases import expire, settle_orphans
 from clew.store.schema.tables import events, journal, runs, runtimes, sessions, wakes

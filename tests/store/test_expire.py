@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from clew.kernel import HELD_BY_AGENT, Evidence, Outcome, Patience, RunState, with_observed_work
 from clew.protocol.control import Expired, Held, Renewed
 from clew.protocol.orders import Order
-from clew.store.engine.clock import read_clock
+from clew.store.engine.dialect import read_clock
 from clew.store.operations.cancel import cancel_run
 from clew.store.operations.leases import expire, hear, renew, settle_orphans
 from clew.store.schema.tables import agents, runs, runtimes, threads, wakes

@@ -18,7 +18,7 @@ from clew.kernel import (
     WakeReason,
 )
 from clew.protocol.reports import Completed, Failed, Returned, Stopped, Usage
-from clew.store.engine.clock import read_clock
+from clew.store.engine.dialect import read_clock
 from clew.store.schema.tables import agents, journal, runs, sessions, wakes
 from tests.store.kit import (
     ADA,

@@ -10,10 +10,10 @@ from sqlalchemy import URL, Connection, select
 from clew.kernel import Cursor, Directory, LaneId, NativeId, RuntimeId
 from clew.protocol.reports import Completed, Finish, NewSession
 from clew.store.engine.postgres import PostgresDatabase
-from clew.store.operations.adoption import Adoption, adopt_session
 from clew.store.operations.agents import change_agent
 from clew.store.operations.finish import finish
 from clew.store.operations.moves import move_lane
+from clew.store.operations.sessions import Adoption, adopt_session
 from clew.store.operations.wakes import accept_wake
 from clew.store.schema.check import check
 from clew.store.schema.tables import lanes, runs

@@ -29,7 +29,6 @@ from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Asked, Completed, End, Finish, NewSession, Report, Steered
 from clew.protocol.wakes import WakeRequest
 from clew.store.engine import postgres
-from clew.store.operations.adoption import Adoption, adopt_session
 from clew.store.operations.approvals import answer_approval
 from clew.store.operations.cancel import cancel_run, cancel_wake, reassign
 from clew.store.operations.claim import claim
@@ -37,10 +36,9 @@ from clew.store.operations.finish import finish
 from clew.store.operations.leases import expire, settle_orphans
 from clew.store.operations.moves import move_lane
 from clew.store.operations.report import report
+from clew.store.operations.sessions import Adoption, adopt_session
 from clew.store.operations.wakes import accept_wake
-from clew.store.schema.checks.runs import RUNS
-from clew.store.schema.checks.sessions import SESSIONS
-from clew.store.schema.checks.wakes import WAKES
+from clew.store.schema.promises import RUNS, SESSIONS, WAKES
 from clew.store.schema.tables import agents, runs, runtimes, threads, wakes
 from tests.store.kit import ADA, BOB, ELSEWHERE, RUNTIME, TRANSIENT, Daemon, overlapping, pin_of, request
 

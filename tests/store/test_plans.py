@@ -77,7 +77,7 @@ WITH_EVERY_WAKE = {
     "pin": pins.append_session,
     "prompt": run_state._statement((RunEvent.OPEN, RunEvent.PROMPT)),
     "succeed": run_state._statement((RunEvent.SUCCEED,)),
-    "serve": settle._LETS_GO[WakeEvent.SERVE, settle.Untold.WAITS_AGAIN],
+    "serve": settle.let_go[WakeEvent.SERVE, settle.Untold.WAITS_AGAIN],
     "pending": settle._pending,
     "call": steering._call,
     "live": steering._live,

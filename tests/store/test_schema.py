@@ -123,4 +123,4 @@ def test_steps_import_nothing_that_may_change() -> None:
         if isinstance(node, ast.ImportFrom) and node.module is not None
     }
     own = {module for module in imported if module.startswith("clew")}
-    assert own == {"clew.store.schema.migrations.script"}
+    assert own == {"clew.store.schema.migrations"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clew.kernel import Origin, OriginKind, RouteKey, RouteKind, RunScope, TickVerdict, WakeReason
-from clew.store.engine.clock import read_clock
+from clew.store.engine.dialect import read_clock
 from clew.store.engine.open import open_database
 from clew.store.operations.schedules import Ticked, tick_due
 from clew.store.schema.tables import agents, lanes, runs, schedules, wakes

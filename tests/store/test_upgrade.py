@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from clew.store.engine.open import open_database
 from clew.store.schema.check import check
-from clew.store.schema.migrations.script import run_script
+from clew.store.schema.migrations import run_script
 from clew.store.schema.version import PROGRAM, SchemaVersion, migrate, read_version, require, upgrade
 from tests.store.test_schema import rows
 

@@ -14,11 +14,11 @@ from clew.protocol.machine import AgentProgram, Machine
 from clew.protocol.requests import AgentChange, NewAgent
 from clew.protocol.views import AgentView
 from clew.store.engine.database import Transaction
+from clew.store.engine.dialect import keepable
 from clew.store.operations import agents as store
 from clew.store.operations.rows import read_capabilities, with_policy, write_program
 from clew.store.operations.runtimes import as_started, register_runtime
 from clew.store.operations.schedules import remove_heartbeat
-from clew.store.operations.texts import keepable
 from clew.store.queries import agents as queries
 from clew.store.queries.agents import AgentRecord, read_agent, read_heartbeat
 from clew.store.queries.names import agent_named

@@ -16,7 +16,7 @@ from clew.kernel import AgentState, MachineId
 from clew.ports.fault import Fault
 from clew.protocol.machine import AgentProgram, Machine
 from clew.protocol.views import CheckView, RuntimeView
-from clew.store.engine.clock import read_clock
+from clew.store.engine.dialect import read_clock
 from clew.store.queries import runtimes as queries
 from clew.store.queries.agents import AgentRecord, agent_records
 from clew.store.queries.runtimes import runtime_records

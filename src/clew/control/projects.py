@@ -11,8 +11,8 @@ from clew.protocol.machine import Machine
 from clew.protocol.requests import NewProject, ProjectChange
 from clew.protocol.views import ProjectView
 from clew.store.engine.database import Transaction
+from clew.store.engine.dialect import keepable
 from clew.store.operations import projects as store
-from clew.store.operations.texts import keepable
 from clew.store.queries import projects as queries
 from clew.store.queries.names import project_named
 

@@ -13,10 +13,10 @@ from clew.protocol.reports import NewSession
 from clew.protocol.requests import Adopt
 from clew.protocol.views import FoundSessionView, SessionView
 from clew.store.engine.database import Transaction
-from clew.store.operations.adoption import Adoption
-from clew.store.operations.adoption import adopt_session as adopt
 from clew.store.operations.ids import derived_id
 from clew.store.operations.runtimes import as_started
+from clew.store.operations.sessions import Adoption
+from clew.store.operations.sessions import adopt_session as adopt
 from clew.store.operations.threads import must_be_open
 from clew.store.operations.workspaces import remember_place
 from clew.store.queries.names import ThreadRecord, agent_named, thread_called

@@ -8,7 +8,7 @@ from clew.control.actor import Actor
 from clew.control.services import Services
 from clew.kernel import Instant
 from clew.ports.fault import Fault
-from clew.store.engine.clock import read_clock
+from clew.store.engine.dialect import read_clock
 from clew.store.operations.approvals import expire_approvals
 from clew.store.operations.leases import expire
 from clew.store.operations.schedules import anything_due, tick_due

@@ -31,11 +31,11 @@ from clew.protocol.requests import Poke
 from clew.protocol.views import Cancelled, WakeView
 from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store.engine.database import Transaction
+from clew.store.engine.dialect import keepable
 from clew.store.engine.hints import hint_news
 from clew.store.operations import cancel
 from clew.store.operations.ids import new_id
 from clew.store.operations.steering import call_it, live_run, steerable_run
-from clew.store.operations.texts import keepable
 from clew.store.operations.threads import must_be_open, thread_of
 from clew.store.operations.wakes import MOST_PRIORITY, accept_wake
 from clew.store.queries import wakes as queries

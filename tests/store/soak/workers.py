@@ -50,8 +50,8 @@ from clew.protocol.reports import (
     read_prompted,
 )
 from clew.protocol.wakes import Said, WakeRequest
-from clew.store.engine.clock import read_clock
 from clew.store.engine.database import Database
+from clew.store.engine.dialect import read_clock
 from clew.store.faults import KeyConflict
 from clew.store.operations.cancel import cancel_run, cancel_wake, reassign
 from clew.store.operations.claim import claim

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, func, select
 
 from clew.kernel import RUN_ENDS, WAKE_ENDS, Evidence, RunState, WakeState
-from clew.store.engine.clock import now
+from clew.store.engine.dialect import now
 from clew.store.schema.tables import approvals, journal, runs, sessions, wakes
 from tests.store.stateful.model import ARun, Disallowed, Model, demand
 

@@ -68,7 +68,6 @@ from clew.protocol.reports import (
     StoreAsked,
 )
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.operations.adoption import Adoption, adopt_session
 from clew.store.operations.approvals import answer_approval
 from clew.store.operations.cancel import cancel_run, cancel_wake, reassign
 from clew.store.operations.claim import claim
@@ -79,6 +78,7 @@ from clew.store.operations.moves import move_lane
 from clew.store.operations.report import report
 from clew.store.operations.retry import go_now
 from clew.store.operations.schedules import Ticked, tick_due
+from clew.store.operations.sessions import Adoption, adopt_session
 from clew.store.operations.wakes import accept_wake
 from clew.store.schema.tables import runs
 from tests.store.stateful.model import OWN, AnApproval, ARun, AWake, Followed, Model, demand

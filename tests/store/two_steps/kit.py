@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 
-from clew.store.schema.migrations.script import run_script
+from clew.store.schema.migrations import run_script
 from clew.store.schema.version import SchemaVersion, migrate, upgrade
 
 STEPS = Path(__file__).parent

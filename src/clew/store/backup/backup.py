@@ -5,8 +5,17 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from clew.store.backup.atomic_file import whole_file
-from clew.store.backup.copy import Progress, copy_file, copy_rows, empty_tables, filling, rows_in, silent, tables_of
+from clew.store.backup.copy import (
+    Progress,
+    copy_file,
+    copy_rows,
+    empty_tables,
+    filling,
+    rows_in,
+    silent,
+    tables_of,
+    whole_file,
+)
 from clew.store.backup.snapshot import recognise, snapshot
 from clew.store.engine.address import read_address, show_address
 from clew.store.faults import NewerThanProgram, StoreFault

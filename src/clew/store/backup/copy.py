@@ -1,6 +1,8 @@
 """Copying: a SQLite file as a whole, or rows from one database to another."""
 
+import os
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -134,3 +136,44 @@ def filling(path: Path) -> Iterator[Connection]:
         if not isinstance(error, sqlite3.Error):
             raise
         raise fault_of(error, path) from fault
+
+
+class CannotWrite(StoreFault):
+    code = "store:cannot-write"
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[Path]:
+    """An empty file beside the target, to be filled; it takes the target's place when the block ends well."""
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as fault:
+        raise cannot_write(target, fault) from fault
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        if target.exists():
+            # Who may read it stays as it was; a new one is its owner's alone.
+            part.chmod(target.stat().st_mode)
+        _to_disk(part)
+        part.replace(target)
+        _to_disk(target.parent)
+    except OSError as fault:
+        raise cannot_write(target, fault) from fault
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def cannot_write(target: Path, fault: OSError) -> CannotWrite:
+    return CannotWrite(
+        f"{target} cannot be written: {fault.strerror or fault}.", "Choose a place with room that you may write to."
+    )
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

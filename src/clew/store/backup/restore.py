@@ -11,15 +11,24 @@ from sqlalchemy import URL, Connection, Table, create_engine, select, true
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
 
-from clew.store.backup.atomic_file import cannot_write, whole_file
 from clew.store.backup.backup import refuse_newer
-from clew.store.backup.copy import Progress, copy_file, copy_rows, empty_tables, filling, silent, tables_of
+from clew.store.backup.copy import (
+    Progress,
+    cannot_write,
+    copy_file,
+    copy_rows,
+    empty_tables,
+    filling,
+    silent,
+    tables_of,
+    whole_file,
+)
 from clew.store.backup.snapshot import NoDatabase, beside_server, recognise, snapshot
 from clew.store.engine.address import read_address, show_url
-from clew.store.engine.holder import Holder
+from clew.store.engine.sqlite import Holder
 from clew.store.faults import HeldByAnother, NotADatabase, StoreFault, Unreachable
 from clew.store.schema.check import check, count_rows
-from clew.store.schema.checks.file import FILE
+from clew.store.schema.integrity import FILE
 from clew.store.schema.tables import UNKNOWN_RUNTIME, metadata
 from clew.store.schema.version import PROGRAM, SchemaVersion, read_version, upgrade
 

@@ -5,12 +5,17 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Float,
     Table,
     cast,
     func,
+    select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
+from clew.kernel import Instant
 from clew.store.engine.statement import POSTGRESQL
 
 Insert = sqlite.Insert | postgresql.Insert
@@ -44,3 +49,36 @@ def listed(dialect: str, column: ColumnElement[Any]) -> ColumnElement[str]:
         return result
     joined: ColumnElement[str] = func.group_concat(column, ",")
     return joined
+
+
+class now(FunctionElement[float]):  # noqa: N801 - read as the SQL function it is
+    """Seconds since the epoch at the moment the statement runs."""
+
+    type = Float(53)
+    inherit_cache = True
+
+
+@compiles(now, "sqlite")
+def _sqlite(_element: now, _compiler: Any, **_options: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(now, "postgresql")
+def _postgresql(_element: now, _compiler: Any, **_options: Any) -> str:
+    # Asked once for a statement, so that an index can be searched by it.
+    return "(SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision))"
+
+
+def read_clock(connection: Connection) -> Instant:
+    return connection.execute(select(now())).scalar_one()
+
+
+def keepable(text: str) -> str:
+    """The same text without what cannot be stored: a NUL becomes its picture, half a character a question mark."""
+    if "\0" in text:
+        text = text.replace("\0", "\N{SYMBOL FOR NULL}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text

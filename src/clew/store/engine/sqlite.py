@@ -1,23 +1,26 @@
 """SQLite: one file, one server, one writer; readers see the last commit and wait for nobody."""
 
 import errno
+import fcntl
+import json
 import os
+import socket
 import sqlite3
+import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.pool import QueuePool
 
-from clew.store.engine.checkpoint import BACKSTOP, Checkpointer
 from clew.store.engine.database import Operation
 from clew.store.engine.hints import Board, Pacer, Subscription, Topics, work
-from clew.store.engine.holder import Holder
 from clew.store.engine.writer import Writer
-from clew.store.faults import Busy, DiskFull, NotADatabase, StoreFault, Unreachable
+from clew.store.faults import Busy, DiskFull, HeldByAnother, NotADatabase, StoreFault, Unreachable
 
 Result = TypeVar("Result")
 
@@ -149,3 +152,81 @@ def fault_of(error: BaseException, path: Path) -> StoreFault:
 
 def _full(path: Path, said: str) -> DiskFull:
     return DiskFull(f"The disk of {path} is full: {said}.", "Free some space; nothing that was answered is lost.")
+
+
+class Holder:
+    """An exclusive lock beside the file. The system lets go of it when its process ends, however it ends."""
+
+    def __init__(self, database: Path) -> None:
+        # By the file itself, whatever path led to it.
+        real = database.resolve()
+        self._file: IO[str] = _taken(database, real.with_name(real.name + ".holder"))
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def _taken(database: Path, path: Path) -> IO[str]:
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with file:
+            who = _read(file)
+        raise HeldByAnother(
+            f"{database} is held by {who}.",
+            "Use that server, stop it first, or give this one a database of its own.",
+        ) from None
+    file.truncate()
+    json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()}, file)
+    file.flush()
+    return file
+
+
+def _read(file: IO[str]) -> str:
+    """The holder in words; it may be writing its name at this very moment."""
+    try:
+        said = json.load(file)
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(said["since"]))
+        return f"process {said['pid']} on {said['host']}, since {since}"
+    except (ValueError, KeyError, TypeError):
+        return "another server"
+
+
+WORTH_IT = 4 * 1024 * 1024
+"""From this size of the log on a checkpoint is worth its time."""
+
+BACKSTOP = 16_000
+"""Pages of log at which the writer does it itself, because nobody else could."""
+
+_EVERY = 0.5
+
+
+class Checkpointer:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._log = path.with_name(path.name + "-wal")
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="clew-checkpoints", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while not self._closing.wait(_EVERY):
+            try:
+                if self._log.stat().st_size >= WORTH_IT:
+                    self._move()
+            except (OSError, sqlite3.Error):
+                # The log stays as it is, and the writer's own limit stands behind this.
+                continue
+
+    def _move(self) -> None:
+        connection = sqlite3.connect(self._path, isolation_level=None, timeout=1.0)
+        try:
+            # Waits for nobody, neither a writer nor a reader.
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        finally:
+            connection.close()

@@ -6,8 +6,8 @@ from typing import TypedDict
 from sqlalchemy import Connection, bindparam, case, insert, literal_column, null, select, text, update
 
 from clew.kernel import AgentId, RuntimeId, own_thread
-from clew.store.engine.clock import now
 from clew.store.engine.dialect import insert as insert_or
+from clew.store.engine.dialect import now
 from clew.store.engine.hints import hint_queue
 from clew.store.engine.statement import Statement
 from clew.store.faults import NameTaken

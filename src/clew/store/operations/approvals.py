@@ -17,12 +17,11 @@ from clew.kernel import (
     advance_approval,
     answer,
 )
-from clew.store.engine.clock import now
 from clew.store.engine.database import LostRace
+from clew.store.engine.dialect import keepable, now
 from clew.store.engine.hints import hint_news, hint_run
 from clew.store.engine.statement import POSTGRESQL, Statement
 from clew.store.faults import NoSuchApproval
-from clew.store.operations.texts import keepable
 from clew.store.schema.tables import approvals, runs
 
 

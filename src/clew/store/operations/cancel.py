@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, literal_column, null, select, text
+from sqlalchemy import ColumnElement, Connection, bindparam, func, null, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
@@ -21,14 +21,14 @@ from clew.kernel import (
     on_end,
     wakes_on,
 )
-from clew.store.engine.clock import now, read_clock
 from clew.store.engine.database import LostRace
+from clew.store.engine.dialect import now, read_clock
 from clew.store.engine.hints import hint_news, hint_run, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import NoSuchRun, NoSuchWake
-from clew.store.operations.claim_sql import PENDING
 from clew.store.operations.run_state import RUN_COLUMNS, advance
 from clew.store.operations.settle import Fate, Untold, settle
+from clew.store.operations.wake_state import PENDING, state_after
 from clew.store.schema.tables import NOT_ENDED, runs, wakes
 
 
@@ -49,12 +49,12 @@ _stop = Statement(
     )
 )
 
-_end_wakes = Statement(
+end_wakes = Statement(
     lambda _: (
         wakes.update()
         .where(wakes.c.lane_id == bindparam("lane"), text("wakes.state = 'pending'"))
         .values(
-            state=literal_column("'cancelled'"),
+            state=state_after(WakeState.PENDING, WakeEvent.CANCEL),
             code=bindparam("code"),
             words=bindparam("words"),
             ended_at=now(),
@@ -63,11 +63,16 @@ _end_wakes = Statement(
     )
 )
 
-_end_wake = Statement(
+end_wake = Statement(
     lambda _: (
         wakes.update()
         .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
-        .values(state=literal_column("'cancelled'"), code=bindparam("code"), words=bindparam("words"), ended_at=now())
+        .values(
+            state=state_after(WakeState.PENDING, WakeEvent.CANCEL),
+            code=bindparam("code"),
+            words=bindparam("words"),
+            ended_at=now(),
+        )
         .returning(wakes.c.lane_id, wakes.c.thread_id)
     )
 )
@@ -115,7 +120,7 @@ def cancel_run(
         _stop.count(connection, run=run, code=why.code, words=words)
         hint_news(connection, run)
     elif end is not None:
-        _end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=_said_by(end.fill(), by))
+        end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=_said_by(end.fill(), by))
     fate = Fate(settlement.wakes, why.code, words)
     if settlement.wakes is WakeEvent.CANCEL and end is not None:
         # A person ends this turn alone; whoever takes the thread away ends what is pending too.
@@ -135,7 +140,7 @@ def cancel_wake(
     # The run before its wakes, in the order in which a claim takes them too.
     run = _open_run.first(connection, lane=found["lane_id"])
     words = _said_by(on_end(wake, end, read_clock(connection)).words, by)
-    row = _end_wake.first(connection, wake=wake, code=end.code, words=words)
+    row = end_wake.first(connection, wake=wake, code=end.code, words=words)
     if row is None:
         found = _wake.first(connection, wake=wake) or found
         return Cancelled(False, WakeState(found["state"]), found["words"])
@@ -148,7 +153,7 @@ def end_pending(connection: Connection, lane: LaneId, end: WakeEnd, outcome: Run
     """Every pending wake of a lane ends with that reason, and the run that waited for them; a run that is going goes
     on. How many there were."""
     run = _open_run.first(connection, lane=lane)
-    ended = _end_wakes.count(connection, lane=lane, code=end.code, words=_said_by(end.fill(), by))
+    ended = end_wakes.count(connection, lane=lane, code=end.code, words=_said_by(end.fill(), by))
     if ended:
         _end_waiting(connection, run, outcome, by)
     return ended

@@ -17,28 +17,30 @@ from clew.kernel import (
     ProjectId,
     RunId,
     RuntimeId,
+    ScopeKey,
     SessionId,
     ThreadId,
     WaitsFor,
     Wake,
     decide,
+    isolated,
     leased,
     ready,
 )
 from clew.protocol.orders import ClaimRequest, Entry, Order, OrderedAgent, OrderedProject, OrderedThread
 from clew.store.engine.database import LostRace
+from clew.store.engine.dialect import keepable
 from clew.store.engine.hints import hint_run, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row
 from clew.store.faults import Unreadable
 from clew.store.operations import claim_sql as sql
-from clew.store.operations.decisions import HELD, decision_record, keep_decision, keep_decisions, kept
+from clew.store.operations.decisions import HELD, decision_record, keep_decision, keep_decisions, kept, situation_of
 from clew.store.operations.evidence import open_prompts
 from clew.store.operations.ids import new_id
 from clew.store.operations.journal import entries_between, read_entry
-from clew.store.operations.rows import read_wake
-from clew.store.operations.sessions import apply_marks
-from clew.store.operations.situation import situation_of
-from clew.store.operations.texts import keepable
+from clew.store.operations.rows import read_scope, read_wake
+from clew.store.operations.sessions import change_sessions
+from clew.store.operations.wakes import OWN_SCOPE
 from clew.store.operations.workspaces import remember_place
 
 LOOKS = 20
@@ -50,7 +52,7 @@ class _Load:
     """The wakes a run takes, and the scope they are served in."""
 
     wakes: tuple[Wake, ...]
-    scope_run: str
+    scope: ScopeKey
     entries: tuple[Entry, ...]
 
 
@@ -166,14 +168,14 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
     # Whether the agent took what was sent here before is asked first, by this run.
     left = open_prompts(connection, LaneId(row["lane_id"])) if row["unheard"] else ()
     unheard = tuple(each.unheard for each in left)
-    plan = decide(situation_of(connection, row, carried.wakes, carried.scope_run, unheard))
+    plan = decide(situation_of(connection, row, carried.wakes, carried.scope, unheard))
     asks = plan.reason is EvidenceReason.UNHEARD
     if plan.outcome is Outcome.HOLD and not asks:
         waits = plan.waits_for or WaitsFor.ANOTHER_TRY
         _hold(connection, row, waits, plan.reason.code, plan.words)
         keep_decisions(connection, [(plan, row["run_id"], row["attempt"], HELD, row["now"])])
         return None
-    apply_marks(connection, plan.session_changes)
+    change_sessions(connection, plan.session_changes)
     if plan.workspace is not None and plan.workspace.id != row["workspace_id"]:
         remember_place(connection, LaneId(row["lane_id"]), plan.workspace)
     resumes = plan.outcome is Outcome.RESUME and plan.session is not None
@@ -207,14 +209,19 @@ def _project(row: Row) -> OrderedProject | None:
 
 
 def _carried(group: Sequence[Row]) -> _Load:
-    """The ready wakes that are served in one scope: that of the first of them to arrive."""
+    """The ready wakes that are served in one scope: the scope of the first of them to arrive."""
     rows = {row["wake_id"]: row for row in group}
     due = ready([read_wake(row, "wake_") for row in group], group[0]["now"])
-    scope = rows[due[0].id]["wake_scope"] if due else ""
-    mine = tuple(wake for wake in due if rows[wake.id]["wake_scope"] == scope)
+    asked = rows[due[0].id]["wake_scope"] if due else ""
+    mine = tuple(wake for wake in due if rows[wake.id]["wake_scope"] == asked)
     told = {seq: read_entry(rows[wake.id], "entry_") for wake in mine if (seq := rows[wake.id]["entry_seq"])}
-    scope_run = group[0]["run_id"] if scope == sql.OWN else scope
-    return _Load(mine, scope_run, tuple(told[seq] for seq in sorted(told)))
+    return _Load(mine, _scope(group[0], asked), tuple(told[seq] for seq in sorted(told)))
+
+
+def _scope(run: Row, asked: str) -> ScopeKey:
+    """The scope that a wake asks for. A wake that was claimed before keeps the scope of its first run."""
+    kept = read_scope(LaneId(run["lane_id"]), "" if asked == OWN_SCOPE else asked)
+    return isolated(kept, RunId(run["run_id"])) if asked else kept
 
 
 def to_tell(connection: Connection, thread: ThreadId, plan: Plan, own: tuple[Entry, ...]) -> tuple[Entry, ...]:
@@ -244,7 +251,7 @@ def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken])
         {
             "run": each.order.run,
             "wake": wake.id,
-            "scope": each.carried.scope_run,
+            "scope": each.carried.scope.run or "",
             "words": Carried.BY_RUN.fill(run=each.order.run),
         }
         for each in taken
@@ -258,7 +265,7 @@ def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken])
             "agent_at": each.agent_place,
             "runtime_at": each.runtime_place,
             "session": each.order.session,
-            "scope": each.carried.scope_run,
+            "scope": each.carried.scope.run or "",
             "now": each.row["now"],
         }
         for each in taken

@@ -16,11 +16,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import Carried, Evidence, RunState, WaitsFor, WakeState
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import listed
+from clew.kernel import Carried, Evidence, RunState, WaitsFor, WakeEvent, WakeState
+from clew.store.engine.dialect import listed, now
 from clew.store.engine.statement import POSTGRESQL, Statement
 from clew.store.operations.runtimes import is_program, started
+from clew.store.operations.wake_state import PENDING, state_after
 from clew.store.schema.tables import (
     LIVE,
     UNHEARD,
@@ -42,11 +42,9 @@ from clew.store.schema.tables import (
 HELD_FOR: Mapping[WaitsFor, float] = {WaitsFor.ANOTHER_TRY: 30.0, WaitsFor.SESSION_FREE: 5.0, WaitsFor.PERSON: 0.0}
 """Seconds until a held run is looked at again; one that waits for a person is looked at when something new comes."""
 
-OWN = "own"
-"""The scope of a wake that is to be served in a scope of its run's own."""
-
-PENDING, QUEUED = WakeState.PENDING.value, RunState.QUEUED.value
-"""Handed in with the id of a row, not written out: an index of all that waits could be read from end to end for it."""
+QUEUED = RunState.QUEUED.value
+"""Compared as a bound value where a run is found by its id: a literal would match the condition of ix_runs_queue, and
+PostgreSQL could scan that index from end to end."""
 
 WAKE_KEYS = (
     "id",
@@ -220,7 +218,7 @@ carry = Statement(
         wakes.update()
         .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
         .values(
-            state=literal_column("'claimed'"),
+            state=state_after(WakeState.PENDING, WakeEvent.CLAIM),
             run_id=bindparam("run"),
             scope=bindparam("scope"),
             code=literal_column(f"'{Carried.BY_RUN.code}'"),

@@ -1,16 +1,105 @@
-"""Decisions as they are kept: the situation, the plan and the trace, so that each can be shown and made again."""
+"""The situation of a claimed run: its row, its wakes and its sessions as the one value that a decision is made from."""
 
+import hashlib
+import uuid
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
 from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import RECORD_VERSION, Instant, Plan, RunId, plan_to_record
+from clew.kernel import (
+    RECORD_VERSION,
+    EntrySeq,
+    Here,
+    Instant,
+    LaneId,
+    MachineId,
+    NativeId,
+    Plan,
+    ProviderName,
+    RunId,
+    RuntimeId,
+    ScopeKey,
+    Session,
+    Situation,
+    Source,
+    Unheard,
+    Wake,
+    coalesce,
+    gather,
+    parse_mode,
+    plan_to_record,
+)
 from clew.store.engine.dialect import insert_in
 from clew.store.engine.statement import Row, Statement
+from clew.store.operations.rows import read_capabilities, read_floor, read_policy, reading
+from clew.store.operations.sessions import lane_sessions, run_session
+from clew.store.operations.workspaces import place_facts
 from clew.store.schema.tables import decisions
+
+
+def situation_of(
+    connection: Connection, row: Row, wakes: Sequence[Wake], scope: ScopeKey, unheard: tuple[Unheard, ...] = ()
+) -> Situation:
+    """What a failed read raises goes through: a claim that could not look is given back, never started afresh."""
+    lane, run = LaneId(row["lane_id"]), RunId(row["run_id"])
+    demand = coalesce(wakes)
+
+    def read(source: Source) -> Sequence[Session]:
+        if source is Source.ASKED:
+            return [] if demand.resume_run is None else run_session(connection, demand.resume_run)
+        # A lane without sessions has none to read, nor has a scope that begins with this run.
+        if not row["has_sessions"] or (scope.run == run and row["attempt"] == 0):
+            return []
+        return lane_sessions(connection, lane, scope.run or "")
+
+    here, sources, place = _here(row), gather(demand, read), place_facts(connection, row)
+    try:
+        return Situation(
+            run=run,
+            lane=lane,
+            scope=scope,
+            here=here,
+            demand=demand,
+            sources=sources,
+            head=EntrySeq(row["head"]),
+            place=place,
+            policy=read_policy(row["agent_id"], row["policy"]),
+            now=row["now"],
+            floor=read_floor(row),
+            fresh_id=NativeId(str(uuid.uuid4())) if here.capabilities.choose_id else None,
+            told_before=bool(row["told_before"]),
+            unheard=unheard,
+        )
+    except ValueError as fault:
+        raise reading("wakes", ", ".join(demand.wakes), "entry", fault) from fault
+
+
+def _here(row: Row) -> Here:
+    limits = (row["thread_mode_limit"], row["project_mode_limit"])
+    return Here(
+        machine=MachineId(row["machine_id"]),
+        runtime=RuntimeId(row["runtime_id"]),
+        provider=ProviderName(row["provider"]),
+        capabilities=read_capabilities(row["runtime_id"], row["capabilities"]),
+        account=row["account"],
+        credential=row["credential"],
+        agent=row["agent_name"],
+        model=row["model"],
+        mode=parse_mode(row["mode"]),
+        mode_limits=tuple(parse_mode(each) for each in limits if each is not None),
+        instructions=_digest(row["instructions"]),
+        tools=_digest(row["tools"]),
+    )
+
+
+@lru_cache(maxsize=512)
+def _digest(text: str | None) -> str | None:
+    return None if text is None else hashlib.sha256(text.encode()).hexdigest()[:16]
+
 
 HELD = -1
 """The step of a decision that held the run before it was claimed; there is one, the latest."""

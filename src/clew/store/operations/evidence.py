@@ -28,13 +28,15 @@ from clew.kernel import (
     ThreadId,
     Unheard,
     WakeEnd,
+    WakeEvent,
     WakeId,
+    WakeState,
     retry,
     with_observed_work,
 )
 from clew.protocol.orders import StoreQuestion
 from clew.protocol.reports import Prompted, SteerSent, StoreAnswer, Usage, read_prompted, read_steer
-from clew.store.engine.clock import now
+from clew.store.engine.dialect import keepable, now
 from clew.store.engine.hints import hint_run, hint_thread
 from clew.store.engine.statement import Row, Statement, among
 from clew.store.faults import SessionHeld
@@ -44,7 +46,7 @@ from clew.store.operations.journal import append, reply_of
 from clew.store.operations.pins import pin_session
 from clew.store.operations.run_state import RUN_COLUMNS
 from clew.store.operations.settle import told_at_last
-from clew.store.operations.texts import keepable
+from clew.store.operations.wake_state import state_after, state_literal
 from clew.store.schema.tables import UNHEARD, runs, wakes
 
 
@@ -90,15 +92,15 @@ _ask_anew = Statement(
 
 def _of_prompt(dialect: str) -> Update:
     """Those wakes that still wait, or that the run which asked carries."""
-    waits = wakes.c.state == literal_column("'pending'")
-    carried = (wakes.c.state == literal_column("'claimed'")) & (wakes.c.run_id == bindparam("asker"))
+    waits = wakes.c.state == state_literal(WakeState.PENDING)
+    carried = (wakes.c.state == state_literal(WakeState.CLAIMED)) & (wakes.c.run_id == bindparam("asker"))
     return wakes.update().where(among(dialect, wakes.c.id, "wakes"), or_(waits, carried))
 
 
-def _ended(dialect: str, state: str, code: str) -> ClauseElement:
-    """By the run that sent the prompt, whoever carries them now."""
+def _ended(dialect: str, event: WakeEvent, code: str) -> ClauseElement:
+    """The wakes end with the run that sent the prompt. For the kernel's table a pending one is claimed by it first."""
     return _of_prompt(dialect).values(
-        state=literal_column(f"'{state}'"),
+        state=state_after(WakeState.PENDING, WakeEvent.CLAIM, event),
         run_id=bindparam("run"),
         code=literal_column(f"'{code}'"),
         words=bindparam("words"),
@@ -106,9 +108,9 @@ def _ended(dialect: str, state: str, code: str) -> ClauseElement:
     )
 
 
-_serve_read_back = Statement(lambda dialect: _ended(dialect, "served", Served.READ_BACK.code))
-_give_up = Statement(lambda dialect: _ended(dialect, "cancelled", WakeEnd.GAVE_UP.code))
-_drop = Statement(lambda dialect: _ended(dialect, "cancelled", WakeEnd.BY_USER.code))
+serve_read_back = Statement(lambda dialect: _ended(dialect, WakeEvent.SERVE, Served.READ_BACK.code))
+give_up = Statement(lambda dialect: _ended(dialect, WakeEvent.CANCEL, WakeEnd.GAVE_UP.code))
+drop = Statement(lambda dialect: _ended(dialect, WakeEvent.CANCEL, WakeEnd.BY_USER.code))
 _begin = Statement(lambda dialect: _of_prompt(dialect).values(began=literal_column("1")))
 
 
@@ -142,7 +144,7 @@ def by_person(connection: Connection, lane: LaneId, taken: bool, by: str = "a pe
         became = _hear(connection, row, StoreAnswer(RunId(row["id"]), said, said), "")
         if taken and not became.row["pinned"]:
             words = WakeEnd.BY_USER.fill()
-            _drop.count(connection, wakes=list(became.wakes), asker="", run=row["id"], words=words)
+            drop.count(connection, wakes=list(became.wakes), asker="", run=row["id"], words=words)
     if waiting is not None:
         end_idle(connection, waiting, RunOutcome.BY_USER, RunOutcome.BY_USER.fill())
     return len(rows)
@@ -251,7 +253,7 @@ def _go_on(connection: Connection, became: _Became, asker: str, tries: int, poli
     if choice.redo is not None:
         return "", True
     words = WakeEnd.GAVE_UP.fill(why=choice.words)
-    ended = _give_up.count(connection, wakes=list(became.wakes), asker=asker, run=row["id"], words=words)
+    ended = give_up.count(connection, wakes=list(became.wakes), asker=asker, run=row["id"], words=words)
     return choice.words if ended else "", False
 
 
@@ -285,7 +287,7 @@ def _held(
             hint_thread(connection, thread)
             seen = entry if entry == seen + 1 else seen
         words = Served.READ_BACK.fill(run=row["id"])
-        _serve_read_back.count(connection, wakes=list(of_prompt), asker=asker, run=row["id"], words=words)
+        serve_read_back.count(connection, wakes=list(of_prompt), asker=asker, run=row["id"], words=words)
     elif row["pinned"]:
         # A session was opened for them: what they demanded of its beginning is done.
         _begin.count(connection, wakes=list(of_prompt), asker=asker)

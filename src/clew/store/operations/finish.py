@@ -35,6 +35,7 @@ from clew.kernel import (
 from clew.kernel import RuleReason as Why
 from clew.protocol.reports import Completed, End, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked
 from clew.store.engine.database import LostRace
+from clew.store.engine.dialect import keepable
 from clew.store.engine.hints import hint_run
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations import claim_sql
@@ -43,7 +44,7 @@ from clew.store.operations.evidence import Followed, hear, open_prompts, pinned_
 from clew.store.operations.journal import appending, place_of, reply_of
 from clew.store.operations.pins import pin_session
 from clew.store.operations.run_state import advance, why_refused
-from clew.store.operations.sessions import apply_marks
+from clew.store.operations.sessions import change_sessions
 from clew.store.operations.settle import (
     Fate,
     carried_by,
@@ -53,7 +54,6 @@ from clew.store.operations.settle import (
     told,
     told_at_last,
 )
-from clew.store.operations.texts import keepable
 from clew.store.schema.tables import runs
 
 _EVENTS: Mapping[type, RunEvent] = {
@@ -225,7 +225,7 @@ def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
 def _failed(connection: Connection, row: Row, end: Failed, policy: RetryPolicy) -> Finished:
     row = told(connection, _pinned(connection, row), end.usage)
     if end.poisons and row["pinned"]:
-        apply_marks(connection, [SessionChange(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
+        change_sessions(connection, [SessionChange(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
     failure = failure_of(row, end.kind, _why(end), end.reset_at)
     choice = lose(connection, row, failure, RunOutcome.RETRYING, policy)
     return Finished(True, RunState(row["state"]), choice.words, retry=choice)

@@ -16,12 +16,10 @@ from clew.kernel import (
 )
 from clew.protocol.orders import Entry
 from clew.protocol.wakes import Said
-from clew.store.engine.clock import now
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import insert_in
+from clew.store.engine.dialect import insert_in, keepable, now
 from clew.store.engine.statement import Done, Row, Statement, in_one_trip
 from clew.store.operations.rows import reading
-from clew.store.operations.texts import keepable
 from clew.store.schema.tables import journal
 
 MOST_RACES = 1000

@@ -25,7 +25,7 @@ from clew.kernel import (
 )
 from clew.protocol.control import Expired, Held, Renewed
 from clew.protocol.reports import Usage
-from clew.store.engine.clock import now
+from clew.store.engine.dialect import now
 from clew.store.engine.statement import POSTGRESQL, Row, Statement, among
 from clew.store.operations import claim_sql
 from clew.store.operations.finish import failure_of, lose

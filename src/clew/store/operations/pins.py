@@ -21,8 +21,7 @@ from clew.kernel import (
     write_cursor,
 )
 from clew.protocol.reports import NewSession
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import greater, insert_in
+from clew.store.engine.dialect import greater, insert_in, now
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import SessionHeld
 from clew.store.operations.ids import new_id

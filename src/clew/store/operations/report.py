@@ -18,9 +18,8 @@ from clew.kernel import (
 )
 from clew.protocol.orders import Entry
 from clew.protocol.reports import AnswerGiven, Asked, NewSession, Report, Reported, Usage, write_prompted
-from clew.store.engine.clock import now
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import insert_in
+from clew.store.engine.dialect import insert_in, keepable, now
 from clew.store.engine.hints import hint_run
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.claim import to_tell
@@ -28,10 +27,9 @@ from clew.store.operations.decisions import keep_decisions
 from clew.store.operations.ids import derived_id
 from clew.store.operations.pins import pin_session, point
 from clew.store.operations.run_state import Refused, advance, why_refused
-from clew.store.operations.sessions import apply_marks
+from clew.store.operations.sessions import change_sessions
 from clew.store.operations.settle import told_at_last
 from clew.store.operations.steering import settle_steer, take_steer
-from clew.store.operations.texts import keepable
 from clew.store.operations.workspaces import keep_remade
 from clew.store.schema.tables import approvals, events, landings
 
@@ -221,7 +219,7 @@ def _put_questions(connection: Connection, said: Report, asks: tuple[Asked, ...]
 def _keep_settled(connection: Connection, said: Report, row: Row) -> Row:
     """The run with the session it is in since its plan was settled."""
     for plan in said.settled:
-        apply_marks(connection, plan.session_changes)
+        change_sessions(connection, plan.session_changes)
     remade = said.settled[-1].situation.place.remade
     if remade:
         # Kept until a prompt that tells it is known to be taken.

@@ -21,8 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import LIVE, RUN_ENDS, RUN_TABLE, Run, RunEvent, RunId, RunRefusal, RunState, apply
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import greater, lesser
+from clew.store.engine.dialect import greater, lesser, now
 from clew.store.engine.statement import Given, Row, Statement, named
 from clew.store.faults import NoSuchRun
 from clew.store.operations.rows import read_run

@@ -10,8 +10,7 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AccountId, Capabilities, RuntimeId, runtime_id
 from clew.protocol.control import Registration
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import insert
+from clew.store.engine.dialect import insert, now
 from clew.store.engine.hints import hint_queue
 from clew.store.engine.statement import Statement, among
 from clew.store.operations.rows import read_capabilities

@@ -1,6 +1,7 @@
 """Sessions as candidates: the newest generations of one lane and scope, by one index."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from sqlalchemy import Connection, Select, and_, bindparam, case, or_, select, text
@@ -8,18 +9,28 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     CANDIDATES,
+    AgentId,
     LaneId,
     RunId,
+    RuntimeId,
     Session,
     SessionChange,
     SessionEvent,
     SessionId,
     SessionState,
+    ThreadId,
     advance_session,
+    lane_id,
 )
+from clew.protocol.reports import NewSession
+from clew.store.engine.dialect import insert, read_clock
+from clew.store.engine.hints import hint_thread
 from clew.store.engine.statement import Statement
+from clew.store.faults import NoSuchAgent, NoSuchRuntime, NoSuchThread
+from clew.store.operations.ids import new_id
+from clew.store.operations.pins import append_session, held_by_another, holder_of, session_facts
 from clew.store.operations.rows import read_session
-from clew.store.schema.tables import LIVE, archives, runs, sessions
+from clew.store.schema.tables import LIVE, UNKNOWN_RUNTIME, agents, archives, lanes, runs, runtimes, sessions, threads
 
 
 def with_facts() -> Select[tuple[object, ...]]:
@@ -63,8 +74,6 @@ def _asked() -> Select[tuple[object, ...]]:
 
 _of_run = Statement(lambda _: _asked())
 
-_by_id = Statement(lambda _: with_facts().where(sessions.c.id == bindparam("session")))
-
 
 @cache
 def _on(event: SessionEvent) -> Statement:
@@ -93,12 +102,70 @@ def run_session(connection: Connection, run: RunId) -> Sequence[Session]:
     return [read_session(row) for row in _of_run.rows(connection, run=run)]
 
 
-def session_by_id(connection: Connection, session: SessionId) -> Session | None:
-    row = _by_id.first(connection, session=session)
-    return None if row is None else read_session(row)
+def change_sessions(connection: Connection, changes: Sequence[SessionChange]) -> None:
+    """Apply a decision's events to sessions. An event that cannot happen in a session's state changes nothing."""
+    for change in changes:
+        _on(change.event).count(connection, session=change.session)
 
 
-def apply_marks(connection: Connection, marks: Sequence[SessionChange]) -> None:
-    """What a decision implies for a session's state; what cannot happen to it any more changes nothing."""
-    for mark in marks:
-        _on(mark.event).count(connection, session=mark.session)
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    agent: AgentId
+    thread: ThreadId
+    runtime: RuntimeId
+    session: NewSession
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    session: SessionId
+    generation: int
+    lane: LaneId
+    repeated: bool = False
+
+
+_agent = Statement(lambda _: select(agents.c.id).where(agents.c.id == bindparam("agent")))
+_thread = Statement(lambda _: select(threads.c.id).where(threads.c.id == bindparam("thread")))
+_runtime = Statement(lambda _: select(runtimes.c.provider).where(runtimes.c.id == bindparam("runtime")))
+
+
+def adopt_session(connection: Connection, adoption: Adoption) -> Adopted:
+    """One transaction: the lane, and the session as its newest generation. One that another lane has stays there."""
+    runtime = _runtime.first(connection, runtime=adoption.runtime)
+    if runtime is None or adoption.runtime == UNKNOWN_RUNTIME:
+        raise NoSuchRuntime(f"There is no runtime {adoption.runtime}.", "Start its daemon once, so that it registers.")
+    if _agent.first(connection, agent=adoption.agent) is None:
+        raise NoSuchAgent(f"There is no agent {adoption.agent}.", "Name one that exists.")
+    if _thread.first(connection, thread=adoption.thread) is None:
+        raise NoSuchThread(f"There is no thread {adoption.thread}.", "Open it first.")
+    lane = lane_id(adoption.agent, adoption.thread)
+    # A new lane works where its session is; one that is there already stays where it is.
+    made = insert(connection, lanes).values(
+        id=lane, agent_id=adoption.agent, thread_id=adoption.thread, runtime_id=adoption.runtime
+    )
+    connection.execute(made.on_conflict_do_nothing())
+    appended = append_session.first(
+        connection,
+        **session_facts(adoption.session)
+        | {
+            "id": new_id("ss"),
+            "lane_id": lane,
+            "scope_run": "",
+            "provider": runtime["provider"],
+            "runtime_id": adoption.runtime,
+            "run_id": None,
+            "adopted_at": read_clock(connection),
+            "seen": adoption.session.begins,
+            "inherited": adoption.session.begins,
+            "turns": adoption.turns,
+        },
+    )
+    hint_thread(connection, adoption.thread)
+    if appended is not None:
+        return Adopted(SessionId(appended["id"]), appended["generation"], lane)
+    native = adoption.session.cursor.native_id
+    known = holder_of.first(connection, runtime=adoption.runtime, native=native)
+    if known is None or known["lane_id"] != lane or known["scope_run"]:
+        raise held_by_another(native, known)
+    return Adopted(SessionId(known["id"]), known["generation"], lane, repeated=True)

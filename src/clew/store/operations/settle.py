@@ -13,6 +13,7 @@ from clew.kernel import (
     NOTHING_SEEN,
     SESSION_TABLE,
     STEER_TABLE,
+    WAKE_ENDS,
     AgentId,
     Carried,
     EntrySeq,
@@ -27,18 +28,16 @@ from clew.kernel import (
     ThreadId,
     WakeEvent,
     WakeState,
+    advance_wake,
 )
 from clew.protocol.reports import TELLS_REMADE, Usage
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import greater
+from clew.store.engine.dialect import greater, keepable, now
 from clew.store.engine.hints import hint_queue, hint_run, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Done, Given, Row, Statement, in_one_trip, named
 from clew.store.operations.queue import queue_run
-from clew.store.operations.texts import keepable
+from clew.store.operations.wake_state import state_after, state_literal
 from clew.store.operations.workspaces import clear_remade
 from clew.store.schema.tables import agents, approvals, lanes, runs, sessions, wakes
-
-_ENDS = {WakeEvent.SERVE: "served", WakeEvent.CANCEL: "cancelled"}
 
 
 class Untold(Enum):
@@ -71,7 +70,7 @@ _UNTOLD = wakes.c.code == literal_column(f"'{Carried.STEERING.code}'")
 def ends(event: WakeEvent, untold: Untold, given: Given) -> dict[str, Any]:
     """What is written of a run's wakes as they end."""
     ends: dict[str, Any] = {
-        "state": literal_column(f"'{_ENDS[event]}'"),
+        "state": state_after(WakeState.CLAIMED, event),
         "code": given["code"],
         "words": given["words"],
         "ended_at": now(),
@@ -80,7 +79,7 @@ def ends(event: WakeEvent, untold: Untold, given: Given) -> dict[str, Any]:
         return ends
     state, why = STEER_TABLE[WakeState.CLAIMED, SteerEvent.REFUSE]
     again: dict[str, Any] = {
-        "state": literal_column(f"'{state}'"),
+        "state": state_literal(state),
         "code": literal_column(f"'{why.code}'"),
         "words": literal_column(f"'{why.fill()}'"),
         "ended_at": null(),
@@ -98,18 +97,18 @@ def _let_go(dialect: str, event: WakeEvent, untold: Untold) -> ClauseElement:
         .where(text("others.lane_id = wakes.lane_id AND others.state = 'pending'"))
         .scalar_subquery()
     )
-    if event in _ENDS:
+    if advance_wake(WakeState.CLAIMED, event) in WAKE_ENDS:
         change = ends(event, untold, _RECEIPT)
     else:
         change = {
-            "state": literal_column("'pending'"),
+            "state": state_after(WakeState.CLAIMED, event),
             "code": bindparam("code"),
             "words": bindparam("words"),
             "run_id": null(),
             "not_before": bindparam("until"),
             "began": greater(dialect, wakes.c.began, bindparam("began", type_=wakes.c.began.type)),
         }
-    of_run = (wakes.c.run_id == bindparam("run")) & (wakes.c.state == literal_column("'claimed'"))
+    of_run = (wakes.c.run_id == bindparam("run")) & (wakes.c.state == state_literal(WakeState.CLAIMED))
     return (
         wakes.update()
         .where(of_run & ~_UNTOLD if untold is Untold.STAYS else of_run)
@@ -118,7 +117,7 @@ def _let_go(dialect: str, event: WakeEvent, untold: Untold) -> ClauseElement:
     )
 
 
-_LETS_GO = {
+let_go = {
     (event, untold): Statement(lambda dialect, event=event, untold=untold: _let_go(dialect, event, untold))  # type: ignore[misc]
     for event in (WakeEvent.SERVE, WakeEvent.CANCEL, WakeEvent.RELEASE)
     for untold in Untold
@@ -127,7 +126,7 @@ _LETS_GO = {
 
 _carried = Statement(
     lambda _: select(func.count().label("carried")).where(
-        wakes.c.run_id == bindparam("run"), wakes.c.state == literal_column("'claimed'")
+        wakes.c.run_id == bindparam("run"), wakes.c.state == state_literal(WakeState.CLAIMED)
     )
 )
 
@@ -255,12 +254,12 @@ def settle(
     beside it is done first, and answered."""
     began = {"began": int(bool(row["pinned"])), "until": fate.until} if fate.event is WakeEvent.RELEASE else {}
     release = {"run": row["id"], "code": fate.code, "words": fate.words, **began}
-    *done, let_go = in_one_trip(connection, *beside, (_LETS_GO[fate.event, fate.untold], release))
+    *done, released = in_one_trip(connection, *beside, (let_go[fate.event, fate.untold], release))
     state = RunState(row["state"])
     if row["asked"]:
         _stale_approvals.count(connection, run=row["id"])
-    waits = any(each["state"] == "pending" for each in let_go.rows)
-    left = let_go.rows[0]["pending"] if let_go.rows and not waits else None
+    waits = any(each["state"] == "pending" for each in released.rows)
+    left = released.rows[0]["pending"] if released.rows and not waits else None
     if state is RunState.QUEUED:
         _go_along(connection, row)
     elif state is not RunState.STOPPING and left != 0:

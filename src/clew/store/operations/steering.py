@@ -35,15 +35,15 @@ from clew.protocol.reports import (
     write_prompted,
     write_steer,
 )
-from clew.store.engine.clock import now
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import greater
+from clew.store.engine.dialect import greater, now
 from clew.store.engine.hints import hint_thread
 from clew.store.engine.statement import Row, Statement
-from clew.store.operations.claim_sql import PENDING, WAKE_KEYS
+from clew.store.operations.claim_sql import WAKE_KEYS
 from clew.store.operations.journal import entries_between
 from clew.store.operations.rows import read_capabilities, read_wake
 from clew.store.operations.runtimes import is_program, started
+from clew.store.operations.wake_state import PENDING, state_literal
 from clew.store.schema.tables import LIVE, NOT_ENDED, agents, programs, runs, runtimes, wakes
 
 _GOING = frozenset({RunState.RUNNING, RunState.WAITING})
@@ -88,7 +88,7 @@ _being_told = Statement(
         select(*_keys)
         .where(
             wakes.c.run_id == bindparam("run"),
-            wakes.c.state == literal_column(f"'{_TELLS}'"),
+            wakes.c.state == state_literal(_TELLS),
             wakes.c.code == literal_column(f"'{_TELLING.code}'"),
         )
         .order_by(wakes.c.accepted_at, wakes.c.id)
@@ -100,7 +100,7 @@ _tell = Statement(
         wakes.update()
         .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
         .values(
-            state=literal_column(f"'{_TELLS}'"),
+            state=state_literal(_TELLS),
             run_id=bindparam("run"),
             code=literal_column(f"'{_TELLING.code}'"),
             words=bindparam("words"),
@@ -119,11 +119,11 @@ def _settle(event: SteerEvent) -> ClauseElement:
         wakes.update()
         .where(
             wakes.c.run_id == bindparam("run"),
-            wakes.c.state == literal_column(f"'{_TELLS}'"),
+            wakes.c.state == state_literal(_TELLS),
             wakes.c.code == literal_column(f"'{_TELLING.code}'"),
         )
         .values(
-            state=literal_column(f"'{state}'"),
+            state=state_literal(state),
             code=literal_column(f"'{reason.code}'"),
             words=bindparam("words"),
             **free,

@@ -4,15 +4,13 @@ from sqlalchemy import Connection, bindparam, func, literal_column, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AgentId, LaneId, ProjectId, RunOutcome, Subject, ThreadId, WakeEnd, lane_id
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import insert_in
+from clew.store.engine.dialect import insert_in, keepable, now
 from clew.store.engine.hints import hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import ThreadClosed
 from clew.store.operations.cancel import end_pending
 from clew.store.operations.ids import new_id
 from clew.store.operations.schedules import schedule_of
-from clew.store.operations.texts import keepable
 from clew.store.queries.names import ThreadRecord, thread_called, thread_record
 from clew.store.schema.tables import lanes, schedules, threads
 

@@ -38,16 +38,17 @@ from clew.kernel import (
     thread_for,
 )
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import insert_in
+from clew.store.engine.dialect import insert_in, keepable, now
 from clew.store.engine.hints import hint_queue, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.operations.journal import append
 from clew.store.operations.queue import queue_run
 from clew.store.operations.rows import reading
-from clew.store.operations.texts import keepable
 from clew.store.schema.tables import LIVE, NOT_ENDED, agents, lanes, runs, runtimes, threads, wakes
+
+OWN_SCOPE = "own"
+"""Stored as the scope of a wake that is to be served in a scope of its run's own."""
 
 MOST_PRIORITY = 1000
 """Steps of priority, up or down; each weighs as much as five minutes of waiting."""
@@ -282,7 +283,7 @@ def asked_for(request: WakeRequest, thread: ThreadId, lane: LaneId) -> dict[str,
         "origin_agent": request.origin.agent,
         "origin_depth": request.origin.depth,
         "freshness": request.freshness.value,
-        "scope": "own" if request.isolated else "",
+        "scope": OWN_SCOPE if request.isolated else "",
         "resume_run": request.resume_run,
         "priority": request.priority,
         "route": None if route is None else json.dumps([route.kind.value, route.address]),

@@ -16,12 +16,10 @@ from clew.kernel import (
     WorkspaceId,
     WorkspaceKind,
 )
-from clew.store.engine.clock import now
-from clew.store.engine.dialect import insert
+from clew.store.engine.dialect import insert, keepable, now
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.ids import derived_id
 from clew.store.operations.rows import read_workspace, reading
-from clew.store.operations.texts import keepable
 from clew.store.schema.tables import lanes, workspaces
 
 EARLIER = 10

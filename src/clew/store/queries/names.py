@@ -14,6 +14,7 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AgentId, ProjectId, ThreadId, own_thread, read_subject
 from clew.protocol.views import ProjectView
+from clew.store.engine.dialect import keepable
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import (
     Ambiguous,
@@ -24,7 +25,6 @@ from clew.store.faults import (
     NoSuchThread,
     NoSuchWake,
 )
-from clew.store.operations.texts import keepable
 from clew.store.queries.agents import AgentRecord, agent_record
 from clew.store.queries.projects import project_view
 from clew.store.schema.tables import agents, approvals, projects, runs, threads, wakes

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from clew.kernel import Heard, MachineId, Patience, Presence, RuntimeId, presence
 from clew.protocol.views import RuntimeView
-from clew.store.engine.clock import now
+from clew.store.engine.dialect import now
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.runtimes import accounts_there
 from clew.store.queries.agents import count_runs

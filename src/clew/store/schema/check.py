@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import DatabaseError
 
-from clew.store.schema.checks.file import FILE
-from clew.store.schema.checks.promise import Promise
-from clew.store.schema.checks.runs import RUNS
-from clew.store.schema.checks.sessions import SESSIONS
-from clew.store.schema.checks.structure import STRUCTURE
-from clew.store.schema.checks.values import STORED_VALUES
-from clew.store.schema.checks.wakes import WAKES
+from clew.store.schema.integrity import FILE, STORED_VALUES, STRUCTURE
+from clew.store.schema.promises import RUNS, SESSIONS, WAKES, Promise
 from clew.store.schema.tables import metadata
 
 _OF_ROWS: tuple[Promise, ...] = (*STRUCTURE, *WAKES, *RUNS, *SESSIONS, *STORED_VALUES)

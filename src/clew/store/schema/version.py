@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Text, cast, inspect, select
 
 from clew.store.engine.address import show_url
 from clew.store.faults import CannotUpgrade, NewerThanProgram, NotClew, OlderThanProgram
-from clew.store.schema.migrations.script import run_script
+from clew.store.schema.migrations import run_script
 from clew.store.schema.tables import meta
 
 PROGRAM = 1
@@ -16,6 +16,9 @@ PROGRAM = 1
 
 STEPS = Path(__file__).parent / "migrations"
 """The Alembic script location of this program's migrations."""
+
+_BASELINE = 1
+"""The oldest version there are steps for. Its one step creates all its tables from a SQL file."""
 
 _OTHER_DATABASE = "Nothing was changed. Use another database; if this one was Clew's, restore a backup to it."
 
@@ -84,8 +87,8 @@ def upgrade(
 ) -> SchemaVersion:
     """Bring the database to the schema of `program` inside the caller's transaction.
 
-    An empty database is created from one SQL file; any other runs its missing steps. With `only_pre`, stop before the
-    last post step, so that servers of the version before can still use the database.
+    An empty database gets the baseline without Alembic; then, as in any other, the missing steps run. With `only_pre`,
+    stop before the last post step, so that servers of the version before can still use the database.
     """
     _lock_out_other_upgrades(connection)
     found = read_version(connection)
@@ -94,10 +97,10 @@ def upgrade(
     # A newer schema that still admits this program: its steps belong to the newer program.
     if found.schema > program:
         return found
-    if found.schema == 0 and not only_pre and not inspect(connection).has_table("alembic_version"):
-        # Same result as all steps (a test compares them), without importing Alembic.
-        run_script(connection, steps / "versions" / f"whole_{connection.dialect.name}.sql")
-    else:
+    baseline = found.schema == 0 and not inspect(connection).has_table("alembic_version")
+    if baseline:
+        _create_baseline(connection, steps)
+    if not baseline or program > _BASELINE:
         migrate(connection, f"{program:04d}_pre" if only_pre else "head", steps)
     made = read_version(connection)
     if made.schema != program or (made.oldest_program != program and not only_pre):
@@ -105,6 +108,16 @@ def upgrade(
         has = f"schema {made.schema} for programs of schema {made.oldest_program} and later"
         raise _cannot_upgrade(connection, f"all its steps are marked as done, but it has {has}")
     return made
+
+
+def _create_baseline(connection: Connection, steps: Path) -> None:
+    """What the first step does, without Alembic: importing it would slow down the first start."""
+    run_script(connection, steps / "versions" / f"v{_BASELINE:04d}_{connection.dialect.name}.sql")
+    connection.exec_driver_sql(
+        "CREATE TABLE alembic_version"
+        " (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+    )
+    connection.exec_driver_sql(f"INSERT INTO alembic_version (version_num) VALUES ('{_BASELINE:04d}_pre')")
 
 
 def migrate(connection: Connection, step: str, steps: Path = STEPS) -> None:

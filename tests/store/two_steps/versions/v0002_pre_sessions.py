@@ -4,7 +4,7 @@ from pathlib import Path
 
 from alembic import op
 
-from clew.store.schema.migrations.script import run_script
+from clew.store.schema.migrations import run_script
 from tests.store.two_steps.pointers import take_over
 
 revision = "0002_pre"

@@ -1,14 +1,21 @@
 """The tables, as SQLAlchemy Core describes them.
 
-Constraints and partial unique indexes enforce the invariants, so no code path can break them. After a change, run
-`tools/write_schema.py` and write the migration: docs/migrations.md.
+Constraints and partial unique indexes enforce the invariants, so no code path can break them. A change of a table needs
+a migration: docs/migrations.md.
 """
 
 from clew.store.schema.tables.columns import metadata
-from clew.store.schema.tables.conversation import agents, journal, lanes, projects, threads, workspaces
-from clew.store.schema.tables.installation import meta, tokens
-from clew.store.schema.tables.machines import UNKNOWN_RUNTIME, machines, programs, runtimes
-from clew.store.schema.tables.sessions import archives, sessions
+from clew.store.schema.tables.conversation import (
+    agents,
+    archives,
+    journal,
+    lanes,
+    projects,
+    sessions,
+    threads,
+    workspaces,
+)
+from clew.store.schema.tables.machines import UNKNOWN_RUNTIME, machines, meta, programs, runtimes, tokens
 from clew.store.schema.tables.work import (
     LIVE,
     NOT_ENDED,

@@ -1,8 +1,23 @@
-"""Machines, their runtimes, and the programs that agents are on a runtime."""
+"""Tables of the installation as a whole: the schema version, and access tokens."""
 
-from sqlalchemy import CheckConstraint, PrimaryKeyConstraint, Table, UniqueConstraint
+from sqlalchemy import CheckConstraint, Column, PrimaryKeyConstraint, Table, Text, UniqueConstraint
 
 from clew.store.schema.tables.columns import integer, metadata, optional, reference, required, row_id, timestamp
+
+meta = Table("meta", metadata, Column("key", Text, primary_key=True), required("value"))
+
+tokens = Table(
+    "tokens",
+    metadata,
+    row_id(),
+    required("kind"),
+    required("digest"),
+    required("may", "{}"),
+    timestamp("created_at", nullable=False),
+    timestamp("expires_at"),
+    UniqueConstraint("digest"),
+)
+
 
 UNKNOWN_RUNTIME = "unknown"
 """The runtime of a session whose origin is unknown. No run is ever on it, so such a session is never resumed."""

@@ -1,5 +1,6 @@
-"""The promises that the schema's constraints enforce. These queries find rows that got in while they were off."""
+"""The promise about a SQLite file: its pages and indexes are intact. If not, no other answer can be trusted."""
 
+import json
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
@@ -7,21 +8,55 @@ from typing import Any
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    ColumnElement,
     Connection,
     Float,
     Integer,
+    LargeBinary,
     Select,
     Table,
     UniqueConstraint,
+    cast,
     func,
     or_,
     select,
     text,
 )
-from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.exc import DatabaseError
 
-from clew.store.schema.checks.promise import Promise
-from clew.store.schema.tables import metadata
+from clew.kernel import replay
+from clew.store.schema.promises import Promise
+from clew.store.schema.tables import (
+    agents,
+    decisions,
+    lanes,
+    metadata,
+    programs,
+    projects,
+    runtimes,
+    schedules,
+    sessions,
+    tokens,
+)
+
+
+def _damage(connection: Connection) -> Iterator[str]:
+    if connection.dialect.name != "sqlite":
+        return
+    # Rows that break a CHECK constraint have promises of their own; this one is about the file only.
+    before = connection.exec_driver_sql("PRAGMA ignore_check_constraints").scalar_one()
+    connection.exec_driver_sql("PRAGMA ignore_check_constraints = 1")
+    try:
+        said = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        yield from (line for line in said if line != "ok")
+    except DatabaseError as fault:
+        yield str(fault.orig)
+    finally:
+        connection.exec_driver_sql(f"PRAGMA ignore_check_constraints = {before}")
+
+
+FILE = Promise("file-whole", "The file is whole: every page, every index.", _damage)
+
 
 CHECKED_ELSEWHERE = frozenset(
     {
@@ -130,4 +165,68 @@ STRUCTURE = (
     Promise("row-bounds", "Every row meets the conditions of its table.", _unmet_conditions),
     Promise("row-once", "No two rows have the same key.", _duplicates),
     Promise("row-pointer", "Every row that a row refers to exists.", _dangling_references),
+)
+
+
+REPLAYED = 200
+"""How many of the newest decisions are replayed."""
+
+_JSON: tuple[tuple[Column[str], type], ...] = (
+    (agents.c.policy, dict),
+    (agents.c.settings, dict),
+    (runtimes.c.capabilities, dict),
+    (programs.c.capabilities, dict),
+    (lanes.c.floor_kept, list),
+    (sessions.c.also, list),
+    (sessions.c.cursor, dict),
+    (projects.c.settings, dict),
+    (schedules.c.settings, dict),
+    (tokens.c.may, dict),
+)
+"""Columns that hold JSON, and the type of the outermost value."""
+
+
+def _stored(connection: Connection, column: Column[str]) -> ColumnElement[str] | ColumnElement[bytes]:
+    # As bytes: SQLite's driver raises on invalid UTF-8, before the row could be named.
+    return cast(column, LargeBinary) if connection.dialect.name == "sqlite" else column
+
+
+def _unreadable(connection: Connection) -> Iterator[str]:
+    for column, kind in _JSON:
+        key = tuple(column.table.primary_key.columns)
+        for *row, value in connection.execute(select(*key, _stored(connection, column))):
+            if not isinstance(_read(value), kind):
+                yield f"{column.table.name} {'/'.join(map(str, row))} ({column.name})"
+
+
+def _read(value: str | bytes) -> object:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _changed_decisions(connection: Connection) -> Iterator[str]:
+    newest = (
+        select(decisions.c.run_id, decisions.c.attempt, decisions.c.step, _stored(connection, decisions.c.record))
+        .order_by(decisions.c.at.desc(), decisions.c.run_id, decisions.c.attempt, decisions.c.step)
+        .limit(REPLAYED)
+    )
+    for run, attempt, step, record in connection.execute(newest):
+        if not _replays(record):
+            yield f"{run}/{attempt}/{step}"
+
+
+def _replays(record: str | bytes) -> bool:
+    try:
+        return replay(json.loads(record)).same
+    except Exception:  # noqa: BLE001 - whatever it raises, this decision cannot be replayed
+        return False
+
+
+STORED_VALUES = (
+    Promise("value-json", "Stored settings, capabilities and cursors can be read.", _unreadable),
+    Promise(
+        "decision-replay", "The newest decisions replay from their records to the same result.", _changed_decisions
+    ),
 )

@@ -1,1 +1,0 @@
-"""The promises of a database as queries. Each module holds those about one kind of row."""
