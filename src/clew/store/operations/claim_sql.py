@@ -101,7 +101,8 @@ def _picked(dialect: str) -> CTE:
         .scalar_subquery()
     )
     most_live = select(runtimes.c.max_live).where(runtimes.c.id == bindparam("runtime")).scalar_subquery()
-    free = most_live - live_here
+    # A runtime that is not registered has no places; without a number, there would be no limit.
+    free = func.coalesce(most_live, literal_column("0")) - live_here
     picked = (
         select(r.c.id.label("run_id"), r.c.attempt, r.c.rank, r.c.lane_id, r.c.agent_id, r.c.runtime_id)
         .where(
