@@ -1,6 +1,7 @@
 """Wakes: by a message in a thread, by hand, or by an event outside; shown and cancelled. All go through `wake`."""
 
 from dataclasses import replace
+from itertools import count
 
 from clew.control.actor import Actor, Outside, author_of, name_of, origin_of
 from clew.control.faults import BadRequest
@@ -41,7 +42,7 @@ from clew.store.operations.steering import call_it, live_run, steerable_run
 from clew.store.operations.threads import must_be_open, thread_of
 from clew.store.operations.wakes import MOST_PRIORITY, accept_wake
 from clew.store.queries import wakes as queries
-from clew.store.queries.agents import AgentRecord, read_agent
+from clew.store.queries.agents import AgentRecord
 from clew.store.queries.names import ThreadRecord, agent_named, project_named, run_called, thread_called, wake_called
 from clew.store.queries.runs import read_run
 
@@ -60,9 +61,11 @@ async def say(services: Services, actor: Actor, ref: str, words: Words) -> Spoke
         )
     said, named = message(author_of(actor), words.text), new_wake()
     tried: Tried = {}
+    tries = count()
 
     def write(tx: Transaction) -> Spoken:
-        before = queries.find_wake(tx, named)
+        # The name is new, so nothing has it at the first try.
+        before = queries.find_wake(tx, named) if next(tries) else None
         if before is not None:
             # An earlier try was committed and its answer lost; the thread may have been closed or reassigned since.
             hint_anything(tx)
@@ -74,7 +77,7 @@ async def say(services: Services, actor: Actor, ref: str, words: Words) -> Spoke
         must_be_open(thread, ref)
         reason = _REASONS.get(thread.kind, WakeReason.CHAT)
         request = wake_request(
-            named, agent.id, thread.id, reason, origin_of(actor), said, key=words.key, fresh=words.fresh
+            named, agent, thread.id, reason, origin_of(actor), said, key=words.key, fresh=words.fresh
         )
         accepted = wake(tx, request, words.resume_run, overlap)
         return Spoken(accepted.entry or 0, queries.show_wake(tx, accepted.wake, accepted.repeated))
@@ -97,12 +100,10 @@ def _write_only(
     return Spoken(entry, None)
 
 
-def _addressee(tx: Transaction, thread: ThreadRecord, words: Words) -> AgentRecord | None:
+def _addressee(tx: Transaction, thread: ThreadRecord, words: Words) -> AgentId | None:
     if not words.wakes:
         return None
-    if words.agent is not None:
-        return agent_named(tx, words.agent)
-    return None if thread.assignee is None else read_agent(tx, thread.assignee)
+    return thread.assignee if words.agent is None else agent_named(tx, words.agent).id
 
 
 _LONGEST_KEY = 200

@@ -83,7 +83,8 @@ def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
                 break
             found, looked_at = _claim_for(connection, asked, runtime, wanted)
             orders += found
-            if looked_at < wanted:
+            # What was looked at and not taken is behind the next look, and left its place to others.
+            if looked_at < wanted and len(found) == looked_at:
                 break
     return tuple(orders)
 

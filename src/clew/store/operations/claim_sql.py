@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from sqlalchemy import (
     ARRAY,
     CTE,
+    Integer,
     Text,
     bindparam,
     func,
@@ -17,7 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import Carried, Evidence, RunState, WaitsFor, WakeEvent, WakeState
-from clew.store.engine.dialect import listed, now
+from clew.store.engine.dialect import greater, lesser, listed, now
 from clew.store.engine.statement import POSTGRESQL, Statement
 from clew.store.operations.runtimes import is_program, started
 from clew.store.operations.wake_state import PENDING, state_after
@@ -83,6 +84,8 @@ ENTRY_KEYS = (
 def _picked(dialect: str) -> CTE:
     """The first runs of the queue that may start, in the order of its index: nothing is asked of the others.
 
+    No more than the runtime has places: every row that is read is locked, and read with all that its run needs.
+
     Which agents are full is asked once. They are passed over here, so that no agent's queue stands before everybody
     else's.
     """
@@ -98,18 +101,19 @@ def _picked(dialect: str) -> CTE:
         .scalar_subquery()
     )
     most_live = select(runtimes.c.max_live).where(runtimes.c.id == bindparam("runtime")).scalar_subquery()
+    # A runtime that is not registered has no places; without a number, there would be no limit.
+    free = func.coalesce(most_live, literal_column("0")) - live_here
     picked = (
         select(r.c.id.label("run_id"), r.c.attempt, r.c.rank, r.c.lane_id, r.c.agent_id, r.c.runtime_id)
         .where(
             text("r.state = 'queued' AND r.hold <> 'person'"),
             r.c.runtime_id == bindparam("runtime"),
             r.c.not_before.is_(None) | (r.c.not_before <= now()),
-            live_here < most_live,
             r.c.agent_id.not_in(full),
             select(may_work).where(a.c.id == r.c.agent_id).scalar_subquery(),
         )
         .order_by(r.c.rank, r.c.id)
-        .limit(bindparam("most"))
+        .limit(greater(dialect, lesser(dialect, free, bindparam("most", type_=Integer)), literal_column("0")))
     )
     if dialect == POSTGRESQL:
         picked = picked.with_for_update(of=r, skip_locked=True)
