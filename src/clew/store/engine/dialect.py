@@ -73,7 +73,7 @@ def read_clock(connection: Connection) -> Instant:
     return connection.execute(select(now())).scalar_one()
 
 
-def keepable(text: str) -> str:
+def storable(text: str) -> str:
     """The same text without what cannot be stored: a NUL becomes its picture, half a character a question mark."""
     if "\0" in text:
         text = text.replace("\0", "\N{SYMBOL FOR NULL}")

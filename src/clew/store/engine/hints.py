@@ -57,7 +57,7 @@ def _hint(connection: Connection, topic: str) -> None:
     connection.info.setdefault(_KEPT, set()).add(topic)
 
 
-def take_hints(connection: Connection) -> Topics:
+def pop_hints(connection: Connection) -> Topics:
     """What the transaction touched; the next one starts with nothing."""
     return frozenset(connection.info.pop(_KEPT, ()))
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 
 from clew.store.engine.address import show_url
 from clew.store.engine.database import LostRace, Operation
-from clew.store.engine.hints import LINGER, Board, Pacer, Subscription, Topics, take_hints, work
+from clew.store.engine.hints import LINGER, Board, Pacer, Subscription, Topics, pop_hints, work
 from clew.store.engine.notify import ALIVE, Listener, Teller
 from clew.store.engine.statement import pipeline_of
 from clew.store.faults import Busy, Closed, Unreachable
@@ -176,7 +176,7 @@ class PostgresDatabase:
         return result
 
     def _publish(self, connection: Connection) -> None:
-        topics = take_hints(connection)
+        topics = pop_hints(connection)
         if waits := work(topics):
             self._board.put(waits)
         self._pacer.put(topics)
@@ -200,7 +200,7 @@ def _must_not_end_it(connection: Connection) -> None:
 def _undo(connection: Connection, fault: BaseException) -> None:
     # SQLAlchemy may have found out itself that the server is gone, and let go of all that was kept with it.
     if not connection.invalidated:
-        take_hints(connection)
+        pop_hints(connection)
         pipeline_of(connection).defers = False
         if pipeline_of(connection).fails() or _is_stale(fault):
             connection.invalidate()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from clew.store.engine.hints import Topics, take_hints
+from clew.store.engine.hints import Topics, pop_hints
 from clew.store.faults import Closed
 
 Result = TypeVar("Result")
@@ -109,7 +109,7 @@ class Writer:
                 # A broken disk may refuse even this; the next BEGIN says so then.
                 if raw.in_transaction:
                     raw.execute("ROLLBACK")
-            take_hints(connection)
+            pop_hints(connection)
             # Nothing of this transaction was kept, so nobody may be told otherwise.
             said = self._explain(fault) if isinstance(fault, Exception) else fault
             for job in wanted:
@@ -131,7 +131,7 @@ def _in_savepoint(
     try:
         result = operation(connection)
     except Exception as fault:
-        take_hints(connection)
+        pop_hints(connection)
         if not raw.in_transaction:
             # The disk is full or broken, and SQLite has undone the whole transaction: all of it has failed.
             raise
@@ -139,7 +139,7 @@ def _in_savepoint(
         raw.execute("RELEASE operation")
         return None, fault
     raw.execute("RELEASE operation")
-    topics |= take_hints(connection)
+    topics |= pop_hints(connection)
     return result, None
 
 

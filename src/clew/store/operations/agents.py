@@ -12,7 +12,7 @@ from clew.store.engine.hints import hint_queue
 from clew.store.engine.statement import Statement
 from clew.store.faults import NameTaken
 from clew.store.operations.ids import new_id
-from clew.store.operations.moves import hold_agent
+from clew.store.operations.moves import lock_agent
 from clew.store.schema.tables import NOT_ENDED, agents, lanes, runs, threads
 
 
@@ -125,7 +125,7 @@ def add_agent(connection: Connection, agent: AgentId, facts: AgentFacts) -> None
 def change_agent(connection: Connection, agent: AgentId, values: AgentColumns) -> None:
     """Set these columns. What waits goes along to another runtime, and what a person had to do something about is
     looked at again."""
-    before = hold_agent(connection, agent) if "runtime_id" in values else _runtime_of.first(connection, agent=agent)
+    before = lock_agent(connection, agent) if "runtime_id" in values else _runtime_of.first(connection, agent=agent)
     assert before is not None
     if values:
         connection.execute(update(agents).where(agents.c.id == agent).values(**values))

@@ -18,7 +18,7 @@ from clew.kernel import (
     answer,
 )
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import keepable, now
+from clew.store.engine.dialect import now, storable
 from clew.store.engine.hints import hint_news, hint_run
 from clew.store.engine.statement import POSTGRESQL, Statement
 from clew.store.faults import NoSuchApproval
@@ -74,7 +74,7 @@ def answer_approval(connection: Connection, approval: ApprovalId, given: Answer,
     if answered.approval.state is not asked.state:
         state, by_whom, said = answered.approval.state.value, None, None
         if answered.taken:
-            by_whom, said = by, keepable(words) or None
+            by_whom, said = by, storable(words) or None
         elif answered.reason is ApprovalReason.EXPIRED:
             said = ApprovalReason.UNANSWERED.fill()
         if not _settle.count(connection, approval=approval, state=state, by=by_whom, words=said):

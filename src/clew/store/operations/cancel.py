@@ -26,8 +26,8 @@ from clew.store.engine.dialect import now, read_clock
 from clew.store.engine.hints import hint_news, hint_run, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import NoSuchRun, NoSuchWake
+from clew.store.operations.carried_wakes import UnconfirmedSteer, WakeEnding, end_carried
 from clew.store.operations.run_state import RUN_COLUMNS, advance
-from clew.store.operations.settle import Fate, Untold, settle
 from clew.store.operations.wake_state import PENDING, state_after
 from clew.store.schema.tables import NOT_ENDED, runs, wakes
 
@@ -121,12 +121,12 @@ def cancel_run(
         hint_news(connection, run)
     elif end is not None:
         end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=_said_by(end.fill(), by))
-    fate = Fate(settlement.wakes, why.code, words)
+    ending = WakeEnding(settlement.wakes, why.code, words)
     if settlement.wakes is WakeEvent.CANCEL and end is not None:
         # A person ends this turn alone; whoever takes the thread away ends what is pending too.
-        untold = Untold.STAYS if end is WakeEnd.BY_USER else Untold.SHARES
-        fate = Fate(settlement.wakes, end.code, _said_by(end.fill(), by), untold=untold)
-    settle(connection, row, fate)
+        unconfirmed = UnconfirmedSteer.STAYS if end is WakeEnd.BY_USER else UnconfirmedSteer.SHARES
+        ending = WakeEnding(settlement.wakes, end.code, _said_by(end.fill(), by), unconfirmed=unconfirmed)
+    end_carried(connection, row, ending)
     return Cancelled(True, RunState(row["state"]), words)
 
 

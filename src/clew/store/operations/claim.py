@@ -29,7 +29,7 @@ from clew.kernel import (
 )
 from clew.protocol.orders import ClaimRequest, Entry, Order, OrderedAgent, OrderedProject, OrderedThread
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import keepable
+from clew.store.engine.dialect import storable
 from clew.store.engine.hints import hint_run, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row
 from clew.store.faults import Unreadable
@@ -74,7 +74,7 @@ def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
     Safe to repeat: what an unanswered claim took comes back when its lease is over.
     """
     if asked.most > 1 and connection.dialect.name == POSTGRESQL:
-        sql.one_at_a_time.defer(connection, names=sorted(f"claim:{runtime}" for runtime in asked.runtimes))
+        sql.claim_lock.defer(connection, names=sorted(f"claim:{runtime}" for runtime in asked.runtimes))
     orders: list[Order] = []
     for runtime in asked.runtimes:
         for _ in range(LOOKS):
@@ -111,7 +111,7 @@ def _claim_found(connection: Connection, asked: ClaimRequest, groups: Sequence[S
             continue
         except (ValueError, TypeError, KeyError, RecursionError) as fault:
             # One run that cannot be decided must not stand before all others.
-            _hold(connection, run, WaitsFor.PERSON, Unreadable.code, f"It cannot be decided: {keepable(repr(fault))}")
+            _hold(connection, run, WaitsFor.PERSON, Unreadable.code, f"It cannot be decided: {storable(repr(fault))}")
             continue
         if order is not None:
             places.take(run, at)
@@ -192,7 +192,7 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
         session=session,
         plan=plan,
         wakes=carried.wakes,
-        entries=() if asks else to_tell(connection, ThreadId(row["thread_id"]), plan, carried.entries),
+        entries=() if asks else unseen_entries(connection, ThreadId(row["thread_id"]), plan, carried.entries),
         route=plan.situation.demand.route,
         logged=row["logged"],
         questions=tuple(each.question for each in left),
@@ -224,7 +224,7 @@ def _scope(run: Row, asked: str) -> ScopeKey:
     return isolated(kept, RunId(run["run_id"])) if asked else kept
 
 
-def to_tell(connection: Connection, thread: ThreadId, plan: Plan, own: tuple[Entry, ...]) -> tuple[Entry, ...]:
+def unseen_entries(connection: Connection, thread: ThreadId, plan: Plan, own: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """What the session has not seen. The wakes' own entries came with the claim; the rest is read if there is any."""
     told_before = plan.already_told
     at_hand = {entry.seq: entry for entry in own if entry.seq not in told_before}

@@ -208,7 +208,7 @@ def _one_at_a_time(_: str) -> ClauseElement:
     return select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0)))
 
 
-one_at_a_time = Statement(_one_at_a_time)
+claim_lock = Statement(_one_at_a_time)
 """PostgreSQL only: whoever takes several runs of a runtime takes them alone. Two who did so at the same moment would
 each hold places that the other wants."""
 

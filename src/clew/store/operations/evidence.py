@@ -37,7 +37,7 @@ from clew.kernel import (
 from clew.protocol.orders import StoreQuestion
 from clew.protocol.prompted import SteerSent, read_prompted, read_steer
 from clew.protocol.reports import Prompted, StoreAnswer, Usage
-from clew.store.engine.dialect import keepable, now
+from clew.store.engine.dialect import now, storable
 from clew.store.engine.hints import hint_run, hint_thread
 from clew.store.engine.statement import Row, Statement, among
 from clew.store.faults import SessionHeld
@@ -46,7 +46,7 @@ from clew.store.operations.ids import asked_again
 from clew.store.operations.journal import append, reply_of
 from clew.store.operations.pins import pin_session
 from clew.store.operations.run_state import RUN_COLUMNS
-from clew.store.operations.settle import told_at_last
+from clew.store.operations.sessions import update_session_deferred
 from clew.store.operations.wake_state import state_after, state_literal
 from clew.store.schema.tables import UNHEARD, runs, wakes
 
@@ -82,7 +82,7 @@ _never_again = Statement(
     lambda _: runs.update().where(runs.c.id == bindparam("run")).values(evidence_asked=literal_column(str(NEVER_AGAIN)))
 )
 
-_ask_anew = Statement(
+_reset_asked = Statement(
     lambda _: (
         runs.update()
         .where(runs.c.lane_id == bindparam("lane"), text(UNHEARD))
@@ -127,12 +127,12 @@ def open_prompts(connection: Connection, lane: LaneId) -> tuple[OpenPrompt, ...]
     return tuple(map(_open_prompt, _unheard.rows(connection, lane=lane)))
 
 
-def ask_anew(connection: Connection, lane: LaneId) -> None:
+def ask_stores_again(connection: Connection, lane: LaneId) -> None:
     """A person wants it tried again: the stores are asked as if for the first time."""
-    _ask_anew.count(connection, lane=lane)
+    _reset_asked.count(connection, lane=lane)
 
 
-def by_person(connection: Connection, lane: LaneId, taken: bool, by: str = "a person") -> int:
+def attest_by_person(connection: Connection, lane: LaneId, taken: bool, by: str = "a person") -> int:
     """`by` says whether the agent took what nobody else can tell of. How many prompts that was about. Where there
     is no session to go on with, what was taken is asked for no more."""
     said = Attestation(
@@ -177,7 +177,7 @@ class Followed:
     left: bool = False
 
 
-def hear(
+def record_answers(
     connection: Connection,
     lane: LaneId,
     answers: Sequence[StoreAnswer],
@@ -213,8 +213,8 @@ def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> 
     if answer.prompt is not None and not _is_known(row):
         said = with_observed_work(answer.prompt, bool(row["tool_ran"]))
         reply, in_vain, news = said.reply, said.evidence is Evidence.UNKNOWN, True
-        _keep.count(connection, run=row["id"], evidence=said.evidence.value, words=keepable(said.detail))
-        row = {**row, "evidence": said.evidence.value, "evidence_words": keepable(said.detail)}
+        _keep.count(connection, run=row["id"], evidence=said.evidence.value, words=storable(said.detail))
+        row = {**row, "evidence": said.evidence.value, "evidence_words": storable(said.detail)}
     evidence = Evidence(row["evidence"] or Evidence.UNKNOWN)
     steer = _steer(row)
     steered: tuple[WakeId, ...] = ()
@@ -292,7 +292,7 @@ def _held(
     elif row["pinned"]:
         # A session was opened for them: what they demanded of its beginning is done.
         _begin.count(connection, wakes=list(of_prompt), asker=asker)
-    told_at_last(connection, row, seen, usage)
+    update_session_deferred(connection, row, seen, usage)
     return row
 
 

@@ -35,25 +35,17 @@ from clew.kernel import (
 from clew.kernel import RuleReason as Why
 from clew.protocol.reports import Completed, End, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import keepable
+from clew.store.engine.dialect import storable
 from clew.store.engine.hints import hint_run
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations import claim_sql
 from clew.store.operations.cancel import end_idle, open_run
-from clew.store.operations.evidence import Followed, hear, open_prompts, pinned_by_evidence
+from clew.store.operations.carried_wakes import WakeEnding, carried_by, end_carried, pending_in
+from clew.store.operations.evidence import Followed, open_prompts, pinned_by_evidence, record_answers
 from clew.store.operations.journal import appending, place_of, reply_of
 from clew.store.operations.pins import pin_session
 from clew.store.operations.run_state import advance, why_refused
-from clew.store.operations.sessions import change_sessions
-from clew.store.operations.settle import (
-    Fate,
-    carried_by,
-    evidence_of,
-    pending_in,
-    settle,
-    told,
-    told_at_last,
-)
+from clew.store.operations.sessions import change_sessions, evidence_of, update_session, update_session_deferred
 from clew.store.schema.tables import runs
 
 _EVENTS: Mapping[type, RunEvent] = {
@@ -91,7 +83,7 @@ def finish(connection: Connection, said: Finish) -> Finished:
         outcome=outcome.code if ends else None,
         words=outcome.fill(why=_why(said.end)) if ends else None,
         evidence=None if heard is None else heard.evidence.value,
-        evidence_words=None if heard is None else keepable(heard.detail) or None,
+        evidence_words=None if heard is None else storable(heard.detail) or None,
     )
     if row is None:
         return _too_late(connection, said, event)
@@ -141,7 +133,7 @@ def _plain_outcome(end: End) -> RunOutcome:
 
 
 def _why(end: End) -> str:
-    return "" if isinstance(end, Completed | StoreAsked) else keepable(end.why)
+    return "" if isinstance(end, Completed | StoreAsked) else storable(end.why)
 
 
 def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished:
@@ -163,7 +155,7 @@ def _hear_late(connection: Connection, lane: LaneId, said: Finish) -> None:
         late = "its daemon said so after the run was given up"
         heard = Attestation(Evidence.FINISHED, late, said.end.reply or "")
     waiting = open_run(connection, lane)
-    followed = hear(connection, lane, [StoreAnswer(said.run, heard)], waiting, said.policy)
+    followed = record_answers(connection, lane, [StoreAnswer(said.run, heard)], waiting, said.policy)
     if waiting is None or not followed.heard:
         return
     state, run = RunState(waiting["state"]), RunId(waiting["id"])
@@ -188,7 +180,7 @@ def _end_asker(connection: Connection, row: Row, followed: Followed) -> Row:
     run, (outcome, event) = RunId(row["id"]), _all_done(followed)
     words = outcome.fill(why=followed.gave_up)
     row = _must(advance(connection, run, row["attempt"], (event,), outcome=outcome.code, words=words))
-    settle(connection, row, Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run)))
+    end_carried(connection, row, WakeEnding(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run)))
     return row
 
 
@@ -213,17 +205,17 @@ def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
     # An agent that died right after its reply was not seen to keep its session; that it completed the turn says so.
     row, run = _pinned(connection, row), RunId(row["id"])
     thread, said = ThreadId(row["thread_id"]), None if end.reply is None else reply_of(row, end.reply, end.size)
-    fate = Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run))
-    appended = settle(connection, row, fate, beside=() if said is None else (appending(thread, said),))
+    ending = WakeEnding(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run))
+    appended = end_carried(connection, row, ending, beside=() if said is None else (appending(thread, said),))
     reply = None if said is None else place_of(connection, thread, said, appended[0])
     seen = EntrySeq(row["told"])
     # Its own reply is seen too, unless somebody spoke in between: then it is told both, in order.
-    told_at_last(connection, row, reply if reply is not None and reply == seen + 1 else seen, end.usage)
+    update_session_deferred(connection, row, reply if reply is not None and reply == seen + 1 else seen, end.usage)
     return Finished(True, RunState(row["state"]), row["words"] or "", reply)
 
 
 def _failed(connection: Connection, row: Row, end: Failed, policy: RetryPolicy) -> Finished:
-    row = told(connection, _pinned(connection, row), end.usage)
+    row = update_session(connection, _pinned(connection, row), end.usage)
     if end.poisons and row["pinned"]:
         change_sessions(connection, [SessionChange(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
     failure = failure_of(row, end.kind, _why(end), end.reset_at)
@@ -237,18 +229,18 @@ def lose(connection: Connection, row: Row, failure: Failure, again: RunOutcome, 
     choice = retry(failure, tries, policy, row["now"], random.random())
     if choice.redo is None:
         outcome = RunOutcome.GAVE_UP
-        fate = Fate(WakeEvent.CANCEL, WakeEnd.GAVE_UP.code, WakeEnd.GAVE_UP.fill(why=choice.words))
+        ending = WakeEnding(WakeEvent.CANCEL, WakeEnd.GAVE_UP.code, WakeEnd.GAVE_UP.fill(why=choice.words))
     else:
         outcome = again
         until = None if choice.at is None or choice.at <= row["now"] else choice.at
-        fate = Fate(WakeEvent.RELEASE, again.code, again.fill(why=choice.words), until)
+        ending = WakeEnding(WakeEvent.RELEASE, again.code, again.fill(why=choice.words), until)
     if RunState(row["state"]) is RunState.CANCELLED:
         # What was not tried yet has all its tries before it.
-        settle(connection, row, fate)
+        end_carried(connection, row, ending)
     else:
         said = {"run": row["id"], "outcome": outcome.code, "words": outcome.fill(why=choice.words)}
-        again_for_these = tries if fate.event is WakeEvent.RELEASE else 0
-        settle(connection, row, fate, again_for_these, beside=((_set_outcome, said),))
+        again_for_these = tries if ending.event is WakeEvent.RELEASE else 0
+        end_carried(connection, row, ending, again_for_these, beside=((_set_outcome, said),))
     return choice
 
 
@@ -269,7 +261,7 @@ def _returned(connection: Connection, row: Row, end: Returned) -> Finished:
     words = RunOutcome.RETURNED.fill(why=_why(end))
     # What came meanwhile has not been looked at: it does not wait for a person because of what was.
     waits = WaitsFor.ANOTHER_TRY if pending_in(connection, LaneId(row["lane_id"])) else end.waits_for
-    settle(connection, row, Fate(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
+    end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
     if RunState(row["state"]) is RunState.QUEUED:
         until = None if waits is WaitsFor.PERSON else row["now"] + claim_sql.HELD_FOR[waits]
         claim_sql.hold.count(connection, run=row["id"], hold=waits.value, code=end.code, words=_why(end), until=until)
@@ -277,8 +269,8 @@ def _returned(connection: Connection, row: Row, end: Returned) -> Finished:
 
 
 def _stopped(connection: Connection, row: Row, end: Stopped) -> Finished:
-    told(connection, _pinned(connection, row), end.usage)
-    settle(connection, row, Fate(WakeEvent.CANCEL, WakeEnd.BY_USER.code, WakeEnd.BY_USER.fill()))
+    update_session(connection, _pinned(connection, row), end.usage)
+    end_carried(connection, row, WakeEnding(WakeEvent.CANCEL, WakeEnd.BY_USER.code, WakeEnd.BY_USER.fill()))
     return Finished(True, RunState(row["state"]), row["words"] or "")
 
 
@@ -289,7 +281,7 @@ def _pinned(connection: Connection, row: Row) -> Row:
 def _store_asked(connection: Connection, row: Row, end: StoreAsked, policy: RetryPolicy) -> Finished:
     """What was answered is kept. What is left of the run's wakes is decided anew at once, or once more is known."""
     run, attempt, lane = RunId(row["id"]), row["attempt"], LaneId(row["lane_id"])
-    followed = hear(connection, lane, end.answers, row, policy)
+    followed = record_answers(connection, lane, end.answers, row, policy)
     if not carried_by(connection, run):
         row = _end_asker(connection, row, followed)
         return Finished(True, RunState(row["state"]), row["words"] or "")
@@ -300,7 +292,7 @@ def _store_asked(connection: Connection, row: Row, end: StoreAsked, policy: Retr
     why = "the agent's own store has answered" if asks is None else asks.words
     words = RunOutcome.RETURNED.fill(why=why)
     row = _must(advance(connection, run, attempt, (RunEvent.RETURN,), outcome=RunOutcome.RETURNED.code, words=words))
-    settle(connection, row, Fate(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
+    end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
     if asks is not None and RunState(row["state"]) is RunState.QUEUED:
         until = None if asks.wait is None else row["now"] + asks.wait
         waits = WaitsFor.PERSON if asks.wait is None else WaitsFor.ANOTHER_TRY

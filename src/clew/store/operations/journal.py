@@ -17,7 +17,7 @@ from clew.kernel import (
 from clew.protocol.orders import Entry
 from clew.protocol.wakes import Said
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import insert_in, keepable, now
+from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.statement import Done, Row, Statement, in_one_trip
 from clew.store.operations.rows import reading
 from clew.store.schema.tables import journal
@@ -110,11 +110,11 @@ def said_columns(said: Said | None) -> dict[str, object]:
         return dict.fromkeys(SAID)
     return {
         "author_kind": said.author.kind.value,
-        "author_name": keepable(said.author.name),
+        "author_name": storable(said.author.name),
         "agent_id": said.author.agent,
         "provider": said.provider,
         "account": said.account,
-        "body": keepable(said.body),
+        "body": storable(said.body),
         "size": said.size,
         "pair": said.pair,
         "run_id": said.run,

@@ -28,10 +28,11 @@ from clew.protocol.runtimes import Expired, Held, Renewed
 from clew.store.engine.dialect import now
 from clew.store.engine.statement import POSTGRESQL, Row, Statement, among
 from clew.store.operations import claim_sql
+from clew.store.operations.carried_wakes import WakeEnding, end_carried
 from clew.store.operations.finish import failure_of, lose
 from clew.store.operations.run_state import advance
-from clew.store.operations.runtimes import take_strays
-from clew.store.operations.settle import Fate, settle, told
+from clew.store.operations.runtimes import assign_strays
+from clew.store.operations.sessions import update_session
 from clew.store.schema.tables import LIVE, runs, runtimes
 
 MOST_AT_ONCE = 100
@@ -76,17 +77,17 @@ def _claimed_by(dialect: str) -> ClauseElement:
 _of_daemon = Statement(_claimed_by)
 
 
-def hear(connection: Connection, of: Sequence[RuntimeId]) -> None:
+def mark_seen(connection: Connection, of: Sequence[RuntimeId]) -> None:
     """The runtimes have spoken, and take what waits for any of their kind."""
     _hear.count(connection, runtimes=list(of))
-    take_strays(connection, of)
+    assign_strays(connection, of)
 
 
 def renew(
     connection: Connection, of: Sequence[RuntimeId], held: Sequence[Held], patience: Patience | None = None
 ) -> Renewed:
     """One transaction for all runs of a daemon. A run that it holds no more is left out of the answer."""
-    hear(connection, of)
+    mark_seen(connection, of)
     lease = (patience or Patience()).lease
     kept, stop = set(), set()
     for each in held:
@@ -122,7 +123,7 @@ def expire(
     return tuple(each for each in ended if each is not None)
 
 
-def settle_orphans(
+def end_orphans(
     connection: Connection,
     by: str,
     of: Sequence[RuntimeId],
@@ -133,7 +134,7 @@ def settle_orphans(
     mine = {(each.run, each.attempt) for each in held}
     ended = []
     # The runtimes before their runs, in the order in which a renewal takes them too.
-    hear(connection, of)
+    mark_seen(connection, of)
     for row in _of_daemon.rows(connection, by=by, runtimes=list(of)):
         if (row["id"], row["attempt"]) not in mine:
             why = RunOutcome.RESTARTED
@@ -163,12 +164,12 @@ def _end(
         return None
     state = RunState(row["state"])
     if state is not RunState.QUEUED:
-        row = told(connection, row, Usage())
+        row = update_session(connection, row, Usage())
     if state is RunState.LOST:
         words = lose(connection, row, failure_of(row, FailureKind.INTERRUPTED, words), why, policy).words
     else:
         # Before the prompt nothing was done that could be done twice: the run itself goes back to the queue.
-        settle(connection, row, Fate(WakeEvent.RELEASE, why.code, words))
+        end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, why.code, words))
         if state is RunState.QUEUED:
             _wait_longer(connection, row, words, policy)
     return Expired(RunId(row["id"]), state, words)

@@ -52,14 +52,14 @@ _requeue = Statement(
 )
 
 
-def hold_lane(connection: Connection, lane: LaneId) -> Row | None:
+def lock_lane(connection: Connection, lane: LaneId) -> Row | None:
     """The lane, for which no run is queued until the end of the transaction: whoever queues one holds its lane and its
     agent where they are."""
     wait_briefly(connection)
     return _hold_lane.first(connection, lane=lane)
 
 
-def hold_agent(connection: Connection, agent: AgentId) -> Row:
+def lock_agent(connection: Connection, agent: AgentId) -> Row:
     """The agent in the same way, with all its lanes."""
     wait_briefly(connection)
     found = _hold_agent.first(connection, agent=agent)
@@ -70,7 +70,7 @@ def hold_agent(connection: Connection, agent: AgentId) -> Row:
 def move_lane(connection: Connection, lane: LaneId, to: RuntimeId, why: str) -> Moved:
     """One transaction. Its sessions stay where they are: the next decision carries one over, or starts anew, and says
     which. Safe to repeat."""
-    found = hold_lane(connection, lane)
+    found = lock_lane(connection, lane)
     if found is None:
         raise NoSuchLane(f"There is no lane {lane}.", "Wake its agent in its thread once.")
     if to == UNKNOWN_RUNTIME or _runtime.first(connection, runtime=to) is None:

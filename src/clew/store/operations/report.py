@@ -20,17 +20,16 @@ from clew.protocol.orders import Entry
 from clew.protocol.prompted import write_prompted
 from clew.protocol.reports import AnswerGiven, Asked, NewSession, Report, Reported, Usage
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import insert_in, keepable, now
+from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.hints import hint_run
 from clew.store.engine.statement import Row, Statement
-from clew.store.operations.claim import to_tell
+from clew.store.operations.claim import unseen_entries
 from clew.store.operations.decisions import keep_decisions
 from clew.store.operations.ids import derived_id
 from clew.store.operations.pins import pin_session, point
 from clew.store.operations.run_state import Refused, advance, why_refused
-from clew.store.operations.sessions import change_sessions
-from clew.store.operations.settle import told_at_last
-from clew.store.operations.steering import settle_steer, take_steer
+from clew.store.operations.sessions import change_sessions, update_session_deferred
+from clew.store.operations.steering import next_steer, record_steer
 from clew.store.operations.workspaces import keep_remade
 from clew.store.schema.tables import approvals, events, landings
 
@@ -102,7 +101,7 @@ def report(connection: Connection, said: Report) -> Reported:
     pinned = _write(connection, said, row)
     _put_questions(connection, said, asks)
     if said.steered is not None:
-        row = settle_steer(connection, row, said.steered)
+        row = record_steer(connection, row, said.steered)
     hint_run(connection, said.run)
     return Reported(
         held=True,
@@ -113,8 +112,8 @@ def report(connection: Connection, said: Report) -> Reported:
         lease_until=row["lease_until"],
         pinned=pinned,
         answers=_given(connection, said) if row["asked"] else (),
-        entries=_to_tell_now(connection, said, row) if said.settled else (),
-        steer=take_steer(connection, row) if said.steers else None,
+        entries=_entries_to_tell(connection, said, row) if said.settled else (),
+        steer=next_steer(connection, row) if said.steers else None,
     )
 
 
@@ -185,7 +184,7 @@ def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
                 "attempt": said.attempt,
                 "seq": each.seq,
                 "kind": each.kind,
-                "body": keepable(each.body),
+                "body": storable(each.body),
             }
             for each in said.events
         ),
@@ -197,7 +196,7 @@ def _pin(connection: Connection, row: Row, new: NewSession) -> PinReason:
     pinned = pin_session(connection, row, new)
     if row["ended_at"] is not None and pinned.reason in (PinReason.FIRST, PinReason.NEW_GENERATION):
         # It is told of late: what its run is known to have told it, it has seen.
-        told_at_last(connection, {**row, "session_id": pinned.session}, EntrySeq(row["told"]), Usage())
+        update_session_deferred(connection, {**row, "session_id": pinned.session}, EntrySeq(row["told"]), Usage())
     return pinned.reason
 
 
@@ -209,7 +208,7 @@ def _put_questions(connection: Connection, said: Report, asks: tuple[Asked, ...]
                 "id": ask.id,
                 "run": said.run,
                 "attempt": said.attempt,
-                "question": keepable(ask.question),
+                "question": storable(ask.question),
                 "expires": ask.expires_at,
             }
             for ask in asks
@@ -247,10 +246,12 @@ def _settled_on(said: Report, row: Row) -> SessionId:
     return SessionId(derived_id("ss", said.run, str(said.attempt))) if planned in earlier else planned
 
 
-def _to_tell_now(connection: Connection, said: Report, row: Row) -> tuple[Entry, ...]:
+def _entries_to_tell(connection: Connection, said: Report, row: Row) -> tuple[Entry, ...]:
     """A session that takes another's place is told more than the order had for that one."""
     plan = said.settled[-1]
-    return to_tell(connection, ThreadId(row["thread_id"]), plan, ()) if plan.outcome in STARTS_NEW_SESSION else ()
+    return (
+        unseen_entries(connection, ThreadId(row["thread_id"]), plan, ()) if plan.outcome in STARTS_NEW_SESSION else ()
+    )
 
 
 def _given(connection: Connection, said: Report) -> tuple[AnswerGiven, ...]:

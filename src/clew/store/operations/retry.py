@@ -20,10 +20,10 @@ from clew.kernel import (
 from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.engine.hints import hint_queue, hint_thread
 from clew.store.engine.statement import Row, Statement
-from clew.store.operations.evidence import ask_anew
+from clew.store.operations.evidence import ask_stores_again
 from clew.store.operations.ids import asked_again, derived_id
 from clew.store.operations.rows import read_wake
-from clew.store.operations.settle import evidence_of
+from clew.store.operations.sessions import evidence_of
 from clew.store.operations.wakes import accept_wake
 from clew.store.queries.runs import run_row
 from clew.store.queries.wakes import wake_rows_of_run
@@ -52,7 +52,7 @@ def go_now(connection: Connection, lane: LaneId, thread: ThreadId) -> RunId | No
     run = _go_now.first(connection, lane=lane)
     if run is None:
         return None
-    ask_anew(connection, lane)
+    ask_stores_again(connection, lane)
     # What held it before is looked at again, so it is no longer why it waits.
     goes = AdmissionReason.LANE_FREE
     _wait_no_more.count(connection, lane=lane, code=goes.code, words=goes.fill())

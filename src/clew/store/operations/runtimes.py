@@ -63,11 +63,11 @@ def register_runtime(connection: Connection, registration: Registration) -> Runt
     )
     connection.execute(row.on_conflict_do_update(index_elements=[runtimes.c.id], set_=said))
     register_program(connection, runtime, registration)
-    take_strays(connection, [runtime])
+    assign_strays(connection, [runtime])
     return runtime
 
 
-def take_strays(connection: Connection, of: Sequence[RuntimeId]) -> None:
+def assign_strays(connection: Connection, of: Sequence[RuntimeId]) -> None:
     """What waits for any runtime of its agent's provider, because there was none, has found one of these. Asked for
     again and again: what is queued in the very moment in which a runtime registers is not seen by it."""
     for row in strays.rows(connection, runtimes=list(of)):

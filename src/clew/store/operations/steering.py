@@ -160,7 +160,7 @@ def steerable_run(connection: Connection, lane: LaneId) -> RunId | None:
     return RunId(row["id"]) if able else None
 
 
-def take_steer(connection: Connection, row: Row) -> Steer | None:
+def next_steer(connection: Connection, row: Row) -> Steer | None:
     """What the run's agent is to be told now, carried by the run from here on; the same again while it is being told.
     `row` is the run, held by this transaction."""
     if RunState(row["state"]) not in _GOING or row["stop_code"] is not None or row["scope_run"]:
@@ -202,7 +202,7 @@ def _with_wakes(prompt: str | None, steer: SteerSent) -> str | None:
     return write_prompted(replace(told, wakes=(*told.wakes, *steer.wakes)))
 
 
-def settle_steer(connection: Connection, row: Row, said: Steered) -> Row:
+def record_steer(connection: Connection, row: Row, said: Steered) -> Row:
     """What the agent made of it. The run with how far it has told since. A report that comes again, because its answer
     was lost, settles nothing: what was asked for with it is only being told now."""
     run = RunId(row["id"])
@@ -242,6 +242,6 @@ def live_run(connection: Connection, lane: LaneId) -> RunId | None:
     return None if row is None else RunId(row["id"])
 
 
-def call_it(connection: Connection, wake: WakeId, code: str, words: str) -> None:
+def set_pending_reason(connection: Connection, wake: WakeId, code: str, words: str) -> None:
     """Say otherwise why the wake is pending."""
     _call.count(connection, wake=wake, code=code, words=words)

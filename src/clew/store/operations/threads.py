@@ -4,7 +4,7 @@ from sqlalchemy import Connection, bindparam, func, literal_column, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AgentId, LaneId, ProjectId, RunOutcome, Subject, ThreadId, WakeEnd, lane_id
-from clew.store.engine.dialect import insert_in, keepable, now
+from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.hints import hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import ThreadClosed
@@ -87,13 +87,13 @@ def open_thread(
     connection: Connection, thread: ThreadId, kind: str, title: str, project: ProjectId | None, assignee: AgentId | None
 ) -> bool:
     """Whether it was opened; if not, it was before."""
-    values = {"id": thread, "kind": kind, "title": keepable(title), "project_id": project, "assignee": assignee}
+    values = {"id": thread, "kind": kind, "title": storable(title), "project_id": project, "assignee": assignee}
     opened = _open_thread.first(connection, **values) is not None
     hint_thread(connection, thread)
     return opened
 
 
-def hold_thread(connection: Connection, thread: ThreadId) -> ThreadRecord:
+def lock_thread(connection: Connection, thread: ThreadId) -> ThreadRecord:
     """The thread, which nobody else changes until the end of the transaction."""
     row = _hold.first(connection, thread=thread)
     assert row is not None

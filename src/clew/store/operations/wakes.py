@@ -38,7 +38,7 @@ from clew.kernel import (
     thread_for,
 )
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.engine.dialect import insert_in, keepable, now
+from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.hints import hint_queue, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
@@ -163,7 +163,7 @@ def _odd_name(request: WakeRequest) -> str | None:
     """Names and addresses are compared, so they are not mended as a text is: one that cannot be kept is refused."""
     route = request.route
     names = (request.id, request.dedupe_key, request.resume_run, None if route is None else route.address)
-    return next((name for name in names if name is not None and keepable(name) != name), None)
+    return next((name for name in names if name is not None and storable(name) != name), None)
 
 
 def _refuse_odd_text(request: WakeRequest) -> None:

@@ -16,7 +16,7 @@ from clew.kernel import (
     WorkspaceId,
     WorkspaceKind,
 )
-from clew.store.engine.dialect import insert, keepable, now
+from clew.store.engine.dialect import insert, now, storable
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.ids import derived_id
 from clew.store.operations.rows import read_workspace, reading
@@ -92,7 +92,7 @@ def remember_place(connection: Connection, lane: LaneId, workspace: Workspace) -
 
 def keep_remade(connection: Connection, lane: LaneId, words: str) -> None:
     """The lane's directory was made again: its agent is to be told so, in these words."""
-    _keep_remade.count(connection, lane=lane, words=keepable(words))
+    _keep_remade.count(connection, lane=lane, words=storable(words))
 
 
 def clear_remade(connection: Connection, lane: LaneId) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AgentId, ProjectId, ThreadId, own_thread, read_subject
 from clew.protocol.views import ProjectView
-from clew.store.engine.dialect import keepable
+from clew.store.engine.dialect import storable
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import (
     Ambiguous,
@@ -92,7 +92,7 @@ approvals_beginning = _beginning_with(approvals)
 
 
 def agent_named(connection: Connection, name: str) -> AgentRecord:
-    row = _agent.first(connection, name=keepable(name))
+    row = _agent.first(connection, name=storable(name))
     if row is None:
         there = [each["name"] for each in _agent_names.rows(connection)]
         raise NoSuchAgent(f"There is no agent {name!r}.", _what_there_is(name, there, "Add one with `clew agent add`."))
@@ -100,7 +100,7 @@ def agent_named(connection: Connection, name: str) -> AgentRecord:
 
 
 def project_named(connection: Connection, name: str) -> ProjectView:
-    row = _project.first(connection, name=keepable(name))
+    row = _project.first(connection, name=storable(name))
     if row is None:
         there = [each["name"] for each in _project_names.rows(connection)]
         remedy = _what_there_is(name, there, "Add one with `clew project add`.")
@@ -140,7 +140,7 @@ def _thread_row(connection: Connection, ref: str, held: bool) -> Row:
         row = by_number.first(connection, kind=numbered["kind"], number=int(numbered["number"]))
         if row is not None:
             return row
-    row = by_id.first(connection, id=keepable(ref))
+    row = by_id.first(connection, id=storable(ref))
     if row is None:
         raise NoSuchThread(f"There is no thread {ref!r}.", _numbers(connection, numbered))
     return row
@@ -184,7 +184,7 @@ def _unique(
     noun: str,
     remedy: str,
 ) -> str:
-    text = keepable(text)
+    text = storable(text)
     for first in (text, f"{prefix}{text}"):
         # "zz" sorts after every character that ids are made of, in every collation.
         found = [row["id"] for row in statement.rows(connection, first=first, last=f"{first}zz")] if text else []
