@@ -419,7 +419,7 @@ def test_a_database_that_is_new_counts_as_empty(kept: Path, target: str) -> None
 def test_what_is_no_database_is_replaced_only_by_force(kept: Path, tmp_path: Path) -> None:
     path = tmp_path / "clew.db"
     of_no_kind(path)
-    with pytest.raises(NotEmpty, match="damaged or no database"):
+    with pytest.raises(NotEmpty, match="damaged or not a database"):
         restore(str(path), kept)
     restore(str(path), kept, force=True)
     assert rows_of(str(path)) == rows_of(str(kept))

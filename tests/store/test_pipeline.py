@@ -9,8 +9,9 @@ from sqlalchemy import URL, Connection, Integer, bindparam, column, create_engin
 from sqlalchemy.exc import InvalidRequestError
 
 from clew.store.engine import pipeline as pipelines
+from clew.store.engine.dialect import among
 from clew.store.engine.postgres import PostgresDatabase
-from clew.store.engine.statement import POSTGRESQL, Statement, among, in_one_trip, numbered, pipeline_of
+from clew.store.engine.statement import POSTGRESQL, Statement, in_one_trip, numbered, pipeline_of
 from clew.store.faults import Unreachable
 
 NOTES = table("notes", column("id"), column("body"))

@@ -37,9 +37,9 @@ from clew.kernel import (
 from clew.protocol.orders import StoreQuestion
 from clew.protocol.prompted import SteerSent, read_prompted, read_steer
 from clew.protocol.reports import Prompted, StoreAnswer, Usage
-from clew.store.engine.dialect import now, storable
+from clew.store.engine.dialect import among, now, storable
 from clew.store.engine.hints import hint_run, hint_thread
-from clew.store.engine.statement import Row, Statement, among
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import SessionHeld
 from clew.store.operations.cancel import end_idle, open_run
 from clew.store.operations.ids import asked_again

@@ -25,8 +25,8 @@ from clew.kernel import (
 )
 from clew.protocol.reports import Usage
 from clew.protocol.runtimes import Expired, Held, Renewed
-from clew.store.engine.dialect import now
-from clew.store.engine.statement import POSTGRESQL, Row, Statement, among
+from clew.store.engine.dialect import among, now
+from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.operations import claim_sql
 from clew.store.operations.carried_wakes import WakeEnding, end_carried
 from clew.store.operations.finish import failure_of, lose

@@ -10,9 +10,9 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AccountId, Capabilities, RuntimeId, runtime_id
 from clew.protocol.runtimes import Registration
-from clew.store.engine.dialect import insert, now
+from clew.store.engine.dialect import among, insert, now
 from clew.store.engine.hints import hint_queue
-from clew.store.engine.statement import Statement, among
+from clew.store.engine.statement import Statement
 from clew.store.operations.rows import read_capabilities
 from clew.store.schema.tables import agents, machines, programs, runs, runtimes, sessions
 

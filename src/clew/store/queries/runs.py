@@ -21,7 +21,8 @@ from sqlalchemy import (
 from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunState, ThreadId, WaitsFor
 from clew.protocol.prompted import read_prompted
 from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
-from clew.store.engine.statement import Row, Statement, among
+from clew.store.engine.dialect import among
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchRun
 from clew.store.queries.threads import THREAD_NAME, held_words, thread_ref, with_owner
 from clew.store.schema.tables import LIVE as LIVE_RUN

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, bindparam, select, text
 
 from clew.kernel import resumability
 from clew.protocol.views import SessionView
-from clew.store.engine.statement import Row, Statement, among
+from clew.store.engine.dialect import among
+from clew.store.engine.statement import Row, Statement
 from clew.store.operations.rows import read_session
 from clew.store.operations.sessions import with_facts
 from clew.store.queries.threads import THREAD_NAME, thread_ref, with_owner
