@@ -195,7 +195,7 @@ def test_a_workspace_that_cannot_be_made_holds_the_run_for_a_person(daemon: Daem
     assert daemon.claim_one().lane == OTHER_LANE
     (run,) = daemon.rows(runs, state="queued")
     assert (run.lane_id, run.hold, run.hold_code) == (LANE, "person", "place:cannot-make")
-    assert run.words.endswith("its source is a directory of machine server.")
+    assert run.words.endswith("its source is a directory on machine server.")
 
 
 # ---------------------------------------------------------------- who goes first, and how many

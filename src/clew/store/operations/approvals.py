@@ -1,4 +1,4 @@
-"""Answers to approvals: the first one counts, none reaches a session that is gone, and no answer in time is a no."""
+"""Answers to approvals: the first one counts, none reaches a run that has ended, and no answer in time is a denial."""
 
 from sqlalchemy import Connection, bindparam, select, text
 from sqlalchemy.sql import ClauseElement
@@ -31,7 +31,7 @@ def _read(dialect: str) -> ClauseElement:
         .join(runs, runs.c.id == approvals.c.run_id)
         .where(approvals.c.id == bindparam("approval"))
     )
-    # The run alone, which the end of a run takes first as well; two answers meet when they are written.
+    # FOR UPDATE of the run only, which the end of a run locks first too. Two answers meet at the approval's UPDATE.
     return statement.with_for_update(of=runs) if dialect == POSTGRESQL else statement
 
 
@@ -54,7 +54,7 @@ def _overdue(dialect: str) -> ClauseElement:
 
 overdue = Statement(_overdue)
 
-_settle = Statement(
+_close = Statement(
     lambda _: (
         approvals.update()
         .where(approvals.c.id == bindparam("approval"), text("approvals.state = 'pending'"))
@@ -64,10 +64,10 @@ _settle = Statement(
 
 
 def answer_approval(connection: Connection, approval: ApprovalId, given: Answer, by: str, words: str = "") -> Answered:
-    """One transaction. The daemon is told of the answer with its next report."""
+    """One transaction. The daemon gets the answer with its next report."""
     row = _approval.first(connection, approval=approval)
     if row is None:
-        raise NoSuchApproval(f"There is no approval {approval}.", "Name one that exists.")
+        raise NoSuchApproval(f"There is no approval {approval}.", "See them with `clew approvals`.")
     asked = Approval(approval, RunId(row["run_id"]), row["attempt"], ApprovalState(row["state"]), row["expires_at"])
     live = RunState(row["run_state"]) in LIVE_STATES
     answered = answer(asked, given, row["run_attempt"] if live else None, row["now"])
@@ -77,21 +77,21 @@ def answer_approval(connection: Connection, approval: ApprovalId, given: Answer,
             by_whom, said = by, storable(words) or None
         elif answered.reason is ApprovalReason.EXPIRED:
             said = ApprovalReason.UNANSWERED.fill()
-        if not _settle.count(connection, approval=approval, state=state, by=by_whom, words=said):
-            raise LostRace("the approval was settled while this answer was waiting")
+        if not _close.count(connection, approval=approval, state=state, by=by_whom, words=said):
+            raise LostRace("another answer to the approval was committed first")
         hint_run(connection, asked.run)
         hint_news(connection, asked.run)
     return answered
 
 
 def expire_approvals(connection: Connection) -> tuple[ApprovalId, ...]:
-    """One transaction: those whose time is over are denied, and whoever asked is told so with its next report."""
+    """One transaction: deny the approvals whose time is over. Their daemons get that with their next report."""
     state = advance_approval(ApprovalState.PENDING, ApprovalEvent.EXPIRE)
     assert state is not None
     over = []
     for row in overdue.rows(connection):
         words = ApprovalReason.UNANSWERED.fill()
-        if _settle.count(connection, approval=row["id"], state=state.value, by=None, words=words):
+        if _close.count(connection, approval=row["id"], state=state.value, by=None, words=words):
             hint_run(connection, RunId(row["run_id"]))
             hint_news(connection, RunId(row["run_id"]))
             over.append(ApprovalId(row["id"]))

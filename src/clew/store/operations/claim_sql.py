@@ -1,4 +1,4 @@
-"""The statements of a claim. The first one reads all that a decision needs of a run but its sessions."""
+"""The statements of a claim. The first one reads everything that a decision needs of a run, except its sessions."""
 
 import re
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ from clew.store.schema.tables import (
 )
 
 HELD_FOR: Mapping[WaitsFor, float] = {WaitsFor.ANOTHER_TRY: 30.0, WaitsFor.SESSION_FREE: 5.0, WaitsFor.PERSON: 0.0}
-"""Seconds until a held run is looked at again; one that waits for a person is looked at when something new comes."""
+"""Seconds until a held run is decided again. One that waits for a person is decided again when something changes."""
 
 QUEUED = RunState.QUEUED.value
 """Compared as a bound value where a run is found by its id: a literal would match the condition of ix_runs_queue, and
@@ -81,10 +81,10 @@ ENTRY_KEYS = (
 
 
 def _picked(dialect: str) -> CTE:
-    """The first runs of the queue that may start, in the order of its index: nothing is asked of the others.
+    """The first runs of the queue that may start, in the order of ix_runs_queue; no other run is read.
 
-    Which agents are full is asked once. They are passed over here, so that no agent's queue stands before everybody
-    else's.
+    Agents without a free place are found once and skipped here, so that one agent's queue does not block the others.
+    PostgreSQL: FOR UPDATE SKIP LOCKED, so concurrent claims take different runs.
     """
     r, b, c = runs.alias("r"), runs.alias("b"), runs.alias("c")
     a, o = agents.alias("a"), agents.alias("o")
@@ -116,7 +116,7 @@ def _picked(dialect: str) -> CTE:
     return picked.cte("q")
 
 
-# The condition of the index, with the name under which the table stands here.
+# The condition of ix_runs_unheard, with the alias that the table has in this query.
 _UNHEARD = re.sub(r"\b(ended_at|steer|prompt|evidence)\b", r"u.\1", UNHEARD)
 
 
@@ -209,8 +209,8 @@ def _one_at_a_time(_: str) -> ClauseElement:
 
 
 claim_lock = Statement(_one_at_a_time)
-"""PostgreSQL only: whoever takes several runs of a runtime takes them alone. Two who did so at the same moment would
-each hold places that the other wants."""
+"""PostgreSQL only: an advisory lock for a claim of several runs of a runtime. Two such claims at the same moment would
+each insert places that the other one wants, and deadlock."""
 
 
 carry = Statement(

@@ -1,7 +1,7 @@
-"""Evidence: what agents' own stores said of the prompts of runs that ended without a word of them.
+"""Evidence: what an agent's own store says about the prompt of a run that ended without a report of it.
 
-A lane with such a run sends nothing until it is known whether the agent took that prompt. Its next run asks the store,
-and what is answered is kept with the run that sent it, with the session it was sent to, and with the wakes it was for.
+A lane with such a run sends nothing until it is known whether the agent took that prompt. Its next run asks the store.
+The answer is stored with the run that sent the prompt, its session, and the wakes it was for.
 """
 
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ _reset_asked = Statement(
 
 
 def _of_prompt(dialect: str) -> Update:
-    """Those wakes that still wait, or that the run which asked carries."""
+    """The prompt's wakes that are pending, or that the asking run carries."""
     waits = wakes.c.state == state_literal(WakeState.PENDING)
     carried = (wakes.c.state == state_literal(WakeState.CLAIMED)) & (wakes.c.run_id == bindparam("asker"))
     return wakes.update().where(among(dialect, wakes.c.id, "wakes"), or_(waits, carried))
@@ -117,7 +117,8 @@ _begin = Statement(lambda dialect: _of_prompt(dialect).values(began=literal_colu
 
 @dataclass(frozen=True, slots=True)
 class OpenPrompt:
-    """A run whose prompt nobody has word of: as a decision knows it, and as its agent's store is asked for it."""
+    """A run whose prompt may or may not have been taken: as a fact of a decision, and as a question to the agent's
+    store."""
 
     unheard: Unheard
     question: StoreQuestion
@@ -128,15 +129,15 @@ def open_prompts(connection: Connection, lane: LaneId) -> tuple[OpenPrompt, ...]
 
 
 def ask_stores_again(connection: Connection, lane: LaneId) -> None:
-    """A person wants it tried again: the stores are asked as if for the first time."""
+    """A person retries: ask the agents' stores as if for the first time."""
     _reset_asked.count(connection, lane=lane)
 
 
 def attest_by_person(connection: Connection, lane: LaneId, taken: bool, by: str = "a person") -> int:
-    """`by` says whether the agent took what nobody else can tell of. How many prompts that was about. Where there
-    is no session to go on with, what was taken is asked for no more."""
+    """A person says whether the agent took the prompts that no store can tell about; `by` names the person. How many
+    prompts that was. If one was taken but has no session to continue in, its wakes are cancelled."""
     said = Attestation(
-        # Not "cut off": nobody knows how far the turn came.
+        # Not CUT_OFF: it is unknown how far the turn came.
         Evidence.TAKEN if taken else Evidence.UNSENT,
         f"{by} said that it was {'' if taken else 'not '}taken",
     )
@@ -169,8 +170,8 @@ def _open_prompt(row: Row) -> OpenPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What followed from the answers: how many runs they were about, why wakes were given up, if any were, and whether
-    something is left that a run is to go on with."""
+    """The result of the answers: how many runs they were about, why wakes were given up (empty if none were), and
+    whether anything is left for a run to do."""
 
     heard: int = 0
     gave_up: str = ""
@@ -184,8 +185,9 @@ def record_answers(
     asker: Row | None = None,
     policy: RetryPolicy | None = None,
 ) -> Followed:
-    """Keep what stores answered, with all that follows from it. A run of which word came meanwhile is passed over.
-    `asker` is the lane's run that has not ended: it carries wakes of the run it asked about, or waits for them."""
+    """Store the answers and apply what follows from them. A run whose prompt became known meanwhile is skipped.
+    `asker` is the lane's run that has not ended: it carries the wakes of the run it asked about, or is queued for
+    them."""
     followed = Followed()
     by, tries = ("", 1) if asker is None else (asker["id"], max(1, asker["tries"]))
     for answer in answers:
@@ -200,7 +202,7 @@ def record_answers(
 
 @dataclass(frozen=True, slots=True)
 class _Became:
-    """A run with what is known of its prompt since, and the wakes that it told of."""
+    """A run after an answer: what is known of its prompt, and the wakes that the prompt was for."""
 
     row: Row
     evidence: Evidence
@@ -236,15 +238,15 @@ def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> 
 
 
 def _wakes_of(row: Row, steered: tuple[WakeId, ...]) -> tuple[WakeId, ...]:
-    """What the run told of. Who was retried before it was known what became of them is asked for under another name."""
+    """The wakes that the run's prompt was for, and those that a person's retry made of them before it was known."""
     prompted = _prompted(row)
     told = (*(() if prompted is None else prompted.wakes), *steered)
     return (*told, *(WakeId(asked_again(wake)) for wake in told))
 
 
 def _go_on(connection: Connection, became: _Became, asker: str, tries: int, policy: RetryPolicy) -> tuple[str, bool]:
-    """Why what the prompt was for is given up, if it is; and whether there is something to go on with. Its run ended
-    before anybody knew, so the tries are counted here."""
+    """Why the prompt's wakes are given up (empty if they are not), and whether a run has anything left to do. Their run
+    ended before this was known, so the tries are counted here."""
     row = became.row
     if became.evidence in (Evidence.UNKNOWN, Evidence.FINISHED):
         return "", became.evidence is Evidence.UNKNOWN
@@ -259,7 +261,7 @@ def _go_on(connection: Connection, became: _Became, asker: str, tries: int, poli
 
 
 def _taken(said: Attestation | None, of_prompt: Evidence) -> bool | None:
-    """Whether what was told within the turn was taken: not where its turn never began; None where nobody knows."""
+    """Whether the agent took the message it was steered with; None if unknown. If the turn never began, it did not."""
     if of_prompt is Evidence.UNSENT:
         return False
     if said is None or said.evidence is Evidence.UNKNOWN:
@@ -276,8 +278,8 @@ def _held(
     asker: str,
     news: bool,
 ) -> Row:
-    """The session has the prompt: it is written down if it was not, and has seen what the prompt told. `news` is
-    whether that was not known before. The run as it is since."""
+    """The agent took the prompt: pin its session if that is missing, and record that it has seen the prompt's entries.
+    `news` is whether this was unknown before. Returns the run as it is now."""
     row = pinned_by_evidence(connection, row)
     seen, usage = EntrySeq(row["told"]), Usage()
     if evidence is Evidence.FINISHED:
@@ -290,21 +292,21 @@ def _held(
         words = Served.READ_BACK.fill(run=row["id"])
         serve_read_back.count(connection, wakes=list(of_prompt), asker=asker, run=row["id"], words=words)
     elif row["pinned"]:
-        # A session was opened for them: what they demanded of its beginning is done.
+        # A session was opened for these wakes, so a demand for a fresh start is met.
         _begin.count(connection, wakes=list(of_prompt), asker=asker)
     update_session_deferred(connection, row, seen, usage)
     return row
 
 
 def pinned_by_evidence(connection: Connection, row: Row) -> Row:
-    """A session that turns out to have taken its prompt is there, whether or not its daemon came to say so."""
+    """The run with its session pinned. A session that took the prompt exists, even if its daemon never reported it."""
     prompted = None if row["pinned"] else _prompted(row)
     if prompted is None or prompted.session is None:
         return row
     try:
         pinned = pin_session(connection, row, prompted.session)
     except SessionHeld:
-        # Another lane has it by now, and keeps it.
+        # The session belongs to another lane by now, and stays there.
         return row
     return row if pinned.reason is PinReason.LATE else {**row, "session_id": pinned.session, "pinned": 1}
 

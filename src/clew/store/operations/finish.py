@@ -1,4 +1,4 @@
-"""Finishing: a run's end, its session, the journal, its wakes and the lane's next run, in one transaction."""
+"""The end of a run: its state, session, reply, wakes and the lane's next run, in one transaction."""
 
 import random
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ from clew.store.operations import claim_sql
 from clew.store.operations.cancel import end_idle, open_run
 from clew.store.operations.carried_wakes import WakeEnding, carried_by, end_carried, pending_in
 from clew.store.operations.evidence import Followed, open_prompts, pinned_by_evidence, record_answers
-from clew.store.operations.journal import appending, place_of, reply_of
+from clew.store.operations.journal import append_statement, appended_seq, reply_of
 from clew.store.operations.pins import pin_session
 from clew.store.operations.run_state import advance, why_refused
 from clew.store.operations.sessions import change_sessions, evidence_of, update_session, update_session_deferred
@@ -53,7 +53,7 @@ _EVENTS: Mapping[type, RunEvent] = {
     Failed: RunEvent.FAIL,
     Returned: RunEvent.RETURN,
     Stopped: RunEvent.STOPPED,
-    # Held by it first, so that what was answered counts only from the daemon that has the run.
+    # Renewed first: the answers count only if they come from the daemon that has the run.
     StoreAsked: RunEvent.RENEW,
 }
 
@@ -71,7 +71,7 @@ _count_anew = Statement(lambda _: runs.update().where(runs.c.id == bindparam("ru
 
 
 def finish(connection: Connection, said: Finish) -> Finished:
-    """One transaction. The first end wins; whoever comes later is told of it. Safe to repeat."""
+    """One transaction. The first end counts; a later one gets it as its answer. Safe to repeat."""
     event = RunEvent.RECOVER if _is_read_back(said.end) else _EVENTS[type(said.end)]
     outcome, heard = _plain_outcome(said.end), _heard(said.end)
     ends = not isinstance(said.end, StoreAsked)
@@ -88,7 +88,7 @@ def finish(connection: Connection, said: Finish) -> Finished:
     if row is None:
         return _too_late(connection, said, event)
     if said.pin is not None:
-        # It comes with the end, and not after it.
+        # Reported together with the end, so it is not late.
         pinned = pin_session(connection, {**row, "ended_at": None}, said.pin)
         row = {**row, "session_id": pinned.session, "pinned": 1}
     match said.end:
@@ -109,7 +109,7 @@ def _is_read_back(end: End) -> bool:
 
 
 def _heard(end: End) -> Attestation | None:
-    """What is known of the run's own prompt with its end. A turn that was completed took it."""
+    """What the end says about the run's own prompt. A completed turn has taken it."""
     match end:
         case Completed():
             words = "its reply was read from the agent's own store" if end.read_back else ""
@@ -139,7 +139,7 @@ def _why(end: End) -> str:
 def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished:
     refused = why_refused(connection, said.run, said.attempt, event)
     if refused.reason is None:
-        raise LostRace("the run changed while its end was being told, and can end that way now")
+        raise LostRace("the run changed while its end was refused, and can end that way now")
     repeated = refused.run.attempt == said.attempt and _was_taken(said.end, refused.row)
     if not repeated and refused.run.attempt == said.attempt:
         _hear_late(connection, LaneId(refused.row["lane_id"]), said)
@@ -147,7 +147,7 @@ def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished
 
 
 def _hear_late(connection: Connection, lane: LaneId, said: Finish) -> None:
-    """Too late to end the run; but what its daemon knows of its prompt is known now."""
+    """The end is too late to end the run, but what it says about the prompt is recorded."""
     heard = _heard(said.end)
     if heard is None or heard.evidence is Evidence.UNKNOWN:
         return
@@ -163,7 +163,7 @@ def _hear_late(connection: Connection, lane: LaneId, said: Finish) -> None:
     if end_idle(connection, waiting, outcome, outcome.fill(why=followed.gave_up)):
         return
     if state is RunState.QUEUED and not ask_next([each.unheard for each in open_prompts(connection, lane)]):
-        # Whatever it waited for is known.
+        # Everything that it waited for is known.
         claim_sql.hold.count(connection, run=run, hold="", code=None, words=None, until=None)
         hint_run(connection, run)
     elif state is not RunState.QUEUED and not carried_by(connection, run):
@@ -171,7 +171,7 @@ def _hear_late(connection: Connection, lane: LaneId, said: Finish) -> None:
 
 
 def _all_done(followed: Followed) -> tuple[RunOutcome, RunEvent]:
-    """How a run ends that was to ask, and has nothing left to do."""
+    """How a run ends that asked the agent's store and has nothing left to do."""
     outcome = RunOutcome.GAVE_UP if followed.gave_up else RunOutcome.READ_BACK
     return outcome, wakes_on(outcome).run
 
@@ -185,14 +185,14 @@ def _end_asker(connection: Connection, row: Row, followed: Followed) -> Row:
 
 
 def _was_taken(end: End, row: Row) -> bool:
-    """Whether the run is where this end brought it: its answer was lost, and it comes again."""
+    """Whether this end was already applied: its answer was lost, and the daemon repeats it."""
     match end:
         case Returned():
             return RunState(row["state"]) is RunState.QUEUED
         case Failed():
             return row["outcome"] in (RunOutcome.GAVE_UP.code, RunOutcome.RETRYING.code)
         case Stopped():
-            # A run that was told to stop ends for the reason it was told.
+            # A run that was told to stop ends for that reason.
             return row["ended_at"] is not None and row["outcome"] in (row["stop_code"], RunOutcome.STOPPED.code)
         case Completed():
             return row["outcome"] in (RunOutcome.ANSWERED.code, RunOutcome.READ_BACK.code)
@@ -202,14 +202,14 @@ def _was_taken(end: End, row: Row) -> bool:
 
 
 def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
-    # An agent that died right after its reply was not seen to keep its session; that it completed the turn says so.
+    # An agent that died right after its reply may not have reported its session; the completed turn proves it exists.
     row, run = _pinned(connection, row), RunId(row["id"])
     thread, said = ThreadId(row["thread_id"]), None if end.reply is None else reply_of(row, end.reply, end.size)
     ending = WakeEnding(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run))
-    appended = end_carried(connection, row, ending, beside=() if said is None else (appending(thread, said),))
-    reply = None if said is None else place_of(connection, thread, said, appended[0])
+    appended = end_carried(connection, row, ending, beside=() if said is None else (append_statement(thread, said),))
+    reply = None if said is None else appended_seq(connection, thread, said, appended[0])
     seen = EntrySeq(row["told"])
-    # Its own reply is seen too, unless somebody spoke in between: then it is told both, in order.
+    # The session has seen its own reply, unless another entry came in between: then it gets both, in order.
     update_session_deferred(connection, row, reply if reply is not None and reply == seen + 1 else seen, end.usage)
     return Finished(True, RunState(row["state"]), row["words"] or "", reply)
 
@@ -224,7 +224,7 @@ def _failed(connection: Connection, row: Row, end: Failed, policy: RetryPolicy) 
 
 
 def lose(connection: Connection, row: Row, failure: Failure, again: RunOutcome, policy: RetryPolicy) -> RetryChoice:
-    """What follows a failure: its wakes wait for another try, or are given up with the reason."""
+    """After a failure: the wakes wait for another try, or are given up with the reason."""
     tries = row["tries"] + 1
     choice = retry(failure, tries, policy, row["now"], random.random())
     if choice.redo is None:
@@ -235,7 +235,7 @@ def lose(connection: Connection, row: Row, failure: Failure, again: RunOutcome, 
         until = None if choice.at is None or choice.at <= row["now"] else choice.at
         ending = WakeEnding(WakeEvent.RELEASE, again.code, again.fill(why=choice.words), until)
     if RunState(row["state"]) is RunState.CANCELLED:
-        # What was not tried yet has all its tries before it.
+        # A cancelled run does not count as a try: what is pending starts with zero tries.
         end_carried(connection, row, ending)
     else:
         said = {"run": row["id"], "outcome": outcome.code, "words": outcome.fill(why=choice.words)}
@@ -245,7 +245,7 @@ def lose(connection: Connection, row: Row, failure: Failure, again: RunOutcome, 
 
 
 def failure_of(row: Row, kind: FailureKind, why: str, reset_at: Instant | None = None) -> Failure:
-    """A failure with how far its run had come."""
+    """A failure, with how far its run had come."""
     return Failure(
         kind,
         why,
@@ -259,7 +259,7 @@ def failure_of(row: Row, kind: FailureKind, why: str, reset_at: Instant | None =
 
 def _returned(connection: Connection, row: Row, end: Returned) -> Finished:
     words = RunOutcome.RETURNED.fill(why=_why(end))
-    # What came meanwhile has not been looked at: it does not wait for a person because of what was.
+    # A wake that came meanwhile was not part of the decision, so the run must not wait for a person.
     waits = WaitsFor.ANOTHER_TRY if pending_in(connection, LaneId(row["lane_id"])) else end.waits_for
     end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
     if RunState(row["state"]) is RunState.QUEUED:
@@ -279,14 +279,14 @@ def _pinned(connection: Connection, row: Row) -> Row:
 
 
 def _store_asked(connection: Connection, row: Row, end: StoreAsked, policy: RetryPolicy) -> Finished:
-    """What was answered is kept. What is left of the run's wakes is decided anew at once, or once more is known."""
+    """Record the answers. The run's remaining wakes are decided again at once, or when more is known."""
     run, attempt, lane = RunId(row["id"]), row["attempt"], LaneId(row["lane_id"])
     followed = record_answers(connection, lane, end.answers, row, policy)
     if not carried_by(connection, run):
         row = _end_asker(connection, row, followed)
         return Finished(True, RunState(row["state"]), row["words"] or "")
     if followed.heard and not followed.left:
-        # What is left was not tried yet.
+        # The remaining wakes were not tried yet.
         _count_anew.count(connection, run=run)
     asks = ask_next([each.unheard for each in open_prompts(connection, lane)])
     why = "the agent's own store has answered" if asks is None else asks.words
@@ -303,5 +303,5 @@ def _store_asked(connection: Connection, row: Row, end: StoreAsked, policy: Retr
 
 def _must(row: Row | None) -> Row:
     if row is None:
-        raise LostRace("the run changed while what its agent's store said was being kept")
+        raise LostRace("the run changed while the answers of its agent's store were recorded")
     return row

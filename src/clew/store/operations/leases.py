@@ -1,4 +1,4 @@
-"""Leases: renewed while a daemon speaks of its runs, and settled when it no longer does."""
+"""Leases: renewed while a daemon reports its runs; a run whose lease and grace are over is ended or queued again."""
 
 import random
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from clew.store.schema.tables import LIVE, runs, runtimes
 
 MOST_AT_ONCE = 100
 MOST_LOOKED_AT = 10_000
-"""More than are settled at once: those that are kept through their grace must not hide the others."""
+"""More than are ended at once: runs that are still within their grace must not hide the others."""
 
 
 _hear = Statement(
@@ -70,7 +70,7 @@ def _claimed_by(dialect: str) -> ClauseElement:
     statement = select(runs.c.id, runs.c.attempt).where(
         text(f"runs.{LIVE}"), runs.c.claimed_by == bindparam("by"), among(dialect, runs.c.runtime_id, "runtimes")
     )
-    # A report that the daemon sent before it ended may still be on its way.
+    # FOR UPDATE: a report that the daemon sent before it was restarted may be committing.
     return statement.with_for_update() if dialect == POSTGRESQL else statement
 
 
@@ -78,7 +78,7 @@ _of_daemon = Statement(_claimed_by)
 
 
 def mark_seen(connection: Connection, of: Sequence[RuntimeId]) -> None:
-    """The runtimes have spoken, and take what waits for any of their kind."""
+    """The runtimes are online; they get the runs that wait for any runtime of their provider."""
     _hear.count(connection, runtimes=list(of))
     assign_strays(connection, of)
 
@@ -86,7 +86,7 @@ def mark_seen(connection: Connection, of: Sequence[RuntimeId]) -> None:
 def renew(
     connection: Connection, of: Sequence[RuntimeId], held: Sequence[Held], patience: Patience | None = None
 ) -> Renewed:
-    """One transaction for all runs of a daemon. A run that it holds no more is left out of the answer."""
+    """One transaction for all runs of a daemon. The answer leaves out runs that it no longer has."""
     mark_seen(connection, of)
     lease = (patience or Patience()).lease
     kept, stop = set(), set()
@@ -106,8 +106,8 @@ def expire(
     policy: RetryPolicy | None = None,
     most: int = MOST_AT_ONCE,
 ) -> tuple[Expired, ...]:
-    """Settle the runs whose lease is over and whose grace is too. A server that was down has heard nobody, so it says
-    since when it listens."""
+    """End or requeue the runs whose lease and grace are both over. `listening_since` is when this server started: while
+    it was down it could not hear any daemon."""
     patience = patience or Patience()
     ended: list[Expired | None] = []
     for row in due_leases.rows(connection, most=MOST_LOOKED_AT):
@@ -130,10 +130,10 @@ def end_orphans(
     held: Sequence[Held] = (),
     policy: RetryPolicy | None = None,
 ) -> tuple[Expired, ...]:
-    """A daemon was started anew: what it had going is settled at once, but for the runs it says it still holds."""
+    """A daemon was restarted: end or requeue its live runs at once, except those that it says it still has."""
     mine = {(each.run, each.attempt) for each in held}
     ended = []
-    # The runtimes before their runs, in the order in which a renewal takes them too.
+    # Lock order: the runtimes before their runs, as a renewal does.
     mark_seen(connection, of)
     for row in _of_daemon.rows(connection, by=by, runtimes=list(of)):
         if (row["id"], row["attempt"]) not in mine:
@@ -143,12 +143,12 @@ def end_orphans(
 
 
 def _wait_longer(connection: Connection, row: Row, words: str, policy: RetryPolicy) -> None:
-    """One that is lost again and again before its prompt waits longer each time, and in the end for a person."""
+    """A run that is lost repeatedly before its prompt waits longer each time, and in the end for a person."""
     choice = retry(Failure(FailureKind.TRANSIENT, words), row["attempt"], policy, row["now"], random.random())
     if choice.redo is None:
         waits, until = WaitsFor.PERSON, None
     else:
-        # Once is a restart, not a fault of the run.
+        # The first loss is a restart, not a fault of the run.
         waits, until = WaitsFor.ANOTHER_TRY, choice.at if row["attempt"] > 1 else None
     if until is not None or waits is WaitsFor.PERSON:
         claim_sql.hold.count(
@@ -168,7 +168,7 @@ def _end(
     if state is RunState.LOST:
         words = lose(connection, row, failure_of(row, FailureKind.INTERRUPTED, words), why, policy).words
     else:
-        # Before the prompt nothing was done that could be done twice: the run itself goes back to the queue.
+        # Before the prompt nothing was done that could be done twice, so the run itself returns to the queue.
         end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, why.code, words))
         if state is RunState.QUEUED:
             _wait_longer(connection, row, words, policy)
