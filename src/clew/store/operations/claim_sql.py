@@ -46,38 +46,13 @@ QUEUED = RunState.QUEUED.value
 """Compared as a bound value where a run is found by its id: a literal would match the condition of ix_runs_queue, and
 PostgreSQL could scan that index from end to end."""
 
-WAKE_KEYS = (
-    "id",
-    "lane_id",
-    "reason",
-    "origin_kind",
-    "origin_agent",
-    "origin_depth",
-    "accepted_at",
-    "entry",
-    "freshness",
-    "resume_run",
-    "priority",
-    "not_before",
-    "route",
-    "began",
-    "scope",
-    "entries",
-)
+_NOT_OF_WAKE = frozenset({"thread_id", "dedupe_key", "state", "run_id", "code", "words", "ended_at"})
+
+WAKE_KEYS = tuple(column.name for column in wakes.c if column.name not in _NOT_OF_WAKE)
+"""The columns that `read_wake` reads, and the scope."""
+
 _WORKSPACE_KEYS = ("id", "kind", "directory", "project_id", "machine_id", "branch")
-ENTRY_KEYS = (
-    "seq",
-    "author_kind",
-    "author_name",
-    "agent_id",
-    "provider",
-    "account",
-    "body",
-    "size",
-    "pair",
-    "run_id",
-    "at",
-)
+_ENTRY_KEYS = tuple(column.name for column in journal.c if column.name != "thread_id")
 
 
 def _picked(dialect: str) -> CTE:
@@ -182,7 +157,7 @@ def _queued(dialect: str) -> ClauseElement:
             select(unheard.c.id).where(unheard.c.lane_id == q.c.lane_id, text(_UNHEARD)).exists().label("unheard"),
             select(places.c.id).where(places.c.lane_id == q.c.lane_id).exists().label("has_places"),
             *(w.c[name].label(f"wake_{name}") for name in WAKE_KEYS),
-            *(j.c[name].label(f"entry_{name}") for name in ENTRY_KEYS),
+            *(j.c[name].label(f"entry_{name}") for name in _ENTRY_KEYS),
         )
         .select_from(
             q.join(rt, rt.c.id == q.c.runtime_id)

@@ -36,32 +36,9 @@ class PinnedSession:
     reason: PinReason
 
 
-_COLUMNS = (
-    "id",
-    "lane_id",
-    "scope_run",
-    "provider",
-    "runtime_id",
-    "native_id",
-    "cursor",
-    "directory",
-    "real_directory",
-    "account",
-    "begins",
-    "also",
-    "seen",
-    "inherited",
-    "model",
-    "mode",
-    "instructions",
-    "tools",
-    "turns",
-    "tokens",
-    "size",
-    "run_id",
-    "adopted_at",
-    "credential",
-)
+# The others are computed, or have defaults.
+_OTHERS = frozenset({"generation", "state", "born_at", "proven_at", "archive_id", "superseded", "cut_off"})
+_COLUMNS = tuple(column.name for column in sessions.c if column.name not in _OTHERS)
 
 
 def _append(dialect: str) -> ClauseElement:

@@ -6,6 +6,8 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from clew.kernel import (
     AccountId,
     AgentId,
@@ -91,6 +93,15 @@ def across_accounts(text: str) -> bool:
         return False
 
 
+def read_object(text: str) -> dict[str, Any] | None:
+    """The JSON object in a text, for views: None if it is anything else, so that its row can still be shown."""
+    try:
+        found = orjson.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def write_program(program: AgentProgram) -> str:
     """An agent's program as its settings store it."""
     return json.dumps(asdict(program))
@@ -98,11 +109,7 @@ def write_program(program: AgentProgram) -> str:
 
 def read_program(text: str, provider: str) -> AgentProgram:
     """An agent's program. Settings that cannot be read are left out: the agent can still be shown and changed."""
-    try:
-        kept = json.loads(text)
-    except ValueError:
-        kept = {}
-    kept = kept if isinstance(kept, dict) else {}
+    kept = read_object(text) or {}
     words = kept.get("program")
     return AgentProgram(
         provider=provider,

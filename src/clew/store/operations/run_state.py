@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sqlalchemy import (
     Column,
@@ -74,15 +74,26 @@ RUN_COLUMNS = (*_OWN_COLUMNS, *_ANSWER_COLUMNS)
 
 Events = tuple[RunEvent, ...]
 
+
+class RunValues(TypedDict, total=False):
+    """The columns of a run that an event can set."""
+
+    outcome: str | None
+    words: str | None
+    landing: str | None
+    claim: str | None
+    told: int | None
+    prompt: str | None
+    evidence: str | None
+    evidence_words: str | None
+
+
 _GIVEN = named(
     {
         "run": runs.c.id,
         "attempt": runs.c.attempt,
         "lease": runs.c.lease_until,
-        **{
-            name: runs.c[name]
-            for name in ("outcome", "words", "landing", "claim", "told", "prompt", "evidence", "evidence_words")
-        },
+        **{name: runs.c[name] for name in RunValues.__annotations__},
     }
 )
 
@@ -108,33 +119,14 @@ def advance(
     attempt: int,
     events: Events,
     lease: float = _GRACE,
-    outcome: str | None = None,
-    words: str | None = None,
-    landing: str | None = None,
-    claim: str | None = None,
-    told: int | None = None,
-    prompt: str | None = None,
-    evidence: str | None = None,
-    evidence_words: str | None = None,
+    **values: Unpack[RunValues],
 ) -> Row | None:
     """The run after the events; None when another attempt has it, or they cannot happen in its state.
 
-    A value of None leaves its column as it is.
+    A value that is left out or None leaves its column as it is.
     """
-    return _statement(events).first(
-        connection,
-        run=run,
-        attempt=attempt,
-        lease=lease,
-        outcome=outcome,
-        words=words,
-        landing=landing,
-        claim=claim,
-        told=told,
-        prompt=prompt,
-        evidence=evidence,
-        evidence_words=evidence_words,
-    )
+    given = {**dict.fromkeys(RunValues.__annotations__), **values}
+    return _statement(events).first(connection, run=run, attempt=attempt, lease=lease, **given)
 
 
 @cache

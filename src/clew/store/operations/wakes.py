@@ -1,7 +1,6 @@
 """Wakes: accepting one appends the message to the journal, stores the wake, and queues a run for it."""
 
 import json
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -246,25 +245,7 @@ def _make_lane(connection: Connection, request: WakeRequest, thread: ThreadId, l
     _make.defer(connection, id=lane, agent=request.agent, thread=thread)
 
 
-ASKED = (
-    "id",
-    "lane_id",
-    "thread_id",
-    "reason",
-    "origin_kind",
-    "origin_agent",
-    "origin_depth",
-    "freshness",
-    "scope",
-    "resume_run",
-    "priority",
-    "route",
-    "dedupe_key",
-    "entries",
-)
-"""The columns that are as they were asked for."""
-
-_COLUMNS = (*ASKED, "entry", "accepted_at", "not_before", "state", "code", "words", "ended_at")
+_COLUMNS = tuple(column.name for column in wakes.c if column.name not in ("run_id", "began"))
 _keep = Statement(lambda _: wakes.insert().values({name: bindparam(name) for name in _COLUMNS}))
 _keep_once = Statement(
     lambda dialect: (
@@ -273,27 +254,6 @@ _keep_once = Statement(
         .on_conflict_do_nothing(index_elements=[wakes.c.id])
     )
 )
-
-
-def asked_for(request: WakeRequest, thread: ThreadId, lane: LaneId) -> dict[str, Any]:
-    """The values of those columns."""
-    route = request.route
-    return {
-        "id": request.id,
-        "lane_id": lane,
-        "thread_id": thread,
-        "reason": request.reason.value,
-        "origin_kind": request.origin.kind.value,
-        "origin_agent": request.origin.agent,
-        "origin_depth": request.origin.depth,
-        "freshness": request.freshness.value,
-        "scope": OWN_SCOPE if request.isolated else "",
-        "resume_run": request.resume_run,
-        "priority": request.priority,
-        "route": None if route is None else json.dumps([route.kind.value, route.address]),
-        "dedupe_key": request.dedupe_key,
-        "entries": json.dumps(request.entries) if request.entries else None,
-    }
 
 
 def keep_wake(
@@ -306,9 +266,23 @@ def keep_wake(
     once: bool = False,
 ) -> None:
     """Insert the wake in the state of its receipt. With `once`, an existing row stays as it is."""
+    route = request.route
     (_keep_once if once else _keep).defer(
         connection,
-        **asked_for(request, thread, lane),
+        id=request.id,
+        lane_id=lane,
+        thread_id=thread,
+        reason=request.reason.value,
+        origin_kind=request.origin.kind.value,
+        origin_agent=request.origin.agent,
+        origin_depth=request.origin.depth,
+        freshness=request.freshness.value,
+        scope=OWN_SCOPE if request.isolated else "",
+        resume_run=request.resume_run,
+        priority=request.priority,
+        route=None if route is None else json.dumps([route.kind.value, route.address]),
+        dedupe_key=request.dedupe_key,
+        entries=json.dumps(request.entries) if request.entries else None,
         entry=accepted.entry or 0,
         accepted_at=at,
         not_before=accepted.until,

@@ -24,6 +24,7 @@ from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchRun
+from clew.store.operations.rows import read_object
 from clew.store.queries.threads import THREAD_NAME, held_words, thread_ref, with_owner
 from clew.store.schema.tables import LIVE as LIVE_RUN
 from clew.store.schema.tables import NOT_ENDED, agents, decisions, events, landings, lanes, runs, threads
@@ -296,20 +297,13 @@ def _decision_words(decision: Row) -> str:
 
 def _event(row: Row) -> EventView:
     """A line of a log. A body that is not a JSON object is shown as plain text."""
-    try:
-        body = orjson.loads(row["body"])
-    except ValueError:
-        body = None
-    return EventView(row["seq"], row["kind"], row["at"], body if isinstance(body, dict) else {"text": row["body"]})
+    body = read_object(row["body"])
+    return EventView(row["seq"], row["kind"], row["at"], {"text": row["body"]} if body is None else body)
 
 
 def _steer(row: Row) -> SteerView:
     """A line that cannot be read is shown without its text."""
-    try:
-        body = orjson.loads(row["body"])
-    except ValueError:
-        body = {}
-    said = body if isinstance(body, dict) else {}
+    said = read_object(row["body"]) or {}
     return SteerView(
         tuple(map(str, said.get("wakes") or ())), str(said.get("text") or ""), said.get("taken") is True, row["at"]
     )

@@ -1,4 +1,4 @@
-"""A promise: a name, a sentence, and a query for the rows that break it."""
+"""Promises about wakes, runs and sessions: each is a name, a sentence, and a query for the rows that break it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
