@@ -39,7 +39,7 @@ async def say(services: Services, actor: Actor, ref: str, words: Words) -> Spoke
             # An earlier try was committed and its answer lost; the thread may have been closed or reassigned since.
             hint_anything(tx)
             return Spoken(before.entry or 0, before)
-        thread = thread_called(tx, ref, held=True)
+        thread = thread_called(tx, ref, locked=True)
         agent = _addressee(tx, thread, words)
         if agent is None:
             return _write_only(tx, thread.id, words, overlap, said, tried)

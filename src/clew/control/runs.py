@@ -143,7 +143,7 @@ def _stop(tx: Transaction, run: RunId, why: RunOutcome, actor: Actor) -> Cancell
 
 def _in_open_thread(tx: Transaction, run: str) -> RunRecord:
     found = read_run(tx, run_called(tx, run))
-    must_be_open(thread_called(tx, found.thread, held=True), found.ref)
+    must_be_open(thread_called(tx, found.thread, locked=True), found.ref)
     return found
 
 

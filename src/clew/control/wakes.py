@@ -66,7 +66,7 @@ async def poke(services: Services, actor: Actor, asked: Poke) -> WakeView:
             must_be_open(found, str(subject))
             thread = found.id
         elif asked.thread is not None:
-            found = thread_called(tx, asked.thread, held=True)
+            found = thread_called(tx, asked.thread, locked=True)
             must_be_open(found, asked.thread)
             thread = found.id
         reason = WakeReason.MANUAL if subject is None else WakeReason.EVENT

@@ -51,7 +51,7 @@ from clew.store.operations.wake_state import state_after, state_literal
 from clew.store.schema.tables import UNHEARD, runs, wakes
 
 
-def _of_lane(*more: object) -> ClauseElement:
+def _unheard_in_lane(*more: object) -> ClauseElement:
     return (
         select(*RUN_COLUMNS, runs.c.steer, runs.c.evidence_words)
         .where(runs.c.lane_id == bindparam("lane"), text(UNHEARD), *more)  # type: ignore[arg-type]
@@ -59,8 +59,8 @@ def _of_lane(*more: object) -> ClauseElement:
     )
 
 
-_unheard = Statement(lambda _: _of_lane())
-_one = Statement(lambda _: _of_lane(runs.c.id == bindparam("run")))
+_unheard = Statement(lambda _: _unheard_in_lane())
+_one = Statement(lambda _: _unheard_in_lane(runs.c.id == bindparam("run")))
 
 _keep = Statement(
     lambda _: (
@@ -143,7 +143,7 @@ def attest_by_person(connection: Connection, lane: LaneId, taken: bool, by: str 
     )
     waiting, rows = open_run(connection, lane), _unheard.rows(connection, lane=lane)
     for row in rows:
-        became = _hear(connection, row, StoreAnswer(RunId(row["id"]), said, said), "")
+        became = _record_answer(connection, row, StoreAnswer(RunId(row["id"]), said, said), "")
         if taken and not became.row["pinned"]:
             words = WakeEnd.BY_USER.fill()
             drop.count(connection, wakes=list(became.wakes), asker="", run=row["id"], words=words)
@@ -194,8 +194,8 @@ def record_answers(
         row = _one.first(connection, lane=lane, run=answer.run)
         if row is None:
             continue
-        became = _hear(connection, row, answer, by)
-        gave_up, left = _go_on(connection, became, by, tries, policy or RetryPolicy())
+        became = _record_answer(connection, row, answer, by)
+        gave_up, left = _give_up_or_continue(connection, became, by, tries, policy or RetryPolicy())
         followed = Followed(followed.heard + 1, gave_up or followed.gave_up, left or followed.left)
     return followed
 
@@ -209,7 +209,7 @@ class _Became:
     wakes: tuple[WakeId, ...]
 
 
-def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> _Became:
+def _record_answer(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> _Became:
     in_vain = news = False
     reply = ""
     if answer.prompt is not None and not _is_known(row):
@@ -221,7 +221,7 @@ def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> 
     steer = _steer(row)
     steered: tuple[WakeId, ...] = ()
     if steer is not None and evidence is not Evidence.UNKNOWN:
-        taken = _taken(answer.steered, evidence)
+        taken = _steer_was_taken(answer.steered, evidence)
         in_vain = in_vain or taken is None
         if taken is not None:
             row = {**row, "told": max(row["told"], steer.through) if taken else row["told"], "steer": None}
@@ -232,7 +232,7 @@ def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> 
         (_in_vain if able else _never_again).count(connection, run=row["id"])
     of_prompt = _wakes_of(row, steered)
     if evidence in HELD_BY_AGENT:
-        row = _held(connection, row, evidence, reply, of_prompt, asker, news)
+        row = _prompt_was_taken(connection, row, evidence, reply, of_prompt, asker, news)
     hint_run(connection, RunId(row["id"]))
     return _Became(row, evidence, of_prompt)
 
@@ -244,7 +244,9 @@ def _wakes_of(row: Row, steered: tuple[WakeId, ...]) -> tuple[WakeId, ...]:
     return (*told, *(WakeId(asked_again(wake)) for wake in told))
 
 
-def _go_on(connection: Connection, became: _Became, asker: str, tries: int, policy: RetryPolicy) -> tuple[str, bool]:
+def _give_up_or_continue(
+    connection: Connection, became: _Became, asker: str, tries: int, policy: RetryPolicy
+) -> tuple[str, bool]:
     """Why the prompt's wakes are given up (empty if they are not), and whether a run has anything left to do. Their run
     ended before this was known, so the tries are counted here."""
     row = became.row
@@ -260,7 +262,7 @@ def _go_on(connection: Connection, became: _Became, asker: str, tries: int, poli
     return choice.words if ended else "", False
 
 
-def _taken(said: Attestation | None, of_prompt: Evidence) -> bool | None:
+def _steer_was_taken(said: Attestation | None, of_prompt: Evidence) -> bool | None:
     """Whether the agent took the message it was steered with; None if unknown. If the turn never began, it did not."""
     if of_prompt is Evidence.UNSENT:
         return False
@@ -269,7 +271,7 @@ def _taken(said: Attestation | None, of_prompt: Evidence) -> bool | None:
     return said.evidence in HELD_BY_AGENT
 
 
-def _held(
+def _prompt_was_taken(
     connection: Connection,
     row: Row,
     evidence: Evidence,

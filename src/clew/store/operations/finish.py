@@ -67,13 +67,13 @@ _set_outcome = Statement(
 )
 
 
-_count_anew = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(tries=literal_column("0")))
+_reset_tries = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(tries=literal_column("0")))
 
 
 def finish(connection: Connection, said: Finish) -> Finished:
     """One transaction. The first end counts; a later one gets it as its answer. Safe to repeat."""
     event = RunEvent.RECOVER if _is_read_back(said.end) else _EVENTS[type(said.end)]
-    outcome, heard = _plain_outcome(said.end), _heard(said.end)
+    outcome, heard = _plain_outcome(said.end), _said_of_prompt(said.end)
     ends = not isinstance(said.end, StoreAsked)
     row = advance(
         connection,
@@ -108,7 +108,7 @@ def _is_read_back(end: End) -> bool:
     return isinstance(end, Completed) and end.read_back
 
 
-def _heard(end: End) -> Attestation | None:
+def _said_of_prompt(end: End) -> Attestation | None:
     """What the end says about the run's own prompt. A completed turn has taken it."""
     match end:
         case Completed():
@@ -142,13 +142,13 @@ def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished
         raise LostRace("the run changed while its end was refused, and can end that way now")
     repeated = refused.run.attempt == said.attempt and _was_taken(said.end, refused.row)
     if not repeated and refused.run.attempt == said.attempt:
-        _hear_late(connection, LaneId(refused.row["lane_id"]), said)
+        _record_late(connection, LaneId(refused.row["lane_id"]), said)
     return Finished(repeated, refused.run.state, refused.row["words"] or "" if repeated else refused.words)
 
 
-def _hear_late(connection: Connection, lane: LaneId, said: Finish) -> None:
+def _record_late(connection: Connection, lane: LaneId, said: Finish) -> None:
     """The end is too late to end the run, but what it says about the prompt is recorded."""
-    heard = _heard(said.end)
+    heard = _said_of_prompt(said.end)
     if heard is None or heard.evidence is Evidence.UNKNOWN:
         return
     if isinstance(said.end, Completed):
@@ -179,7 +179,7 @@ def _all_done(followed: Followed) -> tuple[RunOutcome, RunEvent]:
 def _end_asker(connection: Connection, row: Row, followed: Followed) -> Row:
     run, (outcome, event) = RunId(row["id"]), _all_done(followed)
     words = outcome.fill(why=followed.gave_up)
-    row = _must(advance(connection, run, row["attempt"], (event,), outcome=outcome.code, words=words))
+    row = _required(advance(connection, run, row["attempt"], (event,), outcome=outcome.code, words=words))
     end_carried(connection, row, WakeEnding(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run)))
     return row
 
@@ -219,11 +219,13 @@ def _failed(connection: Connection, row: Row, end: Failed, policy: RetryPolicy) 
     if end.poisons and row["pinned"]:
         change_sessions(connection, [SessionChange(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
     failure = failure_of(row, end.kind, _why(end), end.reset_at)
-    choice = lose(connection, row, failure, RunOutcome.RETRYING, policy)
+    choice = retry_or_give_up(connection, row, failure, RunOutcome.RETRYING, policy)
     return Finished(True, RunState(row["state"]), choice.words, retry=choice)
 
 
-def lose(connection: Connection, row: Row, failure: Failure, again: RunOutcome, policy: RetryPolicy) -> RetryChoice:
+def retry_or_give_up(
+    connection: Connection, row: Row, failure: Failure, again: RunOutcome, policy: RetryPolicy
+) -> RetryChoice:
     """After a failure: the wakes wait for another try, or are given up with the reason."""
     tries = row["tries"] + 1
     choice = retry(failure, tries, policy, row["now"], random.random())
@@ -287,11 +289,13 @@ def _store_asked(connection: Connection, row: Row, end: StoreAsked, policy: Retr
         return Finished(True, RunState(row["state"]), row["words"] or "")
     if followed.heard and not followed.left:
         # The remaining wakes were not tried yet.
-        _count_anew.count(connection, run=run)
+        _reset_tries.count(connection, run=run)
     asks = ask_next([each.unheard for each in open_prompts(connection, lane)])
     why = "the agent's own store has answered" if asks is None else asks.words
     words = RunOutcome.RETURNED.fill(why=why)
-    row = _must(advance(connection, run, attempt, (RunEvent.RETURN,), outcome=RunOutcome.RETURNED.code, words=words))
+    row = _required(
+        advance(connection, run, attempt, (RunEvent.RETURN,), outcome=RunOutcome.RETURNED.code, words=words)
+    )
     end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
     if asks is not None and RunState(row["state"]) is RunState.QUEUED:
         until = None if asks.wait is None else row["now"] + asks.wait
@@ -301,7 +305,7 @@ def _store_asked(connection: Connection, row: Row, end: StoreAsked, policy: Retr
     return Finished(True, RunState(row["state"]), words)
 
 
-def _must(row: Row | None) -> Row:
+def _required(row: Row | None) -> Row:
     if row is None:
         raise LostRace("the run changed while the answers of its agent's store were recorded")
     return row

@@ -29,7 +29,7 @@ from clew.store.engine.dialect import among, now
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.operations import claim_sql
 from clew.store.operations.carried_wakes import WakeEnding, end_carried
-from clew.store.operations.finish import failure_of, lose
+from clew.store.operations.finish import failure_of, retry_or_give_up
 from clew.store.operations.run_state import advance
 from clew.store.operations.runtimes import assign_strays
 from clew.store.operations.sessions import update_session
@@ -40,7 +40,7 @@ MOST_LOOKED_AT = 10_000
 """More than are ended at once: runs that are still within their grace must not hide the others."""
 
 
-_hear = Statement(
+_mark_seen = Statement(
     lambda dialect: runtimes.update().where(among(dialect, runtimes.c.id, "runtimes")).values(seen_at=now())
 )
 
@@ -79,7 +79,7 @@ _of_daemon = Statement(_claimed_by)
 
 def mark_seen(connection: Connection, of: Sequence[RuntimeId]) -> None:
     """The runtimes are online; they get the runs that wait for any runtime of their provider."""
-    _hear.count(connection, runtimes=list(of))
+    _mark_seen.count(connection, runtimes=list(of))
     assign_strays(connection, of)
 
 
@@ -166,7 +166,7 @@ def _end(
     if state is not RunState.QUEUED:
         row = update_session(connection, row, Usage())
     if state is RunState.LOST:
-        words = lose(connection, row, failure_of(row, FailureKind.INTERRUPTED, words), why, policy).words
+        words = retry_or_give_up(connection, row, failure_of(row, FailureKind.INTERRUPTED, words), why, policy).words
     else:
         # Before the prompt nothing was done that could be done twice, so the run itself returns to the queue.
         end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, why.code, words))

@@ -164,4 +164,4 @@ def thread_of(connection: Connection, subject: Subject, agent: AgentId, project:
     """The subject's thread, locked FOR SHARE. If it is new, it is assigned to that agent and belongs to that
     project."""
     _make_for_subject.defer(connection, id=subject.thread, title=str(subject), project=project, agent=agent)
-    return thread_called(connection, subject.thread, held=True)
+    return thread_called(connection, subject.thread, locked=True)

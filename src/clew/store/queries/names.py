@@ -52,7 +52,7 @@ _project = Statement(lambda _: select(projects).where(projects.c.name == bindpar
 _project_names = Statement(lambda _: select(projects.c.name).order_by(projects.c.name).limit(MOST_NAMES))
 
 
-def _held(dialect: str, which: Select[Any]) -> ClauseElement:
+def _for_share(dialect: str, which: Select[Any]) -> ClauseElement:
     # FOR SHARE: several wakes may hold the thread at once, and closing it waits for them.
     return which.with_for_update(read=True) if dialect == POSTGRESQL else which
 
@@ -63,7 +63,10 @@ _by_number = select(threads).where(
 )
 thread_statements = {
     False: (Statement(lambda _: _by_id), Statement(lambda _: _by_number)),
-    True: (Statement(lambda dialect: _held(dialect, _by_id)), Statement(lambda dialect: _held(dialect, _by_number))),
+    True: (
+        Statement(lambda dialect: _for_share(dialect, _by_id)),
+        Statement(lambda dialect: _for_share(dialect, _by_number)),
+    ),
 }
 _newest_numbers = Statement(
     lambda _: (
@@ -108,10 +111,10 @@ def project_named(connection: Connection, name: str) -> ProjectView:
     return project_view(row)
 
 
-def thread_called(connection: Connection, ref: str, held: bool = False) -> ThreadRecord:
-    """The thread of a reference like issue-3, chat-1 or own-ada, of an outside subject, or of an id. `held` locks it
+def thread_called(connection: Connection, ref: str, locked: bool = False) -> ThreadRecord:
+    """The thread of a reference like issue-3, chat-1 or own-ada, of an outside subject, or of an id. `locked` locks it
     FOR SHARE until the transaction ends, so that it is closed before a wake is accepted or after, never between."""
-    return thread_record(_thread_row(connection, ref, held))
+    return thread_record(_thread_row(connection, ref, locked))
 
 
 def thread_record(row: Row) -> ThreadRecord:
@@ -124,8 +127,8 @@ def thread_record(row: Row) -> ThreadRecord:
     )
 
 
-def _thread_row(connection: Connection, ref: str, held: bool) -> Row:
-    by_id, by_number = thread_statements[held]
+def _thread_row(connection: Connection, ref: str, locked: bool) -> Row:
+    by_id, by_number = thread_statements[locked]
     if ref.startswith(_OWN):
         agent = agent_named(connection, ref.removeprefix(_OWN))
         row = by_id.first(connection, id=own_thread(agent.id))
