@@ -1,4 +1,4 @@
-"""Approvals: asked by a live run, answered once, and never on behalf of one that is gone."""
+"""Approvals: requested by a live run, answered once, and never for a run that has ended."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Claiming: what waits is handed out once, decided, with everything that its agent has to be told."""
+"""The claim: a queued run is handed out once, decided, with everything that its agent must be told."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

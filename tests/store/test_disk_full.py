@@ -1,4 +1,4 @@
-"""A disk that is full: whoever is answered has been written, whoever is not is told, and it goes on afterwards."""
+"""A full disk: what was confirmed is written, a caller that was not is told, and work continues afterwards."""
 
 import sqlite3
 import time

@@ -1,4 +1,4 @@
-"""Reporting: what a daemon says of a run while it goes is taken once, and only from whoever holds the run."""
+"""Reports: each is applied once, and only from the daemon that has the run."""
 
 from dataclasses import replace
 from typing import Any

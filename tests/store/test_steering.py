@@ -1,4 +1,4 @@
-"""Words within a turn that is going: carried before they are told, seen once they were taken, and never lost."""
+"""Steering a live run: messages are carried before they are sent, seen once taken, and never lost."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where nobody can tell whether a prompt was taken a person decides, and every way to try again asks first."""
+"""A person decides where no store can say whether a prompt was taken, and every retry asks the store first."""
 
 import pytest
 

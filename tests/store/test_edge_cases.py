@@ -1,4 +1,4 @@
-"""What is easy to get wrong around the operations: odd texts, late runtimes, crowded threads, crashes without end."""
+"""Edge cases of the operations: odd texts, late runtimes, crowded threads, repeated crashes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Leases: a silent daemon's runs are kept for a while, then settled as far as they had come."""
+"""Leases: a silent daemon's runs are kept for a while, then ended or queued again, depending on how far they came."""
 
 from collections.abc import Callable
 from dataclasses import replace

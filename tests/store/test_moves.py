@@ -1,4 +1,4 @@
-"""Moving a lane: what waits goes along, what is going ends where it is, and no session is overwritten."""
+"""Moving a lane: its queued run goes along, a live run ends where it is, and no session is overwritten."""
 
 from dataclasses import replace
 
