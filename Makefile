@@ -2,6 +2,9 @@
 PYTHON ?= python3
 ARGS ?=
 
+# Compiled modules are kept whatever the user's shell says: without them every worker of a test run compiles all again.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -9,7 +12,7 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test contract check bench bench-store bench-providers bench-run kills soak agents examples enumerate mutants lock format clean
+.PHONY: help up test test-fast proof contract check bench bench-store bench-providers bench-run kills soak agents examples enumerate mutants lock format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -22,9 +25,12 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 up: $(VENV)/ready ## Start Clew on this machine; Ctrl-C stops it (ARGS="--data DIR --port N")
 	@$(BIN)/clew up $(ARGS)
 
-test: $(VENV)/tools ## Run every test and show the slowest (ARGS="-k name" narrows it; installs the agents where npm is)
+test: $(VENV)/tools ## Run the tests and show the slowest (ARGS="-k name" narrows it; installs the agents where npm is)
 	@$(BIN)/python -m tools.agents --if-possible
 	@$(PYTEST) --durations=5 $(ARGS)
+
+test-fast: $(VENV)/tools ## Run the tests that start no agent, no server and no PostgreSQL: for between two edits
+	@$(PYTEST) -m "not slow" $(ARGS)
 
 contract: $(VENV)/tools ## Run the contract of providers in full and write its table into docs (ARGS="-k codex" narrows it)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
@@ -46,7 +52,7 @@ check: $(VENV)/tools ## Layers, lint, formatting, types, dead code, docs
 bench: $(VENV)/tools ## Measure how fast the kernel decides
 	@$(BIN)/python bench/decide.py $(ARGS)
 
-bench-store: $(VENV)/tools ## Measure what a wake costs in the store (ARGS=--small is quicker, --peers adds others)
+bench-store: $(VENV)/tools ## Measure say and wake through the API, beside Procrastinate and DBOS (ARGS=--small is quicker)
 	@$(BIN)/python -m bench.store $(ARGS)
 
 bench-providers: $(VENV)/tools ## Measure agents through their providers beside their own command lines
@@ -54,6 +60,16 @@ bench-providers: $(VENV)/tools ## Measure agents through their providers beside 
 
 bench-run: $(VENV)/tools ## Measure a wake from the door to its end in `clew up` (ARGS=claude adds a real agent)
 	@$(BIN)/python -m bench.running $(ARGS)
+
+# All of them run, so that one report hides no other.
+proof: $(VENV)/tools ## Everything in depth: all tests, the whole decision space, the contracts, the kills and the soak (hours)
+	@$(BIN)/python -m tools.agents
+	@failed=0; \
+	CLEW_NEED_AGENTS=1 CLEW_THOROUGH=1 $(PYTEST) --durations=10 $(ARGS) || failed=1; \
+	$(BIN)/python -m tests.story.boundary || failed=1; \
+	$(BIN)/python -m tests.story.boundary.storm || failed=1; \
+	$(BIN)/python -m tools.soak || failed=1; \
+	exit $$failed
 
 # All of them run, so that one report hides no other.
 kills: $(VENV)/tools ## Kill agents, their servers and Clew at every moment; every word arrives once (ARGS="--tries 300")
@@ -74,7 +90,7 @@ examples: $(VENV)/tools ## Run every example
 	@$(BIN)/python -m examples.run_all $(ARGS)
 
 enumerate: $(VENV)/tools ## Walk the whole decision space; print how many combinations it has and the time
-	@$(BIN)/python -m pytest tests/kernel/test_enumeration.py -q -s
+	@CLEW_THOROUGH=1 $(BIN)/python -m pytest tests/kernel/test_enumeration.py -q -s
 
 # CI=1 takes the randomness out of the property tests, so a mutant dies or lives the same way twice.
 mutants: $(VENV)/tools ## Mutate the kernel, run its tests against each mutant, print the score
@@ -88,14 +104,15 @@ format: $(VENV)/tools ## Fix what the linter can fix, then format
 
 # What runs has the pins of what is developed with, so that the tests are of what people run.
 lock: supported ## Write the locks, keeping pins that still fit (delete them first to renew all)
-	@echo "Resolving pyproject.toml, requirements/run.in and requirements/dev.in"
+	@echo "Resolving pyproject.toml, requirements/run.in, requirements/dev.in and bench/requirements-peers.in"
 	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	$(PYTHON) -m venv "$$tmp"; \
 	"$$tmp/bin/python" -m pip --disable-pip-version-check --quiet install uv; \
 	compile() { "$$tmp/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --output-file "$$@"; }; \
 	compile requirements/dev.lock pyproject.toml requirements/run.in requirements/dev.in; \
-	compile requirements/run.lock --constraint requirements/dev.lock pyproject.toml requirements/run.in
+	compile requirements/run.lock --constraint requirements/dev.lock pyproject.toml requirements/run.in; \
+	compile bench/requirements-peers.lock bench/requirements-peers.in
 
 clean: ## Remove everything that can be made again
 	@rm -rf $(VENV) mutants dist build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

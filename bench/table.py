@@ -12,7 +12,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 
 @dataclass(slots=True)
 class Table:
-    """What one part measured. `missed` names the rows that do not reach what is asked of them."""
+    """What one part measured. `missed` names the rows that do not reach what is wanted, with what they reached."""
 
     part: str
     head: tuple[str, ...]
@@ -23,13 +23,12 @@ class Table:
     def add(self, *cells: str) -> None:
         self.rows.append(cells)
 
-    def judge(self, name: str, met: bool, wanted: str) -> str:
+    def judge(self, name: str, met: bool, wanted: str, reached: str = "") -> str:
         """The cell that says what is wanted; a row that misses it stands out."""
-        return wanted if met else self.miss(name, wanted, f"{wanted}: missed")
-
-    def miss(self, name: str, wanted: str, cell: str) -> str:
-        self.missed.append(f"{name}: {wanted}")
-        return f"**{cell}**"
+        if met:
+            return wanted
+        self.missed.append(f"{name}: wanted {wanted}" + (f", reached {reached}" if reached else ""))
+        return f"**{wanted}: missed**"
 
     def text(self) -> str:
         lines = [self.head, *self.rows]

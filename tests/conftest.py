@@ -1,22 +1,64 @@
-"""How hard hypothesis looks: as usual, repeatably (CI), or thoroughly (CLEW_THOROUGH=1)."""
+"""How deep the tests go: `make test-fast`, `make test`, or all there is (CLEW_THOROUGH=1, as `make proof` sets it)."""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 from tests.providers.conftest import pytest_terminal_summary
 
 # A hook that sums up a whole run must stand here, or it is not heard when the run is spread over processes.
-__all__ = ["pytest_terminal_summary"]
+__all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
 
 # A shared machine makes single examples slow at random, so no example has a deadline.
 settings.register_profile("clew", deadline=None)
 settings.register_profile("clew-ci", deadline=None, derandomize=True)
 settings.register_profile("clew-thorough", deadline=None, max_examples=2_000)
 
-if os.environ.get("CLEW_THOROUGH") == "1":
+THOROUGH = os.environ.get("CLEW_THOROUGH") == "1"
+if THOROUGH:
     settings.load_profile("clew-thorough")
 elif os.environ.get("CI"):
     settings.load_profile("clew-ci")
 else:
     settings.load_profile("clew")
+
+_HERE = Path(__file__).parent
+_SLOW_ROOMS = (
+    "story",
+    "up",
+    "house",
+    "providers/contract",
+    "cli/test_db.py",
+    "cli/test_end_to_end.py",
+    "daemon/test_kills.py",
+    "kernel/test_enumeration.py",
+    "store/test_overlaps.py",
+    "store/test_races.py",
+    "store/test_restart.py",
+    "store/test_soak.py",
+    "store/test_stateful.py",
+    "workspaces/test_crashes.py",
+)
+"""Their tests start servers and agents, or walk through very many cases."""
+_SLOW_FIXTURES = frozenset({"agents", "postgres"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Mark as slow what starts an agent, a server or a PostgreSQL; leave out what is for `make proof` alone."""
+    left, kept = [], []
+    for item in items:
+        if _is_slow(item):
+            item.add_marker(pytest.mark.slow)
+        (left if not THOROUGH and item.get_closest_marker("proof") is not None else kept).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    path = item.path.relative_to(_HERE).as_posix()
+    if path.startswith(_SLOW_ROOMS) or not _SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+        return True
+    call = getattr(item, "callspec", None)
+    return call is not None and "postgresql" in call.params.values()

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.process import Failed, run_benchmark
 from bench.providers.contest import COMMAND_LINES, Contest, Memory, Round
 from bench.table import Table, keep, ratio
 from bench.timing import ratios, spread
@@ -17,7 +18,8 @@ from tests.providers.rig import rigs
 from tools.agents import CannotInstall, install
 
 PART = "agents"
-ROUNDS = 7
+ROUNDS, FEW = 7, 2
+"""The smaller is for a quick look."""
 
 TARGETS: Mapping[str, float] = {"claude": 0.5, "codex": 0.5, "opencode": 0.1}
 """How long a warm turn may take at most, of the time that the program's own command line takes."""
@@ -37,7 +39,7 @@ def main() -> int:
     asked = _asked()
     load = os.getloadavg()[0]
     agents = _agents()
-    measured = [_measure(name, agents) for name in asked.agents or COMMAND_LINES]
+    measured = [_measure(name, agents, FEW if asked.small else ROUNDS) for name in asked.agents or COMMAND_LINES]
     table = _table(measured)
     table.note = f"{os.cpu_count()} cores; load average {load:.1f} before, {os.getloadavg()[0]:.1f} after."
     print(f"\n{table.text()}")
@@ -51,8 +53,11 @@ def main() -> int:
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.providers", description="How fast agents answer.")
     parser.add_argument("agents", nargs="*", metavar="AGENT", help=f"one or several of: {', '.join(COMMAND_LINES)}")
+    parser.add_argument("--small", action="store_true", help=f"{FEW} rounds instead of {ROUNDS}, for a quick look")
     parser.add_argument("--write", action="store_true", help="keep the table in docs/performance.md")
     asked = parser.parse_args()
+    if asked.small and asked.write:
+        parser.error("--small measures too little to be kept: leave out --write")
     unknown = set(asked.agents) - set(COMMAND_LINES)
     if unknown:
         parser.error(f"there is no agent {', '.join(sorted(unknown))}; there are {', '.join(COMMAND_LINES)}")
@@ -65,25 +70,25 @@ def _agents() -> Agents:
         try:
             install()
         except CannotInstall as fault:
-            raise SystemExit(f"The agents cannot be measured: {fault}") from fault
+            raise Failed(f"the agents cannot be installed: {fault}") from fault
         found = installed()
     assert found is not None, "they were just installed"
     return found
 
 
-def _measure(name: str, agents: Agents) -> Measured:
+def _measure(name: str, agents: Agents, many: int) -> Measured:
     print(f"{name} ...", file=sys.stderr, flush=True)
     (made,) = (rig for rig in rigs() if rig.name == name)
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as root:
         rig = made(Path(root).resolve(), agents)
         try:
-            rounds, memory = asyncio.run(_contest(Contest(rig)))
+            rounds, memory = asyncio.run(_contest(Contest(rig), many))
         finally:
             rig.close()
     return Measured(name, agents.programs[name].version, rounds, memory)
 
 
-async def _contest(contest: Contest) -> tuple[list[Round], Memory]:
+async def _contest(contest: Contest, many: int) -> tuple[list[Round], Memory]:
     memory = await contest.memory()
     provider, warm, _ = await contest.begin()
     beside, closes, other = await contest.begin()
@@ -91,7 +96,7 @@ async def _contest(contest: Contest) -> tuple[list[Round], Memory]:
     await beside.close()
     try:
         # The first warms up: files that are read for the first time, and a store that is made.
-        rounds = [await contest.round(warm, other) for _ in range(ROUNDS + 1)][1:]
+        rounds = [await contest.round(warm, other) for _ in range(many + 1)][1:]
     finally:
         await provider.close()
     return rounds, memory
@@ -122,4 +127,4 @@ def _mib(size: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_benchmark(main))

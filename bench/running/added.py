@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.running.server import Server, server
-from bench.running.waking import served
+from bench.server import Server, server
 from bench.table import Table
 from bench.timing import spread
+from bench.wakes import served
 from clew.kernel import PermissionMode
 from clew.ports.events import Done
 from clew.ports.provider import LiveSession, OpenSpec

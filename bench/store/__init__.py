@@ -1,1 +1,1 @@
-"""How fast the store is, beside the bare database and beside others. `make bench-store` runs it."""
+"""How fast `say` and `wake` are through the API, beside other queues. `make bench-store` runs it."""

@@ -1,18 +1,18 @@
-"""`python -m bench.store`: measures the parts that are named, or all but the others' (`--peers` adds them)."""
+"""`python -m bench.store`: measures the parts that are named, or all of them."""
 
 import argparse
 import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from bench.store import cycles, events, history, statements
+from bench.process import Failed, run_benchmark
+from bench.store import history, jobs, statements, trip
 from bench.store.databases import Ground, ground
-from bench.store.peers import side_by_side
 from bench.table import Table, keep
 
-Measure = Callable[[Ground], Table]
+Measure = Callable[[Ground], Sequence[Table]]
 
 
 def main() -> int:
@@ -20,13 +20,17 @@ def main() -> int:
     tables: list[tuple[Table, str]] = []
     with ground() as place:
         for name, measure in _parts(asked).items():
-            _say(f"{name} ...")
+            _progress(f"{name} ...")
             began, load = time.monotonic(), os.getloadavg()[0]
-            table = measure(place)
-            about = _about(place, load)
-            _say(f"{name}: {time.monotonic() - began:.0f} s")
-            print(f"\n{name}\n\n{table.text()}\n\n{about}\n", flush=True)
-            tables.append((table, about))
+            try:
+                measured = measure(place)
+            except Failed as fault:
+                raise Failed(f"{name}: {fault}") from fault
+            _progress(f"{name}: {time.monotonic() - began:.0f} s")
+            for table in measured:
+                about = _about(place, load)
+                print(f"\n{table.part}\n\n{table.text()}\n\n{about}\n", flush=True)
+                tables.append((table, about))
     if asked.write:
         keep((table.part, f"{table.text()}\n\n{about}") for table, about in tables)
     missed = [f"{table.part}: {row}" for table, _ in tables for row in table.missed]
@@ -36,30 +40,29 @@ def main() -> int:
 
 
 def _asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.store", description="How fast the store is.")
-    named = [cycles.PART, statements.PART, history.PART, events.PART, side_by_side.PART]
+    parser = argparse.ArgumentParser(prog="python -m bench.store", description="How fast `say` and `wake` are.")
+    named = list(_parts(argparse.Namespace(parts=(), small=False)))
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"one or several of: {', '.join(named)}")
-    parser.add_argument("--peers", action="store_true", help="also DBOS and Procrastinate, which are installed for it")
-    parser.add_argument("--small", action="store_true", help="a history a tenth as long, for a quick look")
+    parser.add_argument("--small", action="store_true", help="little of everything, for a quick look")
     parser.add_argument("--write", action="store_true", help="keep the tables in docs/performance.md")
     asked = parser.parse_args()
     unknown = set(asked.parts) - set(named)
     if unknown:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(named)}")
+    if asked.small and asked.write:
+        parser.error("--small measures too little to be kept: leave out --write")
     return asked
 
 
 def _parts(asked: argparse.Namespace) -> Mapping[str, Measure]:
-    size = history.QUICK if asked.small else history.LARGE
+    small: bool = asked.small
     every: dict[str, Measure] = {
         statements.PART: statements.measure,
-        cycles.PART: cycles.measure,
-        history.PART: lambda place: history.measure(place, size),
-        events.PART: events.measure,
-        side_by_side.PART: lambda place: side_by_side.measure(place, _say),
+        trip.PART: lambda place: trip.measure(place, trip.SMALL if small else trip.FULL),
+        history.PART: lambda place: history.measure(place, history.SMALL if small else history.FULL),
+        jobs.PART: lambda place: jobs.measure(place, jobs.SMALL if small else jobs.FULL, _progress),
     }
-    chosen = asked.parts or [name for name in every if name != side_by_side.PART]
-    return {name: each for name, each in every.items() if name in chosen or (name == side_by_side.PART and asked.peers)}
+    return {name: each for name, each in every.items() if not asked.parts or name in asked.parts}
 
 
 def _about(place: Ground, load: float) -> str:
@@ -70,9 +73,9 @@ def _about(place: Ground, load: float) -> str:
     )
 
 
-def _say(line: str) -> None:
+def _progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_benchmark(main))

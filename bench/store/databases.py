@@ -1,6 +1,6 @@
-"""The databases that are measured: a SQLite file, and a PostgreSQL that the bench starts, each for this run alone.
+"""The databases that are measured: SQLite files, and a PostgreSQL that the benchmark starts for this run only.
 
-CLEW_TEST_POSTGRES names a server to use instead, as it does for the tests.
+CLEW_TEST_POSTGRES names a server to use instead, as it does for the tests; it must be on this machine.
 """
 
 import os
@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,9 +17,8 @@ from pathlib import Path
 import psycopg
 from sqlalchemy.engine import URL, make_url
 
-from clew.store.engine.database import Database
-from clew.store.engine.open import open_database
-from clew.store.schema.version import upgrade
+from bench.server import UP, Server, server
+from bench.store.agent import add_agent, install
 
 
 class Kind(StrEnum):
@@ -28,59 +27,81 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """Where databases are made: a directory, and a server."""
+class Store:
+    """An empty database and a data directory for `clew up`. `address` is a path or a URL."""
 
+    kind: Kind
     directory: Path
-    server: URL
+    address: str
+    environment: Mapping[str, str]
+
+    @property
+    def stamps(self) -> Path:
+        return self.directory / "stamps"
 
     @contextmanager
-    def empty(self, kind: Kind) -> Iterator[str]:
-        """The address of a new database with nothing in it."""
+    def server(self, program: Sequence[str] = UP) -> Iterator[Server]:
+        """`clew up` on this database, in which the provider of the idle agent is installed."""
+        with server(self.directory / "data", self.address, self.environment, program) as running:
+            yield running
+
+    @contextmanager
+    def new_server(self, program: Sequence[str] = UP) -> Iterator[Server]:
+        """The same on an empty database, with the agent."""
+        with self.server(program) as running:
+            add_agent(running)
+            yield running
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where databases are made: a directory, and a PostgreSQL server."""
+
+    directory: Path
+    postgres: URL
+
+    @contextmanager
+    def store(self, kind: Kind) -> Iterator[Store]:
+        with tempfile.TemporaryDirectory(dir=self.directory, prefix="store-") as made:
+            if kind is Kind.SQLITE:
+                yield sqlite_store(Path(made))
+                return
+            with self._database() as address:
+                yield _store(kind, Path(made), address)
+
+    @contextmanager
+    def _database(self) -> Iterator[str]:
         name = f"bench_{uuid.uuid4().hex[:12]}"
-        if kind is Kind.SQLITE:
-            yield str(self.directory / f"{name}.db")
-            for file in self.directory.glob(f"{name}.db*"):
-                file.unlink()
-            return
-        with psycopg.connect(driver_address(self.server), autocommit=True) as admin:
+        with psycopg.connect(driver_address(self.postgres), autocommit=True) as admin:
             admin.execute(f"CREATE DATABASE {name}")
             try:
-                yield self.server.set(database=name).render_as_string(hide_password=False)
+                yield driver_address(self.postgres.set(database=name))
             finally:
                 admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
-    @contextmanager
-    def fresh(self, kind: Kind) -> Iterator[Database]:
-        """A new database with the current schema, open."""
-        with self.empty(kind) as address, opened(address) as database:
-            database.do(upgrade)
-            yield database
-
     def versions(self) -> str:
-        with psycopg.connect(driver_address(self.server)) as connection:
+        with psycopg.connect(driver_address(self.postgres)) as connection:
             row = connection.execute("SHOW server_version").fetchone()
         return f"SQLite {sqlite3.sqlite_version}, PostgreSQL {row[0] if row else '?'}"
 
 
-@contextmanager
-def opened(address: str) -> Iterator[Database]:
-    database = open_database(address)
-    try:
-        yield database
-    finally:
-        database.close()
+def sqlite_store(directory: Path) -> Store:
+    """In a directory that exists and is empty. Its database is where `clew up` puts it by default."""
+    return _store(Kind.SQLITE, directory, str(directory / "data" / "clew.db"))
+
+
+def _store(kind: Kind, directory: Path, address: str) -> Store:
+    return Store(kind, directory, address, install(directory / "packages", directory / "stamps"))
 
 
 @contextmanager
 def ground() -> Iterator[Ground]:
-    # A socket's path must be short.
-    with tempfile.TemporaryDirectory(prefix="clew-bench-") as directory, _server(Path(directory)) as server:
-        yield Ground(Path(directory), server)
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as directory, _postgres(Path(directory)) as postgres:
+        yield Ground(Path(directory).resolve(), postgres)
 
 
 @contextmanager
-def _server(directory: Path) -> Iterator[URL]:
+def _postgres(directory: Path) -> Iterator[URL]:
     given = os.environ.get("CLEW_TEST_POSTGRES")
     if given:
         yield make_url(given)
@@ -98,13 +119,9 @@ def _server(directory: Path) -> Iterator[URL]:
 
 
 def driver_address(address: str | URL) -> str:
-    """As psycopg takes it."""
+    """As psycopg and the peers take it."""
     return make_url(address).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
-def sqlite_connection(path: Path) -> sqlite3.Connection:
-    """As durable as the store's own: WAL, and every commit on the disk before it returns."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    return connection
+def is_postgres(address: str) -> bool:
+    return address.startswith("postgresql")

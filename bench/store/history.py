@@ -1,107 +1,91 @@
-"""History: whether what was does slow what is. A small and a large database are measured in turns."""
+"""History: whether many old runs slow a new one. Two servers, one with few runs and one with many, asked by turns."""
 
-import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 
-from sqlalchemy import Connection
-
-from bench.store.databases import Ground, Kind, opened
-from bench.store.filling import LONG, Size, fill
-from bench.store.scene import ADA, ASKS, accept_one, complete, tell
+from bench.process import Failed
+from bench.server import Server
+from bench.store.agent import NAME
+from bench.store.databases import Ground, Kind
+from bench.store.long_history import LONG, Size, fill
 from bench.table import Table, ratio
-from bench.timing import milliseconds, percentile, ratios, rounds, spread
-from clew.kernel import CANDIDATES, Outcome, lane_id
-from clew.protocol.orders import Order
-from clew.store.engine.database import Database
-from clew.store.operations.claim import claim
-from clew.store.operations.journal import entries_page
-from clew.store.operations.sessions import lane_sessions
+from bench.timing import milliseconds, percentile, ratios, spread
+from bench.wakes import one
 
 PART = "history"
-SECONDS = 20.0
-SAMPLES = 40
 MOST = 1.3
 PAGE = 20
+WARM_UP = 5
+_STRIDE = 7919
 
-SMALL = Size(lanes=5, runs=1_000, sessions=100, entries=20)
-QUICK = Size(lanes=500, runs=100_000, sessions=10_000, entries=10_000)
-LARGE = Size(lanes=1_000, runs=1_000_000, sessions=100_000, entries=10_000)
 
-CLAIM, COMMITTED = "claim", "claim with its commit"
-LOOK_UP, THREAD = "candidate sessions", "page of a thread"
+@dataclass(frozen=True, slots=True)
+class Amount:
+    large: Size
+    rounds: int
+    samples: int
+
+
+FEW = Size(lanes=50, runs=1_000, sessions=1_000, entries=20)
+"""More lanes than a daemon keeps warm sessions: with few and with many, every sample opens its session."""
+
+FULL = Amount(Size(lanes=1_000, runs=1_000_000, sessions=100_000, entries=10_000), rounds=9, samples=20)
+SMALL = Amount(Size(lanes=100, runs=20_000, sessions=2_000, entries=1_000), rounds=3, samples=5)
+
+ANSWERED, CLAIMED, FINISHED, THREAD = "say: answered", "say: claimed", "say: finished", "page of a thread"
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    database: Database
+    server: Server
     size: Size
-    chance: random.Random
+    numbers: Iterator[int] = field(default_factory=count)
 
     def sample(self) -> dict[str, float]:
-        """One time of each, in milliseconds; the lane is another one every time."""
-        thread = self.size.thread(self.chance.randrange(self.size.lanes))
-        accept_one(self.database, thread)
-        inner, orders = [0.0], list[Order]()
-
-        def claims(connection: Connection) -> None:
-            inner[0] = milliseconds(lambda: orders.extend(claim(connection, ASKS)))
-
-        committed = milliseconds(lambda: self.database.do(claims))
-        (order,) = orders
-        assert order.plan.outcome is Outcome.RESUME, order.plan.words
-        tell(self.database, order)
-        complete(self.database, order)
-        lane = lane_id(ADA, thread)
-        return {
-            CLAIM: inner[0],
-            COMMITTED: committed,
-            LOOK_UP: self._read(lambda connection: len(lane_sessions(connection, lane)) == CANDIDATES),
-            THREAD: self._read(lambda connection: len(entries_page(connection, LONG, most=PAGE)) == PAGE),
-        }
-
-    def _read(self, operation: Callable[[Connection], bool]) -> float:
-        def timed(connection: Connection) -> float:
-            found = [False]
-
-            def once() -> None:
-                found[0] = operation(connection)
-
-            taken = milliseconds(once)
-            assert found[0]
-            return taken
-
-        return self.database.read(timed)
+        """One time of each, in milliseconds. The wake resumes a session of its lane; all lanes have their turn, in an
+        order that is not the order of their rows."""
+        thread = self.size.thread(next(self.numbers) * _STRIDE % self.size.lanes)
+        said = {"text": "look at this", "agent": NAME}
+        taken = one(self.server, lambda: self.server.post(f"/threads/{thread}/words", said)["wake"])
+        if taken.decision != "resume":
+            raise Failed(f"A wake in a lane with sessions should resume one, and the decision was {taken.decision!r}.")
+        page = milliseconds(lambda: self.server.get(f"/threads/{LONG}?limit={PAGE}"))
+        return {ANSWERED: taken.answered, CLAIMED: taken.claimed, FINISHED: taken.whole, THREAD: page}
 
 
-def measure(ground: Ground, large: Size = LARGE) -> Table:
-    table = Table(PART, ("database", "what, p50", "few ms", "many ms", "ratio", "lowest to highest", "at most"))
+def measure(ground: Ground, amount: Amount) -> Sequence[Table]:
+    head = ("database", "what", "few p50 ms", "p95 ms", "many p50 ms", "p95 ms", "ratio of p50", "lowest to highest")
+    table = Table(PART, (*head, "wanted"))
     for kind in Kind:
-        with ground.empty(kind) as few, ground.empty(kind) as many:
-            fill(kind, few, SMALL)
-            fill(kind, many, large)
-            with opened(few) as one, opened(many) as other:
-                chance = random.Random(1)
-                _compare(table, kind, Filled(one, SMALL, chance), Filled(other, large, chance))
+        with ground.store(kind) as few, ground.store(kind) as many:
+            fill(few, FEW)
+            fill(many, amount.large)
+            with few.server() as one, many.server() as other:
+                _compare(table, kind, amount, Filled(one, FEW), Filled(other, amount.large))
+    large = amount.large
     table.note = (
-        f"Few is {SMALL.runs:,} finished runs and {SMALL.sessions:,} sessions in {SMALL.lanes} lanes, and a thread of"
-        f" {SMALL.entries} entries; many is {large.runs:,} runs and {large.sessions:,} sessions in {large.lanes:,}"
-        f" lanes, and a thread of {large.entries:,}."
+        f"Few is {FEW.runs:,} finished runs and {FEW.sessions:,} sessions in {FEW.lanes} lanes, and a thread of"
+        f" {FEW.entries} entries; many is {large.runs:,} runs and {large.sessions:,} sessions in {large.lanes:,}"
+        f" lanes, and a thread of {large.entries:,}. {amount.rounds} rounds of {amount.samples} samples, by turns."
     )
-    return table
+    return (table,)
 
 
-def _compare(table: Table, kind: Kind, few: Filled, many: Filled) -> None:
-    middles: dict[str, tuple[list[float], list[float]]] = {
-        name: ([], []) for name in (CLAIM, COMMITTED, LOOK_UP, THREAD)
-    }
-    for number in rounds(SECONDS):
-        taken = [(few.sample(), many.sample()) for _ in range(SAMPLES)]
+def _compare(table: Table, kind: Kind, amount: Amount, few: Filled, many: Filled) -> None:
+    rounds: list[list[tuple[dict[str, float], dict[str, float]]]] = []
+    for number in range(amount.rounds + 1):
+        taken = [(few.sample(), many.sample()) for _ in range(amount.samples if number else WARM_UP)]
         if number:
-            for name, sides in middles.items():
-                for at, side in enumerate(sides):
-                    side.append(percentile([sample[at][name] for sample in taken], 0.5))
-    for name, (small, large) in middles.items():
-        growth = ratios(large, small)
-        wanted = table.judge(f"{kind}, {name}", growth.median <= MOST, f"{MOST}")
-        table.add(kind, name, f"{spread(small).median:.3f}", f"{spread(large).median:.3f}", *ratio(growth), wanted)
+            rounds.append(taken)
+    for name in (ANSWERED, CLAIMED, FINISHED, THREAD):
+        cells: list[str] = []
+        middles: list[list[float]] = []
+        for at in range(2):
+            middles.append([percentile([pair[at][name] for pair in each], 0.5) for each in rounds])
+            slow = percentile([pair[at][name] for each in rounds for pair in each], 0.95)
+            cells += [f"{spread(middles[at]).median:.2f}", f"{slow:.2f}"]
+        growth = ratios(middles[1], middles[0])
+        met = growth.median <= MOST
+        wanted = table.judge(f"{kind}, {name}", met, f"at most {MOST}", f"{growth.median:.2f}")
+        table.add(kind, name, *cells, *ratio(growth), wanted)

@@ -281,6 +281,14 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "told",
     ),
     (("retry", "run-1"), "POST", "/runs/run-1/retry", [samples.WAKE], {}, "wake-1"),
+    (
+        ("retry", "run-1", "--taken"),
+        "POST",
+        "/runs/run-1/retry",
+        [],
+        {"taken": True},
+        "It is recorded. No wake of this run is left to serve.",
+    ),
     (("rerun", "run-1"), "POST", "/runs/run-1/rerun", [samples.WAKE], {}, "wake-1"),
     (
         ("workspaces", "clean"),
@@ -334,6 +342,7 @@ BODIES: dict[str, type] = {
     "/approvals/ap_1": asks.AnswerTo,
     "/approvals/ap_2": asks.AnswerTo,
     "/threads/chat-1/adopt": asks.Adopt,
+    "/runs/run-1/retry": asks.Retry,
 }
 
 

@@ -15,7 +15,15 @@ __all__ = ["agents"]
 AGENTS = ("claude", "codex", "opencode")
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.xdist_group(f"story-{name}")) for name in AGENTS])
+PROOF = {"opencode": [pytest.mark.proof]}
+"""OpenCode takes seconds of a core for every start; the boundary and its own tests play it on every day."""
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.xdist_group(f"story-{name}"), *PROOF.get(name, [])]) for name in AGENTS
+    ]
+)
 def rig(request: pytest.FixtureRequest, tmp_path: Path, agents: Agents) -> Iterator[Rig]:  # noqa: ARG001 - installs them
     made = rig_of(request.param, (tmp_path / "rig").resolve())
     yield made

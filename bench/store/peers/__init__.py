@@ -1,1 +1,1 @@
-"""The same work done by other projects. Each runs in a process of its own, with packages that Clew never installs."""
+"""The same jobs for Clew and for its peers, whose packages are installed apart from Clew's."""

@@ -78,10 +78,12 @@ class DaemonApi:
                     other.hold(order.run for order in orders)
                 held = frozenset(poll.held)
                 news = held if heard & ANYTHING else self._take_news(held)
-                left = until - time.monotonic()
-                if orders or news or left <= 0:
+                if orders or news:
                     return Claimed(orders, news)
                 await self._note_seen(asked, held)
+                left = until - time.monotonic()
+                if left <= 0:
+                    return Claimed((), frozenset())
                 heard = await watch.wait(min(left, POLL))
 
     async def report(self, said: Report) -> Reported:

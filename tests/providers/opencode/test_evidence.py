@@ -89,6 +89,7 @@ def test_words_within_a_turn_are_told_apart_and_their_replies_are_the_turns(lab:
 # ---------------------------------------------------------------- the server dies
 
 
+@pytest.mark.proof
 @pytest.mark.case("P19", "L13")
 @pytest.mark.parametrize("seconds", [0.0, 0.03, 0.2])
 @pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])

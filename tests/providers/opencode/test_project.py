@@ -169,7 +169,7 @@ def test_a_fork_of_nothing_is_refused(lab: Lab) -> None:
 
 
 @pytest.mark.case("L11", "C14")
-@pytest.mark.parametrize("seconds", [0.0, 0.01])
+@pytest.mark.parametrize("seconds", [pytest.param(0.0, marks=pytest.mark.proof), 0.01])
 def test_a_turn_just_after_its_server_has_died_goes_to_another(lab: Lab, seconds: float) -> None:
     async def scene() -> None:
         session = await lab.open(home="dying")

@@ -54,6 +54,7 @@ async def ids(lab: Lab, home: str) -> set[str]:
     return {found.cursor.native_id for found in await lab.at(home).sessions()}
 
 
+@pytest.mark.proof
 @pytest.mark.case("T01", "T03")
 def test_a_session_goes_to_another_home_and_back_with_the_same_history(lab: Lab) -> None:
     async def scene() -> None:
@@ -155,6 +156,7 @@ def _no_messages(document: Document) -> None:
     document["messages"] = [{"info": {"id": 7}}]
 
 
+@pytest.mark.proof
 @pytest.mark.case("T02")
 @pytest.mark.parametrize(
     "spoil",
@@ -227,6 +229,7 @@ def test_a_session_that_is_open_is_neither_restored_over_nor_archived_in_a_turn(
     lab.play(scene())
 
 
+@pytest.mark.proof
 @pytest.mark.case("T02", "P06")
 def test_a_restore_that_fails_or_is_called_off_is_taken_back(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:

@@ -137,7 +137,10 @@ def test_a_model_that_hangs_is_ended_in_time_and_the_session_goes_on(lab: Lab) -
 
 
 @pytest.mark.case("L06", "L10")
-@pytest.mark.parametrize(("status", "code"), [(500, ErrorCode.MODEL_FAILED), (429, ErrorCode.USAGE_LIMIT)])
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [pytest.param(500, ErrorCode.MODEL_FAILED, marks=pytest.mark.proof), (429, ErrorCode.USAGE_LIMIT)],
+)
 def test_retries_without_end_are_ended_and_stay_so(lab: Lab, status: int, code: ErrorCode) -> None:
     async def scene() -> None:
         session = await lab.open()

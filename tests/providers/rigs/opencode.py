@@ -18,6 +18,7 @@ OTHER = "loopback-2"
 class OpenCodeRig(Rig):
     name = "opencode"
     real = True
+    brief = True
     warm = True
     patience = 120.0
     other_model = f"loopback/{OTHER}"

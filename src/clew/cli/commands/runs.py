@@ -209,6 +209,8 @@ def _again(options: Options, run: str, how: str, wait: bool, body: Mapping[str, 
     elif not wait:
         for wake in wakes:
             tell(receipt(wake))
+    if not wakes and not options.json:
+        tell("It is recorded. No wake of this run is left to serve.")
     if not wait:
         return max(map(refused, wakes), default=ExitStatus.DONE)
     # All wakes are of one lane, so the run that serves the last one serves them all.
