@@ -1,6 +1,7 @@
 """Statements: built once with SQLAlchemy, cached as text for each database, and run on the driver itself.
 
-One wake takes about fifteen. SQLAlchemy's own execution of each would take longer than the disk does.
+One wake takes about fifteen. SQLAlchemy's own execution of each would take longer than the disk does. Row locks
+(`with_for_update`) are for PostgreSQL: SQLAlchemy leaves them out on SQLite, where the one writer needs none.
 """
 
 import json

@@ -1,7 +1,6 @@
 """Answers to approvals: the first one counts, none reaches a run that has ended, and no answer in time is a denial."""
 
 from sqlalchemy import Connection, bindparam, select, text
-from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import LIVE as LIVE_STATES
 from clew.kernel import (
@@ -20,39 +19,34 @@ from clew.kernel import (
 from clew.store.engine.database import LostRace
 from clew.store.engine.dialect import now, storable
 from clew.store.engine.hints import hint_news, hint_run
-from clew.store.engine.statement import POSTGRESQL, Statement
+from clew.store.engine.statement import Statement
 from clew.store.faults import NoSuchApproval
 from clew.store.schema.tables import approvals, runs
 
-
-def _read(dialect: str) -> ClauseElement:
-    statement = (
+# FOR UPDATE of the run only, which the end of a run locks first too. Two answers meet at the approval's UPDATE.
+_approval = Statement(
+    lambda _: (
         select(approvals, runs.c.state.label("run_state"), runs.c.attempt.label("run_attempt"), now().label("now"))
         .join(runs, runs.c.id == approvals.c.run_id)
         .where(approvals.c.id == bindparam("approval"))
+        .with_for_update(of=runs)
     )
-    # FOR UPDATE of the run only, which the end of a run locks first too. Two answers meet at the approval's UPDATE.
-    return statement.with_for_update(of=runs) if dialect == POSTGRESQL else statement
-
-
-_approval = Statement(_read)
+)
 
 MOST_AT_ONCE = 100
 
 OVERDUE = text("approvals.state = 'pending' AND approvals.expires_at IS NOT NULL"), approvals.c.expires_at <= now()
 
 
-def _overdue(dialect: str) -> ClauseElement:
-    statement = (
+overdue = Statement(
+    lambda _: (
         select(approvals.c.id, approvals.c.run_id)
         .join(runs, runs.c.id == approvals.c.run_id)
         .where(*OVERDUE)
         .limit(MOST_AT_ONCE)
+        .with_for_update(of=runs, skip_locked=True)
     )
-    return statement.with_for_update(of=runs, skip_locked=True) if dialect == POSTGRESQL else statement
-
-
-overdue = Statement(_overdue)
+)
 
 _close = Statement(
     lambda _: (

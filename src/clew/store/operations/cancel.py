@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, null, select, text
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy import Connection, bindparam, func, null, select, text
 
 from clew.kernel import (
     AgentId,
@@ -24,7 +23,7 @@ from clew.kernel import (
 from clew.store.engine.database import LostRace
 from clew.store.engine.dialect import now, read_clock
 from clew.store.engine.hints import hint_news, hint_run, hint_thread
-from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.operations.carried_wakes import UnconfirmedSteer, WakeEnding, end_carried
 from clew.store.operations.run_state import RUN_COLUMNS, advance
@@ -80,15 +79,12 @@ end_wake = Statement(
 _wake = Statement(lambda _: select(wakes).where(wakes.c.id == bindparam("wake")))
 
 
-def _locked(dialect: str, which: ColumnElement[bool]) -> ClauseElement:
-    """The run, FOR UPDATE: no wake joins or leaves its lane until the transaction ends."""
-    statement = select(*RUN_COLUMNS).where(which)
-    return statement.with_for_update() if dialect == POSTGRESQL else statement
-
-
-_run = Statement(lambda dialect: _locked(dialect, runs.c.id == bindparam("run")))
+# FOR UPDATE of the run: no wake joins or leaves its lane until the transaction ends.
+_run = Statement(lambda _: select(*RUN_COLUMNS).where(runs.c.id == bindparam("run")).with_for_update())
 _open_run = Statement(
-    lambda dialect: _locked(dialect, (runs.c.lane_id == bindparam("lane")) & text(f"runs.{NOT_ENDED}"))
+    lambda _: (
+        select(*RUN_COLUMNS).where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}")).with_for_update()
+    )
 )
 
 _waiting = Statement(

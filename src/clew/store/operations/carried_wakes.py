@@ -26,7 +26,7 @@ from clew.kernel import (
 )
 from clew.store.engine.dialect import greater, now
 from clew.store.engine.hints import hint_queue, hint_run, hint_thread
-from clew.store.engine.statement import POSTGRESQL, Done, Row, Statement, in_one_trip, named
+from clew.store.engine.statement import Done, Row, Statement, in_one_trip, named
 from clew.store.operations.queue import queue_run
 from clew.store.operations.wake_state import state_after, state_literal
 from clew.store.schema.tables import agents, approvals, lanes, runs, wakes
@@ -132,17 +132,15 @@ _pending = Statement(
 )
 
 
-def _runtime_of_lane(dialect: str) -> ClauseElement:
-    statement = (
+# FOR KEY SHARE on lane and agent: a concurrent move (moves.py) has committed, or waits until this run is queued.
+_lane_runtime = Statement(
+    lambda _: (
         select(lanes.c.runtime_id.label("lanes"), agents.c.runtime_id.label("agents"))
         .select_from(lanes.join(agents, agents.c.id == lanes.c.agent_id))
         .where(lanes.c.id == bindparam("lane"))
+        .with_for_update(read=True, key_share=True)
     )
-    # FOR KEY SHARE on lane and agent: a concurrent move (moves.py) has committed, or waits until this run is queued.
-    return statement.with_for_update(read=True, key_share=True) if dialect == POSTGRESQL else statement
-
-
-_lane_runtime = Statement(_runtime_of_lane)
+)
 
 _set_runtime = Statement(
     lambda _: runs.update().where(runs.c.id == bindparam("run")).values(runtime_id=bindparam("runtime"))

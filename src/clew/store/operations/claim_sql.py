@@ -18,7 +18,7 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import Carried, Evidence, RunState, WaitsFor, WakeEvent, WakeState
 from clew.store.engine.dialect import listed, now
-from clew.store.engine.statement import POSTGRESQL, Statement
+from clew.store.engine.statement import Statement
 from clew.store.operations.runtimes import is_program, started
 from clew.store.operations.wake_state import PENDING, state_after
 from clew.store.schema.tables import (
@@ -55,7 +55,7 @@ _WORKSPACE_KEYS = ("id", "kind", "directory", "project_id", "machine_id", "branc
 _ENTRY_KEYS = tuple(column.name for column in journal.c if column.name != "thread_id")
 
 
-def _picked(dialect: str) -> CTE:
+def _picked() -> CTE:
     """The first runs of the queue that may start, in the order of ix_runs_queue; no other run is read.
 
     Agents without a free place are found once and skipped here, so that one agent's queue does not block the others.
@@ -85,9 +85,8 @@ def _picked(dialect: str) -> CTE:
         )
         .order_by(r.c.rank, r.c.id)
         .limit(bindparam("most"))
+        .with_for_update(of=r, skip_locked=True)
     )
-    if dialect == POSTGRESQL:
-        picked = picked.with_for_update(of=r, skip_locked=True)
     return picked.cte("q")
 
 
@@ -96,7 +95,7 @@ _UNHEARD = re.sub(r"\b(ended_at|steer|prompt|evidence)\b", r"u.\1", UNHEARD)
 
 
 def _queued(dialect: str) -> ClauseElement:
-    q, a, l, t = _picked(dialect), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
+    q, a, l, t = _picked(), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
     rt, m, p, ws = runtimes.alias("rt"), machines.alias("m"), projects.alias("p"), workspaces.alias("ws")
     whole, places = journal.alias("k"), workspaces.alias("wt")
     pg, w, j = programs.alias("pg"), wakes.alias("w"), journal.alias("j")

@@ -4,7 +4,6 @@ import random
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, bindparam, select, text
-from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     Failure,
@@ -26,7 +25,7 @@ from clew.kernel import (
 from clew.protocol.reports import Usage
 from clew.protocol.runtimes import Expired, Held, Renewed
 from clew.store.engine.dialect import among, now
-from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.engine.statement import Row, Statement
 from clew.store.operations import claim_sql
 from clew.store.operations.carried_wakes import WakeEnding, end_carried
 from clew.store.operations.finish import failure_of, retry_or_give_up
@@ -45,8 +44,8 @@ _mark_seen = Statement(
 )
 
 
-def _due(dialect: str) -> ClauseElement:
-    statement = (
+due_leases = Statement(
+    lambda _: (
         select(
             runs.c.id,
             runs.c.attempt,
@@ -59,22 +58,20 @@ def _due(dialect: str) -> ClauseElement:
         .where(text(f"runs.{LIVE}"), runs.c.lease_until <= now())
         .order_by(runs.c.lease_until)
         .limit(bindparam("most"))
+        .with_for_update(of=runs, skip_locked=True)
     )
-    return statement.with_for_update(of=runs, skip_locked=True) if dialect == POSTGRESQL else statement
+)
 
-
-due_leases = Statement(_due)
-
-
-def _claimed_by(dialect: str) -> ClauseElement:
-    statement = select(runs.c.id, runs.c.attempt).where(
-        text(f"runs.{LIVE}"), runs.c.claimed_by == bindparam("by"), among(dialect, runs.c.runtime_id, "runtimes")
+# FOR UPDATE: a report that the daemon sent before it was restarted may be committing.
+_of_daemon = Statement(
+    lambda dialect: (
+        select(runs.c.id, runs.c.attempt)
+        .where(
+            text(f"runs.{LIVE}"), runs.c.claimed_by == bindparam("by"), among(dialect, runs.c.runtime_id, "runtimes")
+        )
+        .with_for_update()
     )
-    # FOR UPDATE: a report that the daemon sent before it was restarted may be committing.
-    return statement.with_for_update() if dialect == POSTGRESQL else statement
-
-
-_of_daemon = Statement(_claimed_by)
+)
 
 
 def mark_seen(connection: Connection, of: Sequence[RuntimeId]) -> None:

@@ -1,13 +1,12 @@
 """Moves: a lane goes to another runtime with its queued run; a live run ends where it is."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, case, literal_column, null, select, text
+from sqlalchemy import Connection, bindparam, case, literal_column, null, select, text
 
 from clew.kernel import AgentId, LaneId, RunId, RuntimeId, ThreadId
 from clew.store.engine.hints import hint_queue, hint_thread
-from clew.store.engine.statement import POSTGRESQL, Row, Statement, wait_briefly
+from clew.store.engine.statement import Row, Statement, wait_briefly
 from clew.store.faults import NoSuchLane, NoSuchRuntime
 from clew.store.schema.tables import UNKNOWN_RUNTIME, agents, lanes, runs, runtimes
 
@@ -28,12 +27,8 @@ _set = Statement(
 )
 
 
-def _for_update(what: Select[Any]) -> Statement:
-    return Statement(lambda dialect: what.with_for_update() if dialect == POSTGRESQL else what)
-
-
-_lock_lane = _for_update(select(lanes).where(lanes.c.id == bindparam("lane")))
-_lock_agent = _for_update(select(agents).where(agents.c.id == bindparam("agent")))
+_lock_lane = Statement(lambda _: select(lanes).where(lanes.c.id == bindparam("lane")).with_for_update())
+_lock_agent = Statement(lambda _: select(agents).where(agents.c.id == bindparam("agent")).with_for_update())
 
 _requeue = Statement(
     lambda _: (

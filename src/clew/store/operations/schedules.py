@@ -34,7 +34,7 @@ from clew.kernel import (
 )
 from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.engine.dialect import insert, now, read_clock
-from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import Unreadable
 from clew.store.operations.approvals import OVERDUE
 from clew.store.operations.ids import derived_id
@@ -159,13 +159,13 @@ class Ticked:
     wake: WakeId | None = None
 
 
-def _due(dialect: str) -> ClauseElement:
+def _due(_: str) -> ClauseElement:
     busy = exists().where(runs.c.lane_id == schedules.c.lane_id, text(f"runs.{NOT_ENDED} AND runs.{LIVE}"))
     # A pending tick does not count as an event.
     waiting = exists().where(
         wakes.c.lane_id == schedules.c.lane_id, text("wakes.state = 'pending' AND wakes.reason <> 'timer'")
     )
-    statement = (
+    return (
         select(
             schedules,
             lanes.c.agent_id,
@@ -178,8 +178,8 @@ def _due(dialect: str) -> ClauseElement:
         .where(text("schedules.enabled = 1 AND schedules.next_due IS NOT NULL"), schedules.c.next_due <= now())
         .order_by(schedules.c.next_due)
         .limit(bindparam("most"))
+        .with_for_update(of=schedules, skip_locked=True)
     )
-    return statement.with_for_update(of=schedules, skip_locked=True) if dialect == POSTGRESQL else statement
 
 
 due_schedules = Statement(_due)

@@ -6,7 +6,7 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import AgentId, LaneId, ProjectId, RunOutcome, Subject, ThreadId, WakeEnd, lane_id
 from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.hints import hint_thread
-from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import ThreadClosed
 from clew.store.operations.cancel import end_pending
 from clew.store.operations.ids import new_id
@@ -69,14 +69,9 @@ _switch = Statement(
 )
 
 
-def _locked(dialect: str) -> ClauseElement:
-    statement = select(threads).where(threads.c.id == bindparam("thread"))
-    # FOR NO KEY UPDATE, not FOR UPDATE: inserts into the journal take FOR KEY SHARE on the thread (foreign key), and
-    # the end of a run, which a close may wait for, must be able to append its reply.
-    return statement.with_for_update(key_share=True) if dialect == POSTGRESQL else statement
-
-
-_lock = Statement(_locked)
+# FOR NO KEY UPDATE, not FOR UPDATE: inserts into the journal take FOR KEY SHARE on the thread (foreign key), and the
+# end of a run, which a close may wait for, must be able to append its reply.
+_lock = Statement(lambda _: select(threads).where(threads.c.id == bindparam("thread")).with_for_update(key_share=True))
 
 
 def new_thread() -> ThreadId:

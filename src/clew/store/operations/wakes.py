@@ -96,7 +96,7 @@ def _facts_of(dialect: str, keyed: bool) -> ClauseElement:
         )
         .where(agents.c.id == bindparam("agent"))
     )
-    return facts.with_for_update(read=True, key_share=True, of=agents) if dialect == POSTGRESQL else facts
+    return facts.with_for_update(read=True, key_share=True, of=agents)
 
 
 _EARLIER = ("id", "lane_id", "thread_id", "state", "code", "words", "entry", "not_before")

@@ -7,15 +7,13 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Select, Table, bindparam, select
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy import Connection, Table, bindparam, select
 
 from clew.kernel import AgentId, ProjectId, ThreadId, own_thread, read_subject
 from clew.protocol.views import ProjectView
 from clew.store.engine.dialect import storable
-from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import (
     Ambiguous,
     NoSuchAgent,
@@ -52,20 +50,16 @@ _project = Statement(lambda _: select(projects).where(projects.c.name == bindpar
 _project_names = Statement(lambda _: select(projects.c.name).order_by(projects.c.name).limit(MOST_NAMES))
 
 
-def _for_share(dialect: str, which: Select[Any]) -> ClauseElement:
-    # FOR SHARE: several wakes may hold the thread at once, and closing it waits for them.
-    return which.with_for_update(read=True) if dialect == POSTGRESQL else which
-
-
 _by_id = select(threads).where(threads.c.id == bindparam("id"))
 _by_number = select(threads).where(
     threads.c.kind == bindparam("kind"), threads.c.number == bindparam("number"), threads.c.number.is_not(None)
 )
+# With a lock it is FOR SHARE: several wakes may have the thread locked at once, and closing it waits for them.
 thread_statements = {
     False: (Statement(lambda _: _by_id), Statement(lambda _: _by_number)),
     True: (
-        Statement(lambda dialect: _for_share(dialect, _by_id)),
-        Statement(lambda dialect: _for_share(dialect, _by_number)),
+        Statement(lambda _: _by_id.with_for_update(read=True)),
+        Statement(lambda _: _by_number.with_for_update(read=True)),
     ),
 }
 _newest_numbers = Statement(
