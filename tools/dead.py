@@ -37,10 +37,10 @@ ALLOWED: dict[str, str] = {
     "clew.kernel.lease.GonePolicy*": "case R08: a setting, as below",
     "clew.kernel.lease.stranded": "case R08: the move of queued runs off a machine that is gone, which is planned",
     "clew.kernel.pace.idle_ticks": "case H13: the end of a tick, which is to count those without progress",
-    "clew.store.operations.moves.move_lane": "case R08: a lane is moved off a machine that is gone, as above",
+    "clew.kernel.queue.waits_for": "case R12: `clew why` and the run views word this by themselves",
+    "clew.store.operations.moves.move_lane": "case R08: a lane is moved off a machine that is gone, which is planned",
     "clew.store.schema.tables.work.deliveries": "the delivery of replies, which is planned, fills it",
     "clew.store.schema.tables.work.routes": "as above",
-    "clew.kernel.queue.waits_for": "case R12: `clew why` and the run views word this by themselves",
 }
 """Definitions that nothing in src/clew refers to and that stay, each with its reason. A trailing `*` is a prefix."""
 

@@ -25,7 +25,7 @@ from clew.store.schema.tables import journal
 _MOST_RACES = 1000
 """How often an entry is tried at the next number. Each failure means that another writer got that number."""
 
-MOST_ENTRIES = 500
+_MOST_ENTRIES = 500
 """How many entries are read at once, the newest first. Earlier ones are on the page before."""
 
 _SAID = ("author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair", "run_id")
@@ -119,7 +119,7 @@ def _columns(said: Said) -> dict[str, object]:
 
 
 def entries_between(
-    connection: Connection, thread: ThreadId, after: EntrySeq, through: EntrySeq, most: int = MOST_ENTRIES
+    connection: Connection, thread: ThreadId, after: EntrySeq, through: EntrySeq, most: int = _MOST_ENTRIES
 ) -> tuple[Entry, ...]:
     """The entries after `after` up to `through`, in order; the newest `most` of them if there are more."""
     rows = _between.rows(connection, thread=thread, after=after, through=through, most=most)

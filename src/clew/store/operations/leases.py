@@ -35,7 +35,7 @@ from clew.store.operations.sessions import update_session
 from clew.store.schema.tables import LIVE, runs, runtimes
 
 MOST_AT_ONCE = 100
-MOST_LOOKED_AT = 10_000
+_MOST_LOOKED_AT = 10_000
 """More than are ended at once: runs that are still within their grace must not hide the others."""
 
 
@@ -107,7 +107,7 @@ def expire(
     it was down it could not hear any daemon."""
     patience = patience or Patience()
     ended: list[Expired | None] = []
-    for row in due_leases.rows(connection, most=MOST_LOOKED_AT):
+    for row in due_leases.rows(connection, most=_MOST_LOOKED_AT):
         if len(ended) == most:
             break
         heard = Heard(row["seen_at"] or 0.0, listening_since)

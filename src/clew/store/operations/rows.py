@@ -139,7 +139,7 @@ def _read_mode(text: str | None) -> PermissionMode | None:
 _MODES = {mode.value: mode for mode in PermissionMode}
 
 
-def read_numbers(text: str) -> tuple[EntrySeq, ...]:
+def _read_numbers(text: str) -> tuple[EntrySeq, ...]:
     if text == "[]":
         return ()
     stored = json.loads(text)
@@ -150,7 +150,7 @@ def read_numbers(text: str) -> tuple[EntrySeq, ...]:
 
 def read_floor(row: Row) -> Floor:
     try:
-        return Floor(row["floor_generation"], EntrySeq(row["floor_entry"]), read_numbers(row["floor_kept"]))
+        return Floor(row["floor_generation"], EntrySeq(row["floor_entry"]), _read_numbers(row["floor_kept"]))
     except (ValueError, RecursionError) as fault:
         raise unreadable("lanes", row["lane_id"], "floor_kept", fault) from fault
 
@@ -186,7 +186,7 @@ def read_wake(row: Row, prefix: str = "") -> Wake:
 
 def _entries(own: int, more: str | None) -> tuple[EntrySeq, ...]:
     said = (EntrySeq(own),) if own else ()
-    return said if more is None else tuple(sorted({*said, *read_numbers(more)}))
+    return said if more is None else tuple(sorted({*said, *_read_numbers(more)}))
 
 
 def read_session(row: Row) -> Session:
@@ -205,7 +205,7 @@ def read_session(row: Row) -> Session:
             account=_optional(AccountId, row["account"]),
             state=SessionState(row["state"]),
             begins=EntrySeq(row["begins"]),
-            also=read_numbers(row["also"]),
+            also=_read_numbers(row["also"]),
             seen=EntrySeq(row["seen"]),
             model=row["model"],
             mode=_read_mode(row["mode"]),

@@ -246,7 +246,7 @@ class Refused:
     words: str
 
 
-def read_run_row(connection: Connection, run: RunId) -> Row:
+def _read_run_row(connection: Connection, run: RunId) -> Row:
     row = _run.first(connection, run=run)
     if row is None:
         raise NoSuchRun(f"There is no run {run}.", "See them with `clew runs`.")
@@ -254,7 +254,7 @@ def read_run_row(connection: Connection, run: RunId) -> Row:
 
 
 def why_refused(connection: Connection, run: RunId, attempt: int, event: RunEvent) -> Refused:
-    row = read_run_row(connection, run)
+    row = _read_run_row(connection, run)
     found = read_run(row)
     applied = apply(found, event, attempt, lease_until=0.0)
     return Refused(row, found, applied.refused, applied.words)

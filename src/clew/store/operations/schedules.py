@@ -54,7 +54,7 @@ class Rhythm:
     route: RouteKey | None
 
 
-def read_rhythm(row: Row) -> Rhythm:
+def _read_rhythm(row: Row) -> Rhythm:
     try:
         zone = ZoneInfo(row["zone"])
         settings = json.loads(row["settings"])
@@ -133,7 +133,7 @@ def put_heartbeat(connection: Connection, agent: AgentId, beat: Heartbeat) -> In
         "fault": None,
     }
     row = {**values, "id": schedule_of(agent), "next_due": at}
-    following = read_rhythm(row).next_after(at)
+    following = _read_rhythm(row).next_after(at)
     put = {**values, "next_due": following, "enabled": int(following is not None)}
     made = insert(connection, schedules).values(id=row["id"], **put)
     connection.execute(made.on_conflict_do_update(index_elements=[schedules.c.id], set_=put))
@@ -207,7 +207,7 @@ def tick_due(connection: Connection, most: int = MOST_AT_ONCE) -> tuple[Ticked, 
 
 def _tick(connection: Connection, row: Row) -> Ticked:
     try:
-        return _tick_once(connection, row, read_rhythm(row))
+        return _tick_once(connection, row, _read_rhythm(row))
     except Unreadable as fault:
         _set(connection, row, row["last_due"], row["now"] + _READ_AGAIN, str(fault))
         return Ticked(row["id"], None, str(fault))

@@ -153,11 +153,11 @@ def _in_place(lane: LaneId, project: ProjectId, machine: MachineId, source: str)
 
 def _home(row: Row) -> Workspace:
     try:
-        return own_home(AgentId(row["agent_id"]), row["home"])
+        return _own_home(AgentId(row["agent_id"]), row["home"])
     except ValueError as fault:
         raise unreadable("agents", row["agent_id"], "home", fault) from fault
 
 
 @lru_cache(maxsize=512)
-def own_home(agent: AgentId, directory: str) -> Workspace:
+def _own_home(agent: AgentId, directory: str) -> Workspace:
     return Workspace(WorkspaceId(derived_id("ws", "home", agent)), WorkspaceKind.AGENT_HOME, Directory(directory))

@@ -27,7 +27,7 @@ from clew.store.queries.agents import AgentRecord, agent_record
 from clew.store.queries.projects import project_view
 from clew.store.schema.tables import agents, approvals, projects, runs, threads, wakes
 
-MOST_NAMES = 1000
+_MOST_NAMES = 1000
 _SHOWN = 5
 _NUMBERED = re.compile(r"(?P<kind>[a-z]+)-(?P<number>[0-9]{1,9})")
 _OWN = "own-"
@@ -45,9 +45,9 @@ class ThreadRecord:
 
 
 _agent = Statement(lambda _: select(agents).where(agents.c.name == bindparam("name")))
-_agent_names = Statement(lambda _: select(agents.c.name).order_by(agents.c.name).limit(MOST_NAMES))
+_agent_names = Statement(lambda _: select(agents.c.name).order_by(agents.c.name).limit(_MOST_NAMES))
 _project = Statement(lambda _: select(projects).where(projects.c.name == bindparam("name")))
-_project_names = Statement(lambda _: select(projects.c.name).order_by(projects.c.name).limit(MOST_NAMES))
+_project_names = Statement(lambda _: select(projects.c.name).order_by(projects.c.name).limit(_MOST_NAMES))
 
 
 _by_id = select(threads).where(threads.c.id == bindparam("id"))

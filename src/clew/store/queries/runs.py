@@ -32,7 +32,7 @@ from clew.store.schema.tables import NOT_ENDED, agents, decisions, events, landi
 LAST = "~"
 """Sorts after every id."""
 
-MANY = 5000
+_MANY = 5000
 """How many rows are filtered where two conditions are given and only one of them has an index."""
 
 _STEER = "steer"
@@ -190,11 +190,11 @@ def list_runs(
 ) -> tuple[RunView, ...]:
     """The newest first, of that thread, agent and state; with `before`, those older than that run."""
     if thread is not None:
-        found = _of_thread(connection, thread, most, before, None if agent is None and state is None else MANY)
+        found = _of_thread(connection, thread, most, before, None if agent is None and state is None else _MANY)
     elif agent is not None and (state is None or state is RunState.SUCCEEDED):
-        found = of_agent.rows(connection, agent=agent, before=before or LAST, most=most if state is None else MANY)
+        found = of_agent.rows(connection, agent=agent, before=before or LAST, most=most if state is None else _MANY)
     else:
-        wanted = most if agent is None else MANY
+        wanted = most if agent is None else _MANY
         found = _of_state(connection, state, wanted, before or LAST)
     return _views(connection, [row for row in found if _fits(row, agent, state)][:most])
 
