@@ -1,11 +1,11 @@
 """How long one decision takes, and whether it grows with a lane's history. `make bench` runs this.
 
-What the caller passes is what one index would return: of the lane's generations in this scope, the 20 newest,
-newest first, read by an index on (lane, scope, generation). Older ones are never read, so a decision cannot
-grow with them; the second table shows it, with a real index over up to 10,000 generations.
+The caller passes the 20 newest generations of the lane in this scope, newest first, read by an index on (lane, scope,
+generation). Older ones are never read, so a decision cannot grow with them; the second table shows it, with a real
+index over up to 10,000 generations.
 
-The machine may be busy. So every figure is taken in interleaved rounds, beside a yardstick of plain Python that
-runs in the same round, and what is judged is the ratio to it: it holds whatever else the machine does. The yardstick
+The machine may be busy, so every figure is taken in interleaved rounds, beside a yardstick of plain Python in the same
+round. The ratio to the yardstick is judged, because it holds whatever else the machine does. The yardstick
 takes 4 µs on the machine that the limit of 60 µs was set for, which makes the limit 15 times the yardstick.
 """
 

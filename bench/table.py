@@ -48,7 +48,7 @@ def ratio(value: Spread) -> tuple[str, str]:
 
 
 def keep(texts: Iterable[tuple[str, str]], page: Path = PAGE) -> None:
-    """Put each part's text between its marks in the page; what stands around them stays as it is."""
+    """Replace the text between the marks of each part in the page."""
     kept = page.read_text(encoding="utf-8")
     for part, text in texts:
         marked = re.compile(f"(<!-- {part} -->\n).*?(<!-- end -->)", re.DOTALL)

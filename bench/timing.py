@@ -1,14 +1,10 @@
-"""Taking times. Machines are shared and change their speed, so everything is a ratio of the same round."""
+"""Times, medians and ratios. A shared machine changes its speed, so a ratio is of two times of the same round."""
 
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import Barrier
-
-Work = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,43 +26,12 @@ def ratios(ours: Sequence[float], beside: Sequence[float]) -> Spread:
 
 
 def percentile(taken: Sequence[float], share: float) -> float:
-    """The smallest that so large a share of them do not exceed."""
+    """The smallest value that is not exceeded by that share of them, 0 to 1."""
     ordered = sorted(taken)
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
-def milliseconds(work: Work) -> float:
+def milliseconds(work: Callable[[], object]) -> float:
     began = time.perf_counter_ns()
     work()
     return (time.perf_counter_ns() - began) / 1e6
-
-
-def rate(callers: int, times: int, prepare: Callable[[int], Work]) -> float:
-    """How often a second the work is done by so many callers at once, each doing it so many times.
-
-    What a caller prepares, a connection for instance, is not counted.
-    """
-    start, clock = Barrier(callers + 1), time.perf_counter_ns
-
-    def calls(caller: int) -> int:
-        work = prepare(caller)
-        start.wait()
-        for _ in range(times):
-            work()
-        return clock()
-
-    with ThreadPoolExecutor(callers, thread_name_prefix="caller") as pool:
-        going = [pool.submit(calls, caller) for caller in range(callers)]
-        start.wait()
-        began = clock()
-        ended = max(each.result() for each in going)
-    return callers * times / ((ended - began) / 1e9)
-
-
-def rounds(seconds: float, least: int = 5, most: int = 15) -> Iterator[int]:
-    """Numbers of rounds, the first to warm up: so many as fit into the time, within bounds."""
-    until = time.monotonic() + seconds
-    for number in range(most + 1):
-        if number > least and time.monotonic() > until:
-            return
-        yield number

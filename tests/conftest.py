@@ -47,13 +47,16 @@ _SLOW_FIXTURES = frozenset({"agents", "postgres"})
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     """Mark as slow what starts an agent, a server or a PostgreSQL; leave out what is for `make proof` alone."""
-    left, kept = [], []
     for item in items:
         if _is_slow(item):
             item.add_marker(pytest.mark.slow)
-        (left if not THOROUGH and item.get_closest_marker("proof") is not None else kept).append(item)
-    items[:] = kept
-    config.hook.pytest_deselected(items=left)
+    if not THOROUGH:
+        config.hook.pytest_deselected(items=[item for item in items if _is_proof(item)])
+        items[:] = [item for item in items if not _is_proof(item)]
+
+
+def _is_proof(item: pytest.Item) -> bool:
+    return item.get_closest_marker("proof") is not None
 
 
 def _is_slow(item: pytest.Item) -> bool:

@@ -1,4 +1,4 @@
-"""The floor: what a wake cannot do without. A request is answered, four commits reach the disk, a program is run."""
+"""The floor: what no wake can do without. Four commits reach the disk, and a program is run."""
 
 import sqlite3
 import subprocess

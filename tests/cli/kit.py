@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.cli.exit import asks_for_json, run_command
-from clew.cli.program import program
+from clew.cli.program import asks_for_json, program, run_command
 
 PROGRAM = (sys.executable, "-m", "clew")
 

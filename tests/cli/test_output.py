@@ -51,7 +51,7 @@ def test_one_line_is_cut_by_columns() -> None:
 
 
 def test_a_pipe_gets_aligned_text(capfd: Cap) -> None:
-    table(("name", "words"), [("漢", "x"), ("long", "y\nz")], "None.")
+    table([{"name": "漢", "words": "x"}, {"name": "long", "words": "y\nz"}], "None.")
     facts([("a", "one\ntwo"), ("none", ""), ("long", "three")])
     assert capfd.readouterr().out == ("NAME  WORDS\n漢    x\nlong  y z\na     one\n      two\nlong  three\n")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from clew import __version__
-from clew.cli.exit import ExitStatus, run_command
-from clew.cli.program import COMMANDS, program
+from clew.cli.output import ExitStatus
+from clew.cli.program import COMMANDS, program, run_command
 from clew.ports.fault import Fault
 from tests.cli.kit import PROGRAM, clew, environment, ok
 from tests.cli.stub import Stub

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.context import PromptTooLong
-from clew.context.brief import brief_of
-from clew.context.fence import fence_for
+from clew.context.prompt import brief_of, fence_for
 from clew.kernel import (
     Budget,
     EntrySeq,

@@ -32,6 +32,7 @@ from clew.kernel import (
 from clew.ports.fault import Fault
 from clew.ports.provider import FoundSession
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, SourceKind
+from clew.protocol.control import Registration
 from clew.protocol.machine import AgentProgram, Looked
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import (
@@ -48,7 +49,6 @@ from clew.protocol.reports import (
     StoreAsked,
 )
 from clew.protocol.requests import NewAgent
-from clew.protocol.runtimes import Registration
 from clew.protocol.views import AgentView
 from clew.store.engine.database import Database
 from clew.store.schema.check import check

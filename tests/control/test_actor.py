@@ -10,7 +10,7 @@ import pytest
 from clew.control.actor import Actor, MachineDaemon, Outside, Person, RunAgent, Timer, author_of, name_of, origin_of
 from clew.control.agents import change_agent
 from clew.control.approvals import answer_approval, list_approvals
-from clew.control.explain import explain
+from clew.control.decisions import explain
 from clew.control.faults import BadRequest, NoMachine
 from clew.control.issues import open_issue
 from clew.control.messages import say

@@ -17,11 +17,10 @@ from clew.control.threads import open_chat
 from clew.control.timers import run_due, run_timers
 from clew.control.wakes import poke
 from clew.kernel import ApprovalId, Evidence, Outcome, RunId, RunState
-from clew.protocol.control import Claimed
+from clew.protocol.control import Claimed, Held
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Asked
 from clew.protocol.requests import AnswerTo, NewChat, Poke, Words
-from clew.protocol.runtimes import Held
 from clew.store.engine.database import Database
 from clew.store.engine.dialect import read_clock
 from clew.store.operations import claim as claiming

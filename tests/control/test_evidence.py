@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.control.explain import explain
+from clew.control.decisions import explain
 from clew.control.faults import NotNow
 from clew.control.messages import say
 from clew.control.runs import rerun, retry_run, show_run

@@ -9,11 +9,10 @@ import pytest
 
 from clew.context.prompt import prompt_for
 from clew.control.agents import change_agent
-from clew.control.explain import explain
+from clew.control.decisions import explain, replay_decisions
 from clew.control.faults import NotNow
 from clew.control.issues import assign_thread, open_issue
 from clew.control.messages import say
-from clew.control.replay import replay_decisions
 from clew.control.runs import cancel_run, retry_run
 from clew.control.threads import set_overlap, show_thread
 from clew.kernel import Freshness, Outcome, PlanReason

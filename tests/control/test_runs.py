@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clew.control.agents import change_agent
-from clew.control.explain import explain
+from clew.control.decisions import explain
 from clew.control.faults import BadRequest, NotNow
 from clew.control.issues import open_issue
 from clew.control.messages import say

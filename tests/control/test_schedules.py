@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import update
 
 from clew.control.agents import change_agent, show_agent
-from clew.control.explain import explain
+from clew.control.decisions import explain
 from clew.control.faults import BadRhythm
 from clew.control.issues import open_issue
 from clew.control.projects import add_project

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clew.control.explain import explain
+from clew.control.decisions import explain
 from clew.control.faults import BadRequest
 from clew.control.messages import say
 from clew.control.threads import open_chat, set_overlap, show_thread

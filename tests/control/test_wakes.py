@@ -8,7 +8,7 @@ import pytest
 from clew.context.prompt import prompt_for
 from clew.control import validation as bounds
 from clew.control.agents import change_agent
-from clew.control.explain import explain
+from clew.control.decisions import explain
 from clew.control.faults import BadRequest, NotNow
 from clew.control.issues import open_issue
 from clew.control.messages import say

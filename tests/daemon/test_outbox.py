@@ -29,7 +29,7 @@ from clew.kernel import (
 )
 from clew.ports.events import Done, Ending, Event, SessionNamed
 from clew.ports.fault import Fault
-from clew.protocol.control import Claimed, ControlPlane
+from clew.protocol.control import Claimed, ControlPlane, Expired, Held, Registration, Renewed
 from clew.protocol.orders import ClaimRequest
 from clew.protocol.reports import (
     Asked,
@@ -48,7 +48,6 @@ from clew.protocol.reports import (
     StoreAsked,
     Usage,
 )
-from clew.protocol.runtimes import Expired, Held, Registration, Renewed
 from clew.store.schema.tables import runs, wakes
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import Session, Turn

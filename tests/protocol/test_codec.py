@@ -26,10 +26,9 @@ from clew.kernel import (
 )
 from clew.ports.workspaces import Progress
 from clew.protocol.codec import MESSAGES, VERSION, decode, encode
-from clew.protocol.control import ControlPlane
+from clew.protocol.control import ControlPlane, Held
 from clew.protocol.machine import Machine
 from clew.protocol.reports import Prompted, Report
-from clew.protocol.runtimes import Held
 from tests.kernel.kit import demand, session, situation
 
 instants = st.floats(allow_nan=False, allow_infinity=False)

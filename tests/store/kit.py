@@ -44,7 +44,6 @@ from clew.kernel import (
     runtime_id,
 )
 from clew.protocol.orders import ClaimRequest, Order
-from clew.protocol.prompted import new_prompt_id
 from clew.protocol.reports import (
     Completed,
     End,
@@ -59,6 +58,7 @@ from clew.protocol.reports import (
     Stopped,
     StoreAnswer,
     StoreAsked,
+    new_prompt_id,
 )
 from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store.engine.database import Database

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import update
 
 from clew.kernel import MachineId, ProviderName, RouteKey, RouteKind, WakeReason
+from clew.protocol.control import Registration
 from clew.protocol.reports import Completed, Usage
-from clew.protocol.runtimes import Registration
 from clew.store.engine.address import read_address
 from clew.store.engine.database import Database
 from clew.store.engine.open import open_current, open_database

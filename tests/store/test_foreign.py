@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from clew.app.run_server import open_for_server
+from clew.app.database import open_for_server
 from clew.store.engine.open import open_current, open_database, upgrade_database
 from clew.store.faults import CannotUpgrade, NotClew, StoreFault
 from clew.store.schema.version import PROGRAM, SchemaVersion

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Connection
 
 from clew.kernel import HELD_BY_AGENT, Evidence, Outcome, Patience, RunState, with_observed_work
+from clew.protocol.control import Expired, Held, Renewed
 from clew.protocol.orders import Order
-from clew.protocol.runtimes import Expired, Held, Renewed
 from clew.store.engine.dialect import read_clock
 from clew.store.operations.cancel import cancel_run
 from clew.store.operations.leases import end_orphans, expire, mark_seen, renew

@@ -18,8 +18,8 @@ from clew.kernel import (
     capabilities_to_record,
     lane_id,
 )
+from clew.protocol.control import Registration
 from clew.protocol.orders import Order
-from clew.protocol.runtimes import Registration
 from clew.store.operations.runtimes import accounts_there, as_started, register_runtime
 from clew.store.operations.steering import steerable_run
 from clew.store.schema.tables import agents, journal, programs, runtimes, sessions, threads

@@ -27,8 +27,8 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
+from clew.protocol.control import Held
 from clew.protocol.reports import Asked, Completed, Failed, Finish, Report, Returned, Stopped
-from clew.protocol.runtimes import Held
 from clew.protocol.wakes import Said, WakeRequest
 from clew.store.engine.postgres import PostgresDatabase
 from clew.store.faults import StoreFault

@@ -22,8 +22,7 @@ from clew.kernel import (
     settle,
 )
 from clew.protocol.orders import Order
-from clew.protocol.prompted import read_prompted
-from clew.protocol.reports import Asked, Completed, Landed, Report, RunEventRecord, Stopped, Usage
+from clew.protocol.reports import Asked, Completed, Landed, Report, RunEventRecord, Stopped, Usage, read_prompted
 from clew.store.faults import NoSuchRun, SessionHeld
 from clew.store.operations.cancel import cancel_run
 from clew.store.operations.decisions import decisions_of

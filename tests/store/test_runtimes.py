@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from clew.kernel import AccountId, MachineId, ProviderName, RuntimeId, runtime_id
-from clew.protocol.runtimes import Registration
+from clew.protocol.control import Registration
 from clew.store.engine.database import Database
 from clew.store.operations.runtimes import register_runtime
 from clew.store.schema.tables import machines, runtimes

@@ -6,8 +6,7 @@ import pytest
 
 from clew.kernel import AdmissionPolicy, Evidence, Outcome, Overlap, RunState
 from clew.protocol.orders import Order
-from clew.protocol.prompted import read_prompted, read_steer
-from clew.protocol.reports import Completed, Steer, Steered
+from clew.protocol.reports import Completed, Steer, Steered, read_prompted, read_steer
 from clew.protocol.wakes import Accepted, Said
 from clew.store.operations.evidence import attest_by_person
 from clew.store.operations.leases import end_orphans

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from clew.app.notices import FoundAgents, Notice
+from clew.app.logs import FoundAgents, Notice
 from clew.control.actor import Actor, MachineDaemon
 from clew.control.agents import add_agent, list_agents
 from clew.control.programs import GUIDE, offer_agents, own_program_providers

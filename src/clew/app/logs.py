@@ -1,9 +1,13 @@
-"""The server's log: JSON lines in the data directory, warnings on the terminal. The token is masked in both."""
+"""What a server prints: its log (JSON lines in the data directory, warnings on the terminal), and its notices.
+
+The token is masked in the log and on the terminal.
+"""
 
 import json
 import logging
 import sys
 import time
+from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -58,3 +62,28 @@ def start_logging(directory: Path, secret: str) -> None:
     root.setLevel(logging.INFO)
     # With a full disk, logging would print a traceback for every line.
     logging.raiseExceptions = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    address: str
+    link: str
+    data: Path
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAgents:
+    """Installed agent programs with their versions, and the names of the configured agents."""
+
+    installed: tuple[tuple[str, str], ...]
+    agents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    live: int
+    message: str
+
+
+Notice = Ready | FoundAgents | Stopping

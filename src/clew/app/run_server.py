@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from clew.app.data_lock import check_location, create_directories, lock_directory, machine_id, publish_address
+from clew.app.database import open_for_server, show_address
 from clew.app.discovery import discover
 from clew.app.http_server import bind, serve_http
-from clew.app.logs import start_logging
-from clew.app.notices import Notice, Ready
+from clew.app.logs import Notice, Ready, start_logging
 from clew.app.shutdown import OnStop, StopRequest, shutdown
 from clew.context import engine_named
 from clew.control.actor import MachineDaemon, Timer
@@ -28,16 +28,10 @@ from clew.ports.context import EngineSettings
 from clew.ports.plugins import find_engines, find_providers
 from clew.providers.guide.memory import VARIABLE as GUIDE_HOME
 from clew.server.app import make_app
-from clew.server.auth import Bound, Keys
-from clew.server.data_dir import DataDirectory
+from clew.server.auth import Bound, Keys, new_link
+from clew.server.data_dir import DataDirectory, make_token
 from clew.server.live import Live
-from clew.server.routes.login import new_link
-from clew.server.token import make_token
-from clew.store.engine.address import read_address, show_address
 from clew.store.engine.database import Database
-from clew.store.engine.open import open_current, open_database, upgrade_database
-from clew.store.faults import OlderThanProgram
-from clew.store.schema.version import read_version
 from clew.workspaces import GitWorkspaces
 
 log = logging.getLogger("clew.up")
@@ -134,29 +128,6 @@ def _machine(data: DataDirectory) -> LocalMachine:
         data.workspaces,
         homes={GUIDE: {GUIDE_HOME: str(data.guide)}},
     )
-
-
-def open_for_server(address: str) -> Database:
-    """Creates the database if there is none, and upgrades it to this program's schema where that is safe."""
-    try:
-        return open_current(address)
-    except OlderThanProgram:
-        if not _may_upgrade(address):
-            raise
-    upgrade_database(address)
-    return open_current(address)
-
-
-def _may_upgrade(address: str) -> bool:
-    """A SQLite file has one server. PostgreSQL may be shared with older servers, so unless it is empty a person runs
-    `clew db upgrade`."""
-    if isinstance(read_address(address), Path):
-        return True
-    database = open_database(address)
-    try:
-        return database.read(read_version).schema == 0
-    finally:
-        database.close()
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-from clew.app.notices import Notice, Stopping
+from clew.app.logs import Notice, Stopping
 from clew.daemon import Daemon
 
 log = logging.getLogger("clew.up")

@@ -1,15 +1,30 @@
-"""Decodes the API's JSON into views. Unknown fields, from a newer server, are ignored."""
+"""The API's answers: decoded into views, and printed as JSON or as text. Unknown fields, from a newer server, are
+ignored."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from clew.cli.client import NotUnderstood
+from clew.cli.input import Options
+from clew.cli.output import table, tell_answer
 
 V = TypeVar("V")
+
+
+def print_view(options: Options, said: bytes, kind: type[V], show: Callable[[V], object]) -> None:
+    """One view, as `show` prints it."""
+    tell_answer(said, lambda: show(read(kind, said)), as_json=options.json)
+
+
+def print_table(
+    options: Options, said: bytes, kind: type[V], row: Callable[[V], Mapping[str, str]], nothing: str
+) -> None:
+    """A list of views, one row each: the texts by their headings. Without any, prints `nothing`."""
+    tell_answer(said, lambda: table([row(view) for view in read_all(kind, said)], nothing), as_json=options.json)
 
 
 def read(kind: type[V], said: bytes | str) -> V:

@@ -13,8 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from clew.cli.input import BadText
 from clew.ports.fault import Fault
-from clew.server.data_dir import DataDirectory
-from clew.server.token import read_token
+from clew.server.data_dir import DataDirectory, read_token
 
 DEADLINE = 30.0
 """Seconds the server may take to answer. It is on the same machine."""

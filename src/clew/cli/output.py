@@ -4,19 +4,36 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
+from enum import IntEnum
 
 from clew.cli.safe_text import one_line, safe, width
 from clew.ports.fault import Fault
+
+
+class ExitStatus(IntEnum):
+    DONE = 0
+    FAILED = 1
+    MISUSED = 2
+    BUG = 70
+    STOPPED = 130
 
 
 def tell(line: str) -> None:
     sys.stdout.write(f"{safe(line)}\n")
 
 
-def tell_json(answer: bytes | str) -> None:
-    sys.stdout.write(f"{answer.decode() if isinstance(answer, bytes) else answer}\n")
+def tell_json(answer: object) -> None:
+    """The API's answer as it came, as bytes; anything else as JSON, with dataclasses as objects."""
+    text = answer.decode() if isinstance(answer, bytes) else json.dumps(answer, ensure_ascii=False, default=asdict)
+    sys.stdout.write(f"{text}\n")
+
+
+def tell_answer(answer: object, show: Callable[[], object], *, as_json: bool) -> None:
+    """The result of a command, in its one form: as JSON, or as the text that `show` prints."""
+    tell_json(answer) if as_json else show()
 
 
 def warn(line: str) -> None:
@@ -64,15 +81,16 @@ _ID = re.compile(r"(?:ap|rn|ss|wk)_[0-9a-f]{16,}")
 _PREFIX = 18
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], nothing: str) -> None:
-    """Drawn on a terminal, aligned plain text elsewhere. Without rows, prints `nothing`."""
-    lines = [[one_line(cell) for cell in row] for row in rows]
+def table(rows: Sequence[Mapping[str, str]], nothing: str) -> None:
+    """Rows of texts by their headings: drawn on a terminal, aligned plain text elsewhere. Without rows, prints
+    `nothing`."""
+    lines = [[one_line(cell) for cell in row.values()] for row in rows]
     if not lines:
         tell(nothing)
     elif sys.stdout.isatty():
-        _drawn(headings, lines)
+        _drawn(list(rows[0]), lines)
     else:
-        _aligned([[heading.upper() for heading in headings], *lines])
+        _aligned([[heading.upper() for heading in rows[0]], *lines])
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> None:

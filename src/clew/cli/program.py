@@ -2,12 +2,15 @@
 
 import os
 import sys
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 
-from cyclopts import App, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from clew import __version__
-from clew.cli.exit import asks_for_json, run_command
+from clew.cli.output import ExitStatus, tell_fault, tell_problem
+from clew.ports.fault import Fault
 
 _ABOUT = """\
 Run coding agents, and always continue the right conversation.
@@ -35,7 +38,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("issue", "clew.cli.commands.issue:app", "Open, assign, comment on and close issues."),
         ("chat", "clew.cli.commands.chat:chat", "Chat with an agent."),
         ("say", "clew.cli.commands.say:say", "Send a message to a thread."),
-        ("wake", "clew.cli.commands.wake:wake", "Wake an agent manually, or with an event from outside."),
+        ("wake", "clew.cli.commands.say:wake", "Wake an agent manually, or with an event from outside."),
         ("approvals", "clew.cli.commands.approvals:app", "List what agents ask you; allow, deny or answer."),
         ("cancel", "clew.cli.commands.runs:cancel", "Cancel a run or a pending wake."),
         ("interrupt", "clew.cli.commands.runs:interrupt", "Interrupt an agent's current turn."),
@@ -52,12 +55,12 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("runs", "clew.cli.commands.runs:app", "List runs, or show one."),
         ("logs", "clew.cli.commands.logs:logs", "Show the log of a run."),
         ("why", "clew.cli.commands.why:why", "Explain how a run was decided, or why a wake did not run."),
-        ("replay", "clew.cli.commands.replay:replay", "Show which past decisions another policy would change."),
+        ("replay", "clew.cli.commands.why:replay", "Show which past decisions another policy would change."),
     ),
     "Maintain": (
         ("sessions", "clew.cli.commands.sessions:sessions", "List agents' sessions."),
         ("adopt", "clew.cli.commands.sessions:adopt", "Continue an agent's existing session in a thread."),
-        ("runtimes", "clew.cli.commands.runtimes:runtimes", "List the runtimes: provider, home and machine."),
+        ("runtimes", "clew.cli.commands.doctor:runtimes", "List the runtimes: provider, home and machine."),
         ("workspaces", "clew.cli.commands.workspaces:app", "List the directories agents work in, or clean them up."),
         ("db", "clew.cli.commands.db:app", "Upgrade, back up, restore and check the database."),
     ),
@@ -90,6 +93,43 @@ def program(asked: str | None = None) -> App:
     for flag in ("--help", "--version"):
         app[flag].group = flags
     return app
+
+
+def asks_for_json(words: Iterable[str]) -> bool:
+    """Scans the raw arguments: a command line that cannot be parsed may ask for JSON too."""
+    return "--json" in takewhile(lambda word: word != "--", words)
+
+
+def run_command(command: Callable[[], object], *, as_json: bool = False) -> ExitStatus:
+    """Runs it and reports any exception. Whatever is not a `Fault` is reported as a bug in Clew."""
+    try:
+        result = command()
+        sys.stdout.flush()
+    except Fault as fault:
+        tell_fault(fault, as_json=as_json)
+        return ExitStatus.FAILED
+    except CycloptsError as fault:
+        tell_problem("usage", _misused(fault), "Try --help.", as_json=as_json)
+        return ExitStatus.MISUSED
+    except BrokenPipeError:
+        # The reader closed the pipe. Python must not flush stdout again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitStatus.DONE
+    except KeyboardInterrupt:
+        tell_problem("stopped", "Stopped.", as_json=as_json)
+        return ExitStatus.STOPPED
+    except Exception as fault:  # noqa: BLE001 - last resort
+        traceback.print_exc()
+        words = f"This is a bug in Clew: {type(fault).__name__}."
+        tell_problem("bug", words, "Please report it with the lines above.", as_json=as_json)
+        return ExitStatus.BUG
+    return result if isinstance(result, ExitStatus) else ExitStatus.DONE
+
+
+def _misused(fault: CycloptsError) -> str:
+    if isinstance(fault, UnusedCliTokensError) and fault.unused_tokens:
+        return f"Unexpected argument: {', '.join(map(repr, fault.unused_tokens))}."
+    return str(fault)
 
 
 def main() -> None:

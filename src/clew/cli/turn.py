@@ -3,15 +3,12 @@
 The agent's messages go to stdout and everything else to stderr, so that a reply can be piped.
 """
 
-import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 
 from clew.cli.activity import Speech, approval_lines, decision_of, ended, failure_of, line_of
 from clew.cli.answers import parsed, read, read_all
 from clew.cli.client import Server, part
-from clew.cli.exit import ExitStatus
 from clew.cli.live import (
     HeldForPerson,
     Outage,
@@ -23,7 +20,7 @@ from clew.cli.live import (
     next_run,
     raise_if_held,
 )
-from clew.cli.output import note, tell, tell_json, tell_problem
+from clew.cli.output import ExitStatus, note, tell, tell_json, tell_problem
 from clew.cli.safe_text import one_line
 from clew.protocol.views import ApprovalView, EventView, RunView, ThreadPage, WakeView, WhyView
 
@@ -103,7 +100,7 @@ class Turn:
 
     def _see(self, seen: Seen) -> None:
         if self._json:
-            tell_json(json.dumps(asdict(seen), ensure_ascii=False))
+            tell_json(seen)
             sys.stdout.flush()
         match seen:
             case EventView():

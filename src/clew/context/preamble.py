@@ -1,4 +1,4 @@
-"""How a prompt begins: why the agent was woken where no message says it, and what it must know first."""
+"""The beginning of a prompt: why the agent was woken, if no message says it, and what it must know first."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from clew.kernel import (
     WakeReason,
 )
 from clew.ports.context import PromptRequest
-from clew.protocol.handover import former_of
+from clew.protocol.wakes import former_of
 
 _WOKEN: Mapping[WakeReason, str] = {
     WakeReason.ASSIGNMENT: "This was assigned to you.",

@@ -9,9 +9,9 @@ from clew.control.schedules import changed_rhythm, check_rhythm, set_rhythm
 from clew.control.services import Services
 from clew.control.validation import check_mode, check_name, check_size
 from clew.kernel import AgentId, Capabilities, PermissionMode, RuntimeId, choose_mode
+from clew.protocol.control import Registration
 from clew.protocol.machine import AgentProgram, Machine
 from clew.protocol.requests import AgentChange, NewAgent
-from clew.protocol.runtimes import Registration
 from clew.protocol.views import AgentView
 from clew.store.engine.database import Transaction
 from clew.store.engine.dialect import storable

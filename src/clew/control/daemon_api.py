@@ -11,10 +11,9 @@ from clew.control.faults import BadRequest
 from clew.control.hints import Watch
 from clew.control.services import Services
 from clew.kernel import RunId, RuntimeId
-from clew.protocol.control import Claimed
+from clew.protocol.control import Claimed, Expired, Held, Registration, Renewed
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
-from clew.protocol.runtimes import Expired, Held, Registration, Renewed
 from clew.store.engine.hints import ANYTHING, Topics
 from clew.store.operations.claim import claim
 from clew.store.operations.finish import finish

@@ -23,11 +23,10 @@ from clew.kernel import (
     WakeState,
     lane_id,
 )
-from clew.protocol.handover import handover_words
 from clew.protocol.orders import Entry
 from clew.protocol.requests import Assign, NewIssue
 from clew.protocol.views import ThreadPage, ThreadView
-from clew.protocol.wakes import Accepted, WakeRequest
+from clew.protocol.wakes import Accepted, WakeRequest, handover_words
 from clew.store.engine.database import Transaction
 from clew.store.operations.cancel import end_pending, reassign
 from clew.store.operations.journal import append, entries_between

@@ -8,8 +8,8 @@ from clew.control.faults import BadRequest, NotInstalled
 from clew.control.services import Services
 from clew.kernel import MachineId, RuntimeId
 from clew.ports.fault import Fault
+from clew.protocol.control import Registration
 from clew.protocol.machine import AgentProgram, Machine
-from clew.protocol.runtimes import Registration
 from clew.protocol.views import CheckView
 from clew.store.engine.database import Transaction
 from clew.store.faults import Busy

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from clew.daemon.limits import Limits
 from clew.daemon.uplink import Backlog, until_answered
 from clew.kernel import RunId, RuntimeId
-from clew.protocol.control import Claimed, ControlPlane
+from clew.protocol.control import Claimed, ControlPlane, Held
 from clew.protocol.orders import ClaimRequest, Order
-from clew.protocol.runtimes import Held
 
 _log = logging.getLogger("clew.daemon")
 

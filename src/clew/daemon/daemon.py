@@ -17,10 +17,9 @@ from clew.daemon.uplink import Backlog, Carrier, until_answered
 from clew.daemon.warm import WarmSessions
 from clew.kernel import RunId
 from clew.ports.context import ContextEngine
-from clew.protocol.control import ControlPlane
+from clew.protocol.control import ControlPlane, Held
 from clew.protocol.machine import AgentProgram, Looked
 from clew.protocol.orders import Order
-from clew.protocol.runtimes import Held
 
 _log = logging.getLogger("clew.daemon")
 

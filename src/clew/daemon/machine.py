@@ -16,8 +16,8 @@ from clew.ports.provider import Deadlines, FoundSession, Provider, Settings
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, Workspaces
 from clew.programs.faults import BadOptions
 from clew.programs.ledger import Ledger
+from clew.protocol.control import Registration
 from clew.protocol.machine import AgentProgram, Looked
-from clew.protocol.runtimes import Registration
 
 _log = logging.getLogger("clew.daemon")
 _MOST_KEYS = 1000

@@ -34,11 +34,9 @@ from clew.kernel import (
 from clew.ports.context import ContextEngine
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, Provider
-from clew.protocol.control import ControlPlane
+from clew.protocol.control import ControlPlane, Held
 from clew.protocol.orders import Order, StoreQuestion
-from clew.protocol.prompted import new_prompt_id
-from clew.protocol.reports import End, Failed, NewSession, Prompted, Reported, Stopped, StoreAsked, Usage
-from clew.protocol.runtimes import Held
+from clew.protocol.reports import End, Failed, NewSession, Prompted, Reported, Stopped, StoreAsked, Usage, new_prompt_id
 
 _log = logging.getLogger("clew.daemon")
 

@@ -11,9 +11,8 @@ from clew.daemon.limits import Limits
 from clew.daemon.outbox import FINISH, Letter, Outbox, read_letter
 from clew.kernel import RunId
 from clew.ports.fault import Fault
-from clew.protocol.control import ControlPlane
+from clew.protocol.control import ControlPlane, Held
 from clew.protocol.reports import Finish, Finished, Report, Reported
-from clew.protocol.runtimes import Held
 
 SESSION_HELD = "store:session-held"
 """The code with which the server refuses to record a session: another lane has it. The report is sent again without."""

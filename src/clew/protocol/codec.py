@@ -1,8 +1,8 @@
 """The codec: one JSON form for every message between server and daemon, and back.
 
-A message says its kind and the codec's version. A reader refuses what it does not know, with the place and the reason:
-a field that is ignored may be the one that matters. A plan travels as the situation it was decided from, and is decided
-again on arrival.
+A message carries its kind and the codec's version. A reader refuses an unknown field, with the place and the reason:
+an ignored field may be the one that matters. A plan travels as the situation it was decided from, and is decided again
+on arrival.
 """
 
 import json
@@ -12,11 +12,10 @@ from typing import TypeVar
 from clew.kernel import RecordError, value_from_record, value_to_record
 from clew.ports.provider import FoundSession
 from clew.ports.workspaces import Cleaned, Listed, SourceFound
-from clew.protocol.control import Claimed
+from clew.protocol.control import Claimed, Expired, Held, Registration, Renewed
 from clew.protocol.machine import AgentProgram, Looked
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
-from clew.protocol.runtimes import Expired, Held, Registration, Renewed
 
 VERSION = 1
 
@@ -42,7 +41,7 @@ MESSAGES: Mapping[str, type] = {
         SourceFound,
     )
 }
-"""Everything that `ControlPlane` and `Machine` pass, by the name it travels under."""
+"""Every value that `ControlPlane` and `Machine` pass, by its name in the message."""
 
 _T = TypeVar("_T")
 
@@ -51,12 +50,12 @@ def encode(message: object) -> str:
     kind = type(message)
     if MESSAGES.get(kind.__name__) is not kind:
         raise TypeError(f"{kind.__name__} is not a message between server and daemon")
-    # ASCII, so that a lone surrogate in an agent's output travels as it came.
+    # ASCII, so that a lone surrogate in an agent's output survives.
     return json.dumps({"v": VERSION, "is": kind.__name__, "message": value_to_record(kind, message)}, ensure_ascii=True)
 
 
 def decode(text: str, kind: type[_T]) -> _T:
-    """Raises `RecordError`, a ValueError, where the text is not such a message."""
+    """Raises `RecordError`, a ValueError, if the text is not such a message."""
     try:
         said = json.loads(text)
     except ValueError as fault:

@@ -1,31 +1,75 @@
-"""The control plane as a daemon knows it: the same calls in one process and across machines."""
+"""The control plane as a daemon knows it: its calls, the same in one process and across machines, and their values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from clew.kernel import RunId, RuntimeId
+from clew.kernel import AccountId, MachineId, ProviderName, RunId, RunState, RuntimeId
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
-from clew.protocol.runtimes import Expired, Held, Registration, Renewed
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A program in one home, as its machine registers it.
+
+    `program` identifies it there: a digest of its command line, home, environment and options. `account` is its login,
+    `credential` a digest of its API key, and `capabilities` what its provider declares, as JSON. These three belong to
+    the program; another program in the same home may have others.
+    """
+
+    machine: MachineId
+    machine_name: str
+    provider: ProviderName
+    home: str
+    account: AccountId | None = None
+    capabilities: str = "{}"
+    max_live: int = 4
+    root: str | None = None
+    """The directory below which the machine makes workspaces."""
+    program: str = ""
+    credential: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A run that a daemon takes to be its own."""
+
+    run: RunId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """The answer to a renewal: the runs that the daemon still holds, and those it must stop."""
+
+    held: frozenset[RunId]
+    stop: frozenset[RunId]
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    run: RunId
+    state: RunState
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Orders to carry out, and runs of this daemon of which the server has something to say: a report asks for it."""
+    """Orders to carry out, and the daemon's runs for which the server has news; a report fetches the news."""
 
     orders: tuple[Order, ...] = ()
     news: frozenset[RunId] = frozenset()
 
 
 class ControlPlane(Protocol):
-    """Every call is safe to repeat. One that cannot be made raises a Fault; nothing was changed then, or it was changed
-    and saying it again says so."""
+    """Every call is safe to repeat. A call that fails raises a Fault; whether it was carried out is then unknown, and
+    repeating it tells."""
 
     async def register(self, registration: Registration) -> RuntimeId: ...
 
     async def claim(self, asked: ClaimRequest, holding: frozenset[RunId], wait: float) -> Claimed:
-        """Orders as soon as there are any, or news of the runs it holds; nothing when the time is over."""
+        """Returns when there are orders or news of the runs in `holding`, or empty after `wait` seconds."""
         ...
 
     async def report(self, said: Report) -> Reported: ...
@@ -35,5 +79,5 @@ class ControlPlane(Protocol):
     async def renew(self, of: Sequence[RuntimeId], held: Sequence[Held]) -> Renewed: ...
 
     async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
-        """The daemon was started anew: what it had going, but for what it still holds, is settled."""
+        """Called once when the daemon starts: ends its runs from before, except those in `held`."""
         ...

@@ -1,4 +1,4 @@
-"""A machine as the server knows it: what can only be asked where the agents and their directories are."""
+"""A machine as the server knows it: the calls that need the machine's own programs and directories."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,12 +7,13 @@ from typing import Protocol
 from clew.kernel import MachineId, RuntimeId, WorkspaceId
 from clew.ports.provider import FoundSession
 from clew.ports.workspaces import Cleaned, Listed, SourceFound
-from clew.protocol.runtimes import Registration
+from clew.protocol.control import Registration
 
 
 @dataclass(frozen=True, slots=True)
 class AgentProgram:
-    """Which program an agent is, in whose home and how it is used. It is kept as the agent's settings, as JSON."""
+    """The program of an agent: its command line, options, home and environment. Stored as JSON in the agent's
+    settings."""
 
     provider: str
     program: tuple[str, ...] = ()
@@ -23,7 +24,7 @@ class AgentProgram:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a machine found of one program: its registration where it is there, and otherwise why not."""
+    """The result of a search for one program: its registration, or in `missing` why it cannot be used."""
 
     program: AgentProgram
     registration: Registration | None
@@ -37,15 +38,15 @@ class Machine(Protocol):
     def id(self) -> MachineId: ...
 
     async def providers(self) -> Sequence[str]:
-        """The names of all providers that are installed here."""
+        """The names of all installed providers."""
         ...
 
     async def discover(self, program: AgentProgram) -> Looked:
-        """Whether the program is installed. The caller registers a runtime of it."""
+        """Look for the program. The caller registers its runtime."""
         ...
 
     async def offer(self, runtime: RuntimeId, program: AgentProgram) -> None:
-        """Claim work for that runtime from now on."""
+        """Claim work for this runtime from now on."""
         ...
 
     async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]: ...

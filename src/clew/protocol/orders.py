@@ -1,4 +1,4 @@
-"""What a daemon asks for, and the orders it is given."""
+"""A daemon's request for work, and the orders that answer it."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ from clew.kernel import (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry as it is kept: its facts, its text, and when it was written."""
+    """One journal entry as it is stored: its facts, its text, and when it was written."""
 
     facts: JournalEntry
     body: str
@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """What a daemon asks for: work for these runtimes, so many runs at most. `by` names the daemon."""
+    """A request for at most `most` runs on these runtimes. `by` is the daemon's name."""
 
     by: str
     runtimes: tuple[RuntimeId, ...]
@@ -49,7 +49,7 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True)
 class OrderedAgent:
-    """Who works: `settings` says which program it is, in whose home and how it is used, as JSON."""
+    """The agent that works. `settings` is its `AgentProgram` as JSON."""
 
     id: AgentId
     name: str
@@ -59,7 +59,7 @@ class OrderedAgent:
 
 @dataclass(frozen=True, slots=True)
 class OrderedThread:
-    """What the work is called."""
+    """The thread that the work is for."""
 
     id: ThreadId
     kind: str
@@ -69,7 +69,7 @@ class OrderedThread:
 
 @dataclass(frozen=True, slots=True)
 class OrderedProject:
-    """What the workspace is made from; `settings` says how, as JSON."""
+    """The project that the workspace is made from; `settings` says how, as JSON."""
 
     id: ProjectId
     name: str
@@ -79,8 +79,8 @@ class OrderedProject:
 
 @dataclass(frozen=True, slots=True)
 class StoreQuestion:
-    """An earlier run of the lane whose agent's store is to be asked what became of its prompt, and of what it was told
-    within its turn. `runtime` is where that store is; without a cursor it cannot be asked."""
+    """An earlier run of the lane whose prompt, or steering message, the agent may or may not have received: the daemon
+    asks the agent's store on `runtime`. Without a cursor it cannot be asked."""
 
     run: RunId
     runtime: RuntimeId
@@ -92,11 +92,11 @@ class StoreQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Everything a daemon needs to serve a run; it asks nothing back.
+    """Everything a daemon needs to serve a run; it needs no further call.
 
-    `attempt` is the fence that every report must carry. `session` is the id of the session to continue, or the one
-    that the new one gets. `entries` are those the session is to be told, in order. Its log goes on after `logged`. With
-    `questions` nothing is opened: they are asked, and the run is decided again by the answers.
+    `attempt` is the fence that every report carries. `session` is the id of the session to continue, or the id for a
+    new one. `entries` are the journal entries for the prompt, in order. The run's log continues after line `logged`.
+    With `questions`, nothing is opened: the daemon asks them, and the run is decided again with the answers.
     """
 
     run: RunId

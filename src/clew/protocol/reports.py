@@ -1,5 +1,9 @@
-"""What a daemon reports of a run: while it goes, how it ended, and what the server answers."""
+"""A daemon's reports of a run: its progress, its end, the server's answers, and the record of each prompt sent."""
 
+import json
+import secrets
+import time
+import uuid
 from dataclasses import dataclass
 
 from clew.kernel import (
@@ -25,17 +29,19 @@ from clew.kernel import (
     WaitsFor,
     Wake,
     WakeId,
+    value_from_record,
+    value_to_record,
 )
 from clew.protocol.orders import Entry
 
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session that its agent can find again from another process: only then is it pinned.
+    """A session to pin: the agent can find it again from another process.
 
-    It is told the journal after `begins`, and of what came before only `also`. `seen` is how far it has seen before the
-    prompt of this run: a fork has seen what its origin has. `floor` is the plan's, when it cut the lane's history off.
-    `credential` is a digest of the key that the agent is given.
+    It is told the journal after entry `begins`, and of earlier entries only those in `also`. `seen` is the last entry
+    it has seen before this run's prompt: a fork has seen what its origin has. `floor` is the plan's, if the plan cut
+    off the lane's history. `credential` is a digest of the agent's API key.
     """
 
     cursor: Cursor
@@ -54,10 +60,10 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """A prompt that is about to go out: by what its agent's store is asked for it, and for which wakes it is.
+    """A prompt that is about to be sent: how to find it in the agent's store, and the wakes it serves.
 
-    `session` is what would be pinned if the store turns out to have taken it; None while the agent has not named its
-    session. `hears` is false where the provider is declared unable to tell. `remade` is what it tells of a directory
+    `session` is pinned if the store turns out to have the prompt; None while the agent has not named its session.
+    `hears` is false if the provider cannot answer such a question. `remade` is the prompt's note about a directory
     that was made again.
     """
 
@@ -70,7 +76,7 @@ class Prompted:
 
 @dataclass(frozen=True, slots=True)
 class RunEventRecord:
-    """One line of a run's log. `seq` is the daemon's own count, so that a line that comes twice is kept once."""
+    """One line of a run's log. The daemon numbers the lines, so that a line reported twice is stored once."""
 
     seq: int
     kind: str
@@ -79,7 +85,8 @@ class RunEventRecord:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What the agent said it opened, as JSON, and what may be claimed of it; `refused` when it was not as planned."""
+    """What the agent said it opened, as JSON, and what may be claimed of it; `refused` says how it differs from the
+    plan."""
 
     landing: str
     claim: str
@@ -88,7 +95,7 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An approval that the agent waits for."""
+    """An approval that the agent is waiting for."""
 
     id: ApprovalId
     question: str
@@ -97,9 +104,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Steer:
-    """Wakes that the agent is to be told of within the turn that is going. The run carries them already; `entries` are
-    all of the journal after `after` and up to `through`, so that nothing is left out in between. `id` is the
-    prompt's."""
+    """Wakes to send to the agent during its current turn. The run carries them already. `entries` are all journal
+    entries after `after` up to `through`, without gaps. `id` identifies the message in the agent's store."""
 
     wakes: tuple[Wake, ...]
     entries: tuple[Entry, ...]
@@ -110,8 +116,8 @@ class Steer:
 
 @dataclass(frozen=True, slots=True)
 class Steered:
-    """What became of it: the agent took it within its turn, or was not told a word of it. Where neither is certain,
-    nothing is said, and the agent's store is asked later."""
+    """The result of a `Steer`: the agent received it during its turn, or none of it was sent. If neither is certain,
+    this is not reported, and the agent's store is asked later."""
 
     taken: bool
     through: EntrySeq
@@ -119,10 +125,9 @@ class Steered:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What happened since the last one. `told` says that the prompt is about to go out, and how far into the journal
-    it tells; `prompted` is that prompt: nothing may be sent before this report was answered. `settled` are the plans
-    that probes led to. `steers` asks for what is to be told within the turn; `steered` says what became of what was
-    asked for before."""
+    """What happened since the last report. `told` announces the prompt, and is the last journal entry in it;
+    `prompted` is that prompt. It may be sent only after this report was answered. `settled` are the plans that probes
+    led to. `steers` asks for messages to send during the turn; `steered` is the result of the last ones."""
 
     run: RunId
     attempt: int
@@ -143,12 +148,12 @@ class Report:
 
     def __post_init__(self) -> None:
         if (self.told is None) is not (self.prompted is None):
-            raise ValueError("a prompt that goes out is named, so that its agent's store can be asked for it later")
+            raise ValueError("`told` and `prompted` go together: a prompt needs an id that its agent's store knows")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerGiven:
-    """What a person answered; `words` is what they said with it, or the answer itself where a question was asked."""
+    """A person's answer; `words` is their comment, or the answer to a question."""
 
     approval: ApprovalId
     state: str
@@ -157,11 +162,11 @@ class AnswerGiven:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The answer: whether the daemon still holds the run, whether it must stop it and why, and what was answered.
+    """The answer to a report: whether the daemon still holds the run, why it must stop it, and answers to approvals.
 
-    The prompt goes out only when it was reported and `may_prompt` says so. `entries` answer plans that were settled
-    otherwise: what the session of the last of them is to be told, instead of what the order said. `steer` is what the
-    agent is to be told now; `news` tells that there may be something to ask for.
+    The prompt may be sent only after it was reported and `may_prompt` is true. `entries` replace those of the order if
+    a settled plan differs from the order's: they are for the session of the last such plan. `steer` is to be sent to
+    the agent now; `news` says that there may be something to ask for.
     """
 
     held: bool
@@ -179,7 +184,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run added to its session: completed turns, tokens, and what its agent says of itself since."""
+    """What a run added to its session: completed turns and tokens; and the model and mode that the agent now names."""
 
     turns: int = 0
     tokens: int = 0
@@ -190,8 +195,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The agent ended its turn. `reply` is what it said in the end, if it said anything; `read_back` when that was read
-    from its own store, because the turn was lost on the way."""
+    """The agent ended its turn. `reply` is its last message, if any; `read_back` if that was read from the agent's
+    store, because the connection was lost during the turn."""
 
     reply: str | None = None
     size: int = 0
@@ -201,8 +206,8 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It did not. `reset_at` is when a usage limit ends; a poisoned session is not to be used again. `heard` is what
-    the agent's store says of the prompt; None where nobody has asked it."""
+    """The turn failed. `reset_at` is when a usage limit ends; `poisons` means that the session must not be used again.
+    `heard` is what the agent's store says of the prompt; None if it was not asked."""
 
     kind: FailureKind
     why: str
@@ -214,7 +219,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The claim is given back before any prompt went out, to be looked at again after a while or by a person."""
+    """The claim is given back before any prompt was sent; the run is tried again later, or a person acts first."""
 
     why: str
     code: str
@@ -223,7 +228,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """It was stopped: by a person at the agent itself, or because the server said so."""
+    """The turn was stopped: by a person in the agent's own program, or by the server's order."""
 
     why: str = ""
     usage: Usage = Usage()
@@ -232,8 +237,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class StoreAnswer:
-    """What an agent's store says of an earlier run: of its prompt, and of what it was told within its turn. None where
-    that was not asked."""
+    """What an agent's store says of an earlier run: of its prompt, and of its steering message. None: not asked."""
 
     run: RunId
     prompt: Attestation | None = None
@@ -242,7 +246,7 @@ class StoreAnswer:
 
 @dataclass(frozen=True, slots=True)
 class StoreAsked:
-    """The run was to ask what became of earlier prompts of its lane, and has. Nothing was sent."""
+    """The run had to ask about earlier prompts of its lane, and has. No prompt was sent."""
 
     answers: tuple[StoreAnswer, ...]
 
@@ -252,8 +256,8 @@ End = Completed | Failed | Returned | Stopped | StoreAsked
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """How a run ended. A session that was not pinned before is pinned with it; one that another lane holds is refused
-    with the whole report, which then comes again without it."""
+    """How a run ended. It may pin the session, if that was not done before. If another lane holds that session, the
+    whole call is refused, and the daemon repeats it without `pin`."""
 
     run: RunId
     attempt: int
@@ -264,11 +268,55 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What became of the run. `taken` is false when this end came too late or from an attempt that holds it no more;
-    the same end told twice is taken."""
+    """The run after its end. `taken` is false if the end came too late, or from an attempt that no longer holds the
+    run; a repetition of the same end is taken."""
 
     taken: bool
     state: RunState
     words: str
     reply: EntrySeq | None = None
     retry: RetryChoice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SteerSent:
+    """A steering message in flight: its id in the agent's store, the wakes it serves, and its last journal entry."""
+
+    id: PromptId
+    wakes: tuple[WakeId, ...]
+    through: EntrySeq
+
+    @property
+    def sent(self) -> Sent:
+        """With the id only: the daemon has the text."""
+        return Sent(self.id, "")
+
+
+def new_prompt_id() -> PromptId:
+    """A UUID of version 7: the time in milliseconds, then random bits, so that ids sort by time."""
+    bits = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    bits = bits & ~(0xF << 76) | 0x7 << 76
+    bits = bits & ~(0x3 << 62) | 0x2 << 62
+    return PromptId(str(uuid.UUID(int=bits)))
+
+
+TELLS_REMADE = '"remade": "'
+"""Occurs in the JSON of every `Prompted` with a `remade` note, and of no other: found without parsing."""
+
+
+def write_prompted(prompted: Prompted) -> str:
+    return json.dumps(value_to_record(Prompted, prompted))
+
+
+def read_prompted(text: str) -> Prompted:
+    """Raises ValueError if it cannot be read."""
+    return value_from_record(Prompted, json.loads(text))
+
+
+def write_steer(steer: SteerSent) -> str:
+    return json.dumps(value_to_record(SteerSent, steer))
+
+
+def read_steer(text: str) -> SteerSent:
+    """Raises ValueError if it cannot be read."""
+    return value_from_record(SteerSent, json.loads(text))

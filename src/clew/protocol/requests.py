@@ -1,4 +1,4 @@
-"""What people ask of the server. Each is one call of the API, and one use case of control."""
+"""Bodies of API requests. Each belongs to one call of the API and one use case of control."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Overlapping = Literal["queue", "steer", "interrupt", "reject"]
 
 @dataclass(frozen=True, slots=True)
 class NewAgent:
-    """`provider` names who runs it; `program` and `options` are for providers that take any program."""
+    """`provider` runs it; `program` and `options` are for providers that run any program."""
 
     name: str
     provider: str
@@ -23,18 +23,18 @@ class NewAgent:
     home: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     most: int = 1
-    """How many of its runs may go at once."""
+    """How many of its runs may be live at once."""
     heartbeat: Rhythm | None = None
     across_accounts: bool = False
-    """Whether history made under one account of its provider may be told under another."""
+    """Whether history made under one account of the provider may be sent to another account."""
     machine: str | None = None
-    """The id of the machine that has its program; needed where several are connected."""
+    """The id of the machine that has its program; required if several are connected."""
 
 
 @dataclass(frozen=True, slots=True)
 class RhythmChange:
-    """What is None stays as it is, and is as usual where there is no heartbeat yet. One that goes `every` so often has
-    no `cron`, and the other way round; an empty `thread` is the agent's own."""
+    """Fields that are None stay as they are; a new heartbeat gets their defaults. `every` replaces `cron` and the
+    other way round; an empty `thread` means the agent's own."""
 
     every: float | None = None
     cron: str | None = None
@@ -45,7 +45,7 @@ class RhythmChange:
 
 @dataclass(frozen=True, slots=True)
 class AgentChange:
-    """What is None stays as it is; an empty text takes it away."""
+    """Fields that are None stay as they are; an empty text clears one."""
 
     provider: str | None = None
     model: str | None = None
@@ -64,7 +64,7 @@ class AgentChange:
 
 @dataclass(frozen=True, slots=True)
 class NewProject:
-    """`source` is a directory of the server's machine or an address that git can clone."""
+    """`source` is a directory on the machine, or a URL that git can clone."""
 
     name: str
     source: str
@@ -72,9 +72,9 @@ class NewProject:
     setup: tuple[str, ...] = ()
     mode_limit: Mode | None = None
     plain: bool = False
-    """Allow a directory without git; it is then used in place, by one lane at a time."""
+    """Allow a directory without git; it is used in place, by one lane at a time."""
     machine: str | None = None
-    """The id of the machine that inspects the source; needed where several are connected."""
+    """The id of the machine that inspects the source; required if several are connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,8 @@ class NewChat:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Something said in a thread. `agent` is whom it wakes; without one, whose the thread is. `key` names the request:
-    the same key is the same request, however often it comes. `overlap` is what becomes of it when the agent is at work
-    there; without one, what the lane's own policy says."""
+    """A message to a thread. It wakes `agent`, by default the thread's. `key` makes it idempotent: requests with the
+    same key are one. `overlap` is how it is handled while the agent is busy; the default is the lane's policy."""
 
     text: str
     agent: str | None = None
@@ -117,9 +116,8 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Poke:
-    """A wake by hand, in a thread or in the agent's own. With `subject` it is an event of something outside, in that
-    subject's own thread: the same subject is the same thread, which the first event makes, in `project` if that is
-    named."""
+    """A manual wake, in a thread or in the agent's own. With `subject` it is an event of something outside: every
+    event of a subject goes to one thread, which the first event opens, in `project` if that is given."""
 
     agent: str
     thread: str | None = None
@@ -139,7 +137,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTo:
-    """`allow` for an approval; `text` answers a question, or says why not."""
+    """`allow` answers an approval; `text` answers a question, or is the reason for a denial."""
 
     allow: bool = True
     text: str = ""
@@ -147,14 +145,14 @@ class AnswerTo:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """`taken` is a person's word on a prompt of which nobody else can tell whether the agent took it."""
+    """`taken`: a person says whether the agent took the prompt, where its store cannot tell."""
 
     taken: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """A session that a person has with an agent already, to be gone on with in a thread."""
+    """Continue a session that a person already has with an agent, in a thread."""
 
     agent: str
     runtime: str
@@ -163,7 +161,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Which decisions since then another policy would have made otherwise; `since` in seconds since the epoch."""
+    """List the decisions after `since`, in seconds since the epoch, that another policy would change."""
 
     since: float
     policy: Mapping[str, object] = field(default_factory=dict)

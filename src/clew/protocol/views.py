@@ -1,7 +1,7 @@
-"""What the server shows: plain values, the same for the API, the command line and the pages.
+"""Views: what the server shows, as plain values, the same for the API, the command line and the pages.
 
-Times are seconds since the epoch. Wherever something waits, ended or was refused, `code` says so to programs and
-`words` to people.
+Times are seconds since the epoch. Where something waits, ended or was refused, `code` gives the reason for programs
+and `words` for people.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ Mode = Literal["read", "ask", "edit", "full"]
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """When an agent's heart beats: `every` so many seconds, or by a `cron` line in a time `zone`."""
+    """An agent's heartbeat: `every` so many seconds, or by a `cron` line in a time `zone`."""
 
     every: float | None = None
     cron: str | None = None
     zone: str = "UTC"
     isolated: bool = True
     thread: str | None = None
-    """The thread it wakes the agent in, as issue-3; the agent's own without one."""
+    """The thread it wakes the agent in, such as issue-3. Default: the agent's own."""
     next_at: float | None = None
     last_at: float | None = None
     fault: str | None = None
@@ -39,16 +39,16 @@ class AgentView:
     options: Mapping[str, str]
     home_variables: Mapping[str, str]
     environment_names: tuple[str, ...]
-    """Names alone: values may be secrets."""
+    """Names only: values may be secrets."""
     most: int
     home: str
     runtime: str | None
     live: int
-    """How many of its runs are going."""
+    """How many of its runs are live."""
     waiting: int
     heartbeat: Rhythm | None = None
     across_accounts: bool = False
-    """Whether history made under one account of its provider may be told under another."""
+    """Whether history made under one account of the provider may be sent to another account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,11 @@ class ProjectView:
 
 @dataclass(frozen=True, slots=True)
 class ThreadView:
-    """`state` is open or closed; `status` is what goes on in it now: idle, queued, running, waiting (for an answer) or
-    held, with `words` where there is something to say."""
+    """`state` is open or closed; `status`, with its `words`: idle, queued, running, waiting (for an answer) or held."""
 
     id: str
     ref: str
-    """How people call it: issue-3, chat-1, own-ada."""
+    """Its name for people: issue-3, chat-1, own-ada."""
     kind: str
     title: str
     state: str
@@ -101,7 +100,7 @@ class LaneView:
     branch: str | None
     runtime: str | None
     overlap: str = "queue"
-    """What becomes of words that come while the agent works there."""
+    """How messages are handled while the agent is busy there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class ThreadPage:
     lanes: tuple[LaneView, ...]
     entries: tuple[EntryView, ...]
     runs: tuple["RunView", ...]
-    """The newest of them, newest first."""
+    """The newest ones, newest first."""
     approvals: tuple["ApprovalView", ...]
     earlier: bool
     """Whether there are entries before the first."""
@@ -118,7 +117,7 @@ class ThreadPage:
 
 @dataclass(frozen=True, slots=True)
 class WakeView:
-    """A wake's receipt: whatever became of it, it says why."""
+    """A wake: its state, and why."""
 
     id: str
     thread: str
@@ -138,7 +137,7 @@ class WakeView:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What was said: its place in the journal, and whom it woke, if anybody."""
+    """A message that was sent: its number in the journal, and the wake it made, if any."""
 
     entry: int
     wake: WakeView | None
@@ -157,19 +156,19 @@ class RunView:
     runtime: str | None
     session: str | None
     decision: str | None
-    """The outcome of its latest decision, and why in one sentence."""
+    """The outcome of its latest decision; `decision_words` says why in one sentence."""
     decision_words: str | None
     claim: str | None
-    """What may be said of it since its agent answered: resumed, forked, transferred, started."""
+    """What the agent's answer proves: resumed, forked, transferred or started."""
     code: str | None
     words: str | None
     """How it ended, or what it waits for."""
     not_before: float | None = None
     stopping: bool = False
     held: str | None = None
-    """What ends the hold of a run that is held: another-try, session-free or person. It is queued until then."""
+    """For a held run, what ends the hold: another-try, session-free or person. Its state is queued."""
     on_its_word: bool = False
-    """Whether nothing but the agent's own word says that it goes on in the session that was asked for."""
+    """Whether only the agent itself says that this is the session that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +182,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class ConsideredView:
-    """A session that was considered: what spoke for or against it."""
+    """A session that was considered, with the rules for and against it."""
 
     session: str
     generation: int
@@ -212,7 +211,7 @@ class DecisionView:
 
 @dataclass(frozen=True, slots=True)
 class WhyView:
-    """Why a run went as it did, or a wake did not run: the outcome first, in a sentence."""
+    """How a run was decided, or why a wake did not run. `headline` is the outcome in a sentence."""
 
     subject: str
     headline: str
@@ -220,24 +219,24 @@ class WhyView:
     wakes: tuple[WakeView, ...]
     decisions: tuple[DecisionView, ...]
     landing: Mapping[str, str]
-    """What the agent itself said it opened, field by field."""
+    """What the agent said it opened, field by field."""
     refused: tuple[str, ...]
-    """What it opened that was not as planned, and why it was refused."""
+    """Where that differed from the plan, so that no prompt was sent."""
     steered: tuple["SteerView", ...] = ()
-    """What it was told within its turn, or was to be told and did not take."""
+    """Messages sent during the turn, received or not."""
     evidence: "EvidenceView | None" = None
-    """What the agent's own store said of its prompt; None where none was sent."""
+    """What the agent's own store says of the prompt; None if none was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceView:
-    """Whether the agent took the prompt of a run: unsent, taken, cut-off, finished or unknown, and by what that is
-    known. `asked` is how often its store was asked in vain."""
+    """Whether the agent took a run's prompt: unsent, taken, cut-off, finished or unknown, and how that is known."""
 
     state: str
     words: str
     at: float | None
     asked: int = 0
+    """How often its store was asked without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +257,7 @@ class EventView:
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """A line of a run's log as it is sent live, with the run it is of."""
+    """A line of a run's log as a live event, with its run."""
 
     run: str
     seq: int
@@ -294,7 +293,7 @@ class RuntimeView:
     provider: str
     home: str
     accounts: tuple[str, ...]
-    """Those that its agents name. Agents in one home may have different ones; a key names none."""
+    """The logins of its agents. Agents in one home may differ; an API key names no account."""
     online: bool
     seen_at: float | None
     live: int
@@ -320,13 +319,13 @@ class ApprovalView:
     answered_by: str | None = None
     answer: str | None = None
     expires_at: float | None = None
-    """When it is denied if nobody has answered."""
+    """When it is denied if there is no answer."""
     ended_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A kept decision that another policy would have made otherwise. A run has one for each step of each attempt."""
+    """A recorded decision that another policy would change. A run has one for each step of each attempt."""
 
     run: str
     thread: str
@@ -372,7 +371,7 @@ class CleanedView:
 
 @dataclass(frozen=True, slots=True)
 class FoundSessionView:
-    """A session that an agent of this machine has, whether Clew knows it or not."""
+    """A session that an agent program on this machine has, recorded in Clew or not."""
 
     provider: str
     runtime: str
@@ -386,7 +385,7 @@ class FoundSessionView:
 
 @dataclass(frozen=True, slots=True)
 class CheckView:
-    """One thing that `clew doctor` looked at."""
+    """One check of `clew doctor`."""
 
     name: str
     state: Literal["ok", "warning", "missing", "failed"]

@@ -1,5 +1,7 @@
-"""What somebody asks of an agent, and the receipt."""
+"""A request that an agent act, the receipt for it, and the journal entry that hands an issue over."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clew.kernel import (
@@ -23,7 +25,7 @@ from clew.kernel import (
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What somebody wrote. `provider` and `account` are those an agent used while it wrote."""
+    """A text for the journal. Where an agent wrote it, `provider` and `account` are the ones it used."""
 
     author: Author
     body: str
@@ -36,10 +38,10 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class WakeRequest:
-    """A request that an agent act. The caller names the wake, so that asking twice is asking once.
+    """A request that an agent act. The caller chooses the wake's id, so that a repeated request makes no second wake.
 
-    `entries` are earlier ones of the journal that it wants answered beside what is said with it. `isolated` asks for a
-    context of the run's own: nothing earlier is reachable from it, nothing later sees it.
+    `entries` are earlier journal entries to act on, beside `said`. `isolated` gives the run its own context: it sees
+    nothing earlier, and nothing later sees it.
     """
 
     id: WakeId
@@ -59,7 +61,7 @@ class WakeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The receipt: the wake that stands for the request, its state and why. `repeated` when it was there before."""
+    """The receipt: the wake made for the request, its state and why. `repeated` if an earlier request made it."""
 
     wake: WakeId
     state: WakeState
@@ -69,3 +71,24 @@ class Accepted:
     until: Instant | None = None
     overlap: Overlap | None = None
     repeated: bool = False
+
+
+_FROM = re.compile(r"Gave this issue to \S+ \(it was (?P<former>\S+)'s\)\.")
+
+
+def handover_words(to: str, former: str | None, open_entries: Sequence[EntrySeq] = (), busy: bool = False) -> str:
+    """The entry that hands an issue over. `open_entries` are those that no agent has answered; `busy` says that a run
+    of the former agent is live in the issue, and continues."""
+    whose = "" if former is None else f" (it was {former}'s)"
+    words = [f"Gave this issue to {to}{whose}."]
+    if open_entries:
+        words.append(f"Not answered yet: {', '.join(f'[{entry}]' for entry in open_entries)}.")
+    if busy and former is not None:
+        words.append(f"{former} was still at work on it.")
+    return " ".join(words)
+
+
+def former_of(words: str) -> str | None:
+    """The former agent, read from such an entry; None if there was none."""
+    found = _FROM.match(words)
+    return None if found is None else found["former"]

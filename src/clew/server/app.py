@@ -8,20 +8,13 @@ from starlette.types import ASGIApp
 
 from clew import __version__
 from clew.control.services import Services
-from clew.server.auth import HEALTH, Bound, Guard, Keys
+from clew.server.auth import HEALTH, Bound, Guard, Keys, login
 from clew.server.bodies import Bodies
 from clew.server.live import Live, live
 from clew.server.openapi import describe, show_reference
 from clew.server.problems import answer_problems
 from clew.server.router import BASE, Routes
-from clew.server.routes.agents import agents
-from clew.server.routes.approvals import approvals
-from clew.server.routes.login import login
-from clew.server.routes.machine import machine
-from clew.server.routes.projects import projects
-from clew.server.routes.runs import runs
-from clew.server.routes.threads import threads
-from clew.server.routes.wakes import wakes
+from clew.server.routes import add_routes
 
 _ABOUT = """\
 A control plane for coding agents. Every call needs the token in the data directory, sent as `Authorization: Bearer …`.
@@ -77,8 +70,7 @@ def make_api(services: Services, keys: Keys, bound: Bound, clients: Live) -> Fas
         return RedirectResponse("/docs", status_code=303)
 
     routes = Routes(app, "server")
-    for add in (agents, projects, threads, wakes, runs, approvals, machine):
-        add(routes, services)
+    add_routes(routes, services)
     live(routes, clients)
     login(routes, keys, bound)
     return app

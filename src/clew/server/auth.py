@@ -1,4 +1,4 @@
-"""Authentication: who may send a request.
+"""Authentication: who may send a request, and how a browser logs in.
 
 A client sends the token. A browser exchanges a one-time ticket for a cookie that is signed with the token, so it
 survives restarts and becomes invalid when it expires or the token is replaced.
@@ -11,12 +11,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from fastapi import Request
+from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.control.actor import Person
 from clew.ports.fault import Fault
-from clew.server.problems import Foreign, Unauthorized, problem_of
+from clew.server.problems import BadTicket, Foreign, Unauthorized, problem_of
+from clew.server.router import Routes
 
 TICKET_LASTS = 15 * 60.0
 COOKIE_LASTS = 30 * 24 * 3600
@@ -195,3 +198,35 @@ class _Headers:
         """All values of that name: another server on this host may have set one too."""
         pairs = (pair.partition("=") for header in self.all("cookie") for pair in header.split(";"))
         return [value.strip() for key, _, value in pairs if key.strip() == name]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkView:
+    """A login link for a browser. It works once."""
+
+    link: str
+    expires_at: float
+
+
+def new_link(keys: Keys, bound: Bound) -> LinkView:
+    ticket, ends = keys.issue_ticket()
+    return LinkView(f"{bound.address}{ENTER}?ticket={ticket}", ends)
+
+
+def login(routes: Routes, keys: Keys, bound: Bound) -> None:
+    routes = routes.below("", "server")
+
+    @routes.app.get(ENTER, include_in_schema=False)
+    async def enter(request: Request) -> Response:
+        cookie = keys.redeem(request.query_params.get("ticket", ""))
+        if cookie is None:
+            raise BadTicket("The link was already used, or it has expired.", "Get a new one with `clew up --link`.")
+        # Redirected, so that the ticket is not left in the address bar.
+        answer = RedirectResponse("/", status_code=303)
+        answer.set_cookie(bound.cookie, cookie, max_age=COOKIE_LASTS, path="/", httponly=True, samesite="strict")
+        return answer
+
+    @routes.post("/tickets", status_code=201)
+    async def create_link() -> LinkView:
+        """Create a link that logs in a browser on this machine. It works once, for 15 minutes."""
+        return new_link(keys, bound)

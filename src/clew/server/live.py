@@ -16,12 +16,19 @@ from clew.control.runs import show_run
 from clew.control.services import Services
 from clew.control.threads import find_thread
 from clew.ports.fault import Fault
-from clew.server.identity import By
-from clew.server.params import Filter, Seq
 from clew.server.problems import TooMany
-from clew.server.router import Routes
-from clew.server.stream import KEEP_ALIVE, RETRY, StreamPosition, read_position
-from clew.server.watch import Everything, OneRun, OneThread, Scope, Watch
+from clew.server.router import By, Filter, Routes, Seq
+from clew.server.watch import (
+    KEEP_ALIVE,
+    RETRY,
+    Everything,
+    OneRun,
+    OneThread,
+    Scope,
+    StreamPosition,
+    Watch,
+    read_position,
+)
 
 log = logging.getLogger("clew.server")
 

@@ -1,8 +1,12 @@
-"""What a client watches (a thread, a run, or everything), and the changes since it was last read."""
+"""What a client watches (a thread, a run, or everything), and the changes since then as server-sent events."""
 
+import json
+import re
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+
+import orjson
 
 from clew.control.actor import Actor
 from clew.control.approvals import approvals_of, list_approvals
@@ -10,15 +14,40 @@ from clew.control.runs import list_events, list_runs, show_run
 from clew.control.services import Services
 from clew.control.threads import list_threads, show_thread
 from clew.protocol.views import ApprovalView, LogView, RunView, ThreadView
-from clew.server.stream import StreamPosition, event
 
 ANYTHING = "*"
 """The topic that means: hints were lost, read everything."""
+
+KEEP_ALIVE = b": still here\n\n"
+RETRY = b"retry: 1000\n\n"
 
 _MAX_VIEWS = 100
 _LOG_PAGE = 200
 _FOLLOWED = 32
 """Logs of at most this many runs, the newest, are sent at once. A stream of one run has no such limit."""
+
+
+_SHAPE = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)((?:,[A-Za-z0-9_-]{1,80}:\d{1,15}){0,100})")
+
+
+@dataclass(slots=True)
+class StreamPosition:
+    """How far a client has read: the last log line of each run it follows, and when the last run ended that it has
+    read completely. Runs that ended later, or not yet, are new to it. It is sent as the event id."""
+
+    ended: float = 0.0
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.ended!r}" + "".join(f",{run}:{seq}" for run, seq in self.lines.items())
+
+
+def read_position(text: str) -> StreamPosition | None:
+    """None if the text was not written by `str(StreamPosition)`: the client then starts as a new one."""
+    if not (found := _SHAPE.fullmatch(text)):
+        return None
+    pairs = (pair.split(":") for pair in found[2].split(",")[1:])
+    return StreamPosition(float(found[1]), {run: int(seq) for run, seq in pairs})
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +183,21 @@ def _forget(position: StreamPosition, sent: Sequence[RunView]) -> None:
             position.ended = max(position.ended, run.ended_at or 0.0)
     while len(position.lines) > 2 * _FOLLOWED:
         del position.lines[next(iter(position.lines))]
+
+
+def event(kind: str, view: object, position: StreamPosition | None = None) -> bytes:
+    """One `data:` line is enough: JSON contains no raw line break."""
+    event_id = b"" if position is None else f"id: {position}\n".encode()
+    return b"%sevent: %s\ndata: %s\n\n" % (event_id, kind.encode(), _json(view))
+
+
+def _json(view: object) -> bytes:
+    try:
+        return orjson.dumps(view)
+    except TypeError:
+        # A lone surrogate, from an agent that cut its output within a character: json writes it as an escape.
+        return json.dumps(view, default=_fields).encode()
+
+
+def _fields(view: Any) -> dict[str, object]:
+    return {each.name: getattr(view, each.name) for each in fields(view)}

@@ -31,8 +31,8 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
+from clew.protocol.control import Held
 from clew.protocol.orders import ClaimRequest, Order
-from clew.protocol.prompted import read_prompted
 from clew.protocol.reports import (
     Asked,
     Completed,
@@ -47,8 +47,8 @@ from clew.protocol.reports import (
     Stopped,
     StoreAnswer,
     StoreAsked,
+    read_prompted,
 )
-from clew.protocol.runtimes import Held
 from clew.protocol.wakes import Said, WakeRequest
 from clew.store.engine.database import Database
 from clew.store.engine.dialect import read_clock

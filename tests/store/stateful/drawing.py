@@ -25,8 +25,8 @@ from clew.kernel import (
     WakeId,
     WakeReason,
 )
+from clew.protocol.control import Held
 from clew.protocol.reports import Asked, Completed, End, Finish, NewSession, Report, Returned, Stopped
-from clew.protocol.runtimes import Held
 from clew.protocol.wakes import Said, WakeRequest
 from tests.store.kit import PERSON
 from tests.store.stateful import operations as ops

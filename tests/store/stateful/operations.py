@@ -51,6 +51,7 @@ from clew.kernel import (
     wakes_on,
 )
 from clew.kernel import AdmissionPolicy as Admission
+from clew.protocol.control import Held
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import (
     Completed,
@@ -66,7 +67,6 @@ from clew.protocol.reports import (
     StoreAnswer,
     StoreAsked,
 )
-from clew.protocol.runtimes import Held
 from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.operations.approvals import answer_approval
 from clew.store.operations.cancel import cancel_run, cancel_wake, reassign

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from clew.cli.answers import read, read_all
+from clew.cli.answers import print_table, print_view
 from clew.cli.client import Server, part
 from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, pairs, piped
-from clew.cli.output import facts, table, tell, tell_json
+from clew.cli.output import facts, tell
 from clew.cli.times import every as spelled
 from clew.cli.times import moment, seconds_of
 from clew.protocol.views import AgentView, Mode, Rhythm
@@ -102,11 +102,14 @@ def add(
         "heartbeat": new_heartbeat(every, cron, zone, shared, thread),
         "across_accounts": across_accounts == "yes",
     }
-    said = Server(options.data).post("/agents", body)
-    if options.json:
-        return tell_json(said)
-    made = read(AgentView, said)
-    return tell(f"Added {made.name}: {made.provider}, mode {made.mode}. Talk to it with `clew chat {made.name}`.")
+    print_view(
+        options,
+        Server(options.data).post("/agents", body),
+        AgentView,
+        lambda made: tell(
+            f"Added {made.name}: {made.provider}, mode {made.mode}. Talk to it with `clew chat {made.name}`."
+        ),
+    )
 
 
 @app.command(name="list")
@@ -118,25 +121,21 @@ def list_(*, options: Options = OPTIONS) -> None:
         clew agent list
     """
     said = Server(options.data).get("/agents")
-    if options.json:
-        return tell_json(said)
-    return table(
-        ("name", "state", "provider", "model", "mode", "running", "waiting", "heartbeat"),
-        [
-            (
-                agent.name,
-                agent.state,
-                agent.provider,
-                agent.model or "",
-                agent.mode,
-                str(agent.live),
-                str(agent.waiting),
-                "" if agent.heartbeat is None else agent.heartbeat.cron or spelled(agent.heartbeat.every or 0),
-            )
-            for agent in read_all(AgentView, said)
-        ],
-        "No agents. Add one with `clew agent add`.",
-    )
+    print_table(options, said, AgentView, _row, "No agents. Add one with `clew agent add`.")
+
+
+def _row(agent: AgentView) -> dict[str, str]:
+    beat = agent.heartbeat
+    return {
+        "name": agent.name,
+        "state": agent.state,
+        "provider": agent.provider,
+        "model": agent.model or "",
+        "mode": agent.mode,
+        "running": str(agent.live),
+        "waiting": str(agent.waiting),
+        "heartbeat": "" if beat is None else beat.cron or spelled(beat.every or 0),
+    }
 
 
 @app.command
@@ -147,7 +146,7 @@ def show(name: str, /, *, options: Options = OPTIONS) -> None:
 
         clew agent show ada
     """
-    _tell(options, Server(options.data).get(f"/agents/{part(name)}"))
+    print_view(options, Server(options.data).get(f"/agents/{part(name)}"), AgentView, show_agent)
 
 
 @app.command
@@ -263,13 +262,7 @@ def _instructions(text: str | None) -> str | None:
 
 
 def _change(options: Options, name: str, change: dict[str, Any]) -> None:
-    _tell(options, Server(options.data).patch(f"/agents/{part(name)}", change))
-
-
-def _tell(options: Options, said: bytes) -> None:
-    if options.json:
-        return tell_json(said)
-    return show_agent(read(AgentView, said))
+    print_view(options, Server(options.data).patch(f"/agents/{part(name)}", change), AgentView, show_agent)
 
 
 def environment(words: tuple[str, ...]) -> dict[str, str]:

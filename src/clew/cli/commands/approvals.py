@@ -4,10 +4,10 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from clew.cli.answers import read, read_all
+from clew.cli.answers import print_table, print_view
 from clew.cli.client import Server, part
 from clew.cli.input import OPTIONS, Options, Text, checked, given
-from clew.cli.output import table, tell, tell_json
+from clew.cli.output import tell
 from clew.cli.safe_text import one_line
 from clew.cli.times import moment
 from clew.protocol.views import ApprovalView
@@ -39,26 +39,22 @@ def approvals(*, state: str = "pending", run: str | None = None, options: Option
         Only those of this run.
     """
     said = Server(options.data).get("/approvals", {"state": state, "run": run})
-    if options.json:
-        return tell_json(said)
-    return table(
-        ("approval", "thread", "agent", "kind", "state", "by", "message", "about", "asked"),
-        [
-            (
-                each.id,
-                each.thread,
-                each.agent,
-                each.kind,
-                each.state,
-                each.answered_by or "",
-                one_line(each.words, 80) + (f" ({' / '.join(each.choices)})" if each.choices else ""),
-                one_line(each.command or each.file or "", 80),
-                moment(each.asked_at),
-            )
-            for each in read_all(ApprovalView, said)
-        ],
-        "No pending approvals." if state == "pending" else "No approvals.",
-    )
+    nothing = "No pending approvals." if state == "pending" else "No approvals."
+    print_table(options, said, ApprovalView, _row, nothing)
+
+
+def _row(approval: ApprovalView) -> dict[str, str]:
+    return {
+        "approval": approval.id,
+        "thread": approval.thread,
+        "agent": approval.agent,
+        "kind": approval.kind,
+        "state": approval.state,
+        "by": approval.answered_by or "",
+        "message": one_line(approval.words, 80) + (f" ({' / '.join(approval.choices)})" if approval.choices else ""),
+        "about": one_line(approval.command or approval.file or "", 80),
+        "asked": moment(approval.asked_at),
+    }
 
 
 @app.command
@@ -108,8 +104,9 @@ def answer(approval: Id, text: Text, /, *, options: Options = OPTIONS) -> None:
 
 def _answer(options: Options, approval: str, *, allow: bool, text: str) -> None:
     said = Server(options.data).post(f"/approvals/{part(approval)}", {"allow": allow, "text": text})
-    if options.json:
-        return tell_json(said)
-    found = read(ApprovalView, said)
-    by = "" if found.answered_by is None else f" Answered by {found.answered_by}, {moment(found.ended_at)}."
-    return tell(f"{found.id} of {found.agent} in {found.thread}: {found.state}.{by}")
+    print_view(options, said, ApprovalView, _tell)
+
+
+def _tell(approval: ApprovalView) -> None:
+    by = "" if approval.answered_by is None else f" Answered by {approval.answered_by}, {moment(approval.ended_at)}."
+    tell(f"{approval.id} of {approval.agent} in {approval.thread}: {approval.state}.{by}")

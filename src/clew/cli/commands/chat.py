@@ -12,9 +12,8 @@ from clew.cli.answers import read, read_all
 from clew.cli.client import Query, Server, part
 from clew.cli.commands.say import send
 from clew.cli.commands.thread import WhichAgent, named
-from clew.cli.exit import ExitStatus
 from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, messages
-from clew.cli.output import note, tell, tell_fault, tell_json
+from clew.cli.output import ExitStatus, note, tell, tell_fault, tell_json
 from clew.cli.turn import Answerer, Turn
 from clew.ports.fault import Fault
 from clew.protocol.views import AgentView, ApprovalView, Spoken, ThreadPage, ThreadView

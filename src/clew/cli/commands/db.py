@@ -3,16 +3,14 @@
 Each command imports `clew.app` when it runs, because that loads every part and `--help` must be fast.
 """
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from clew.cli.exit import ExitStatus
 from clew.cli.input import DEFAULT_DATA, DatabaseAddress, DataDirectory
-from clew.cli.output import counted, progress, tell, tell_json, warn
+from clew.cli.output import ExitStatus, counted, progress, tell, tell_answer, warn
 from clew.server.data_dir import DataDirectory as Layout
 
 app = App(name="db", help="Upgrade, back up, restore and check the database.", help_format="markdown")
@@ -57,12 +55,11 @@ def upgrade(*, only_pre: bool = False, which: Which = _WHICH) -> None:
 
     version = upgrade_database(which.address, only_pre)
     shown = show_address(which.address)
-    if which.json:
-        return _tell_json(database=shown, schema=version.schema, oldest_program=version.oldest_program)
     shared = (
         "" if version.oldest_program == version.schema else f", usable by versions from schema {version.oldest_program}"
     )
-    return tell(f"{shown} has schema {version.schema}{shared}.")
+    result = {"database": shown, "schema": version.schema, "oldest_program": version.oldest_program}
+    tell_answer(result, lambda: tell(f"{shown} has schema {version.schema}{shared}."), as_json=which.json)
 
 
 @app.command
@@ -89,10 +86,8 @@ def backup(file: Path, /, *, force: bool = False, which: Which = _WHICH) -> None
 
     with progress("Backing up") as watch:
         kept = take_backup(which.address, file, force, watch)
-    if which.json:
-        _tell_json(file=str(file), **asdict(kept))
-    else:
-        tell(f"{file} contains {counted(kept.rows, 'row')} of schema {kept.schema}.")
+    text = f"{file} contains {counted(kept.rows, 'row')} of schema {kept.schema}."
+    tell_answer({"file": str(file), **asdict(kept)}, lambda: tell(text), as_json=which.json)
     if kept.broken:
         named = ", ".join(each.promise for each in kept.broken)
         warn(f"The database and this backup break promises: {named}. See `clew db check`.")
@@ -127,10 +122,9 @@ def restore(file: Path, /, *, force: bool = False, unchecked: bool = False, whic
     with progress("Restoring") as watch:
         restored = restore_backup(which.address, file, force, unchecked, watch)
     shown = show_address(which.address)
-    if which.json:
-        return _tell_json(database=shown, **asdict(restored))
     came = "" if restored.was == restored.schema else f", upgraded from {restored.was}"
-    return tell(f"{shown} contains {counted(restored.rows, 'row')} of schema {restored.schema}{came}.")
+    text = f"{shown} contains {counted(restored.rows, 'row')} of schema {restored.schema}{came}."
+    tell_answer({"database": shown, **asdict(restored)}, lambda: tell(text), as_json=which.json)
 
 
 @app.command
@@ -149,18 +143,16 @@ def check(*, which: Which = _WHICH) -> ExitStatus:
     from clew.app.database import check_database  # noqa: PLC0415
 
     checked = check_database(which.address)
-    if which.json:
-        _tell_json(**asdict(checked))
-        return ExitStatus.FAILED if checked.broken else ExitStatus.DONE
-    for each in checked.broken:
-        more = f", and {each.count - len(each.rows):,} more" if each.count > len(each.rows) else ""
-        tell(f"{each.promise}: {each.words}\n  broken by {counted(each.count, 'row')}: {', '.join(each.rows)}{more}")
-    if checked.broken:
-        tell(f"{len(checked.broken)} of {checked.promises} promises are broken.")
-        return ExitStatus.FAILED
-    tell(f"{checked.promises} promises hold over {counted(checked.rows, 'row')}.")
-    return ExitStatus.DONE
 
+    def show() -> None:
+        for each in checked.broken:
+            more = f", and {each.count - len(each.rows):,} more" if each.count > len(each.rows) else ""
+            rows = f"{counted(each.count, 'row')}: {', '.join(each.rows)}{more}"
+            tell(f"{each.promise}: {each.words}\n  broken by {rows}")
+        if checked.broken:
+            tell(f"{len(checked.broken)} of {checked.promises} promises are broken.")
+        else:
+            tell(f"{checked.promises} promises hold over {counted(checked.rows, 'row')}.")
 
-def _tell_json(**result: object) -> None:
-    tell_json(json.dumps(result, ensure_ascii=False))
+    tell_answer(checked, show, as_json=which.json)
+    return ExitStatus.FAILED if checked.broken else ExitStatus.DONE

@@ -1,15 +1,13 @@
-"""`clew doctor`: which agents are installed and work, and how to fix the rest."""
+"""`clew doctor` and `clew runtimes`: which agents are installed and work, and where they run."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 
-from clew.cli.answers import read_all
+from clew.cli.answers import print_table, read_all
 from clew.cli.client import NotRunning, Server
-from clew.cli.exit import ExitStatus
 from clew.cli.input import OPTIONS, Options
-from clew.cli.output import table, tell_json
-from clew.protocol.views import CheckView
+from clew.cli.output import ExitStatus, table, tell_answer
+from clew.cli.times import moment
+from clew.protocol.views import CheckView, RuntimeView
 
 _DEADLINE = 120.0
 """Every installed agent is started once."""
@@ -25,11 +23,8 @@ def doctor(*, options: Options = OPTIONS) -> ExitStatus:
         clew doctor
     """
     checks = _checks(options)
-    if options.json:
-        tell_json(json.dumps([asdict(check) for check in checks], ensure_ascii=False))
-    else:
-        rows = [(check.name, check.state, f"{check.words} {check.remedy}") for check in checks]
-        table(("check", "state", "message"), rows, "There is nothing to check.")
+    rows = [{"check": check.name, "state": check.state, "message": f"{check.words} {check.remedy}"} for check in checks]
+    tell_answer(checks, lambda: table(rows, "There is nothing to check."), as_json=options.json)
     return ExitStatus.FAILED if any(check.state == "failed" for check in checks) else ExitStatus.DONE
 
 
@@ -41,3 +36,27 @@ def _checks(options: Options) -> Sequence[CheckView]:
         from clew.app.discovery import inspect_machine  # noqa: PLC0415
 
         return [CheckView("clew", "missing", fault.words, fault.remedy), *inspect_machine()]
+
+
+def runtimes(*, options: Options = OPTIONS) -> None:
+    """List the runtimes: each is one provider in one home on one machine.
+
+    For example:
+
+        clew runtimes
+    """
+    print_table(options, Server(options.data).get("/runtimes"), RuntimeView, _row, "There are no runtimes yet.")
+
+
+def _row(runtime: RuntimeView) -> dict[str, str]:
+    return {
+        "runtime": runtime.id,
+        "provider": runtime.provider,
+        "machine": runtime.machine,
+        "home": runtime.home,
+        "account": ", ".join(runtime.accounts),
+        "state": "online" if runtime.online else "offline",
+        "running": f"{runtime.live} of {runtime.most}",
+        "waiting": str(runtime.waiting),
+        "seen": moment(runtime.seen_at),
+    }

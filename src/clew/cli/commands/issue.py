@@ -8,9 +8,8 @@ from clew.cli.answers import read
 from clew.cli.client import Server, part
 from clew.cli.commands.say import say_in
 from clew.cli.commands.thread import list_threads, named, show_page
-from clew.cli.exit import ExitStatus
 from clew.cli.input import OPTIONS, BadText, Last, Limit, Options, Text, Wait, checked, given, piped
-from clew.cli.output import tell, tell_json
+from clew.cli.output import ExitStatus, tell, tell_answer
 from clew.cli.turn import watch_thread
 from clew.protocol.views import ThreadPage, ThreadView
 
@@ -59,12 +58,12 @@ def new(
     said = server.post("/issues", issue)
     thread = read(ThreadPage, said).thread
     ref = thread.ref
-    if options.json:
-        tell_json(said)
-    elif thread.assignee:
-        tell(f"Opened {ref}; {thread.assignee} is starting. See `clew issue show {ref}`.")
-    else:
-        tell(f"Opened {ref}, not assigned. Assign it with `clew issue assign {ref} AGENT`.")
+    text = (
+        f"Opened {ref}; {thread.assignee} is starting. See `clew issue show {ref}`."
+        if thread.assignee
+        else f"Opened {ref}, not assigned. Assign it with `clew issue assign {ref} AGENT`."
+    )
+    tell_answer(said, lambda: tell(text), as_json=options.json)
     if not (wait and thread.assignee):
         return ExitStatus.DONE
     return watch_thread(server, ref, as_json=options.json)
@@ -179,11 +178,7 @@ def close(issue: Issue, /, *, options: Options = OPTIONS) -> None:
 
         clew issue close 3
     """
-    _tell(
-        options,
-        "Closed {ref} ({assigned}).",
-        Server(options.data).post(f"/threads/{part(named(issue, 'issue'))}/close"),
-    )
+    _tell(options, "Closed {ref} ({assigned}).", _post(options, issue, "close"))
 
 
 @app.command
@@ -194,19 +189,17 @@ def reopen(issue: Issue, /, *, options: Options = OPTIONS) -> None:
 
         clew issue reopen 3
     """
-    _tell(
-        options,
-        "Reopened {ref} ({assigned}).",
-        Server(options.data).post(f"/threads/{part(named(issue, 'issue'))}/reopen"),
-    )
+    _tell(options, "Reopened {ref} ({assigned}).", _post(options, issue, "reopen"))
+
+
+def _post(options: Options, issue: str, action: str) -> bytes:
+    return Server(options.data).post(f"/threads/{part(named(issue, 'issue'))}/{action}")
 
 
 def _tell(options: Options, sentence: str, said: bytes) -> ThreadView:
     """`sentence` names the thread as {ref} and its agent as {assigned}."""
     thread = read(ThreadView, said)
-    if options.json:
-        tell_json(said)
-    else:
-        assigned = f"assigned to {thread.assignee}" if thread.assignee else "not assigned"
-        tell(sentence.format(ref=thread.ref, assigned=assigned))
+    assigned = f"assigned to {thread.assignee}" if thread.assignee else "not assigned"
+    text = sentence.format(ref=thread.ref, assigned=assigned)
+    tell_answer(said, lambda: tell(text), as_json=options.json)
     return thread

@@ -1,8 +1,7 @@
 """`clew logs`: the log of a run, with long events cut, message parts joined, and answers in their place."""
 
-import json
 import sys
-from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,7 +11,7 @@ from clew.cli.answers import read, read_all
 from clew.cli.client import Server, part
 from clew.cli.input import OPTIONS, Options
 from clew.cli.live import PAGE, RunPosition, events_after, follow_run
-from clew.cli.output import counted, tell, tell_json
+from clew.cli.output import counted, tell, tell_answer, tell_json
 from clew.cli.safe_text import one_line, safe
 from clew.cli.times import clock
 from clew.protocol.views import ApprovalView, EventView, RunView
@@ -52,7 +51,7 @@ def logs(
     if not follow:
         every = list(events_after(server, place))
         if options.json:
-            return tell_json(json.dumps([asdict(event) for event in every], ensure_ascii=False))
+            return tell_json(every)
         for answered in read_all(
             ApprovalView, server.get("/approvals", {"run": found.id, "state": "all", "limit": PAGE})
         ):
@@ -64,7 +63,7 @@ def logs(
         return tell(f"The run is held: {one_line(found.words or '')}") if found.held else None
     for seen in follow_run(server, place):
         if isinstance(seen, EventView):
-            tell_json(json.dumps(asdict(seen), ensure_ascii=False)) if options.json else log.show(seen)
+            tell_answer(seen, partial(log.show, seen), as_json=options.json)
             sys.stdout.flush()
         elif isinstance(seen, ApprovalView):
             if seen.state != "pending" and not options.json:

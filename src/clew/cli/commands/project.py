@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from clew.cli.answers import read, read_all
+from clew.cli.answers import print_table, print_view
 from clew.cli.client import Server, part
 from clew.cli.input import OPTIONS, Options, given, source
-from clew.cli.output import facts, table, tell, tell_json
+from clew.cli.output import facts, tell
 from clew.protocol.views import Mode, ProjectView
 
 app = App(name="project", help="Add, list and edit projects.", help_format="markdown")
@@ -68,12 +68,13 @@ def add(
         "mode_limit": mode_limit,
         "plain": plain,
     }
-    said = Server(options.data).post("/projects", body, _DEADLINE)
-    if options.json:
-        return tell_json(said)
-    made = read(ProjectView, said)
-    return tell(
-        f"Added {made.name}: {made.source} ({made.kind}). Start with `clew issue new TITLE --project {made.name}`."
+    print_view(
+        options,
+        Server(options.data).post("/projects", body, _DEADLINE),
+        ProjectView,
+        lambda made: tell(
+            f"Added {made.name}: {made.source} ({made.kind}). Start with `clew issue new TITLE --project {made.name}`."
+        ),
     )
 
 
@@ -86,16 +87,17 @@ def list_(*, options: Options = OPTIONS) -> None:
         clew project list
     """
     said = Server(options.data).get("/projects")
-    if options.json:
-        return tell_json(said)
-    return table(
-        ("name", "kind", "source", "base", "mode limit"),
-        [
-            (project.name, project.kind, project.source, project.base or "", project.mode_limit or "")
-            for project in read_all(ProjectView, said)
-        ],
-        "No projects. Add one with `clew project add`.",
-    )
+    print_table(options, said, ProjectView, _row, "No projects. Add one with `clew project add`.")
+
+
+def _row(project: ProjectView) -> dict[str, str]:
+    return {
+        "name": project.name,
+        "kind": project.kind,
+        "source": project.source,
+        "base": project.base or "",
+        "mode limit": project.mode_limit or "",
+    }
 
 
 @app.command
@@ -106,7 +108,7 @@ def show(name: str, /, *, options: Options = OPTIONS) -> None:
 
         clew project show web
     """
-    _tell(options, Server(options.data).get(f"/projects/{part(name)}"))
+    print_view(options, Server(options.data).get(f"/projects/{part(name)}"), ProjectView, _show)
 
 
 @app.command
@@ -148,14 +150,11 @@ def edit(
         "mode_limit": mode_limit,
     }
     changed = {field: value for field, value in change.items() if value is not None}
-    _tell(options, Server(options.data).patch(f"/projects/{part(name)}", changed))
+    print_view(options, Server(options.data).patch(f"/projects/{part(name)}", changed), ProjectView, _show)
 
 
-def _tell(options: Options, said: bytes) -> None:
-    if options.json:
-        return tell_json(said)
-    project = read(ProjectView, said)
-    return facts(
+def _show(project: ProjectView) -> None:
+    facts(
         [
             ("name", project.name),
             ("source", project.source),

@@ -5,15 +5,13 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from clew.cli.answers import read, read_all
+from clew.cli.answers import print_table, print_view, read, read_all
 from clew.cli.client import NOT_FOUND, Refused, Server, part
-from clew.cli.commands.say import receipt, refused
-from clew.cli.exit import ExitStatus
+from clew.cli.commands.say import answer_wakes
 from clew.cli.input import OPTIONS, Limit, Options, Wait
-from clew.cli.output import facts, table, tell, tell_json
+from clew.cli.output import ExitStatus, facts, tell, tell_answer
 from clew.cli.safe_text import one_line
 from clew.cli.times import lasted, moment
-from clew.cli.turn import Turn
 from clew.protocol.views import Cancelled, RunView, WakeView
 
 app = App(name="runs", help_format="markdown")
@@ -51,26 +49,20 @@ def runs(
         queued (includes held), claimed, opening, running, waiting, stopping, succeeded, failed, cancelled or lost.
     """
     query = {"thread": thread, "agent": agent, "state": state, "limit": limit}
-    said = Server(options.data).get("/runs", query)
-    if options.json:
-        return tell_json(said)
-    return table(
-        ("run", "thread", "agent", "state", "decision", "started", "took", "message"),
-        [
-            (
-                run.id,
-                run.thread,
-                run.agent,
-                state_of(run),
-                f"{run.decision} (unverified)" if run.on_its_word else run.decision or "",
-                moment(run.started_at or run.queued_at),
-                "" if run.held else lasted(run.started_at, run.ended_at),
-                "" if run.state == "succeeded" else one_line(run.words or "", 0 if run.held else _WORDS),
-            )
-            for run in read_all(RunView, said)
-        ],
-        "No runs.",
-    )
+    print_table(options, Server(options.data).get("/runs", query), RunView, _row, "No runs.")
+
+
+def _row(run: RunView) -> dict[str, str]:
+    return {
+        "run": run.id,
+        "thread": run.thread,
+        "agent": run.agent,
+        "state": state_of(run),
+        "decision": f"{run.decision} (unverified)" if run.on_its_word else run.decision or "",
+        "started": moment(run.started_at or run.queued_at),
+        "took": "" if run.held else lasted(run.started_at, run.ended_at),
+        "message": "" if run.state == "succeeded" else one_line(run.words or "", 0 if run.held else _WORDS),
+    }
 
 
 @app.command
@@ -87,10 +79,7 @@ def show(run: str, /, *, options: Options = OPTIONS) -> None:
         Its id, or a unique prefix.
     """
     said = Server(options.data).get(f"/runs/{part(run)}")
-    if options.json:
-        return tell_json(said)
-    found = read(RunView, said)
-    return facts(run_facts(found))
+    print_view(options, said, RunView, lambda found: facts(run_facts(found)))
 
 
 def state_of(run: RunView) -> str:
@@ -193,10 +182,7 @@ def rerun(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> Exi
 
 def _tell(options: Options, said: bytes) -> ExitStatus:
     done = read(Cancelled, said)
-    if options.json:
-        tell_json(said)
-    else:
-        tell(one_line(done.words) or f"The state is {done.state}.")
+    tell_answer(said, lambda: tell(one_line(done.words) or f"The state is {done.state}."), as_json=options.json)
     return ExitStatus.DONE if done.taken else ExitStatus.FAILED
 
 
@@ -204,14 +190,6 @@ def _again(options: Options, run: str, how: str, wait: bool, body: Mapping[str, 
     server = Server(options.data)
     said = server.post(f"/runs/{part(run)}/{how}", body)
     wakes = read_all(WakeView, said) if said.startswith(b"[") else [read(WakeView, said)]
-    if options.json:
-        tell_json(said)
-    elif not wait:
-        for wake in wakes:
-            tell(receipt(wake))
     if not wakes and not options.json:
         tell("It is recorded. No wake of this run is left to serve.")
-    if not wait:
-        return max(map(refused, wakes), default=ExitStatus.DONE)
-    # All wakes are of one lane, so the run that serves the last one serves them all.
-    return Turn(server, wakes[-1], as_json=options.json).watch() if wakes else ExitStatus.DONE
+    return answer_wakes(options, server, said, wakes, wait=wait)

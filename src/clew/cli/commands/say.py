@@ -1,14 +1,13 @@
-"""`clew say`, and sending messages for the commands `issue comment` and `chat`."""
+"""`clew say` and `clew wake`, and sending messages for the commands `issue comment` and `chat`."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clew.cli.answers import read
 from clew.cli.client import Refused, Server, thread_part
-from clew.cli.exit import ExitStatus
 from clew.cli.input import OPTIONS, Options, Text, Wait, given
-from clew.cli.output import tell, tell_json
+from clew.cli.output import ExitStatus, tell, tell_answer
 from clew.cli.safe_text import one_line
 from clew.cli.turn import Turn
 from clew.protocol.views import Spoken, ThreadPage, WakeView
@@ -99,16 +98,26 @@ def say_in(
     if overlap is not None:
         body["overlap"] = overlap
     said = send(server, thread, body)
-    wake = read(Spoken, said).wake
-    if options.json:
-        tell_json(said)
-    elif wake is None:
-        tell(f"Sent to {thread}. No agent is woken.")
-    elif not wait:
-        tell(receipt(wake))
-    if wake is None or not wait:
-        return refused(wake)
-    return Turn(server, wake, as_json=options.json).watch()
+    woken = read(Spoken, said).wake
+    if woken is None:
+        tell_answer(said, lambda: tell(f"Sent to {thread}. No agent is woken."), as_json=options.json)
+        return ExitStatus.DONE
+    return answer_wakes(options, server, said, [woken], wait=wait)
+
+
+def answer_wakes(options: Options, server: Server, said: bytes, wakes: Sequence[WakeView], *, wait: bool) -> ExitStatus:
+    """Prints a receipt for each wake, or with `wait` shows the work live. The command fails if a wake was refused."""
+
+    def receipts() -> None:
+        for each in () if wait else wakes:
+            tell(receipt(each))
+
+    tell_answer(said, receipts, as_json=options.json)
+    if wait and wakes:
+        # All wakes are of one lane, so the run that serves the last one serves them all.
+        return Turn(server, wakes[-1], as_json=options.json).watch()
+    refused = any(each.state in ("skipped", "cancelled") for each in wakes)
+    return ExitStatus.FAILED if refused else ExitStatus.DONE
 
 
 def send(server: Server, thread: str, body: Mapping[str, Any]) -> bytes:
@@ -147,7 +156,64 @@ def receipt(wake: WakeView) -> str:
     return f"Wake for {wake.agent} in {wake.thread}: {wake.state}{again}.{words}{ids}"
 
 
-def refused(wake: WakeView | None) -> ExitStatus:
-    """The command fails if its wake was refused."""
-    was_refused = wake is not None and wake.state in ("skipped", "cancelled")
-    return ExitStatus.FAILED if was_refused else ExitStatus.DONE
+def wake(
+    agent: str,
+    text: Text | None = None,
+    /,
+    *,
+    thread: str | None = None,
+    subject: str | None = None,
+    project: str | None = None,
+    fresh: bool = False,
+    resume: str | None = None,
+    priority: int = 0,
+    key: str | None = None,
+    wait: Wait = False,
+    options: Options = OPTIONS,
+) -> ExitStatus:
+    """Wake an agent, in its own thread or in another.
+
+    For example:
+
+        clew wake ada
+
+        clew wake ada "Check the build." --thread issue-3 -w
+
+        clew wake ada "Review requested: the login page" --subject github:acme/app#12
+
+    Parameters
+    ----------
+    agent
+        The agent to wake.
+    text
+        The message; - reads it from stdin.
+    thread
+        The thread to wake it in: issue-3, chat-1, or an id. Default: the agent's own.
+    subject
+        Something outside that this is an event of, as source:name. All events of a subject go to one thread. The agent
+        is told that the text is from outside, not from you.
+    project
+        The project to work in, for a new subject.
+    fresh
+        Start a new session without the earlier conversation.
+    resume
+        Continue the session of this run, whatever the policy says.
+    priority
+        Higher goes first; each step counts as five minutes of waiting.
+    key
+        An idempotency key: requests with the same key are done once.
+    """
+    body: dict[str, Any] = {
+        "agent": given(agent, "name"),
+        "thread": thread,
+        "text": "" if text is None else given(text),
+        "key": key or new_key(),
+        "fresh": fresh,
+        "resume_run": resume,
+        "priority": priority,
+    }
+    if subject is not None or project is not None:
+        body |= {"subject": subject, "project": project}
+    server = Server(options.data)
+    said = server.post("/wakes", body)
+    return answer_wakes(options, server, said, [read(WakeView, said)], wait=wait)

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.answers import read, read_all
+from clew.cli.answers import print_table, print_view, read, read_all
 from clew.cli.client import Server, part
 from clew.cli.input import OPTIONS, BadText, Limit, Options, given
-from clew.cli.output import table, tell, tell_json
+from clew.cli.output import tell
 from clew.cli.times import moment
 from clew.protocol.views import FoundSessionView, SessionView, ThreadPage
 
@@ -42,51 +42,38 @@ def sessions(
     """
     server = Server(options.data)
     if found:
-        return _found(server, options)
-    said = server.get("/sessions", {"thread": thread, "agent": agent, "limit": limit})
-    if options.json:
-        return tell_json(said)
-    return table(
-        ("session", "thread", "agent", "gen", "provider", "state", "turns", "seen", "directory", "proven"),
-        [
-            (
-                each.id,
-                each.thread,
-                each.agent,
-                str(each.generation),
-                each.provider,
-                "superseded" if each.superseded else each.state,
-                str(each.turns),
-                str(each.seen),
-                each.directory,
-                moment(each.proven_at) or "never",
-            )
-            for each in read_all(SessionView, said)
-        ],
-        "No sessions.",
-    )
+        said = server.get("/sessions/found", deadline=_DEADLINE)
+        print_table(options, said, FoundSessionView, _found_row, "No agent on this machine has a session.")
+    else:
+        said = server.get("/sessions", {"thread": thread, "agent": agent, "limit": limit})
+        print_table(options, said, SessionView, _row, "No sessions.")
 
 
-def _found(server: Server, options: Options) -> None:
-    said = server.get("/sessions/found", deadline=_DEADLINE)
-    if options.json:
-        return tell_json(said)
-    return table(
-        ("session", "provider", "directory", "title", "turns", "updated", "thread"),
-        [
-            (
-                each.native_id,
-                each.provider,
-                each.directory or "",
-                each.title,
-                "" if each.turns is None else str(each.turns),
-                moment(each.updated_at),
-                each.thread or "",
-            )
-            for each in read_all(FoundSessionView, said)
-        ],
-        "No agent on this machine has a session.",
-    )
+def _row(session: SessionView) -> dict[str, str]:
+    return {
+        "session": session.id,
+        "thread": session.thread,
+        "agent": session.agent,
+        "gen": str(session.generation),
+        "provider": session.provider,
+        "state": "superseded" if session.superseded else session.state,
+        "turns": str(session.turns),
+        "seen": str(session.seen),
+        "directory": session.directory,
+        "proven": moment(session.proven_at) or "never",
+    }
+
+
+def _found_row(session: FoundSessionView) -> dict[str, str]:
+    return {
+        "session": session.native_id,
+        "provider": session.provider,
+        "directory": session.directory or "",
+        "title": session.title,
+        "turns": "" if session.turns is None else str(session.turns),
+        "updated": moment(session.updated_at),
+        "thread": session.thread or "",
+    }
 
 
 def adopt(
@@ -127,11 +114,13 @@ def adopt(
         raise BadText(f"{thread} has no agent.", "Name the agent with --agent.")
     body = {"agent": agent, "runtime": runtime, "native_id": native}
     said = server.post(f"/threads/{part(thread)}/adopt", body, _DEADLINE)
-    if options.json:
-        return tell_json(said)
-    kept = read(SessionView, said)
-    return tell(
-        f"{kept.thread} continues in session {kept.native_id} in {kept.directory} (generation {kept.generation})."
+    print_view(
+        options,
+        said,
+        SessionView,
+        lambda kept: tell(
+            f"{kept.thread} continues in session {kept.native_id} in {kept.directory} (generation {kept.generation})."
+        ),
     )
 
 

@@ -6,11 +6,11 @@ from typing import Literal
 from cyclopts import App
 
 from clew.cli.activity import approval_lines
-from clew.cli.answers import read, read_all
+from clew.cli.answers import print_table, print_view, read
 from clew.cli.client import Server, part, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, BadText, Last, Limit, Options
-from clew.cli.output import facts, table, tell, tell_json
+from clew.cli.output import facts, tell
 from clew.cli.safe_text import one_line, safe
 from clew.cli.times import moment
 from clew.ports.fault import Fault
@@ -87,10 +87,12 @@ def overlap(
     server = Server(options.data)
     path = f"/threads/{thread_part(ref)}/lanes/{part(agent or _thread_agent(server, ref))}"
     said = server.patch(path, {"overlap": policy})
-    if options.json:
-        return tell_json(said)
-    lane = read(LaneView, said)
-    return tell(f"Messages in {ref} while {lane.agent} is busy {_MEANS[lane.overlap]}.")
+    print_view(
+        options,
+        said,
+        LaneView,
+        lambda lane: tell(f"Messages in {ref} while {lane.agent} is busy {_MEANS[lane.overlap]}."),
+    )
 
 
 def _thread_agent(server: Server, ref: str) -> str:
@@ -135,34 +137,27 @@ def list_threads(options: Options, kind: str | None, state: str, agent: str | No
     if state not in _STATES:
         raise BadText(f"Unknown thread state {state!r}.", f"Use one of: {', '.join(_STATES)}.")
     query = {"kind": kind, "state": None if state == "all" else state, "agent": agent, "limit": limit}
-    said = Server(options.data).get("/threads", query)
-    if options.json:
-        return tell_json(said)
-    found = read_all(ThreadView, said)
-    return table(
-        ("thread", "opened", "status", "title", "agent", "project", "entries", "updated"),
-        [
-            (
-                each.ref,
-                moment(each.created_at),
-                each.status if each.state == "open" else each.state,
-                one_line(each.title, 60),
-                each.assignee or "",
-                each.project or "",
-                str(each.entries),
-                moment(each.updated_at),
-            )
-            for each in found
-        ],
-        "No threads." if state == "all" else f"No {state} threads.",
-    )
+    nothing = "No threads." if state == "all" else f"No {state} threads."
+    print_table(options, Server(options.data).get("/threads", query), ThreadView, _row, nothing)
+
+
+def _row(thread: ThreadView) -> dict[str, str]:
+    return {
+        "thread": thread.ref,
+        "opened": moment(thread.created_at),
+        "status": thread.status if thread.state == "open" else thread.state,
+        "title": one_line(thread.title, 60),
+        "agent": thread.assignee or "",
+        "project": thread.project or "",
+        "entries": str(thread.entries),
+        "updated": moment(thread.updated_at),
+    }
 
 
 def show_page(options: Options, ref: str, last: int) -> None:
-    said = Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last})
-    if options.json:
-        return tell_json(said)
-    return tell_page(read(ThreadPage, said))
+    print_view(
+        options, Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last}), ThreadPage, tell_page
+    )
 
 
 def tell_page(page: ThreadPage) -> None:

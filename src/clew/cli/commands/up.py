@@ -13,7 +13,7 @@ from clew.cli.input import DEFAULT_DATA, BadNumber, DataDirectory
 from clew.cli.output import counted, tell
 
 if TYPE_CHECKING:
-    from clew.app.notices import Notice
+    from clew.app.logs import Notice
 
 PORT = 4747
 
@@ -85,7 +85,7 @@ def _new_link(data: Path) -> str:
 
 
 def _print_notice(notice: "Notice") -> None:
-    from clew.app.notices import FoundAgents, Ready, Stopping  # noqa: PLC0415
+    from clew.app.logs import FoundAgents, Ready, Stopping  # noqa: PLC0415
 
     match notice:
         case Ready():

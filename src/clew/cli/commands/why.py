@@ -1,13 +1,19 @@
-"""`clew why`: how a run was decided, or why a wake did not run."""
+"""`clew why` and `clew replay`: how runs were decided, why a wake did not run, and past decisions under another
+policy."""
 
-from clew.cli.answers import read
+import json
+import time
+from pathlib import Path
+
+from clew.cli.answers import print_view
 from clew.cli.client import Server, part
 from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, Options
-from clew.cli.output import tell, tell_json
+from clew.cli.output import counted, table, tell
 from clew.cli.safe_text import one_line
-from clew.cli.times import moment
-from clew.protocol.views import Changed, ConsideredView, DecisionView, StepView, WakeView, WhyView
+from clew.cli.times import moment, seconds_of
+from clew.ports.fault import Fault
+from clew.protocol.views import Changed, ConsideredView, DecisionView, ReplayView, StepView, WakeView, WhyView
 
 FIT = "fit"
 
@@ -32,11 +38,7 @@ def why(subject: str, /, *, full: bool = False, options: Options = OPTIONS) -> N
         Also explain the rules that matched.
     """
     said = Server(options.data).get(f"/why/{part(subject)}")
-    if options.json:
-        return tell_json(said)
-    for line in explained(read(WhyView, said), full):
-        tell(line)
-    return None
+    print_view(options, said, WhyView, lambda found: tell("\n".join(explained(found, full))))
 
 
 def explained(found: WhyView, full: bool) -> list[str]:
@@ -115,3 +117,67 @@ def _considered(session: ConsideredView, full: bool) -> list[str]:
 
 def _step(step: StepView) -> str:
     return f"{step.outcome:<11} {step.rule:<13} {one_line(step.words)}"
+
+
+_DEADLINE = 600.0
+"""Every recorded decision in that time is made again."""
+
+
+class BadPolicy(Fault):
+    code = "cli:bad-policy"
+
+
+def replay(*, policy: Path, since: str = "7d", options: Options = OPTIONS) -> None:
+    """Show which past decisions another policy would change. Read-only.
+
+    One line is one decision. A run has one when it is claimed (step 0), and another each time its agent's answer
+    changes the plan; `clew why` shows them all.
+
+    For example:
+
+        clew replay --since 7d --policy stricter.json
+
+    where stricter.json contains, for example, `{"limits": {"turns": 50}}`. Settings that it leaves out keep their
+    defaults.
+
+    Parameters
+    ----------
+    policy
+        A JSON file with the policy.
+    since
+        How far to look back, such as 12h, 7d or 4w.
+    """
+    said = Server(options.data).post(
+        "/replay", {"since": time.time() - seconds_of(since), "policy": _policy(policy)}, _DEADLINE
+    )
+    print_view(options, said, ReplayView, _show_replay)
+
+
+def _show_replay(found: ReplayView) -> None:
+    table(list(map(_row, found.changed)), "No decision would change.")
+    unreadable = f"; {found.unreadable} could not be read" if found.unreadable else ""
+    tell(f"{len(found.changed)} of {counted(found.looked_at, 'decision')} would change{unreadable}.")
+
+
+def _row(changed: Changed) -> dict[str, str]:
+    return {
+        "run": changed.run,
+        "decision": place_of(changed),
+        "thread": changed.thread,
+        "when": moment(changed.at),
+        "was": changed.was,
+        "would be": changed.now,
+        "reason": changed.words,
+    }
+
+
+def _policy(file: Path) -> dict[str, object]:
+    try:
+        policy = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as fault:
+        raise BadPolicy(f"{file} cannot be read: {fault.strerror}.", "Name a JSON file.") from fault
+    except ValueError as fault:
+        raise BadPolicy(f"{file} is not JSON: {fault}.", "Fix the file, and try again.") from fault
+    if not isinstance(policy, dict):
+        raise BadPolicy(f"{file} does not contain a policy.", "It must be a JSON object, as in `clew replay --help`.")
+    return policy

@@ -2,11 +2,10 @@
 
 from cyclopts import App
 
-from clew.cli.answers import read_all
+from clew.cli.answers import print_table, read_all
 from clew.cli.client import Server
-from clew.cli.exit import ExitStatus
 from clew.cli.input import OPTIONS, Options, absolute
-from clew.cli.output import counted, table, tell, tell_json
+from clew.cli.output import ExitStatus, counted, tell
 from clew.cli.times import moment
 from clew.protocol.views import CleanedView, WorkspaceView
 
@@ -39,31 +38,24 @@ def list_(*, options: Options = OPTIONS) -> None:
         clew workspaces list
     """
     said = Server(options.data).get("/workspaces", deadline=_DEADLINE)
-    if options.json:
-        return tell_json(said)
-    found = read_all(WorkspaceView, said)
-    table(
-        ("directory", "thread", "agent", "project", "branch", "state", "size", "changes", "unmerged", "used"),
-        [
-            (
-                each.directory,
-                each.thread or "",
-                each.agent or "",
-                each.project or "",
-                each.branch or "",
-                f"{each.state} {each.note}".strip(),
-                size(each.bytes),
-                str(each.changes),
-                "?" if each.unmerged is None else str(each.unmerged),
-                each.used_by or moment(each.last_used),
-            )
-            for each in found
-        ],
-        "No workspaces yet.",
-    )
-    if found:
+    print_table(options, said, WorkspaceView, _row, "No workspaces yet.")
+    if not options.json and (found := read_all(WorkspaceView, said)):
         tell(f"{counted(len(found), 'workspace')}, {size(sum(each.bytes for each in found))}.")
-    return None
+
+
+def _row(workspace: WorkspaceView) -> dict[str, str]:
+    return {
+        "directory": workspace.directory,
+        "thread": workspace.thread or "",
+        "agent": workspace.agent or "",
+        "project": workspace.project or "",
+        "branch": workspace.branch or "",
+        "state": f"{workspace.state} {workspace.note}".strip(),
+        "size": size(workspace.bytes),
+        "changes": str(workspace.changes),
+        "unmerged": "?" if workspace.unmerged is None else str(workspace.unmerged),
+        "used": workspace.used_by or moment(workspace.last_used),
+    }
 
 
 @app.command
@@ -87,17 +79,13 @@ def clean(*directories: str, options: Options = OPTIONS) -> ExitStatus:
     """
     asked = [absolute(each) for each in directories]
     said = Server(options.data).post("/workspaces/clean", {"asked": asked}, _DEADLINE)
-    cleaned = read_all(CleanedView, said)
-    if options.json:
-        tell_json(said)
-    else:
-        table(
-            ("directory", "removed", "message"),
-            [(each.directory, "yes" if each.removed else "no", each.words) for each in cleaned],
-            "Nothing to clean.",
-        )
-    kept = {each.directory for each in cleaned if not each.removed}
+    print_table(options, said, CleanedView, _cleaned_row, "Nothing to clean.")
+    kept = {each.directory for each in read_all(CleanedView, said) if not each.removed}
     return ExitStatus.FAILED if kept & set(asked) else ExitStatus.DONE
+
+
+def _cleaned_row(cleaned: CleanedView) -> dict[str, str]:
+    return {"directory": cleaned.directory, "removed": "yes" if cleaned.removed else "no", "message": cleaned.words}
 
 
 def size(count: int) -> str:

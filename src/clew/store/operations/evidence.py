@@ -35,8 +35,7 @@ from clew.kernel import (
     with_observed_work,
 )
 from clew.protocol.orders import StoreQuestion
-from clew.protocol.prompted import SteerSent, read_prompted, read_steer
-from clew.protocol.reports import Prompted, StoreAnswer, Usage
+from clew.protocol.reports import Prompted, SteerSent, StoreAnswer, Usage, read_prompted, read_steer
 from clew.store.engine.dialect import among, now, storable
 from clew.store.engine.hints import hint_run, hint_thread
 from clew.store.engine.statement import Row, Statement

@@ -22,8 +22,8 @@ from clew.kernel import (
     retry,
     standing,
 )
+from clew.protocol.control import Expired, Held, Renewed
 from clew.protocol.reports import Usage
-from clew.protocol.runtimes import Expired, Held, Renewed
 from clew.store.engine.dialect import among, now
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations import claim_sql

@@ -17,8 +17,7 @@ from clew.kernel import (
     holds,
 )
 from clew.protocol.orders import Entry
-from clew.protocol.prompted import write_prompted
-from clew.protocol.reports import AnswerGiven, Asked, NewSession, Report, Reported, Usage
+from clew.protocol.reports import AnswerGiven, Asked, NewSession, Report, Reported, Usage, write_prompted
 from clew.store.engine.database import LostRace
 from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.hints import hint_run

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, bindparam, case, s
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AccountId, Capabilities, RuntimeId, runtime_id
-from clew.protocol.runtimes import Registration
+from clew.protocol.control import Registration
 from clew.store.engine.dialect import among, insert, now
 from clew.store.engine.hints import hint_queue
 from clew.store.engine.statement import Statement

@@ -27,8 +27,7 @@ from clew.kernel import (
     advance_session,
     lane_id,
 )
-from clew.protocol.prompted import TELLS_REMADE
-from clew.protocol.reports import NewSession, Usage
+from clew.protocol.reports import TELLS_REMADE, NewSession, Usage
 from clew.store.engine.dialect import greater, insert, now, read_clock, storable
 from clew.store.engine.hints import hint_thread
 from clew.store.engine.statement import Row, Statement, named

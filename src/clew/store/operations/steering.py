@@ -25,8 +25,16 @@ from clew.kernel import (
     WakeState,
     to_steer,
 )
-from clew.protocol.prompted import SteerSent, new_prompt_id, read_prompted, read_steer, write_prompted, write_steer
-from clew.protocol.reports import Steer, Steered
+from clew.protocol.reports import (
+    Steer,
+    Steered,
+    SteerSent,
+    new_prompt_id,
+    read_prompted,
+    read_steer,
+    write_prompted,
+    write_steer,
+)
 from clew.store.engine.database import LostRace
 from clew.store.engine.dialect import greater, now
 from clew.store.engine.hints import hint_thread

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunState, ThreadId, WaitsFor
-from clew.protocol.prompted import read_prompted
+from clew.protocol.reports import read_prompted
 from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.server.data_dir import CannotUse, DiskFull
-from clew.server.token import NoToken, TokenFault, make_token, read_token
+from clew.server.data_dir import CannotUse, DiskFull, NoToken, TokenFault, make_token, read_token
 
 
 def test_it_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.protocol.views import LogView
-from clew.server.stream import StreamPosition, event, read_position
+from clew.server.watch import StreamPosition, event, read_position
 
 
 def parts(said: bytes) -> dict[str, str]:

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from clew.control import replay as replaying
-from clew.control.explain import explain
+from clew.control import decisions as replaying
+from clew.control.decisions import explain, replay_decisions
 from clew.control.faults import BadRequest
 from clew.control.issues import open_issue
 from clew.control.messages import say
-from clew.control.replay import replay_decisions
 from clew.control.threads import open_chat
 from clew.control.wakes import poke
 from clew.kernel import Outcome, Probe, ProbeKind, Session, WaitsFor, settle

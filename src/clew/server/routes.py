@@ -1,0 +1,317 @@
+"""The routes of the API, one function per resource. Each route calls one use case of control."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import Field
+
+from clew.control.agents import add_agent, change_agent, list_agents, show_agent
+from clew.control.approvals import answer_approval, list_approvals
+from clew.control.decisions import explain, replay_decisions
+from clew.control.doctor import examine, list_runtimes
+from clew.control.issues import assign_thread, open_issue
+from clew.control.messages import say
+from clew.control.projects import add_project, change_project, list_projects, show_project
+from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
+from clew.control.services import Services
+from clew.control.sessions import adopt_session, found_sessions, list_sessions
+from clew.control.threads import close_thread, list_threads, open_chat, reopen_thread, set_overlap, show_thread
+from clew.control.wakes import cancel_wake, poke, show_wake
+from clew.control.workspaces import clean_workspaces, list_workspaces
+from clew.protocol.requests import (
+    Adopt,
+    AgentChange,
+    AnswerTo,
+    Assign,
+    NewAgent,
+    NewChat,
+    NewIssue,
+    NewProject,
+    Overlapping,
+    Poke,
+    ProjectChange,
+    Replay,
+    Retry,
+    Words,
+)
+from clew.protocol.views import (
+    AgentView,
+    ApprovalView,
+    Cancelled,
+    CheckView,
+    CleanedView,
+    EventView,
+    FoundSessionView,
+    LaneView,
+    ProjectView,
+    ReplayView,
+    RuntimeView,
+    RunView,
+    SessionView,
+    Spoken,
+    ThreadPage,
+    ThreadView,
+    WakeView,
+    WhyView,
+    WorkspaceView,
+)
+from clew.server.router import By, Filter, Limit, Name, Routes, Seq
+
+EntryBefore = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneChange:
+    overlap: Overlapping
+
+
+def add_routes(routes: Routes, services: Services) -> None:
+    for add in (_agents, _projects, _threads, _wakes, _runs, _approvals, _machine):
+        add(routes, services)
+
+
+def _threads(routes: Routes, services: Services) -> None:
+    routes = routes.below("", "threads")
+
+    @routes.post("/issues", status_code=201)
+    async def new_issue(by: By, asked: NewIssue) -> ThreadPage:
+        """Open an issue. An assignee is woken."""
+        return await open_issue(services, by, asked)
+
+    @routes.post("/chats", status_code=201)
+    async def new_chat(by: By, asked: NewChat) -> ThreadView:
+        """Open a chat with an agent."""
+        return await open_chat(services, by, asked)
+
+    @routes.get("/threads")
+    async def list_all(
+        by: By,
+        kind: Filter = None,
+        state: Filter = None,
+        agent: Filter = None,
+        limit: Limit = 50,
+        before: Filter = None,
+    ) -> tuple[ThreadView, ...]:
+        """Threads, newest first."""
+        return await list_threads(services, by, kind=kind, state=state, agent=agent, limit=limit, before=before)
+
+    @routes.get("/threads/{ref}")
+    async def show(by: By, ref: Name, before: EntryBefore = None, limit: Limit = 50) -> ThreadPage:
+        """One thread with the latest entries of its journal, or those before entry `before`. `ref` is its name
+        (issue-3, chat-1, own-ada) or its id."""
+        return await show_thread(services, by, ref, before=before, limit=limit)
+
+    @routes.post("/threads/{ref}/words", status_code=201)
+    async def speak(by: By, ref: Name, asked: Words) -> Spoken:
+        """Send a message to a thread. Answered once the message is stored."""
+        return await say(services, by, ref, asked)
+
+    @routes.post("/threads/{ref}/assign")
+    async def assign(by: By, ref: Name, asked: Assign) -> ThreadView:
+        """Assign it to an agent, or unassign it."""
+        return await assign_thread(services, by, ref, asked)
+
+    @routes.post("/threads/{ref}/close")
+    async def close(by: By, ref: Name) -> ThreadView:
+        """Close it. Pending wakes are cancelled; a live run finishes."""
+        return await close_thread(services, by, ref)
+
+    @routes.post("/threads/{ref}/reopen")
+    async def reopen(by: By, ref: Name) -> ThreadView:
+        """Reopen it."""
+        return await reopen_thread(services, by, ref)
+
+    @routes.post("/threads/{ref}/adopt", status_code=201)
+    async def adopt(by: By, ref: Name, asked: Adopt) -> SessionView:
+        """Continue this thread in a session that you started in the agent itself."""
+        return await adopt_session(services, by, ref, asked)
+
+    @routes.patch("/threads/{ref}/lanes/{agent}")
+    async def change_lane(by: By, ref: Name, agent: Name, asked: LaneChange) -> LaneView:
+        """Set how messages are handled while the agent is busy in this thread."""
+        return await set_overlap(services, by, ref, agent, asked.overlap)
+
+
+def _runs(routes: Routes, services: Services) -> None:
+    routes = routes.below("", "runs")
+
+    @routes.get("/runs")
+    async def list_all(
+        by: By,
+        thread: Filter = None,
+        agent: Filter = None,
+        state: Filter = None,
+        limit: Limit = 50,
+        before: Filter = None,
+    ) -> tuple[RunView, ...]:
+        """Runs, newest first."""
+        return await list_runs(services, by, thread=thread, agent=agent, state=state, limit=limit, before=before)
+
+    @routes.get("/runs/{run}")
+    async def show(by: By, run: Name) -> RunView:
+        """One run, by its id or a unique prefix of it."""
+        return await show_run(services, by, run)
+
+    @routes.get("/runs/{run}/events")
+    async def events(by: By, run: Name, after: Seq = 0, limit: Limit = 200) -> tuple[EventView, ...]:
+        """The lines of its log after line `after`."""
+        return await list_events(services, by, run, after=after, limit=limit)
+
+    @routes.post("/runs/{run}/cancel")
+    async def cancel(by: By, run: Name) -> Cancelled:
+        """Cancel the run. Files stay as the agent left them, and its session can be resumed."""
+        return await cancel_run(services, by, run)
+
+    @routes.post("/runs/{run}/interrupt")
+    async def interrupt(by: By, run: Name) -> Cancelled:
+        """Interrupt the current turn. The session may stay warm."""
+        return await interrupt_run(services, by, run)
+
+    @routes.post("/runs/{run}/retry", status_code=201)
+    async def try_again(by: By, run: Name, asked: Retry = Retry()) -> tuple[WakeView, ...]:  # noqa: B008 - a frozen value
+        """Serve the run's wakes again. For a run that is held because it is unknown whether the agent received the
+        prompt, `taken` says whether it did."""
+        return await retry_run(services, by, run, asked)
+
+    @routes.post("/runs/{run}/rerun", status_code=201)
+    async def run_again(by: By, run: Name) -> tuple[WakeView, ...]:
+        """Repeat the run, starting from the session it had."""
+        return await rerun(services, by, run)
+
+    @routes.get("/why/{subject}")
+    async def why(by: By, subject: Name) -> WhyView:
+        """How a run was decided, or why a wake did not run."""
+        return await explain(services, by, subject)
+
+    @routes.post("/replay")
+    async def replay(by: By, asked: Replay) -> ReplayView:
+        """List past decisions that another policy would change. Read-only."""
+        return await replay_decisions(services, by, asked)
+
+
+def _wakes(routes: Routes, services: Services) -> None:
+    routes = routes.below("/wakes", "wakes")
+
+    @routes.post("", status_code=201)
+    async def wake(by: By, asked: Poke) -> WakeView:
+        """Wake an agent, in a thread or in its own. Requests with the same `key` make one wake."""
+        return await poke(services, by, asked)
+
+    @routes.get("/{wake}")
+    async def show(by: By, wake: Name) -> WakeView:
+        """One wake and its state."""
+        return await show_wake(services, by, wake)
+
+    @routes.delete("/{wake}")
+    async def cancel(by: By, wake: Name) -> Cancelled:
+        """Cancel a wake that no run has started to serve."""
+        return await cancel_wake(services, by, wake)
+
+
+def _approvals(routes: Routes, services: Services) -> None:
+    routes = routes.below("/approvals", "approvals")
+
+    @routes.get("")
+    async def list_all(
+        by: By, state: Filter = None, run: Filter = None, limit: Limit = 100
+    ) -> tuple[ApprovalView, ...]:
+        """Approvals, the oldest first: pending ones, or those in another `state` (`all` for any). With `run`, only
+        those of that run."""
+        return await list_approvals(services, by, state or "pending", limit, run)
+
+    @routes.post("/{approval}")
+    async def answer(by: By, approval: Name, asked: AnswerTo) -> ApprovalView:
+        """Allow or deny, or answer a question. Only the first answer counts."""
+        return await answer_approval(services, by, approval, asked)
+
+
+def _agents(routes: Routes, services: Services) -> None:
+    routes = routes.below("/agents", "agents")
+
+    @routes.get("")
+    async def list_all(by: By) -> tuple[AgentView, ...]:
+        """All agents, sorted by name."""
+        return await list_agents(services, by)
+
+    @routes.post("", status_code=201)
+    async def add(by: By, asked: NewAgent) -> AgentView:
+        """Add an agent. Refused if its program is not installed or does not work."""
+        return await add_agent(services, by, asked)
+
+    @routes.get("/{name}")
+    async def show(by: By, name: Name) -> AgentView:
+        """One agent, by its name."""
+        return await show_agent(services, by, name)
+
+    @routes.patch("/{name}")
+    async def change(by: By, name: Name, asked: AgentChange) -> AgentView:
+        """Change the fields that are sent; the others stay. `paused` pauses or resumes the agent."""
+        return await change_agent(services, by, name, asked)
+
+
+def _projects(routes: Routes, services: Services) -> None:
+    routes = routes.below("/projects", "projects")
+
+    @routes.get("")
+    async def list_all(by: By) -> tuple[ProjectView, ...]:
+        """All projects, sorted by name."""
+        return await list_projects(services, by)
+
+    @routes.post("", status_code=201)
+    async def add(by: By, asked: NewProject) -> ProjectView:
+        """Add a project: a directory on the server's machine, or a URL that git can clone."""
+        return await add_project(services, by, asked)
+
+    @routes.get("/{name}")
+    async def show(by: By, name: Name) -> ProjectView:
+        """One project, by its name."""
+        return await show_project(services, by, name)
+
+    @routes.patch("/{name}")
+    async def change(by: By, name: Name, asked: ProjectChange) -> ProjectView:
+        """Change the fields that are sent; the others stay."""
+        return await change_project(services, by, name, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """Without names, removes workspaces that are merged and clean; named ones are removed in any case."""
+
+    asked: Annotated[tuple[str, ...], Field(max_length=1000)] = ()
+
+
+def _machine(routes: Routes, services: Services) -> None:
+    routes = routes.below("", "machine")
+
+    @routes.get("/sessions")
+    async def sessions(
+        by: By, thread: Filter = None, agent: Filter = None, limit: Limit = 100
+    ) -> tuple[SessionView, ...]:
+        """Sessions recorded in Clew, newest first."""
+        return await list_sessions(services, by, thread, agent, limit)
+
+    @routes.get("/sessions/found")
+    async def found(by: By) -> tuple[FoundSessionView, ...]:
+        """Sessions that the agent programs on this machine have, recorded in Clew or not."""
+        return await found_sessions(services, by)
+
+    @routes.get("/runtimes")
+    async def runtimes(by: By) -> tuple[RuntimeView, ...]:
+        """Runtimes: each is one provider in one home on one machine."""
+        return await list_runtimes(services, by)
+
+    @routes.get("/workspaces")
+    async def workspaces(by: By) -> tuple[WorkspaceView, ...]:
+        """The directories agents work in, with disk usage."""
+        return await list_workspaces(services, by)
+
+    @routes.post("/workspaces/clean")
+    async def clean(by: By, asked: Clean) -> tuple[CleanedView, ...]:
+        """Remove workspaces that are merged and clean, or those that are named."""
+        return await clean_workspaces(services, by, asked.asked)
+
+    @routes.get("/doctor")
+    async def doctor(by: By) -> tuple[CheckView, ...]:
+        """Check what is installed and works, with a remedy for each problem."""
+        return await examine(services, by)
