@@ -9,6 +9,7 @@ import pytest
 from clew.kernel import (
     Freshness,
     Outcome,
+    PermissionMode,
     RouteKey,
     RouteKind,
     ThreadId,
@@ -186,6 +187,17 @@ def test_a_lane_that_forgot_its_place_gets_the_projects_workspace_back(daemon: D
     assert order.plan.workspace == first.plan.workspace
     assert order.plan.place.reason.code == "place:recovered"
     assert daemon.lane().workspace_id == first.plan.workspace.id  # type: ignore[union-attr]
+
+
+@pytest.mark.case("A02")
+@pytest.mark.parametrize(
+    ("limit", "mode"), [(None, PermissionMode.FULL), ("edit", PermissionMode.EDIT), ("all", PermissionMode.READ)]
+)
+def test_a_limit_with_an_unknown_name_is_the_strictest(daemon: Daemon, limit: str | None, mode: PermissionMode) -> None:
+    daemon.put(agents, {"id": ADA}, mode="full")
+    daemon.put(threads, {"id": THREAD}, mode_limit=limit)
+    daemon.accept()
+    assert daemon.claim_one().plan.mode is mode
 
 
 def test_a_workspace_that_cannot_be_made_holds_the_run_for_a_person(daemon: Daemon) -> None:
