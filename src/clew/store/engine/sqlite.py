@@ -31,7 +31,7 @@ PATIENCE = 10.0
 
 
 class Holder:
-    """An exclusive flock on a file beside the database: one server at a time. The kernel releases it when the process
+    """An exclusive flock on a file beside the database: one server at a time. The system releases it when the process
     ends, however it ends. A second server is told which process has it."""
 
     def __init__(self, database: Path) -> None:
