@@ -72,10 +72,18 @@ def measure(ground: Ground, amount: Amount) -> Sequence[Table]:
     return (table,)
 
 
+def _pair(few: Filled, many: Filled, few_first: bool) -> tuple[dict[str, float], dict[str, float]]:
+    """Each goes first half of the time."""
+    if few_first:
+        return few.sample(), many.sample()
+    later = many.sample()
+    return few.sample(), later
+
+
 def _compare(table: Table, kind: Kind, amount: Amount, few: Filled, many: Filled) -> None:
     rounds: list[list[tuple[dict[str, float], dict[str, float]]]] = []
     for number in range(amount.rounds + 1):
-        taken = [(few.sample(), many.sample()) for _ in range(amount.samples if number else WARM_UP)]
+        taken = [_pair(few, many, at % 2 == 0) for at in range(amount.samples if number else WARM_UP)]
         if number:
             rounds.append(taken)
     for name in (ANSWERED, CLAIMED, FINISHED, THREAD):

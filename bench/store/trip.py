@@ -4,14 +4,13 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from bench.server import Server
 from bench.store.agent import NAME
-from bench.store.databases import Ground, Kind
+from bench.store.databases import Ground, Kind, Store
 from bench.table import Table
 from bench.timing import milliseconds, percentile
 from bench.wakes import one
@@ -30,7 +29,7 @@ def measure(ground: Ground, samples: int) -> Sequence[Table]:
     for kind in Kind:
         with (
             ground.store(kind) as bare,
-            _insert(kind, bare.address) as insert,
+            _insert(bare) as insert,
             ground.store(kind) as store,
             store.new_server() as server,
         ):
@@ -75,15 +74,15 @@ class Trip:
 
 
 @contextmanager
-def _insert(kind: Kind, address: str) -> Iterator[Callable[[], object]]:
+def _insert(bare: Store) -> Iterator[Callable[[], object]]:
     """One row in a transaction of its own, with the driver and the durability of the store."""
-    if kind is Kind.SQLITE:
-        with closing(sqlite3.connect(Path(address), isolation_level=None)) as file:
+    if bare.kind is Kind.SQLITE:
+        with closing(sqlite3.connect(bare.directory / "plain.db", isolation_level=None)) as file:
             file.execute("PRAGMA journal_mode = WAL")
             file.execute("PRAGMA synchronous = FULL")
             file.execute(_TABLE)
             yield lambda: file.execute("INSERT INTO plain (body) VALUES ('look at this')")
         return
-    with psycopg.connect(address, autocommit=True) as server:
+    with psycopg.connect(bare.address, autocommit=True) as server:
         server.execute(_TABLE.replace("PRIMARY KEY", "GENERATED ALWAYS AS IDENTITY PRIMARY KEY"))
         yield lambda: server.execute("INSERT INTO plain (body) VALUES ('look at this')")
