@@ -83,7 +83,7 @@ def test_the_prompt_is_on_record_by_what_its_store_is_asked_for_it_before_it_goe
 def test_a_prompt_without_a_name_is_not_reported(order: Order, left_out: str) -> None:
     whole: dict[str, Any] = {"told": EntrySeq(1), "prompted": prompted_of(order)}
     Report(order.run, order.attempt, **whole)
-    with pytest.raises(ValueError, match="a prompt that goes out is named"):
+    with pytest.raises(ValueError, match="`told` and `prompted` go together"):
         Report(order.run, order.attempt, **{**whole, left_out: None})
 
 
