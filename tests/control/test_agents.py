@@ -45,7 +45,7 @@ def test_what_cannot_be_an_agent_is_refused_with_what_to_do(database: Database, 
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            with pytest.raises(NameTaken, match="an agent 'ada' already"):
+            with pytest.raises(NameTaken, match="already an agent 'ada'"):
                 await at.agent()
             with pytest.raises(NotInstalled, match=r"no program spindle on the path.*clew doctor"):
                 await at.agent("eve", provider="spindle")

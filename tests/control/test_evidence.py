@@ -17,7 +17,7 @@ from clew.protocol.orders import Order
 from clew.protocol.reports import Failed, Finish, Landed
 from clew.protocol.requests import NewChat, Retry, Words
 from clew.store.engine.database import Database
-from clew.store.operations.leases import settle_orphans
+from clew.store.operations.leases import end_orphans
 from tests.control.kit import LOOM, USER, Office, office
 from tests.store.kit import bodies, prompted_of
 
@@ -27,7 +27,7 @@ Story = Callable[[Office, Order], Awaitable[None]]
 async def lost(at: Office, hears: bool = True) -> Order:
     """A turn of which nobody knows whether the agent took the prompt: its daemon was started anew."""
     order = await prompted(at, hears)
-    await at.services.write(lambda connection: settle_orphans(connection, "daemon-1", [LOOM]))
+    await at.services.write(lambda connection: end_orphans(connection, "daemon-1", [LOOM]))
     return order
 
 

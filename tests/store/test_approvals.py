@@ -1,4 +1,4 @@
-"""Approvals: asked by a live run, answered once, and never on behalf of one that is gone."""
+"""Approvals: requested by a live run, answered once, and never for a run that has ended."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from clew.protocol.reports import Asked, Completed
 from clew.store.engine.dialect import read_clock
 from clew.store.faults import NoSuchApproval
 from clew.store.operations.approvals import answer_approval
-from clew.store.operations.leases import settle_orphans
+from clew.store.operations.leases import end_orphans
 from clew.store.schema.tables import approvals
 from tests.store.kit import RUNTIME, Daemon
 
@@ -80,7 +80,7 @@ def test_an_approval_of_a_run_that_has_ended_is_stale_and_approves_nothing(daemo
 @pytest.mark.case("A03")
 def test_an_approval_of_a_run_whose_daemon_died_is_stale(daemon: Daemon, order: Order) -> None:
     daemon.report(order, asks=(Asked(ONE, "May I?"),))
-    daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [RUNTIME]))
+    daemon.write(lambda connection: end_orphans(connection, "daemon-1", [RUNTIME]))
     assert approval(daemon).state == "stale"
 
 

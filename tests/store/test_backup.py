@@ -217,7 +217,7 @@ def test_a_file_that_a_server_holds_is_not_replaced(kept: Path, tmp_path: Path) 
 def test_an_existing_file_is_replaced_only_by_force(source: str, tmp_path: Path) -> None:
     file = tmp_path / "kept.db"
     file.write_text("mine", encoding="utf-8")
-    with pytest.raises(FileThere, match="is there already"):
+    with pytest.raises(FileThere, match="already exists"):
         backup(source, file)
     assert file.read_text(encoding="utf-8") == "mine"
     file.chmod(0o640)
@@ -387,7 +387,7 @@ def test_a_bad_backup_is_refused_and_what_was_there_stays(
 
 def test_broken_promises_are_named_and_can_be_taken_all_the_same(kept: Path, target: str) -> None:
     with_a_lost_wake(kept)
-    with pytest.raises(BrokenPromises, match="breaks what a database promises: run-carries"):
+    with pytest.raises(BrokenPromises, match="breaks these promises: run-carries"):
         restore(target, kept)
     restore(target, kept, unchecked=True)
     assert rows_of(target) == rows_of(str(kept))
@@ -419,7 +419,7 @@ def test_a_database_that_is_new_counts_as_empty(kept: Path, target: str) -> None
 def test_what_is_no_database_is_replaced_only_by_force(kept: Path, tmp_path: Path) -> None:
     path = tmp_path / "clew.db"
     of_no_kind(path)
-    with pytest.raises(NotEmpty, match="damaged or no database"):
+    with pytest.raises(NotEmpty, match="damaged or not a database"):
         restore(str(path), kept)
     restore(str(path), kept, force=True)
     assert rows_of(str(path)) == rows_of(str(kept))
@@ -479,7 +479,7 @@ def test_what_postgresql_cannot_hold_is_refused_whole(kept: Path, target: str) -
     with closing(sqlite3.connect(kept)) as plain:
         plain.execute("UPDATE journal SET body = 'a' || char(0) || 'b' WHERE thread_id = 'idle' AND seq = 1")
         plain.commit()
-    with pytest.raises(CannotHold, match="refuses what the backup holds"):
+    with pytest.raises(CannotHold, match="refuses a value of the backup"):
         restore(target, kept)
     assert is_absent(target)
 

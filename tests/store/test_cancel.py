@@ -1,4 +1,4 @@
-"""Cancelling: a run, a wake, a lane that changes hands; one outcome each, whoever comes at the same moment."""
+"""Cancelling a run, a wake, or a lane whose thread was reassigned: one outcome each, also under concurrency."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

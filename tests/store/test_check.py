@@ -1,4 +1,4 @@
-"""Checking: a database that is whole passes, and each promise names exactly what breaks it."""
+"""The check: an intact database passes, and each promise names exactly the rows that break it."""
 
 import uuid
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Claiming: what waits is handed out once, decided, with everything that its agent has to be told."""
+"""The claim: a queued run is handed out once, decided, with everything that its agent must be told."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +9,7 @@ import pytest
 from clew.kernel import (
     Freshness,
     Outcome,
+    PermissionMode,
     RouteKey,
     RouteKind,
     ThreadId,
@@ -188,6 +189,17 @@ def test_a_lane_that_forgot_its_place_gets_the_projects_workspace_back(daemon: D
     assert daemon.lane().workspace_id == first.plan.workspace.id  # type: ignore[union-attr]
 
 
+@pytest.mark.case("A02")
+@pytest.mark.parametrize(
+    ("limit", "mode"), [(None, PermissionMode.FULL), ("edit", PermissionMode.EDIT), ("all", PermissionMode.READ)]
+)
+def test_a_limit_with_an_unknown_name_is_the_strictest(daemon: Daemon, limit: str | None, mode: PermissionMode) -> None:
+    daemon.put(agents, {"id": ADA}, mode="full")
+    daemon.put(threads, {"id": THREAD}, mode_limit=limit)
+    daemon.accept()
+    assert daemon.claim_one().plan.mode is mode
+
+
 def test_a_workspace_that_cannot_be_made_holds_the_run_for_a_person(daemon: Daemon) -> None:
     in_project(daemon, machine="server")
     daemon.accept()
@@ -195,7 +207,7 @@ def test_a_workspace_that_cannot_be_made_holds_the_run_for_a_person(daemon: Daem
     assert daemon.claim_one().lane == OTHER_LANE
     (run,) = daemon.rows(runs, state="queued")
     assert (run.lane_id, run.hold, run.hold_code) == (LANE, "person", "place:cannot-make")
-    assert run.words.endswith("its source is a directory of machine server.")
+    assert run.words.endswith("its source is a directory on machine server.")
 
 
 # ---------------------------------------------------------------- who goes first, and how many

@@ -1,4 +1,4 @@
-"""Which session a claimed run goes on in, and that no other is touched."""
+"""Which session a claimed run continues in, and that no other is touched."""
 
 import json
 

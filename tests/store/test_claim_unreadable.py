@@ -1,4 +1,4 @@
-"""Rows that cannot be read stop the run that they are of, and say which they are; nobody else waits for them."""
+"""A row that cannot be read holds the run it belongs to and is named; other runs do not wait for it."""
 
 from typing import Any
 

@@ -127,7 +127,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path)
     path = tmp_path / "clew.db"
     path.write_bytes(b"this is no database, whatever its name says" * 100)
     before = path.read_bytes()
-    with pytest.raises(NotADatabase, match="no database"):
+    with pytest.raises(NotADatabase, match="not a database"):
         SqliteDatabase(path)
     assert path.read_bytes() == before
 

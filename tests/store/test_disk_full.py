@@ -1,4 +1,4 @@
-"""A disk that is full: whoever is answered has been written, whoever is not is told, and it goes on afterwards."""
+"""A full disk: what was confirmed is written, a caller that was not is told, and work continues afterwards."""
 
 import sqlite3
 import time
@@ -59,7 +59,7 @@ def test_a_full_disk_is_named_and_what_was_answered_is_there(full: Daemon) -> No
     with pytest.raises(DiskFull, match=r"(?i)full") as refused:
         full.say(LARGE)
     assert refused.value.code == "store:disk-full"
-    assert refused.value.remedy == "Free some space; nothing that was answered is lost."
+    assert refused.value.remedy == "Free some space; nothing that was confirmed is lost."
     assert len(full.database.read(said_in)) == 1 + answered
 
 

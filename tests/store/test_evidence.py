@@ -22,7 +22,7 @@ from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Failed, Finished, Returned, Stopped, StoreAnswer, StoreAsked
 from clew.store.engine.dialect import read_clock
 from clew.store.operations.cancel import cancel_run
-from clew.store.operations.leases import expire, settle_orphans
+from clew.store.operations.leases import end_orphans, expire
 from clew.store.schema.tables import events, journal, runs, runtimes, sessions, wakes
 from tests.store.kit import (
     AT_ONCE,
@@ -55,7 +55,7 @@ def lapses(daemon: Daemon, order: Order) -> None:
 
 
 def restarts(daemon: Daemon, order: Order) -> None:
-    (ended,) = daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
+    (ended,) = daemon.write(lambda connection: end_orphans(connection, daemon.by, [RUNTIME]))
     assert ended.run == order.run
 
 

@@ -1,4 +1,4 @@
-"""Finishing: the end of a run, its session, the journal, its wakes and the next run, all or nothing."""
+"""The end of a run: its session, the journal, its wakes and the next run, all or nothing."""
 
 from dataclasses import replace
 

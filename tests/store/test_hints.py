@@ -1,4 +1,4 @@
-"""Hints: told soon, seldom, to every server, and never of what did not happen."""
+"""Hints: sent soon, at a limited rate, to every server, and never of what did not happen."""
 
 import json
 import time

@@ -33,7 +33,7 @@ from clew.store.operations.approvals import answer_approval
 from clew.store.operations.cancel import cancel_run, cancel_wake, reassign
 from clew.store.operations.claim import claim
 from clew.store.operations.finish import finish
-from clew.store.operations.leases import expire, settle_orphans
+from clew.store.operations.leases import end_orphans, expire
 from clew.store.operations.moves import move_lane
 from clew.store.operations.report import report
 from clew.store.operations.sessions import Adoption, adopt_session
@@ -125,7 +125,7 @@ WHILE_IT_GOES: Mapping[str, Act] = {
     "pin": _pin,
     "answer": lambda connection, scene: answer_approval(connection, _question(scene), Answer.APPROVE, "a person"),
     "expire": lambda connection, _: expire(connection, 0.0, Patience(0.0, 0.0, 0.0)),
-    "restart": lambda connection, _: settle_orphans(connection, "daemon-1", [RUNTIME]),
+    "restart": lambda connection, _: end_orphans(connection, "daemon-1", [RUNTIME]),
     "steer": lambda connection, scene: _steer(connection, scene, steers=True),
     "not steered": lambda connection, scene: _steer(connection, scene, steered=Steered(False, EntrySeq(2))),
 }

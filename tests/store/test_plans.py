@@ -17,14 +17,14 @@ from sqlalchemy.pool import NullPool
 
 from clew.kernel import RunEvent, WakeEvent, WakeState
 from clew.store.engine.statement import POSTGRESQL, SQLITE, Statement, numbered
-from clew.store.operations import claim_sql, decisions, leases, pins, queue, run_state, settle, steering
+from clew.store.operations import carried_wakes, claim_sql, decisions, leases, pins, queue, run_state, steering
 from clew.store.operations import runtimes as runtimes_op
 from clew.store.operations import schedules as schedules_op
 from clew.store.operations import sessions as sessions_op
 from clew.store.operations import wakes as wakes_op
+from clew.store.operations.carried_wakes import _pending as pending_wakes
 from clew.store.operations.journal import _append as journal_append
 from clew.store.operations.journal import _between as journal_page
-from clew.store.operations.settle import _pending as pending_wakes
 from clew.store.schema.tables import agents, journal, lanes, machines, runs, runtimes, schedules, threads, wakes
 from clew.store.schema.tables import sessions as kept_sessions
 from clew.store.schema.version import upgrade
@@ -77,8 +77,8 @@ WITH_EVERY_WAKE = {
     "pin": pins.append_session,
     "prompt": run_state._statement((RunEvent.OPEN, RunEvent.PROMPT)),
     "succeed": run_state._statement((RunEvent.SUCCEED,)),
-    "serve": settle.let_go[WakeEvent.SERVE, settle.Untold.WAITS_AGAIN],
-    "pending": settle._pending,
+    "serve": carried_wakes.let_go[WakeEvent.SERVE, carried_wakes.UnconfirmedSteer.WAITS_AGAIN],
+    "pending": carried_wakes._pending,
     "call": steering._call,
     "live": steering._live,
     "due": schedules_op.due_schedules,

@@ -1,4 +1,4 @@
-"""Programs: account, key and abilities are an agent's own as it is started, whoever else is started in that home."""
+"""Programs: account, key and capabilities belong to the agent's own program, whatever else runs in that home."""
 
 import json
 import random

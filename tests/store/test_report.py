@@ -1,4 +1,4 @@
-"""Reporting: what a daemon says of a run while it goes is taken once, and only from whoever holds the run."""
+"""Reports: each is applied once, and only from the daemon that has the run."""
 
 from dataclasses import replace
 from typing import Any
@@ -209,7 +209,7 @@ def test_an_id_that_another_thread_holds_is_refused_and_stays_there(daemon: Daem
     before = daemon.rows(sessions)
     daemon.accept(thread=OTHER_THREAD)
     other = daemon.claim_one()
-    with pytest.raises(SessionHeld, match="Session n-1 belongs to thread issue-7, generation 1; it was left there"):
+    with pytest.raises(SessionHeld, match="Session n-1 belongs to thread issue-7, generation 1 and was left there"):
         daemon.prompt(other, "n-1")
     assert daemon.rows(sessions) == before
     # Nothing of that report was kept, and the run goes on without it.

@@ -1,4 +1,4 @@
-"""PostgreSQL goes away and comes back: servers wait for it, go on by themselves, and lose nothing."""
+"""PostgreSQL restarts: servers wait for it, continue without help, and lose nothing."""
 
 import itertools
 import threading

@@ -8,8 +8,8 @@ from clew.kernel import AdmissionPolicy, Evidence, Outcome, Overlap, RunState
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Steer, Steered, read_prompted, read_steer
 from clew.protocol.wakes import Accepted, Said
-from clew.store.operations.evidence import by_person
-from clew.store.operations.leases import settle_orphans
+from clew.store.operations.evidence import attest_by_person
+from clew.store.operations.leases import end_orphans
 from clew.store.operations.wakes import accept_wake
 from clew.store.schema.tables import runs, sessions, wakes
 from tests.store.kit import LANE, PERSON, RUNTIME, STOPPED, TRANSIENT, Daemon, bodies, request, said_in
@@ -35,7 +35,7 @@ def telling(daemon: Daemon) -> tuple[Order, Steer]:
 
 
 def restart(daemon: Daemon, _: Order) -> None:
-    daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
+    daemon.write(lambda connection: end_orphans(connection, daemon.by, [RUNTIME]))
 
 
 def state(daemon: Daemon, wake: str) -> tuple[str, str | None]:
@@ -175,7 +175,7 @@ def test_a_person_decides_of_words_within_a_turn(daemon: Daemon, taken: bool) ->
     order, found = telling(daemon)
     daemon.finish(order, Completed("done"))
     assert daemon.claim() == ()
-    assert daemon.write(lambda connection: by_person(connection, LANE, taken)) == 1
+    assert daemon.write(lambda connection: attest_by_person(connection, LANE, taken)) == 1
     if taken:
         assert state(daemon, found.wakes[0].id) == ("served", order.run)
         assert seen(daemon) == (2, 1)
@@ -193,7 +193,7 @@ def test_a_person_decides_of_a_prompt_and_of_the_words_within_its_turn(daemon: D
     order, found = telling(daemon)
     restart(daemon, order)
     assert daemon.claim() == ()
-    assert daemon.write(lambda connection: by_person(connection, LANE, taken)) == 1
+    assert daemon.write(lambda connection: attest_by_person(connection, LANE, taken)) == 1
     daemon.put(runs, {"state": "queued"}, hold="", not_before=None)
     after = daemon.claim_one()
     assert after.questions == ()

@@ -1,4 +1,4 @@
-"""Words within a turn that is going: carried before they are told, seen once they were taken, and never lost."""
+"""Steering a live run: messages are carried before they are sent, seen once taken, and never lost."""
 
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from clew.protocol.wakes import Accepted, Said
 from clew.store.operations.cancel import cancel_run, cancel_wake
 from clew.store.operations.finish import finish
 from clew.store.operations.journal import append
-from clew.store.operations.leases import expire, settle_orphans
+from clew.store.operations.leases import end_orphans, expire
 from clew.store.operations.report import report
 from clew.store.operations.steering import steerable_run
 from clew.store.operations.wakes import accept_wake
@@ -174,7 +174,7 @@ def test_when_the_daemon_is_gone_it_goes_the_way_of_the_runs_other_wakes(daemon:
     found = asked_for(daemon, order)
     if taken:
         daemon.report(order, steered=Steered(True, found.through))
-    daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
+    daemon.write(lambda connection: end_orphans(connection, daemon.by, [RUNTIME]))
     assert receipt(daemon, said) == ("pending", "run:daemon-restarted", None)
     assert seen(daemon) == 0
     daemon.answer(daemon.claim_one(), Evidence.CUT_OFF, steered=Evidence.UNSENT)
@@ -212,7 +212,7 @@ def test_a_person_who_stops_the_run_ends_what_its_agent_took_and_the_next_run_ha
         for _ in range(2):
             daemon.report(order, steered=Steered(became == "taken", found.through))
     if became == "lost":
-        daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
+        daemon.write(lambda connection: end_orphans(connection, daemon.by, [RUNTIME]))
     else:
         daemon.finish(order, STOPPED)
     if became == "taken":

@@ -14,7 +14,7 @@ from clew.protocol.machine import AgentProgram, Machine
 from clew.protocol.requests import AgentChange, NewAgent
 from clew.protocol.views import AgentView
 from clew.store.engine.database import Transaction
-from clew.store.engine.dialect import keepable
+from clew.store.engine.dialect import storable
 from clew.store.operations import agents as store
 from clew.store.operations.rows import read_capabilities, with_policy, write_program
 from clew.store.operations.runtimes import as_started, register_runtime
@@ -53,7 +53,7 @@ async def add_agent(services: Services, actor: Actor, asked: NewAgent) -> AgentV
             runtime=register_runtime(tx, found),
             home=str(services.data / "homes" / name),
             mode=mode,
-            model=keepable(asked.model or "") or None,
+            model=storable(asked.model or "") or None,
             instructions=_instructions(asked.instructions),
             settings=write_program(program),
             max_live=most,
@@ -158,7 +158,7 @@ def _given(change: AgentChange) -> list[str]:
 def _columns(change: AgentChange) -> store.AgentColumns:
     columns: store.AgentColumns = {}
     if change.model is not None:
-        columns["model"] = keepable(change.model) or None
+        columns["model"] = storable(change.model) or None
     if change.mode is not None:
         columns["mode"] = check_mode(change.mode)
     if change.instructions is not None:
@@ -179,7 +179,7 @@ def _check_parallel(most: int) -> int:
 
 
 def _instructions(text: str | None) -> str | None:
-    return None if text is None else keepable(check_size(text, "The instruction")) or None
+    return None if text is None else storable(check_size(text, "The instruction")) or None
 
 
 async def _offer(machine: Machine, agent: AgentView, program: AgentProgram) -> None:

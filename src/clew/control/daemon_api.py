@@ -17,7 +17,7 @@ from clew.protocol.reports import Finish, Finished, Report, Reported
 from clew.store.engine.hints import ANYTHING, Topics
 from clew.store.operations.claim import claim
 from clew.store.operations.finish import finish
-from clew.store.operations.leases import hear, renew, settle_orphans
+from clew.store.operations.leases import end_orphans, mark_seen, renew
 from clew.store.operations.report import report
 from clew.store.operations.runtimes import register_runtime
 
@@ -107,7 +107,7 @@ class DaemonApi:
         return await self._services.write(partial(renew, of=of, held=held))
 
     async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
-        return await self._services.write(partial(settle_orphans, by=by, of=of, held=held))
+        return await self._services.write(partial(end_orphans, by=by, of=of, held=held))
 
     @contextmanager
     def _polling(self, by: str, watch: Watch, holding: Iterable[RunId]) -> Iterator["_Poll"]:
@@ -148,4 +148,4 @@ class DaemonApi:
         if holding or now - self._seen.get(asked.runtimes, -SEEN) < SEEN:
             return
         self._seen[asked.runtimes] = now
-        await self._services.write(partial(hear, of=asked.runtimes))
+        await self._services.write(partial(mark_seen, of=asked.runtimes))

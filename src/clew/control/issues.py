@@ -31,7 +31,7 @@ from clew.store.engine.database import Transaction
 from clew.store.operations.cancel import end_pending, reassign
 from clew.store.operations.journal import append, entries_between
 from clew.store.operations.steering import live_run
-from clew.store.operations.threads import give_thread, hold_thread, must_be_open, new_thread, open_thread
+from clew.store.operations.threads import give_thread, lock_thread, must_be_open, new_thread, open_thread
 from clew.store.queries.agents import AgentRecord
 from clew.store.queries.names import agent_named, project_named, thread_called
 from clew.store.queries.threads import has_runs, show_thread
@@ -68,7 +68,7 @@ async def assign_thread(services: Services, actor: Actor, ref: str, asked: Assig
     and is asked to act on the handover alone."""
 
     def write(tx: Transaction) -> ThreadView:
-        thread = hold_thread(tx, thread_called(tx, ref).id)
+        thread = lock_thread(tx, thread_called(tx, ref).id)
         if thread.kind != "issue":
             raise BadRequest(
                 f"{ref} is not an issue, so it cannot be assigned.", "Open an issue, or a chat with the other agent."

@@ -11,7 +11,7 @@ from clew.protocol.machine import Machine
 from clew.protocol.requests import NewProject, ProjectChange
 from clew.protocol.views import ProjectView
 from clew.store.engine.database import Transaction
-from clew.store.engine.dialect import keepable
+from clew.store.engine.dialect import storable
 from clew.store.operations import projects as store
 from clew.store.queries import projects as queries
 from clew.store.queries.names import project_named
@@ -36,7 +36,7 @@ async def add_project(services: Services, actor: Actor, asked: NewProject) -> Pr
     settings = queries.project_settings(found.kind, _base(asked.base, found), setup)
 
     def write(tx: Transaction) -> ProjectView:
-        store.add_project(tx, name, keepable(found.source), _owner(machine, found), limit, settings)
+        store.add_project(tx, name, storable(found.source), _owner(machine, found), limit, settings)
         return project_named(tx, name)
 
     added = await services.write(write)
@@ -53,7 +53,7 @@ async def change_project(services: Services, actor: Actor, name: str, change: Pr
         machine = services.remaining_machine(kept.machine)
         found = await machine.inspect(change.source, kind is SourceKind.PLAIN, base)
         kind, base = found.kind, _base(base, found)
-        columns["source"], columns["machine_id"] = keepable(found.source), _owner(machine, found)
+        columns["source"], columns["machine_id"] = storable(found.source), _owner(machine, found)
     elif base is not None and kind is SourceKind.PLAIN:
         raise BadRequest("A plain directory has no branches.", "Leave the base out.")
     elif change.base:

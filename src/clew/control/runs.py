@@ -12,7 +12,7 @@ from clew.protocol.views import Cancelled, EventView, RunView, WakeView
 from clew.protocol.wakes import Accepted
 from clew.store.engine.database import Transaction
 from clew.store.operations import cancel
-from clew.store.operations.evidence import by_person
+from clew.store.operations.evidence import attest_by_person
 from clew.store.operations.ids import new_id
 from clew.store.operations.retry import ask_again, go_now
 from clew.store.operations.sessions import run_session
@@ -107,7 +107,7 @@ async def retry_run(services: Services, actor: Actor, run: str, asked: Retry | N
 
 
 def _decide(tx: Transaction, run: RunRecord, taken: bool, actor: Actor) -> tuple[WakeView, ...]:
-    if not by_person(tx, run.lane, taken, by=name_of(actor)):
+    if not attest_by_person(tx, run.lane, taken, by=name_of(actor)):
         words = f"It is known what happened to every prompt in {run.ref}; there is nothing left to decide."
         raise NotNow(words, f"`clew why {run.id}` shows it. Retry it without --taken or --not-taken.")
     go_now(tx, run.lane, run.thread)
@@ -143,7 +143,7 @@ def _stop(tx: Transaction, run: RunId, why: RunOutcome, actor: Actor) -> Cancell
 
 def _in_open_thread(tx: Transaction, run: str) -> RunRecord:
     found = read_run(tx, run_called(tx, run))
-    must_be_open(thread_called(tx, found.thread, held=True), found.ref)
+    must_be_open(thread_called(tx, found.thread, locked=True), found.ref)
     return found
 
 

@@ -70,7 +70,7 @@ def set_rhythm(tx: Transaction, agent: AgentId, rhythm: Rhythm) -> None:
     """It wakes the agent in its own thread, or in the thread that it names, in whose directory it then works."""
     thread = own_thread(agent)
     if rhythm.thread is not None:
-        found = thread_called(tx, rhythm.thread, held=True)
+        found = thread_called(tx, rhythm.thread, locked=True)
         must_be_open(found, rhythm.thread)
         thread = found.id
     lane = make_lane(tx, agent, thread)

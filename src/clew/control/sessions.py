@@ -68,7 +68,7 @@ async def adopt_session(services: Services, actor: Actor, ref: str, asked: Adopt
         raise NotNow(f"{asked.native_id} does not say in which directory it is.", "Open it once with its own program.")
 
     def write(tx: Transaction) -> SessionView:
-        thread = thread_called(tx, ref, held=True)
+        thread = thread_called(tx, ref, locked=True)
         must_be_open(thread, ref)
         agent, runtime = agent_named(tx, asked.agent), read_runtime(tx, asked.runtime)
         if runtime is None or runtime.provider != agent.provider:

@@ -97,7 +97,7 @@ async def close_thread(services: Services, actor: Actor, ref: str) -> ThreadView
         thread = thread_called(tx, ref)
         if thread.kind == "own":
             raise BadRequest(f"{ref} is an agent's own thread and cannot be closed.", "Pause the agent instead.")
-        store.hold_thread(tx, thread.id)
+        store.lock_thread(tx, thread.id)
         store.close_thread(tx, thread.id, by=name_of(actor))
         return queries.show_thread(tx, thread.id)
 

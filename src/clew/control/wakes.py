@@ -33,12 +33,12 @@ from clew.protocol.requests import Poke, Words
 from clew.protocol.views import Cancelled, Spoken, WakeView
 from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store.engine.database import Transaction
-from clew.store.engine.dialect import keepable
+from clew.store.engine.dialect import storable
 from clew.store.engine.hints import hint_anything, hint_news, hint_thread
 from clew.store.operations import cancel
 from clew.store.operations.ids import new_id
 from clew.store.operations.journal import Tried, append_once
-from clew.store.operations.steering import call_it, live_run, steerable_run
+from clew.store.operations.steering import live_run, set_pending_reason, steerable_run
 from clew.store.operations.threads import must_be_open, thread_of
 from clew.store.operations.wakes import MOST_PRIORITY, accept_wake
 from clew.store.queries import wakes as queries
@@ -70,7 +70,7 @@ async def say(services: Services, actor: Actor, ref: str, words: Words) -> Spoke
             # An earlier try was committed and its answer lost; the thread may have been closed or reassigned since.
             hint_anything(tx)
             return Spoken(before.entry or 0, before)
-        thread = thread_called(tx, ref, held=True)
+        thread = thread_called(tx, ref, locked=True)
         agent = _addressee(tx, thread, words)
         if agent is None:
             return _write_only(tx, thread.id, words, overlap, said, tried)
@@ -129,7 +129,7 @@ async def poke(services: Services, actor: Actor, asked: Poke) -> WakeView:
             must_be_open(found, str(subject))
             thread = found.id
         elif asked.thread is not None:
-            found = thread_called(tx, asked.thread, held=True)
+            found = thread_called(tx, asked.thread, locked=True)
             must_be_open(found, asked.thread)
             thread = found.id
         reason = WakeReason.MANUAL if subject is None else WakeReason.EVENT
@@ -187,7 +187,7 @@ def wake_request(
     priority: int = 0,
     entries: tuple[EntrySeq, ...] = (),
 ) -> WakeRequest:
-    if key is not None and (not 1 <= len(key) <= _LONGEST_KEY or keepable(key) != key):
+    if key is not None and (not 1 <= len(key) <= _LONGEST_KEY or storable(key) != key):
         raise BadRequest(
             f"A key must have 1 to {_LONGEST_KEY} characters, none of them NUL or half of a surrogate pair.",
             "Leave it out, or choose another.",
@@ -244,7 +244,7 @@ def _steer(tx: Transaction, request: WakeRequest, accepted: Accepted, lane: Lane
         hint_news(tx, run)
         return accepted
     reason = AdmissionReason.QUEUED
-    call_it(tx, accepted.wake, reason.code, reason.fill())
+    set_pending_reason(tx, accepted.wake, reason.code, reason.fill())
     return replace(accepted, code=reason.code, words=reason.fill(), overlap=Overlap.QUEUE)
 
 
@@ -268,7 +268,7 @@ def _subject(asked: Poke) -> Subject | None:
         raise BadRequest("A subject has its own thread, and another thread is named.", "Name one of them.")
     if not asked.text.strip():
         raise BadRequest("The event of a subject needs a text.", "Give a text.")
-    if keepable(asked.subject) != asked.subject:
+    if storable(asked.subject) != asked.subject:
         raise BadRequest(f"{asked.subject!r} has a character that cannot be stored.", _SUBJECT_FORM)
     try:
         return read_subject(asked.subject)

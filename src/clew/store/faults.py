@@ -1,4 +1,4 @@
-"""What can go wrong with a database, each with what to do about it."""
+"""The faults of the store. Each has a code; the words and the remedy are given where it is raised."""
 
 from clew.ports.fault import Fault
 

@@ -55,10 +55,10 @@ from clew.store.engine.dialect import read_clock
 from clew.store.faults import KeyConflict
 from clew.store.operations.cancel import cancel_run, cancel_wake, reassign
 from clew.store.operations.claim import claim
-from clew.store.operations.evidence import by_person
+from clew.store.operations.evidence import attest_by_person
 from clew.store.operations.finish import finish
 from clew.store.operations.ids import new_id
-from clew.store.operations.leases import expire, renew, settle_orphans
+from clew.store.operations.leases import end_orphans, expire, renew
 from clew.store.operations.report import report
 from clew.store.operations.retry import go_now
 from clew.store.operations.schedules import tick_due
@@ -181,7 +181,7 @@ def serve(server: Server, name: str) -> None:
     chance = server.chance(name)
     by, ledger = f"{server.place}/{name}", Notes(server.noted / f"served-{server.name}-{name}")
     if chance.random() < 0.7:
-        server.write(settle_orphans, by, RUNTIMES, (), RETRIES)
+        server.write(end_orphans, by, RUNTIMES, (), RETRIES)
     while not server.closing.is_set():
         asked = ClaimRequest(by, RUNTIMES, chance.randint(1, 3), PATIENCE)
         orders = server.write(claim, asked)
@@ -363,7 +363,7 @@ def decide(connection: Connection, agents: Agents) -> None:
     for row in connection.execute(select(runs.c.lane_id, runs.c.prompt).where(text(UNHEARD))).all():
         prompted = read_prompted(row.prompt)
         if not prompted.hears:
-            by_person(connection, row.lane_id, agents.heard(prompted.sent.id).evidence is not Evidence.UNSENT)
+            attest_by_person(connection, row.lane_id, agents.heard(prompted.sent.id).evidence is not Evidence.UNSENT)
             (thread,) = connection.execute(select(lanes.c.thread_id).where(lanes.c.id == row.lane_id)).scalars()
             go_now(connection, row.lane_id, thread)
 

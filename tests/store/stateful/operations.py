@@ -71,9 +71,9 @@ from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.operations.approvals import answer_approval
 from clew.store.operations.cancel import cancel_run, cancel_wake, reassign
 from clew.store.operations.claim import claim
-from clew.store.operations.evidence import by_person
+from clew.store.operations.evidence import attest_by_person
 from clew.store.operations.finish import finish
-from clew.store.operations.leases import expire, renew, settle_orphans
+from clew.store.operations.leases import end_orphans, expire, renew
 from clew.store.operations.moves import move_lane
 from clew.store.operations.report import report
 from clew.store.operations.retry import go_now
@@ -558,7 +558,7 @@ class Decide:
     taken: bool
 
     def act(self, connection: Connection) -> Any:
-        about = by_person(connection, self.lane, self.taken)
+        about = attest_by_person(connection, self.lane, self.taken)
         if about:
             go_now(connection, self.lane, ThreadId("any"))
         return about
@@ -666,7 +666,7 @@ class Restart:
     held: tuple[Held, ...] = ()
 
     def act(self, connection: Connection) -> Any:
-        return settle_orphans(connection, self.by, self.runtimes, self.held, RETRIES)
+        return end_orphans(connection, self.by, self.runtimes, self.held, RETRIES)
 
     def allow(self, model: Model, told: Told) -> None:
         answer = told.answer

@@ -1,9 +1,7 @@
-"""Backing up: one moment of a database in one file, which is always a SQLite database, whatever it was taken from."""
+"""A backup: one moment of a database in one file. The file is always a SQLite database."""
 
 from dataclasses import dataclass
 from pathlib import Path
-
-from sqlalchemy import Connection
 
 from clew.store.backup.copy import (
     Progress,
@@ -29,7 +27,8 @@ class FileThere(StoreFault):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a backup holds, and the promises that are broken in it as in the database. An older schema is not asked."""
+    """What a backup contains, and the promises that its rows break, as those of the database do. An older schema is not
+    checked."""
 
     schema: int
     rows: int
@@ -38,7 +37,7 @@ class Kept:
 
 
 def backup(address: str, file: Path, force: bool = False, progress: Progress = silent) -> Kept:
-    """Write the file whole, beside whatever server is running. An existing file is replaced only by `force`."""
+    """Write the backup while servers keep running. An existing file is replaced only with `force`."""
     where = read_address(address)
     _refuse_what_is_there(where, file, force)
     with whole_file(file) as part:
@@ -55,7 +54,7 @@ def _refuse_what_is_there(where: object, file: Path, force: bool) -> None:
     if isinstance(where, Path) and file.exists() and where.exists() and file.samefile(where):
         raise FileThere(f"{file} is the database itself.", "Name another file for the backup.")
     if file.exists() and not force:
-        raise FileThere(f"{file} is there already.", "Name another file, or replace it with --force.")
+        raise FileThere(f"{file} already exists.", "Name another file, or replace it with --force.")
 
 
 def _copy_from_server(address: str, part: Path, progress: Progress) -> None:
@@ -64,7 +63,7 @@ def _copy_from_server(address: str, part: Path, progress: Progress) -> None:
         refuse_newer(found, show_address(address))
         step = source.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
         with filling(part) as target:
-            # The same tables as there, which need not be those of this program: a backup is taken before an upgrade.
+            # The source's schema, which may be older than this program's: a backup is taken before an upgrade.
             migrate(target, step)
             tables = tables_of(target)
             empty_tables(target, tables)
@@ -74,7 +73,7 @@ def _copy_from_server(address: str, part: Path, progress: Progress) -> None:
 def refuse_newer(found: SchemaVersion, name: object) -> None:
     if found.schema > PROGRAM:
         raise NewerThanProgram(
-            f"{name} has schema {found.schema}; this program knows those up to {PROGRAM}.", "Use a newer Clew."
+            f"{name} has schema {found.schema}; this program knows schemas up to {PROGRAM}.", "Use a newer Clew."
         )
 
 
@@ -82,8 +81,5 @@ def _kept(part: Path) -> Kept:
     size = part.stat().st_size
     with snapshot(str(part)) as connection:
         schema = recognise(connection, part).schema
-        return Kept(schema, rows_in(connection, tables_of(connection)), size, _broken(connection, schema))
-
-
-def _broken(connection: Connection, schema: int) -> tuple[Violation, ...]:
-    return check(connection) if schema == PROGRAM else ()
+        broken = check(connection) if schema == PROGRAM else ()
+        return Kept(schema, rows_in(connection, tables_of(connection)), size, broken)

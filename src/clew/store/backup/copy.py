@@ -1,4 +1,4 @@
-"""Copying: a SQLite file as a whole, or rows from one database to another."""
+"""Copies: a SQLite file as a whole, rows from one database to another, and a file that appears whole or not at all."""
 
 import os
 import sqlite3
@@ -17,21 +17,21 @@ from clew.store.engine.sqlite import fault_of
 from clew.store.faults import StoreFault
 
 Progress = Callable[[int, int, str], None]
-"""Called now and then with how much is done, of how much, and of what: bytes or rows."""
+"""Called now and then with how much is done, the total, and the unit: bytes or rows."""
 
 AT_ONCE = 1_000
-"""Rows that are sent together."""
+"""Rows in one batch."""
 
 _STEPS = 100_000
-"""Instructions of SQLite between two looks at how much it has copied: some hundredths of a second."""
+"""Instructions of SQLite's virtual machine between two calls of the progress handler: some hundredths of a second."""
 
 
 def silent(_done: int, _total: int, _unit: str) -> None:
-    """Nobody is watching."""
+    """Progress that is not shown."""
 
 
 def copy_file(source: Path, target: Path, progress: Progress = silent) -> None:
-    """One moment of a SQLite file, without what was deleted from it. The target must be empty or absent."""
+    """A consistent copy of a SQLite file without its free pages (VACUUM INTO). The target must be empty or absent."""
     with beside_server(source) as connection:
         pages, size = (
             connection.exec_driver_sql(f"PRAGMA {each}").scalar_one() for each in ("page_count", "page_size")
@@ -51,7 +51,8 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def _watched(connection: Connection, look: Callable[[], None]) -> Iterator[None]:
-    """Look now and then while SQLite works. What that raises ends the work: SQLite itself would swallow it."""
+    """Call `look` now and then while SQLite works. What it raises stops the work and is raised from here: SQLite itself
+    would swallow it."""
     raw = connection.connection.driver_connection
     assert raw is not None
     raised: list[BaseException] = []
@@ -59,7 +60,7 @@ def _watched(connection: Connection, look: Callable[[], None]) -> Iterator[None]
     def stops() -> bool:
         try:
             look()
-        except BaseException as fault:  # noqa: BLE001 - a person's Ctrl-C arrives here too
+        except BaseException as fault:  # noqa: BLE001 - Ctrl-C arrives here too
             raised.append(fault)
         return bool(raised)
 
@@ -75,12 +76,12 @@ def _watched(connection: Connection, look: Callable[[], None]) -> Iterator[None]
 
 
 def copy_rows(source: Connection, target: Connection, tables: Sequence[Table], progress: Progress = silent) -> None:
-    """Every row of these tables; they are given in such an order that what a row points to is there before it."""
+    """Every row of these tables. They are in an order in which a row is copied after the rows that it refers to."""
     total = rows_in(source, tables)
     done = 0
     progress(done, total, "rows")
     for table in tables:
-        # Read as they are sent, so that a table of any size fits.
+        # Streamed, so that a table of any size fits into memory.
         rows = source.execute(select(table), execution_options={"stream_results": True, "yield_per": AT_ONCE})
         with _sender(target, table) as send:
             for batch in rows.partitions():
@@ -91,7 +92,7 @@ def copy_rows(source: Connection, target: Connection, tables: Sequence[Table], p
 
 @contextmanager
 def _sender(target: Connection, table: Table) -> Iterator[Callable[[Sequence[tuple[object, ...]]], object]]:
-    """The driver's own way of taking many rows: ten times as fast as statements."""
+    """The driver's own bulk insert (executemany, COPY): ten times as fast as single statements."""
     names = ", ".join(f'"{column.name}"' for column in table.columns)
     raw: Any = target.connection.driver_connection
     if target.dialect.name == "sqlite":
@@ -112,7 +113,7 @@ def rows_in(connection: Connection, tables: Sequence[Table]) -> int:
 
 
 def tables_of(connection: Connection) -> Sequence[Table]:
-    """The tables that are there, whichever schema they are of, without the one in which the steps are noted."""
+    """The tables that the database has, whatever its schema, without Alembic's."""
     there = MetaData()
     there.reflect(connection)
     return [table for table in there.sorted_tables if table.name != "alembic_version"]
@@ -120,7 +121,7 @@ def tables_of(connection: Connection) -> Sequence[Table]:
 
 @contextmanager
 def filling(path: Path) -> Iterator[Connection]:
-    """One transaction on a SQLite file that nobody else knows of; whoever files it sees to the disk."""
+    """One transaction on a SQLite file that no other process uses. It does not sync; `whole_file` does."""
     engine = create_engine(
         "sqlite://", creator=lambda: sqlite3.connect(path), isolation_level="AUTOCOMMIT", poolclass=NullPool
     )
@@ -144,7 +145,8 @@ class CannotWrite(StoreFault):
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """An empty file beside the target, to be filled; it takes the target's place when the block ends well."""
+    """An empty file beside the target, to be filled. When the block ends without an error it is synced and replaces the
+    target."""
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     except OSError as fault:
@@ -154,11 +156,11 @@ def whole_file(target: Path) -> Iterator[Path]:
     try:
         yield part
         if target.exists():
-            # Who may read it stays as it was; a new one is its owner's alone.
+            # An existing file keeps its mode; a new one has 0600.
             part.chmod(target.stat().st_mode)
-        _to_disk(part)
+        _sync(part)
         part.replace(target)
-        _to_disk(target.parent)
+        _sync(target.parent)
     except OSError as fault:
         raise cannot_write(target, fault) from fault
     finally:
@@ -167,11 +169,12 @@ def whole_file(target: Path) -> Iterator[Path]:
 
 def cannot_write(target: Path, fault: OSError) -> CannotWrite:
     return CannotWrite(
-        f"{target} cannot be written: {fault.strerror or fault}.", "Choose a place with room that you may write to."
+        f"{target} cannot be written: {fault.strerror or fault}.",
+        "Choose a directory that has room and that you may write to.",
     )
 
 
-def _to_disk(path: Path) -> None:
+def _sync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

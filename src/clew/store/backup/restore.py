@@ -1,4 +1,4 @@
-"""Restoring: a backup takes the place of an empty database. It is read in full before anything changes."""
+"""A restore: a backup replaces an empty database. It is read and checked in full before anything changes."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ _UNCHANGED = "Nothing was changed; use another backup."
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was put back. `was` is the schema of the backup; the database has the program's."""
+    """What was restored. `was` is the schema of the backup; the database has the program's."""
 
     schema: int
     was: int
@@ -64,9 +64,9 @@ class Restored:
 def restore(
     address: str, file: Path, force: bool = False, unchecked: bool = False, progress: Progress = silent
 ) -> Restored:
-    """Put a backup in the place of an empty database, or with `force` of any.
+    """Replace an empty database by a backup, or with `force` any database.
 
-    One whose promises are broken is taken only when `unchecked`; one that is damaged never is.
+    A backup with broken promises is restored only if `unchecked`; a damaged one never is.
     """
     where = read_address(address)
     was = _look_at(file)
@@ -93,7 +93,7 @@ def _look_at(file: Path) -> int:
 
 
 def _prepared(file: Path, part: Path, unchecked: bool, progress: Progress) -> int:
-    """A copy of the backup with the program's schema, whose promises hold. Returns how many rows it has."""
+    """Copy the backup to `part`, upgrade it to the program's schema, and check its promises. How many rows it has."""
     copy_file(file, part, progress)
     with filling(part) as connection:
         if read_version(connection) != SchemaVersion(PROGRAM, PROGRAM):
@@ -103,8 +103,8 @@ def _prepared(file: Path, part: Path, unchecked: bool, progress: Progress) -> in
         if broken:
             named = ", ".join(each.promise for each in broken)
             raise BrokenPromises(
-                f"{file} breaks what a database promises: {named}.",
-                f"See `clew db check --database {file}`; `--unchecked` restores it all the same.",
+                f"{file} breaks these promises: {named}.",
+                f"See `clew db check --database {file}`, or restore it anyway with --unchecked.",
             )
         return count_rows(connection)
 
@@ -118,7 +118,7 @@ def _into_file(path: Path, file: Path, force: bool, unchecked: bool, progress: P
     try:
         if path.exists() and not force:
             _refuse_rows_of_file(path)
-        # Where a link leads is replaced, not the link; SQLite keeps its log there too.
+        # Replace the file that a link leads to, not the link: SQLite's log is beside that file.
         real = path.resolve()
         with whole_file(real) as part:
             rows = _prepared(file, part, unchecked, progress)
@@ -137,15 +137,15 @@ def _refuse_rows_of_file(path: Path) -> None:
 
 
 def _retire(path: Path) -> None:
-    """What the old file's log still holds must not be played into the new one."""
+    """Empty and remove the old file's log: SQLite would apply it to the new file."""
     if path.exists():
         try:
             with beside_server(path) as connection:
-                # A short look is waited for, a backup is not.
+                # Wait 1 s for short readers, but not for a backup.
                 connection.exec_driver_sql("PRAGMA busy_timeout = 1000")
                 busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()[0]
         except StoreFault:
-            # It is damaged, and that is why it is replaced.
+            # The old file is damaged; that is why it is replaced.
             busy = 0
         if busy:
             raise HeldByAnother(f"{path} is being read by another process.", "Let it finish, then try again.")
@@ -163,7 +163,7 @@ def _into_server(url: URL, file: Path, force: bool, unchecked: bool, progress: P
             refuse_newer(read_version(target), name)
             upgrade(target)
             tables = metadata.sorted_tables
-            # Servers that are still running may read on; what they would write must not get between.
+            # EXCLUSIVE lock: servers that are still running can read, but not write, until the commit.
             target.exec_driver_sql(f"LOCK TABLE {', '.join(table.name for table in tables)} IN EXCLUSIVE MODE")
             if not force:
                 _refuse_rows(target, tables, name)
@@ -173,7 +173,7 @@ def _into_server(url: URL, file: Path, force: bool, unchecked: bool, progress: P
 
 
 def _refuse_rows(connection: Connection, tables: Sequence[Table], name: object) -> None:
-    """Rows of its own: those that every database is born with do not count."""
+    """Refuse a database that has rows besides those that every new database has."""
     for table in tables:
         if table.name == "meta":
             continue
@@ -201,6 +201,6 @@ def _one_transaction(url: URL, name: str) -> Iterator[Connection]:
                 f"{name} cannot be reached or used: {said}.", "Stop its servers, then try again."
             ) from fault
         raise CannotHold(
-            f"{name} refuses what the backup holds: {said}.",
-            "Nothing was changed; mend it in the backup, or restore to SQLite.",
+            f"{name} refuses a value of the backup: {said}.",
+            "Nothing was changed; fix it in the backup, or restore to SQLite.",
         ) from fault

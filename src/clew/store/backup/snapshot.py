@@ -1,4 +1,4 @@
-"""A snapshot: one moment of a database, to be read. A server may go on writing; nothing of it is locked."""
+"""A snapshot: one moment of a database, to be read. Servers keep writing; nothing is locked."""
 
 import os
 import sqlite3
@@ -23,29 +23,31 @@ class NoDatabase(StoreFault):
 
 @contextmanager
 def snapshot(address: str) -> Iterator[Connection]:
-    """A connection that sees the database as it is now, for as long as it is open, and can change nothing."""
+    """A read-only connection that sees the database as it is now, for as long as it is open."""
     where = read_address(address)
     with _of_file(where) if isinstance(where, Path) else _of_server(where) as connection:
         yield connection
 
 
 def recognise(connection: Connection, name: object) -> SchemaVersion:
-    """The schema of a Clew database; a database of anything else is refused."""
+    """The schema version of a database of Clew; any other database is refused."""
     try:
         found = read_version(connection)
     except (DatabaseError, NotClew):
-        # Somebody else's table may well have the same name.
+        # Another program may have a table of the same name.
         found = SchemaVersion(0, 0)
     if found.schema == 0:
-        raise NotClew(f"{name} is not a database of Clew.", "Name one that is, or make one with `clew db upgrade`.")
+        raise NotClew(f"{name} is not a database of Clew.", "Name one that is, or create one with `clew db upgrade`.")
     return found
 
 
 @contextmanager
 def beside_server(path: Path) -> Iterator[Connection]:
-    """A connection to an existing SQLite file, whoever holds it. It begins no transaction by itself."""
+    """A connection to an existing SQLite file, also while a server uses it. It begins no transaction."""
     if not path.is_file():
-        raise NoDatabase(f"There is no database at {path}.", "Name one that exists, or make it with `clew db upgrade`.")
+        raise NoDatabase(
+            f"There is no database at {path}.", "Name one that exists, or create it with `clew db upgrade`."
+        )
     engine = create_engine("sqlite://", creator=lambda: _open(path), isolation_level="AUTOCOMMIT", poolclass=NullPool)
     try:
         with engine.connect() as connection:
@@ -54,12 +56,12 @@ def beside_server(path: Path) -> Iterator[Connection]:
         if not isinstance(fault.orig, sqlite3.Error):
             raise
         if "decode" in str(fault.orig):
-            raise NotADatabase(f"{path} holds text that is none: {fault.orig}.", "Restore a backup.") from fault
+            raise NotADatabase(f"{path} contains invalid text: {fault.orig}.", "Restore a backup.") from fault
         raise fault_of(fault.orig, path) from fault
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    # Only who may write can clear away the two files that SQLite puts beside its own while it reads.
+    # Read-write where possible: only then can SQLite remove the -wal and -shm files that it creates while reading.
     mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
     raw = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)
     raw.execute("PRAGMA busy_timeout = 10000")

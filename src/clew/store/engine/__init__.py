@@ -1,1 +1,1 @@
-"""How an operation becomes a transaction: the databases, statements, and hints that something changed."""
+"""How an operation becomes a transaction: the two databases, statements, and hints that something changed."""

@@ -1,4 +1,4 @@
-"""A database, whichever it is: operations are plain functions over a connection, and each is one transaction."""
+"""The interface of both databases: an operation is a plain function over a connection, and runs as one transaction."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -17,24 +17,24 @@ Operation = Callable[[Transaction], Result]
 
 
 class LostRace(Exception):
-    """Somebody else was faster; the same operation, run again, sees what they did."""
+    """A concurrent transaction was faster. The operation is run again and sees what that one committed."""
 
 
 class Database(Protocol):
-    """Where Clew remembers. An answer to a write is given when it is durable; reads do not wait for writes."""
+    """A write is answered when it is durable. Reads do not wait for writes."""
 
     def write(self, operation: Operation[Result]) -> Future[Result]:
-        """For whoever has something else to do meanwhile."""
+        """Run the operation and return at once; the future has its result."""
         ...
 
     def do(self, operation: Operation[Result]) -> Result:
-        """The same for whoever waits for it: where the database allows, on the caller's own thread."""
+        """Run the operation and return its result. On PostgreSQL it runs on the caller's own thread."""
         ...
 
     def read(self, operation: Operation[Result]) -> Result: ...
 
     def subscribe(self) -> Subscription:
-        """Be told that something changed, soon and seldom. Look by yourself as well, now and then."""
+        """Get hints of what changed. A hint may be lost, so a reader also polls now and then."""
         ...
 
     def unsubscribe(self, reader: Subscription) -> None: ...

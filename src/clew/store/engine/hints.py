@@ -1,5 +1,5 @@
-"""Hints: that something changed, told soon and at most once in a while. Never the truth: readers also look by
-themselves now and then, so a hint that is lost costs time and nothing else."""
+"""Hints that something changed, sent soon and at a limited rate. They are never the truth: readers also poll now and
+then, so a lost hint costs time and nothing else."""
 
 import math
 import threading
@@ -12,16 +12,16 @@ from sqlalchemy import Connection
 from clew.kernel import RunId, RuntimeId, ThreadId
 
 PACE = 0.05
-"""Seconds between two hints of one kind from one server: what changes meanwhile is told together."""
+"""Seconds between two hints of one kind from one server. What changes meanwhile is sent together."""
 
 LINGER = 0.002
-"""Seconds before what changed is told to other servers: the daemon that it is for is mostly one of this server's own,
-and is not to share the processor with the telling."""
+"""Seconds before a hint goes to other servers: the daemon it is for is usually connected to this one, and should not
+share the processor with the sending."""
 
 Topics = frozenset[str]
 
 ANYTHING: Topics = frozenset({"*"})
-"""What is told where nobody knows what changed."""
+"""The hint to send when it is unknown what changed."""
 
 _KEPT = "clew-hints"
 _QUEUE = "queue:"
@@ -29,7 +29,7 @@ _NEWS = "news:"
 
 
 def hint_queue(connection: Connection, runtime: RuntimeId | None) -> None:
-    """A run waits for that runtime."""
+    """A run is queued for that runtime."""
     _hint(connection, f"{_QUEUE}{runtime or ''}")
 
 
@@ -42,35 +42,35 @@ def hint_run(connection: Connection, run: RunId) -> None:
 
 
 def hint_news(connection: Connection, run: RunId) -> None:
-    """The daemon of a run that is going is to be told something: to stop, or what was answered."""
+    """The daemon of a live run has something to read: a stop, an answer to an approval, or a message to steer with."""
     _hint(connection, f"{_NEWS}{run}")
 
 
 def hint_anything(connection: Connection) -> None:
-    """Something happened of which nobody may have been told."""
+    """An earlier hint may have been lost together with the answer to its transaction."""
     for topic in ANYTHING:
         _hint(connection, topic)
 
 
 def _hint(connection: Connection, topic: str) -> None:
-    # Kept beside the connection until its transaction is committed: nobody is told of what did not happen.
+    # Collected beside the connection until its transaction is committed: no hint of what did not happen.
     connection.info.setdefault(_KEPT, set()).add(topic)
 
 
-def take_hints(connection: Connection) -> Topics:
-    """What the transaction touched; the next one starts with nothing."""
+def pop_hints(connection: Connection) -> Topics:
+    """The hints of the transaction that ended; the next one starts without any."""
     return frozenset(connection.info.pop(_KEPT, ()))
 
 
 @dataclass(slots=True)
 class Subscription:
-    """One reader's view: what was hinted at since it last looked."""
+    """One reader's hints since it last waited."""
 
     _bell: threading.Condition
     _topics: set[str] = field(default_factory=set)
 
     def wait(self, seconds: float) -> Topics:
-        """What was hinted at, as soon as there is something; nothing when the time is over: look all the same."""
+        """The hints, as soon as there is one; none when the time is over: then poll all the same."""
         with self._bell:
             self._bell.wait_for(lambda: bool(self._topics), seconds)
             topics, self._topics = frozenset(self._topics), set()
@@ -83,7 +83,7 @@ class Subscription:
 
 
 class Board:
-    """Where hints are put up for all readers of this process."""
+    """Distributes hints to all readers of this process."""
 
     def __init__(self) -> None:
         self._readers: list[Subscription] = []
@@ -107,10 +107,10 @@ class Board:
 
 
 class Pacer:
-    """Passes hints on: of each kind the first at once, and what comes within the pace of it together.
+    """Sends hints on: the first of each kind at once, and those that come within `pace` of it together.
 
-    Kinds do not wait for one another: that there is work must not wait because a page was just told of something.
-    With `linger`, "at once" is so much later.
+    Kinds do not wait for each other: a hint of work must not wait because a page was just told of something else.
+    With `linger`, "at once" is that many seconds later.
     """
 
     def __init__(self, send: Callable[[Topics], None], pace: float = PACE, linger: float = 0.0) -> None:
@@ -132,7 +132,7 @@ class Pacer:
                 if kind not in self._waiting:
                     self._waiting[kind], self._came_at[kind] = set(), time.monotonic()
                 self._waiting[kind].add(topic)
-            # For a kind that waits already the thread has set its clock.
+            # For a kind that already waits the thread has computed when to wake up.
             if len(self._waiting) != known:
                 self._bell.notify()
 
@@ -147,7 +147,7 @@ class Pacer:
             self._send(topics)
 
     def _next(self) -> Topics:
-        """What may be told, as soon as something may; nothing when it is time to stop and all was told."""
+        """The hints that are due, as soon as there are any; none when the pacer is closed and all were sent."""
         with self._bell:
             while not (due := self._due()) and (self._open or self._waiting):
                 self._bell.wait(self._until_due())
@@ -160,7 +160,7 @@ class Pacer:
         return frozenset(topic for kind in kinds for topic in self._waiting.pop(kind))
 
     def _until_due(self) -> float | None:
-        """Seconds until the next kind may be told; None when none waits."""
+        """Seconds until the next kind is due; None when none waits."""
         if not self._waiting:
             return None
         return max(0.0, min(map(self._due_at, self._waiting)) - time.monotonic())
@@ -170,8 +170,8 @@ class Pacer:
 
 
 def work(topics: Topics) -> Topics:
-    """Those that are for daemons: a run waits, or one is to be told something. They are put up in this process at once:
-    a daemon that waits is one reader, and looks once however often it is called meanwhile."""
+    """The topics that are for daemons: a run is queued, or a live one has news. They are distributed in this process at
+    once, unpaced: a waiting daemon is one reader, and asks once however many hints it gets meanwhile."""
     return frozenset(topic for topic in topics if topic.startswith((_QUEUE, _NEWS)))
 
 

@@ -1,4 +1,4 @@
-"""Hints between servers: PostgreSQL passes them on. What is missed while it is away counts as "anything"."""
+"""Hints between servers, over PostgreSQL's LISTEN and NOTIFY. After a lost connection "anything" may have changed."""
 
 import json
 import select
@@ -16,16 +16,17 @@ from clew.store.engine.hints import ANYTHING, Topics
 CHANNEL = "clew_hints"
 ALIVE: Mapping[str, Any] = {
     "connect_timeout": 10,
-    # A server that fell silent is found out while nobody asks it anything.
+    # TCP keepalives find a server that is gone even while no statement is sent.
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""How every connection notices that nobody is there any more."""
+"""Settings of every connection, so that it notices a server that is gone."""
 
 _FROM = "from:"
-"""Which server tells it stands among the topics: one that does not know of it passes over it as over any other."""
+"""The sending server is named among the topics. A server that does not know this prefix ignores it like any topic that
+it does not follow."""
 
 _LONGEST = 7000
 _LOOK_UP = 5.0
@@ -33,7 +34,7 @@ _PAUSE = 1.0
 
 
 class Teller:
-    """One connection that only tells. A hint that cannot be sent is let go: readers look by themselves as well."""
+    """One connection that only notifies. A hint that cannot be sent is dropped: readers poll as well."""
 
     def __init__(self, url: URL) -> None:
         self._address = _address(url)
@@ -41,14 +42,14 @@ class Teller:
         self._own = f"{_FROM}{uuid.uuid4().hex}"
 
     def is_own(self, topics: Topics) -> bool:
-        """Whether they were told here."""
+        """Whether this server sent them."""
         return self._own in topics
 
     def tell(self, topics: Topics) -> None:
         payload = json.dumps(sorted({self._own, *topics}))
         if len(payload) > _LONGEST:
             payload = json.dumps(sorted({self._own, *ANYTHING}))
-        # Once more on a new connection: that the old one is gone is often noticed here first.
+        # Twice, the second time on a new connection: a lost connection is often noticed here first.
         for _ in range(2):
             try:
                 self._connected().execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
@@ -60,7 +61,7 @@ class Teller:
     def _connected(self) -> "psycopg.Connection[Any]":
         if self._connection is None:
             self._connection = psycopg.connect(self._address, autocommit=True, prepare_threshold=0, **ALIVE)
-            # A hint is not worth waiting for the disk, nor that anybody else waits behind it.
+            # A hint need not survive a crash, so its commit does not wait for the disk, nor make others wait.
             self._connection.execute("SET synchronous_commit = off")
         return self._connection
 
@@ -71,8 +72,8 @@ class Teller:
 
 
 class Listener:
-    """One connection that only listens; it comes back by itself when the server does. What was told here is passed
-    over: whoever it is for was told then."""
+    """One connection that only listens, and reconnects when PostgreSQL is back. Hints that this server sent are
+    skipped: its own readers already have them."""
 
     def __init__(self, url: URL, put: Callable[[Topics], None], is_own: Callable[[Topics], bool]) -> None:
         self._address = _address(url)
@@ -99,7 +100,7 @@ class Listener:
                 self._closing.wait(_PAUSE)
 
     def _listen(self, connection: psycopg.Connection) -> None:
-        # Until something comes, or until this is closed, at once.
+        # A poll over two descriptors: closing the rope in close() wakes it at once.
         ready = select.poll()
         ready.register(connection.fileno(), select.POLLIN)
         ready.register(self._bell, select.POLLIN)
@@ -112,7 +113,7 @@ class Listener:
 
 
 def _topics(payload: str) -> Topics:
-    """What was told; anything, where somebody else used the channel or a newer server says it otherwise."""
+    """The topics of a payload; ANYTHING if another program used the channel, or a newer server another format."""
     try:
         return frozenset(str(topic) for topic in json.loads(payload))
     except (ValueError, TypeError):

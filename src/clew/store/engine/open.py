@@ -1,4 +1,4 @@
-"""Opening a database by its address."""
+"""Open or upgrade a database by its address."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from clew.store.schema.version import SchemaVersion, require, upgrade
 
 
 def open_current(address: str) -> Database:
-    """Open for work: a database that this program must not use is refused, and stays as it is."""
+    """Open a database for work. One whose schema this program must not use is refused and not changed."""
     database = open_database(address)
     try:
         database.read(require)
@@ -23,18 +23,18 @@ def open_current(address: str) -> Database:
 
 
 def open_database(address: str) -> Database:
-    """Open by address, whatever schema is there: a path or sqlite:///path for one server, postgresql://… for many."""
+    """Open a database whatever schema it has."""
     where = read_address(address)
     if isinstance(where, Path):
         return SqliteDatabase(where)
-    # Its driver takes long to import, and most servers have a file.
+    # Imported only here: psycopg is slow to import, and most servers use SQLite.
     from clew.store.engine.postgres import PostgresDatabase  # noqa: PLC0415
 
     return PostgresDatabase(where)
 
 
 def upgrade_database(address: str, only_pre: bool = False) -> SchemaVersion:
-    """Make it if there is none; a SQLite file must not be held by a server."""
+    """Upgrade the schema, or create an empty database. A running server must not have the SQLite file open."""
     database = open_database(address)
     try:
         return database.do(lambda connection: upgrade(connection, only_pre))
@@ -42,7 +42,7 @@ def upgrade_database(address: str, only_pre: bool = False) -> SchemaVersion:
         said = str(fault.orig).strip().splitlines()[0]
         raise CannotUpgrade(
             f"{show_address(address)} cannot be upgraded: {said}.",
-            "Nothing was changed. Check that its user may make tables, and that nobody else has made them.",
+            "Nothing was changed. Check that its user may create tables, and that no other program has created them.",
         ) from fault
     finally:
         database.close()

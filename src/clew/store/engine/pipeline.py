@@ -1,7 +1,7 @@
-"""The pipeline to PostgreSQL: prepared statements sent together, and answered in one trip.
+"""The pipeline to PostgreSQL: prepared statements that are sent together and answered in one trip.
 
-psycopg's cursors take four times as long for each statement as libpq itself, and one trip for each. What is sent here
-goes by psycopg's own wrapper of libpq, on the connection that SQLAlchemy holds; its transactions stay psycopg's to see.
+For each statement, psycopg's cursors take four times as long as libpq itself, and one trip. This module sends through
+psycopg's wrapper of libpq, on the connection that SQLAlchemy has; psycopg still sees the state of the transaction.
 """
 
 import select
@@ -18,46 +18,45 @@ from psycopg.errors import error_from_result
 from clew.store.engine.statement import Call
 
 ANSWER = 60.0
-"""Seconds within which a statement is answered; a server that takes longer counts as gone."""
+"""Seconds to wait for the answers of a trip; a server that takes longer counts as gone."""
 
 _WHOLE = 2.0**53
 _FAILED = (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE)
 
-
 Written = tuple[bytes, list[bytes | None]]
-"""The same as it is sent."""
+"""A statement and its values as they are sent."""
 
 Answer = pq.abc.PGresult
 
 
 class Pipeline:
-    """One connection's side of it, used by one thread at a time, as the connection is."""
+    """The pipeline of one connection; like the connection, it is used by one thread at a time."""
 
     def __init__(self, driver: "psycopg.Connection[Any]") -> None:
-        # What psycopg prepares itself it may discard with all the rest.
+        # Off: psycopg discards its prepared statements with DEALLOCATE ALL, which would take these with them.
         driver.prepare_threshold = None
         self._driver = driver
         self._libpq = driver.pgconn
         self._prepared: dict[bytes, bytes] = {}
-        # Never the same name twice: what was prepared on a way that failed may still be there.
+        # Never the same name twice: a statement of a trip that failed may be prepared all the same.
         self._names = count()
         self._left: list[Written] = []
         self.defers = False
-        """Whether somebody sends with the commit what was left for it; else it is sent at once."""
+        """Whether a commit will follow that sends deferred statements; without one they are sent at once."""
         self.lost = False
-        """Whether the operation was tried before and its answer lost: it may be done already."""
+        """Whether the operation was tried before and its answer was lost: it may be committed."""
         self._reader = Transformer(driver)
         self._poll = select.poll()
 
     def ask(self, calls: Sequence[Call]) -> list[Answer]:
-        """The answers to these, in order; a transaction begins with them where none has begun."""
-        # Whatever cannot be written is found before anything is sent, and what was left stays.
+        """The answers to these, in order. Deferred statements go before them, and BEGIN if no transaction is open."""
+        # Encoded first: a value that cannot be sent raises before anything is sent, and the deferred ones stay.
         written = [_write(call) for call in calls]
         left, self._left = self._left, []
         return self._trip([*left, *written])[len(left) :] if left or written else []
 
     def defer(self, call: Call) -> None:
-        """To be sent with the commit, or with what is asked before it: nobody waits for its answer."""
+        """Send it with the commit, or with the next statement that is waited for."""
         self._left.append(_write(call))
         if not self.defers:
             self.ask(())
@@ -68,11 +67,11 @@ class Pipeline:
             return
         *_, end = self._trip([*left, (b"COMMIT", [])])
         if end.command_status != b"COMMIT":
-            # The server says so, and no more, when a statement had failed before.
+            # PostgreSQL answers COMMIT with ROLLBACK when an earlier statement of the transaction failed.
             raise psycopg.errors.InFailedSqlTransaction("a statement had failed, so the transaction was undone")
 
     def fails(self) -> bool:
-        """The transaction has failed: what was left for its end is not sent. Whether the connection is gone too."""
+        """The transaction failed: drop its deferred statements. Whether the connection is gone too."""
         self._left = []
         return self._libpq.status != pq.ConnStatus.OK
 
@@ -88,7 +87,7 @@ class Pipeline:
             answers = self._answers()
             self._libpq.exit_pipeline_mode()
         except BaseException:
-            # Nobody knows how far the server has come, nor what it will answer next.
+            # It is unknown how far the server came and what it will answer next: close the connection.
             self._libpq.finish()
             raise
         first = int(begins)
@@ -101,7 +100,7 @@ class Pipeline:
         return answers[first + len(new) :]
 
     def _send(self, written: Sequence[Written], begins: bool) -> dict[bytes, bytes]:
-        """The names of the statements that are prepared on the way."""
+        """Send everything; the names of the statements that are prepared on the way."""
         libpq = self._libpq
         new: dict[bytes, bytes] = {}
         if begins:
@@ -125,7 +124,7 @@ class Pipeline:
                 unsent = unsent and libpq.flush()
             answer = libpq.get_result()
             if answer is None:
-                # Between two statements; or there is nobody any more who could answer.
+                # The end of one statement's results, or a lost connection.
                 if libpq.status != pq.ConnStatus.OK:
                     raise psycopg.OperationalError("the connection was lost")
             elif answer.status == pq.ExecStatus.PIPELINE_SYNC:
@@ -146,26 +145,26 @@ def _write(call: Call) -> Written:
 
 
 def _written(value: object) -> bytes | None:
-    """A value as text, which the server reads as the type it expects there."""
+    """A value in PostgreSQL's text format; the server reads it as the type of the parameter."""
     if value is None:
         return None
     if isinstance(value, str):
         text = value.encode()
         if b"\0" in text:
-            # libpq would end the text there and say nothing.
+            # libpq would cut the text there without an error.
             raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
         return text
     if isinstance(value, int):
-        # True and False, too: a number or a truth is wanted there, and 1 and 0 are both.
+        # bool too: 1 and 0 are valid for an integer and for a boolean parameter.
         return b"%d" % value
     if isinstance(value, float):
-        # A whole one may stand where an integer is wanted.
+        # Without a fraction, so that it is valid for an integer parameter too.
         return b"%d" % value if value.is_integer() and abs(value) < _WHOLE else repr(value).encode()
     if isinstance(value, bytes):
         return b"\\x" + value.hex().encode()
     if isinstance(value, list):
         return _listed(value)
-    raise TypeError(f"{type(value).__name__} has no place in a statement")
+    raise TypeError(f"a statement cannot take a value of type {type(value).__name__}")
 
 
 def _listed(values: list[Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""PostgreSQL: many servers on one database. A restart of it is waited out, a lost race is run again."""
+"""PostgreSQL: several servers on one database. Operations wait out its restart, and are run again after a lost race."""
 
 import math
 import random
@@ -16,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 
 from clew.store.engine.address import show_url
 from clew.store.engine.database import LostRace, Operation
-from clew.store.engine.hints import LINGER, Board, Pacer, Subscription, Topics, take_hints, work
+from clew.store.engine.hints import LINGER, Board, Pacer, Subscription, Topics, pop_hints, work
 from clew.store.engine.notify import ALIVE, Listener, Teller
 from clew.store.engine.statement import pipeline_of
 from clew.store.faults import Busy, Closed, Unreachable
@@ -24,21 +24,22 @@ from clew.store.faults import Busy, Closed, Unreachable
 Result = TypeVar("Result")
 
 WRITERS = 12
-"""How many operations of one server write at once, each on a connection that is kept for them."""
+"""How many operations of one server write at once, each on one of as many connections that are kept open."""
 
 READERS = 8
-"""How many read at once, beside them."""
+"""How many operations read at once, besides the writers."""
 
 PATIENCE = 30.0
-"""How long an operation is run again while the database is away. Each is safe to repeat."""
+"""Seconds for which an operation is run again while the database cannot be reached. Each is safe to repeat."""
 
-# A race that was lost for a lock or a key: the same operation, run again, sees what the winner wrote.
-# 55P03 (lock_not_available) comes from `wait_briefly` (statement.py).
+# Lost races: serialization_failure, deadlock_detected, unique_violation, lock_not_available (from `wait_briefly`). The
+# operation, run again, sees what the winner committed.
 _RACES = {"40001", "40P01", "23505", "55P03"}
+# A prepared statement is missing, or its name is taken.
 _UNPREPARED = {"26000", "42P05"}
 _TRIES = 50
-# What somebody has set for the database otherwise is set back: a look again sees what came meanwhile, and every trip
-# has a deadline of its own.
+# Over whatever is set for the database or the role. READ COMMITTED: each statement sees what was committed before it,
+# also after a wait for a lock. No statement_timeout: every trip has a deadline of its own.
 _OPTIONS = " ".join(
     f"-c {name}"
     for name in (
@@ -50,7 +51,7 @@ _OPTIONS = " ".join(
 _CONNECT_ARGS: Mapping[str, Any] = {
     "options": _OPTIONS,
     "client_encoding": "utf8",
-    # Statements are prepared by the pipeline.
+    # The pipeline prepares statements.
     "prepare_threshold": None,
     **ALIVE,
 }
@@ -68,18 +69,18 @@ class PostgresDatabase:
         except OperationalError as fault:
             self._engine.dispose()
             raise self._away(fault) from fault
-        # What SQLAlchemy itself sends comes after what the pipeline was left with.
+        # A statement that SQLAlchemy itself sends must come after the deferred ones.
         listen(self._engine, "before_cursor_execute", lambda connection, *_: pipeline_of(connection).ask(()))
         for ends in ("commit", "rollback"):
             listen(self._engine, ends, _must_not_end_it)
         self._threads = ThreadPoolExecutor(WRITERS, thread_name_prefix="clew-postgres")
         self._closed = False
-        # The one that was used last is the next: what the server keeps for it is warm. None is not connected yet.
+        # Last in, first out: the connection used last has the warmest caches. None: not connected yet.
         self._kept: LifoQueue[Connection | None] = LifoQueue()
         for _ in range(WRITERS):
             self._kept.put(None)
         self._board = Board()
-        # A connection of its own: nobody is told late because others read.
+        # It has a connection of its own, so that a hint never waits for a free one.
         self._teller = Teller(url)
         self._listener = Listener(url, self._board.put, self._teller.is_own)
         self._pacer = Pacer(self._tell, linger=LINGER)
@@ -111,7 +112,7 @@ class PostgresDatabase:
             connection = self._kept.get()
             if connection is not None:
                 connection.close()
-        # Whoever still waits for one is told.
+        # A thread that still waits for a connection gets this one, and then Closed.
         self._kept.put(None)
         self._pacer.close()
         self._listener.close()
@@ -127,21 +128,20 @@ class PostgresDatabase:
             except (DBAPIError, psycopg.Error, LostRace) as fault:
                 if _lost_race(fault):
                     if tries == _TRIES:
-                        raise Busy(
-                            f"{tries} others were faster each time: {_driver_fault(fault)}", "Try again."
-                        ) from fault
+                        words = f"{tries} attempts in a row lost a race against other writers: {_driver_fault(fault)}"
+                        raise Busy(words, "Try again.") from fault
                     time.sleep(random.uniform(0.0, 0.002 * tries))
                 elif not _is_away(fault):
                     raise
                 elif time.monotonic() >= deadline:
                     raise self._away(fault) from fault
                 else:
-                    # Once at least: it may have been this connection alone.
+                    # The time counts from the first failure: perhaps only this connection was lost.
                     deadline = min(deadline, time.monotonic() + self._patience)
                     time.sleep(_PAUSE)
 
     def _on_kept(self, operation: Operation[Result], lost: bool) -> Result:
-        """On a connection that is kept: one from the pool would be looked over before and after each time."""
+        """On a connection that is kept open: the pool would check and reset its own before and after each use."""
         connection = self._kept.get()
         try:
             if self._closed:
@@ -161,7 +161,7 @@ class PostgresDatabase:
 
     def _once(self, connection: Connection, operation: Operation[Result], lost: bool) -> Result:
         try:
-            # The pipeline begins and ends the transaction; SQLAlchemy knows of one where an operation used it.
+            # The pipeline begins and commits the transaction. SQLAlchemy knows of one only if the operation used it.
             pipeline = pipeline_of(connection)
             pipeline.defers, pipeline.lost = True, lost
             result = operation(connection)
@@ -176,13 +176,13 @@ class PostgresDatabase:
         return result
 
     def _publish(self, connection: Connection) -> None:
-        topics = take_hints(connection)
+        topics = pop_hints(connection)
         if waits := work(topics):
             self._board.put(waits)
         self._pacer.put(topics)
 
     def _tell(self, topics: Topics) -> None:
-        """Readers here, of all but work, which was put up at once; then everybody else's."""
+        """Hints for this server's readers, except work, which they already have; then for other servers."""
         if others := topics - work(topics):
             self._board.put(others)
         self._teller.tell(topics)
@@ -194,13 +194,13 @@ class PostgresDatabase:
 
 def _must_not_end_it(connection: Connection) -> None:
     if not connection.invalidated and pipeline_of(connection).defers:
-        raise InvalidRequestError("an operation is one transaction, and does not end it itself")
+        raise InvalidRequestError("an operation is one transaction and must not commit or roll back itself")
 
 
 def _undo(connection: Connection, fault: BaseException) -> None:
-    # SQLAlchemy may have found out itself that the server is gone, and let go of all that was kept with it.
+    # If SQLAlchemy itself noticed that the server is gone, it has already discarded the driver's connection.
     if not connection.invalidated:
-        take_hints(connection)
+        pop_hints(connection)
         pipeline_of(connection).defers = False
         if pipeline_of(connection).fails() or _is_stale(fault):
             connection.invalidate()
@@ -211,7 +211,7 @@ def _undo(connection: Connection, fault: BaseException) -> None:
 
 
 def _roll_back(connection: Connection) -> None:
-    """What the pipeline began, whether SQLAlchemy knows of it or not."""
+    """Roll back on the driver's connection: SQLAlchemy may not know of the transaction that the pipeline began."""
     try:
         connection.connection.rollback()
     except psycopg.Error:
@@ -232,14 +232,14 @@ def _lost_race(fault: Exception) -> bool:
 
 
 def _is_stale(fault: BaseException) -> bool:
-    """What was prepared on this connection does not fit any more, since the schema was changed by another server."""
+    """Whether a prepared statement of this connection no longer fits, because another server changed the schema."""
     driver = fault.orig if isinstance(fault, DBAPIError) else fault
     state = getattr(driver, "sqlstate", None)
     return state in _UNPREPARED or (state == "0A000" and "cached plan" in str(driver))
 
 
 def _is_away(fault: Exception) -> bool:
-    """The server does not answer, or is on its way down or up; an error in a statement is neither."""
+    """Whether the server does not answer, or is shutting down or starting (57P.., 08..)."""
     driver = _driver_fault(fault)
     if not isinstance(driver, (psycopg.OperationalError, psycopg.InterfaceError)):
         return False

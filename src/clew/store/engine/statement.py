@@ -1,6 +1,7 @@
-"""Statements: built once with SQLAlchemy, kept as text for each database, and run on the driver itself.
+"""Statements: built once with SQLAlchemy, cached as text for each database, and run on the driver itself.
 
-One wake takes some fifteen of them. SQLAlchemy's own execution of each would take longer than the disk does.
+One wake takes about fifteen. SQLAlchemy's own execution of each would take longer than the disk does. Row locks
+(`with_for_update`) are for PostgreSQL: SQLAlchemy leaves them out on SQLite, where the one writer needs none.
 """
 
 import json
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ARRAY, Column, ColumnElement, Connection, Text, any_, bindparam, func, select, true
+from sqlalchemy import Column, ColumnElement, Connection, bindparam, func, select, true
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql import ClauseElement
 
@@ -21,20 +22,19 @@ Row = Mapping[str, Any]
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 
-
 _MARK = re.compile(r"%\((\w+)\)s|%%")
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A statement as the server takes it: its values by number, and their names in that order."""
+    """A statement in libpq's form: $1, $2 for the values, and their names in that order."""
 
     sql: bytes
     names: tuple[str, ...]
 
 
 def numbered(sql: str) -> Numbered:
-    """The same statement with $1, $2 in the place of %(names)s."""
+    """The statement with $1, $2 in place of %(names)s."""
     names: dict[str, int] = {}
 
     def number(mark: re.Match[str]) -> str:
@@ -53,7 +53,7 @@ Call = tuple[Numbered, Mapping[str, Any]]
 def _dialect(name: str) -> Any:
     if name == SQLITE:
         return sqlite.dialect(paramstyle="named")
-    # Only where it is used: most servers have a file.
+    # Imported only here: psycopg is slow to import, and most servers use SQLite.
     from sqlalchemy.dialects.postgresql import psycopg  # noqa: PLC0415
 
     return psycopg.dialect()  # type: ignore[no-untyped-call]
@@ -61,7 +61,7 @@ def _dialect(name: str) -> Any:
 
 @dataclass(slots=True)
 class _Text:
-    """What is sent: the text, the values that are the same every time, and the names of what comes back."""
+    """A compiled statement: its SQL, the values that never change, and the names of its result columns."""
 
     sql: str
     fixed: Mapping[str, Any]
@@ -73,7 +73,7 @@ class _Text:
 
 
 class Statement:
-    """One statement for both databases. `build` is given the database's name and returns it in SQLAlchemy's words."""
+    """One statement for both databases. `build` gets the dialect's name and returns SQLAlchemy's expression."""
 
     def __init__(self, build: Callable[[str], ClauseElement]) -> None:
         self._build = build
@@ -87,17 +87,18 @@ class Statement:
         return rows[0] if rows else None
 
     def count(self, connection: Connection, **values: Any) -> int:
-        """How many rows it changed."""
+        """Run it; how many rows it changed."""
         return in_one_trip(connection, (self, values))[0].count
 
     def many(self, connection: Connection, each: Iterable[Mapping[str, Any]]) -> int:
-        """The same for several sets of values, in one go; how many rows they changed."""
+        """Run it for several sets of values, in one trip; how many rows they changed."""
         if connection.dialect.name == SQLITE:
             return _many_on_sqlite(connection.connection.driver_connection, self.text(SQLITE), each)
         return sum(done.count for done in in_one_trip(connection, *((self, values) for values in each)))
 
     def defer(self, connection: Connection, **values: Any) -> None:
-        """Done before whatever is asked next, or with the commit: nobody waits to hear how it went."""
+        """Run it without waiting for its result: on PostgreSQL it is sent with the next statement that is waited for,
+        or with the commit."""
         self.defer_all(connection, (values,))
 
     def defer_all(self, connection: Connection, each: Iterable[Mapping[str, Any]]) -> None:
@@ -113,7 +114,7 @@ class Statement:
         return self.text(dialect).sql
 
     def call(self, values: Mapping[str, Any]) -> Call:
-        """As the pipeline to PostgreSQL takes it."""
+        """The statement and its values, for the pipeline to PostgreSQL."""
         text = self.text(POSTGRESQL)
         text.numbered = text.numbered or numbered(text.sql)
         return text.numbered, {**text.fixed, **values}
@@ -128,24 +129,24 @@ class Statement:
 
 
 Given = Mapping[str, ColumnElement[Any]]
-"""The values that a statement is handed, by their names."""
+"""Bound values of a statement, by their names."""
 
 
 def named(columns: Mapping[str, Column[Any]]) -> Given:
-    """Values that are handed in by themselves, each of the type of a column."""
+    """Bound values with these names, each of the type of a column."""
     return {name: bindparam(name, type_=column.type) for name, column in columns.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a statement: the rows that came back, and how many it changed."""
+    """The result of a statement: the rows it returned, and how many it changed."""
 
     rows: list[Row]
     count: int
 
 
 def in_one_trip(connection: Connection, *asked: tuple[Statement, Mapping[str, Any]]) -> list[Done]:
-    """All of them, in order. PostgreSQL is sent them in one go: none may need what another brings."""
+    """Run the statements in order; PostgreSQL gets them in one trip, so none may depend on another's result."""
     if not asked:
         return []
     if connection.dialect.name == SQLITE:
@@ -160,14 +161,14 @@ _impatient = Statement(lambda _: select(func.set_config("lock_timeout", "50ms", 
 
 
 def wait_briefly(connection: Connection) -> None:
-    """PostgreSQL only: what follows fails, and is run again, rather than wait long for what another holds. For whoever
-    takes things in an order in which others do not: nobody waits for it in a circle."""
+    """PostgreSQL only: from here on the transaction waits at most 50 ms for a lock (lock_timeout), then fails and is
+    run again. For operations that lock rows in another order than the rest do: it avoids deadlocks."""
     if connection.dialect.name == POSTGRESQL:
         _impatient.defer(connection)
 
 
 def pipeline_of(connection: Connection) -> "Pipeline":
-    """The pipeline of a connection to PostgreSQL, which lives as long as the connection itself."""
+    """The pipeline of a connection to PostgreSQL. It lives as long as the connection."""
     pooled: Any = connection.connection
     pipeline: Pipeline = pooled.info.get("pipeline") or _pipeline(pooled)
     return pipeline
@@ -181,7 +182,7 @@ def _pipeline(pooled: Any) -> "Pipeline":
 
 
 def may_be_done(connection: Connection) -> bool:
-    """Whether an operation was tried before, and its answer lost with the connection."""
+    """Whether this operation was tried before and its answer was lost with the connection: it may be committed."""
     return connection.dialect.name == POSTGRESQL and pipeline_of(connection).lost
 
 
@@ -208,11 +209,3 @@ def _read(pipeline: "Pipeline", text: _Text, answer: "Answer") -> Done:
         return Done([], answer.command_tuples or 0)
     text.columns = text.columns or tuple((answer.fname(at) or b"").decode() for at in range(answer.nfields))
     return Done(pipeline.rows(answer, text.row), answer.command_tuples or 0)
-
-
-def among(dialect: str, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
-    """Whether the column is one of a list that is handed in under that name, however long it is."""
-    if dialect == POSTGRESQL:
-        return column == any_(bindparam(name, type_=ARRAY(Text)))
-    each = func.json_each(bindparam(name)).table_valued("value")
-    return column.in_(select(each.c.value))

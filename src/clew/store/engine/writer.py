@@ -1,4 +1,4 @@
-"""The writer: one thread owns the only writing connection of a SQLite file, and commits what waits together."""
+"""The writer of a SQLite file: one thread owns the only writing connection, and commits waiting operations together."""
 
 import contextlib
 import queue
@@ -8,21 +8,19 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection
 
-from clew.store.engine.hints import Topics, take_hints
+from clew.store.engine.database import Operation, Result
+from clew.store.engine.hints import Topics, pop_hints
 from clew.store.faults import Closed
 
-Result = TypeVar("Result")
-Operation = Callable[[Connection], Result]
-
 MOST_AT_ONCE = 128
-"""How many operations share one commit: enough to share the cost of the disk, few enough to answer soon."""
+"""How many operations may share one commit: enough to share the cost of fsync, few enough to answer soon."""
 
 LINGER = 0.0003
-"""Seconds to wait for callers that were just answered and are likely to come again, before the disk is waited for."""
+"""Seconds to wait, before the commit, for callers that were just answered and are likely to submit again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +30,16 @@ class _Job:
 
 
 class Writer:
-    """Callers hand in operations and wait for their answers; an answer is given after the commit, never before.
+    """Callers submit operations and get their answers after the commit, never before.
 
-    Concurrent callers share one transaction and so one wait for the disk. Each operation stands in a savepoint
-    of its own: one that fails is undone alone. `publish` is told what was touched, once it is durable.
+    Concurrent callers share one transaction and so one fsync. Each operation runs in a savepoint of its own: one that
+    fails is rolled back alone. `publish` gets the hints once they are durable.
     """
 
     def __init__(
         self, connection: Connection, publish: Callable[[Topics], None], explain: Callable[[Exception], Exception]
     ) -> None:
+        """`explain` turns a driver's error into the fault that the caller gets."""
         self._connection = connection
         self._publish = publish
         self._explain = explain
@@ -59,7 +58,7 @@ class Writer:
         return answer
 
     def close(self) -> None:
-        """Finish what was handed in, then stop."""
+        """Finish what was submitted, then stop."""
         with self._gate:
             if not self._open:
                 return
@@ -75,12 +74,12 @@ class Writer:
                 answered = len(jobs)
 
     def _take(self, answered: int) -> list[_Job]:
-        """All that waits, up to the most at once; nothing when it is time to stop."""
+        """The waiting jobs, up to MOST_AT_ONCE; none when it is time to stop."""
         first = self._waiting.get()
         if first is None:
             return []
         jobs = [first]
-        # Who was answered last time and who waits now are all there are; alone, nobody waits for anybody.
+        # The callers are those who were answered last time and those who wait now. A single caller never waits.
         crowd = min(answered + 1 + self._waiting.qsize(), MOST_AT_ONCE) if self._waiting.qsize() else 1
         deadline = time.monotonic() + LINGER
         while len(jobs) < MOST_AT_ONCE:
@@ -90,7 +89,7 @@ class Writer:
             except queue.Empty:
                 break
             if job is None:
-                # Put back, so that the next call stops.
+                # Put back, so that the next call returns nothing.
                 self._waiting.put(None)
                 break
             jobs.append(job)
@@ -104,18 +103,18 @@ class Writer:
             raw.execute("BEGIN IMMEDIATE")
             answers = [(job, *_in_savepoint(connection, raw, job.operation, topics)) for job in wanted]
             raw.execute("COMMIT")
-        except BaseException as fault:  # noqa: BLE001 - whatever it is, the callers must hear of it
+        except BaseException as fault:  # noqa: BLE001 - whatever it is, the callers must get it
             with contextlib.suppress(sqlite3.Error):
-                # A broken disk may refuse even this; the next BEGIN says so then.
+                # A broken disk may refuse even the ROLLBACK; then the next BEGIN fails.
                 if raw.in_transaction:
                     raw.execute("ROLLBACK")
-            take_hints(connection)
-            # Nothing of this transaction was kept, so nobody may be told otherwise.
+            pop_hints(connection)
+            # The whole transaction is lost, so every caller gets the fault.
             said = self._explain(fault) if isinstance(fault, Exception) else fault
             for job in wanted:
                 job.answer.set_exception(said)
             return
-        # A caller goes on as soon as its answer is there; the hints are for others.
+        # Answers first: the callers wait for them; the hints are for others.
         for job, result, failed in answers:
             if failed is None:
                 job.answer.set_result(result)
@@ -131,15 +130,15 @@ def _in_savepoint(
     try:
         result = operation(connection)
     except Exception as fault:
-        take_hints(connection)
+        pop_hints(connection)
         if not raw.in_transaction:
-            # The disk is full or broken, and SQLite has undone the whole transaction: all of it has failed.
+            # The disk is full or broken, and SQLite has rolled back the whole transaction: every operation failed.
             raise
         raw.execute("ROLLBACK TO operation")
         raw.execute("RELEASE operation")
         return None, fault
     raw.execute("RELEASE operation")
-    topics |= take_hints(connection)
+    topics |= pop_hints(connection)
     return result, None
 
 

@@ -1,1 +1,1 @@
-"""The operations: each a function over a connection, run as one transaction, safe to repeat."""
+"""The operations: each is a function over a connection, runs as one transaction, and is safe to repeat."""

@@ -1,4 +1,4 @@
-"""Agents: added with the runtime they work on, changed, moved to another, paused."""
+"""Agents: added with the runtime they work on, changed, moved to another runtime, paused."""
 
 from dataclasses import dataclass
 from typing import TypedDict
@@ -12,14 +12,14 @@ from clew.store.engine.hints import hint_queue
 from clew.store.engine.statement import Statement
 from clew.store.faults import NameTaken
 from clew.store.operations.ids import new_id
-from clew.store.operations.moves import hold_agent
+from clew.store.operations.moves import lock_agent
 from clew.store.schema.tables import NOT_ENDED, agents, lanes, runs, threads
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """`settings` says which program it is, as JSON, and `program` is the key that it was registered with; `home` is the
-    directory it works in where there is no project; `policy` is the kernel's, as JSON."""
+    """`settings` is its program as JSON, and `program` the key that program is registered with; `home` is the directory
+    it works in without a project; `policy` is the kernel's, as JSON."""
 
     name: str
     provider: str
@@ -66,7 +66,7 @@ _follow = Statement(
         runs.update()
         .where(
             text(f"runs.{NOT_ENDED} AND runs.state = 'queued'"),
-            # Found among those that have not ended, which are few: by its name it would be among all it ever did.
+            # `|| ''` keeps the planner off ix_runs_agent, which has every run the agent ever had; few have not ended.
             runs.c.agent_id + literal_column("''") == bindparam("agent"),
             runs.c.lane_id.in_(select(lanes.c.id).where(lanes.c.id == runs.c.lane_id, lanes.c.runtime_id.is_(None))),
         )
@@ -91,17 +91,17 @@ _look_again = Statement(
 
 
 def new_agent() -> AgentId:
-    """A name for an agent, before anything is written: however often that is tried, it is one agent."""
+    """A new id, made before the first write: an operation that is run again then adds the same agent."""
     return AgentId(new_id("ag"))
 
 
 def add_agent(connection: Connection, agent: AgentId, facts: AgentFacts) -> None:
-    """With the thread of its own that pokes and heartbeats go to."""
+    """Add the agent, with its own thread for pokes and heartbeats. Safe to repeat."""
     there = _named.first(connection, name=facts.name)
     if there is not None and there["id"] == agent:
         return
     if there is not None:
-        raise NameTaken(f"There is an agent {facts.name!r} already.", "Choose another name, or change that one.")
+        raise NameTaken(f"There is already an agent {facts.name!r}.", "Choose another name, or change that agent.")
     connection.execute(
         insert(agents).values(
             id=agent,
@@ -123,15 +123,14 @@ def add_agent(connection: Connection, agent: AgentId, facts: AgentFacts) -> None
 
 
 def change_agent(connection: Connection, agent: AgentId, values: AgentColumns) -> None:
-    """Set these columns. What waits goes along to another runtime, and what a person had to do something about is
-    looked at again."""
-    before = hold_agent(connection, agent) if "runtime_id" in values else _runtime_of.first(connection, agent=agent)
+    """Set these columns. Queued runs follow the agent to another runtime, and held runs are decided again."""
+    before = lock_agent(connection, agent) if "runtime_id" in values else _runtime_of.first(connection, agent=agent)
     assert before is not None
     if values:
         connection.execute(update(agents).where(agents.c.id == agent).values(**values))
     runtime = values.get("runtime_id", before["runtime_id"])
     if runtime != before["runtime_id"]:
-        # A lane that was put where its agent was goes with it; one that was put elsewhere stays there.
+        # A lane that was set to the agent's old runtime follows it; one that was set to another stays there.
         _leave_runtime.count(connection, agent=agent, before=before["runtime_id"])
         _follow.count(connection, agent=agent, runtime=runtime)
     _look_again.count(connection, agent=agent)

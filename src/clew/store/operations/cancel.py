@@ -1,9 +1,8 @@
-"""Cancelling: a run, a wake, or all that is pending in a lane. What is going is told to stop; it ends when it has."""
+"""Cancel a run, a wake, or everything that is pending in a lane. A live run is told to stop, and ends once it has."""
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, null, select, text
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy import Connection, bindparam, func, null, select, text
 
 from clew.kernel import (
     AgentId,
@@ -24,17 +23,17 @@ from clew.kernel import (
 from clew.store.engine.database import LostRace
 from clew.store.engine.dialect import now, read_clock
 from clew.store.engine.hints import hint_news, hint_run, hint_thread
-from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchRun, NoSuchWake
+from clew.store.operations.carried_wakes import UnconfirmedSteer, WakeEnding, end_carried
 from clew.store.operations.run_state import RUN_COLUMNS, advance
-from clew.store.operations.settle import Fate, Untold, settle
 from clew.store.operations.wake_state import PENDING, state_after
 from clew.store.schema.tables import NOT_ENDED, runs, wakes
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """What became of it; `taken` is false when it had ended before."""
+    """The state of the run or wake since; `taken` is false when it had already ended."""
 
     taken: bool
     state: RunState | WakeState
@@ -80,14 +79,13 @@ end_wake = Statement(
 _wake = Statement(lambda _: select(wakes).where(wakes.c.id == bindparam("wake")))
 
 
-def _held(dialect: str, which: ColumnElement[bool]) -> ClauseElement:
-    """Held until the end of the transaction: no wake comes to the lane or leaves it meanwhile."""
-    statement = select(*RUN_COLUMNS).where(which)
-    return statement.with_for_update() if dialect == POSTGRESQL else statement
-
-
-_run = Statement(lambda dialect: _held(dialect, runs.c.id == bindparam("run")))
-_open_run = Statement(lambda dialect: _held(dialect, (runs.c.lane_id == bindparam("lane")) & text(f"runs.{NOT_ENDED}")))
+# FOR UPDATE of the run: no wake joins or leaves its lane until the transaction ends.
+_run = Statement(lambda _: select(*RUN_COLUMNS).where(runs.c.id == bindparam("run")).with_for_update())
+_open_run = Statement(
+    lambda _: (
+        select(*RUN_COLUMNS).where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}")).with_for_update()
+    )
+)
 
 _waiting = Statement(
     lambda _: select(func.count().label("pending")).where(
@@ -97,20 +95,20 @@ _waiting = Statement(
 
 
 def open_run(connection: Connection, lane: LaneId) -> Row | None:
-    """The lane's run that has not ended, held until the end of the transaction."""
+    """The lane's run that has not ended, locked until the transaction ends."""
     return _open_run.first(connection, lane=lane)
 
 
 def cancel_run(
     connection: Connection, run: RunId, why: RunOutcome = RunOutcome.BY_USER, by: str | None = None
 ) -> Cancelled:
-    """A run that is queued ends with what waits for it; one that is going is told to stop, and its wakes end now. What
-    its agent is just being told within the turn goes the way of what is pending, unless the agent takes it. `by` names
-    the actor, and is recorded with the reason."""
+    """A queued run ends together with its lane's pending wakes. A live run is told to stop, and its wakes end now. A
+    message that its agent is being steered with is treated as pending, unless the agent takes it. `by` names the actor,
+    and is recorded with the reason."""
     found = _run.first(connection, run=run)
     if found is None:
-        raise NoSuchRun(f"There is no run {run}.", "Name one that exists.")
-    words = _said_by(why.fill(), by)
+        raise NoSuchRun(f"There is no run {run}.", "See them with `clew runs`.")
+    words = _with_actor(why.fill(), by)
     row = advance(connection, run, found["attempt"], (RunEvent.CANCEL,), outcome=why.code, words=words)
     if row is None:
         return Cancelled(False, RunState(found["state"]), f"Run {run} has already ended as {found['state']}.")
@@ -120,26 +118,26 @@ def cancel_run(
         _stop.count(connection, run=run, code=why.code, words=words)
         hint_news(connection, run)
     elif end is not None:
-        end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=_said_by(end.fill(), by))
-    fate = Fate(settlement.wakes, why.code, words)
+        end_wakes.count(connection, lane=row["lane_id"], code=end.code, words=_with_actor(end.fill(), by))
+    ending = WakeEnding(settlement.wakes, why.code, words)
     if settlement.wakes is WakeEvent.CANCEL and end is not None:
-        # A person ends this turn alone; whoever takes the thread away ends what is pending too.
-        untold = Untold.STAYS if end is WakeEnd.BY_USER else Untold.SHARES
-        fate = Fate(settlement.wakes, end.code, _said_by(end.fill(), by), untold=untold)
-    settle(connection, row, fate)
+        # A person cancels this turn only; closing or reassigning the thread cancels what is pending too.
+        unconfirmed = UnconfirmedSteer.STAYS if end is WakeEnd.BY_USER else UnconfirmedSteer.SHARES
+        ending = WakeEnding(settlement.wakes, end.code, _with_actor(end.fill(), by), unconfirmed=unconfirmed)
+    end_carried(connection, row, ending)
     return Cancelled(True, RunState(row["state"]), words)
 
 
 def cancel_wake(
     connection: Connection, wake: WakeId, end: WakeEnd = WakeEnd.BY_USER, by: str | None = None
 ) -> Cancelled:
-    """A wake that no run has taken yet; with the last of them the run that waited for it ends too."""
+    """Cancel a pending wake. With the last one of its lane, the run that was queued for it ends too."""
     found = _wake.first(connection, wake=wake)
     if found is None:
-        raise NoSuchWake(f"There is no wake {wake}.", "Name one that exists.")
-    # The run before its wakes, in the order in which a claim takes them too.
+        raise NoSuchWake(f"There is no wake {wake}.", "The answer that accepted a wake has its id.")
+    # Lock order: the run before its wakes, as a claim does.
     run = _open_run.first(connection, lane=found["lane_id"])
-    words = _said_by(on_end(wake, end, read_clock(connection)).words, by)
+    words = _with_actor(on_end(wake, end, read_clock(connection)).words, by)
     row = end_wake.first(connection, wake=wake, code=end.code, words=words)
     if row is None:
         found = _wake.first(connection, wake=wake) or found
@@ -150,17 +148,17 @@ def cancel_wake(
 
 
 def end_pending(connection: Connection, lane: LaneId, end: WakeEnd, outcome: RunOutcome, by: str | None = None) -> int:
-    """Every pending wake of a lane ends with that reason, and the run that waited for them; a run that is going goes
-    on. How many there were."""
+    """Cancel every pending wake of a lane, and the run that was queued for them; a live run continues. How many wakes
+    there were."""
     run = _open_run.first(connection, lane=lane)
-    ended = end_wakes.count(connection, lane=lane, code=end.code, words=_said_by(end.fill(), by))
+    ended = end_wakes.count(connection, lane=lane, code=end.code, words=_with_actor(end.fill(), by))
     if ended:
         _end_waiting(connection, run, outcome, by)
     return ended
 
 
 def reassign(connection: Connection, thread: ThreadId, old: AgentId, new: AgentId, by: str | None = None) -> int:
-    """The thread changes hands: what the former agent was still to do of it ends as reassigned."""
+    """The thread was assigned to another agent: cancel what is pending for the former one. How many wakes that was."""
     if old == new:
         return 0
     ended = end_pending(connection, lane_id(old, thread), WakeEnd.REASSIGNED, RunOutcome.REASSIGNED, by)
@@ -168,19 +166,19 @@ def reassign(connection: Connection, thread: ThreadId, old: AgentId, new: AgentI
     return ended
 
 
-def _said_by(words: str, by: str | None) -> str:
+def _with_actor(words: str, by: str | None) -> str:
     """The reason with the actor: "The thread was closed (by ann)." """
     return words if by is None else f"{words.removesuffix('.')} (by {by})."
 
 
 def _end_waiting(connection: Connection, run: Row | None, why: RunOutcome, by: str | None) -> None:
     if run is None:
-        raise LostRace("the run of the wake ended meanwhile, and another came")
-    end_idle(connection, run, why, _said_by(why.fill(), by))
+        raise LostRace("the run of the wake ended meanwhile, and another was queued")
+    end_idle(connection, run, why, _with_actor(why.fill(), by))
 
 
 def end_idle(connection: Connection, run: Row, why: RunOutcome, words: str) -> bool:
-    """End the run that waited for wakes that have ended, if it is left with none. Whether it was. `run` is held."""
+    """End a queued run if its lane has no pending wake left; whether it did. `run` is locked by this transaction."""
     left = _waiting.first(connection, lane=run["lane_id"])
     if RunState(run["state"]) is not RunState.QUEUED or (left is not None and left["pending"]):
         return False

@@ -1,4 +1,4 @@
-"""Claiming: queued runs of a runtime are taken with their lane's wakes, decided, and handed out as complete orders."""
+"""The claim: a daemon takes queued runs of its runtimes with their lanes' wakes, decided, as complete orders."""
 
 import random
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from clew.kernel import (
 )
 from clew.protocol.orders import ClaimRequest, Entry, Order, OrderedAgent, OrderedProject, OrderedThread
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import keepable
+from clew.store.engine.dialect import storable
 from clew.store.engine.hints import hint_run, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row
 from clew.store.faults import Unreadable
@@ -44,7 +44,7 @@ from clew.store.operations.wakes import OWN_SCOPE
 from clew.store.operations.workspaces import remember_place
 
 LOOKS = 20
-"""How often one claim goes on past runs that have to wait before it leaves the rest to the next."""
+"""How often one claim reads the queue again after runs that have to wait, before it leaves the rest to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class _Load:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A run that is claimed, before it is written."""
+    """A run that this claim takes, before it is written."""
 
     order: Order
     row: Row
@@ -69,31 +69,25 @@ class _Taken:
 
 
 def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
-    """One transaction: up to `most` queued runs become this daemon's, the earliest in rank first.
+    """One transaction: this daemon gets up to `most` queued runs, the lowest rank first.
 
-    Safe to repeat: what an unanswered claim took comes back when its lease is over.
+    Safe to repeat: runs of a claim whose answer was lost return to the queue when their leases end.
     """
     if asked.most > 1 and connection.dialect.name == POSTGRESQL:
-        sql.one_at_a_time.defer(connection, names=sorted(f"claim:{runtime}" for runtime in asked.runtimes))
+        sql.claim_lock.defer(connection, names=sorted(f"claim:{runtime}" for runtime in asked.runtimes))
     orders: list[Order] = []
     for runtime in asked.runtimes:
         for _ in range(LOOKS):
             wanted = asked.most - len(orders)
             if wanted <= 0:
                 break
-            found, looked_at = _claim_for(connection, asked, runtime, wanted)
+            # What the read before held or delayed is not read again, and has left its place to others.
+            groups = _by_run(sql.queued.rows(connection, runtime=runtime, most=wanted))
+            found = _claim_found(connection, asked, groups)
             orders += found
-            # What was looked at and not taken is behind the next look, and left its place to others.
-            if looked_at < wanted and len(found) == looked_at:
+            if len(groups) < wanted and len(found) == len(groups):
                 break
     return tuple(orders)
-
-
-def _claim_for(connection: Connection, asked: ClaimRequest, runtime: RuntimeId, wanted: int) -> tuple[list[Order], int]:
-    """The orders from the head of the queue, and how many runs stood there. What was held or passed over is behind
-    the next look."""
-    groups = _by_run(sql.queued.rows(connection, runtime=runtime, most=wanted))
-    return _claim_found(connection, asked, groups), len(groups)
 
 
 def _claim_found(connection: Connection, asked: ClaimRequest, groups: Sequence[Sequence[Row]]) -> list[Order]:
@@ -111,19 +105,19 @@ def _claim_found(connection: Connection, asked: ClaimRequest, groups: Sequence[S
             _hold(connection, run, WaitsFor.PERSON, fault.code, str(fault))
             continue
         except (ValueError, TypeError, KeyError, RecursionError) as fault:
-            # One run that cannot be decided must not stand before all others.
-            _hold(connection, run, WaitsFor.PERSON, Unreadable.code, f"It cannot be decided: {keepable(repr(fault))}")
+            # A run that cannot be decided must not block the queue.
+            _hold(connection, run, WaitsFor.PERSON, Unreadable.code, f"It cannot be decided: {storable(repr(fault))}")
             continue
         if order is not None:
             places.take(run, at)
             taken.append(_Taken(order[0], run, order[1], record, *at))
-    # By agent, so that two runtimes take the places of the same agents in the same order.
+    # Sorted by agent: claims for two runtimes then lock the places of the same agents in the same order.
     _write(connection, asked, sorted(taken, key=lambda each: each.order.agent.id))
     return [each.order for each in taken]
 
 
 def _by_run(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows of each run, one for every pending wake of its lane, in the order of the queue."""
+    """The rows of each run (one for every pending wake of its lane), in the order of the queue."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(row["run_id"], []).append(row)
@@ -131,7 +125,7 @@ def _by_run(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 class _Places:
-    """The free places of each agent and runtime, as this claim fills them up."""
+    """The places of each agent and runtime that are free, as this claim fills them."""
 
     def __init__(self) -> None:
         self._taken: dict[str, set[int]] = {}
@@ -151,7 +145,7 @@ class _Places:
             taken = self._taken[owner] = {int(each) for each in listed.split(",")} if listed else set()
         if len(taken) >= most:
             return None
-        # Any of them: two servers that claim at the same moment seldom choose the same one.
+        # A random one: two servers that claim at the same moment seldom choose the same place.
         first = random.randrange(most)
         return next(place for at in range(most) if (place := (first + at) % most + 1) not in taken)
 
@@ -159,14 +153,14 @@ class _Places:
 def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -> tuple[Order, _Load] | None:
     row = group[0]
     if row["wake_id"] is None:
-        # No wake, no work; it must not stand before those that have some.
+        # A run without a pending wake has no work, and must not block the queue.
         sql.park.count(connection, run=row["run_id"], until=row["now"] + sql.HELD_FOR[WaitsFor.ANOTHER_TRY])
         return None
     carried = _carried(group)
     if not carried.wakes:
         sql.park.count(connection, run=row["run_id"], until=min(each["wake_not_before"] or 0.0 for each in group))
         return None
-    # Whether the agent took what was sent here before is asked first, by this run.
+    # Prompts of earlier runs that nothing is known of: this run asks the agent's store about them first.
     left = open_prompts(connection, LaneId(row["lane_id"])) if row["unheard"] else ()
     unheard = tuple(each.unheard for each in left)
     plan = decide(situation_of(connection, row, carried.wakes, carried.scope, unheard))
@@ -193,7 +187,7 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
         session=session,
         plan=plan,
         wakes=carried.wakes,
-        entries=() if asks else to_tell(connection, ThreadId(row["thread_id"]), plan, carried.entries),
+        entries=() if asks else unseen_entries(connection, ThreadId(row["thread_id"]), plan, carried.entries),
         route=plan.situation.demand.route,
         logged=row["logged"],
         questions=tuple(each.question for each in left),
@@ -225,8 +219,8 @@ def _scope(run: Row, asked: str) -> ScopeKey:
     return isolated(kept, RunId(run["run_id"])) if asked else kept
 
 
-def to_tell(connection: Connection, thread: ThreadId, plan: Plan, own: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """What the session has not seen. The wakes' own entries came with the claim; the rest is read if there is any."""
+def unseen_entries(connection: Connection, thread: ThreadId, plan: Plan, own: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries that the session has not seen. `own` (those of the wakes) came with the claim; others are read."""
     told_before = plan.already_told
     at_hand = {entry.seq: entry for entry in own if entry.seq not in told_before}
     catch_up = plan.catch_up
@@ -275,7 +269,7 @@ def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken])
         kept(each.order.plan, each.record, each.order.run, each.order.attempt, 0, each.row["now"]) for each in taken
     ]
     if sql.carry.many(connection, carried) < len(carried):
-        raise LostRace("a wake that was to be carried has ended meanwhile")
+        raise LostRace("a wake was cancelled while its run was being claimed")
     sql.take.defer_all(connection, takes)
     keep_decision.defer_all(connection, decided)
     for each in taken:

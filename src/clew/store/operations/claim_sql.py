@@ -1,4 +1,4 @@
-"""The statements of a claim. The first one reads all that a decision needs of a run but its sessions."""
+"""The statements of a claim. The first one reads everything that a decision needs of a run, except its sessions."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import Carried, Evidence, RunState, WaitsFor, WakeEvent, WakeState
 from clew.store.engine.dialect import greater, lesser, listed, now
-from clew.store.engine.statement import POSTGRESQL, Statement
+from clew.store.engine.statement import Statement
 from clew.store.operations.runtimes import is_program, started
 from clew.store.operations.wake_state import PENDING, state_after
 from clew.store.schema.tables import (
@@ -41,53 +41,27 @@ from clew.store.schema.tables import (
 )
 
 HELD_FOR: Mapping[WaitsFor, float] = {WaitsFor.ANOTHER_TRY: 30.0, WaitsFor.SESSION_FREE: 5.0, WaitsFor.PERSON: 0.0}
-"""Seconds until a held run is looked at again; one that waits for a person is looked at when something new comes."""
+"""Seconds until a held run is decided again. One that waits for a person is decided again when something changes."""
 
 QUEUED = RunState.QUEUED.value
 """Compared as a bound value where a run is found by its id: a literal would match the condition of ix_runs_queue, and
 PostgreSQL could scan that index from end to end."""
 
-WAKE_KEYS = (
-    "id",
-    "lane_id",
-    "reason",
-    "origin_kind",
-    "origin_agent",
-    "origin_depth",
-    "accepted_at",
-    "entry",
-    "freshness",
-    "resume_run",
-    "priority",
-    "not_before",
-    "route",
-    "began",
-    "scope",
-    "entries",
-)
+_NOT_OF_WAKE = frozenset({"thread_id", "dedupe_key", "state", "run_id", "code", "words", "ended_at"})
+
+WAKE_KEYS = tuple(column.name for column in wakes.c if column.name not in _NOT_OF_WAKE)
+"""The columns that `read_wake` reads, and the scope."""
+
 _WORKSPACE_KEYS = ("id", "kind", "directory", "project_id", "machine_id", "branch")
-ENTRY_KEYS = (
-    "seq",
-    "author_kind",
-    "author_name",
-    "agent_id",
-    "provider",
-    "account",
-    "body",
-    "size",
-    "pair",
-    "run_id",
-    "at",
-)
+_ENTRY_KEYS = tuple(column.name for column in journal.c if column.name != "thread_id")
 
 
 def _picked(dialect: str) -> CTE:
-    """The first runs of the queue that may start, in the order of its index: nothing is asked of the others.
+    """The first runs of the queue that may start, in the order of ix_runs_queue; no other run is read.
 
-    No more than the runtime has places: every row that is read is locked, and read with all that its run needs.
-
-    Which agents are full is asked once. They are passed over here, so that no agent's queue stands before everybody
-    else's.
+    No more than the runtime has free places: every row here is locked, and read with all that its run needs.
+    Agents without a free place are found once and skipped here, so that one agent's queue does not block the others.
+    PostgreSQL: FOR UPDATE SKIP LOCKED, so concurrent claims take different runs.
     """
     r, b, c = runs.alias("r"), runs.alias("b"), runs.alias("c")
     a, o = agents.alias("a"), agents.alias("o")
@@ -114,13 +88,12 @@ def _picked(dialect: str) -> CTE:
         )
         .order_by(r.c.rank, r.c.id)
         .limit(greater(dialect, lesser(dialect, free, bindparam("most", type_=Integer)), literal_column("0")))
+        .with_for_update(of=r, skip_locked=True)
     )
-    if dialect == POSTGRESQL:
-        picked = picked.with_for_update(of=r, skip_locked=True)
     return picked.cte("q")
 
 
-# The condition of the index, with the name under which the table stands here.
+# The condition of ix_runs_unheard, with the alias that the table has in this query.
 _UNHEARD = re.sub(r"\b(ended_at|steer|prompt|evidence)\b", r"u.\1", UNHEARD)
 
 
@@ -186,7 +159,7 @@ def _queued(dialect: str) -> ClauseElement:
             select(unheard.c.id).where(unheard.c.lane_id == q.c.lane_id, text(_UNHEARD)).exists().label("unheard"),
             select(places.c.id).where(places.c.lane_id == q.c.lane_id).exists().label("has_places"),
             *(w.c[name].label(f"wake_{name}") for name in WAKE_KEYS),
-            *(j.c[name].label(f"entry_{name}") for name in ENTRY_KEYS),
+            *(j.c[name].label(f"entry_{name}") for name in _ENTRY_KEYS),
         )
         .select_from(
             q.join(rt, rt.c.id == q.c.runtime_id)
@@ -212,9 +185,9 @@ def _one_at_a_time(_: str) -> ClauseElement:
     return select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0)))
 
 
-one_at_a_time = Statement(_one_at_a_time)
-"""PostgreSQL only: whoever takes several runs of a runtime takes them alone. Two who did so at the same moment would
-each hold places that the other wants."""
+claim_lock = Statement(_one_at_a_time)
+"""PostgreSQL only: an advisory lock for a claim of several runs of a runtime. Two such claims at the same moment would
+each insert places that the other one wants, and deadlock."""
 
 
 carry = Statement(

@@ -1,4 +1,4 @@
-"""The situation of a claimed run: its row, its wakes and its sessions as the one value that a decision is made from."""
+"""Decisions: the situation that a run's decision is made from, and the record that it is stored as."""
 
 import hashlib
 import uuid
@@ -35,7 +35,7 @@ from clew.kernel import (
 )
 from clew.store.engine.dialect import insert_in
 from clew.store.engine.statement import Row, Statement
-from clew.store.operations.rows import read_capabilities, read_floor, read_policy, reading
+from clew.store.operations.rows import read_capabilities, read_floor, read_policy, unreadable
 from clew.store.operations.sessions import lane_sessions, run_session
 from clew.store.operations.workspaces import place_facts
 from clew.store.schema.tables import decisions
@@ -44,14 +44,15 @@ from clew.store.schema.tables import decisions
 def situation_of(
     connection: Connection, row: Row, wakes: Sequence[Wake], scope: ScopeKey, unheard: tuple[Unheard, ...] = ()
 ) -> Situation:
-    """What a failed read raises goes through: a claim that could not look is given back, never started afresh."""
+    """The run's row, wakes and sessions as one value. A read that fails raises: the claim is rolled back, and never
+    decides for a fresh start because it could not read."""
     lane, run = LaneId(row["lane_id"]), RunId(row["run_id"])
     demand = coalesce(wakes)
 
     def read(source: Source) -> Sequence[Session]:
         if source is Source.ASKED:
             return [] if demand.resume_run is None else run_session(connection, demand.resume_run)
-        # A lane without sessions has none to read, nor has a scope that begins with this run.
+        # A lane without sessions has none to read, nor has a scope that this run opens.
         if not row["has_sessions"] or (scope.run == run and row["attempt"] == 0):
             return []
         return lane_sessions(connection, lane, scope.run or "")
@@ -75,7 +76,7 @@ def situation_of(
             unheard=unheard,
         )
     except ValueError as fault:
-        raise reading("wakes", ", ".join(demand.wakes), "entry", fault) from fault
+        raise unreadable("wakes", ", ".join(demand.wakes), "entry", fault) from fault
 
 
 def _here(row: Row) -> Here:
@@ -102,10 +103,10 @@ def _digest(text: str | None) -> str | None:
 
 
 HELD = -1
-"""The step of a decision that held the run before it was claimed; there is one, the latest."""
+"""The step of the decision that held the run before it was claimed. Only the latest is stored."""
 
 Decided = tuple[Plan, RunId, int, int, Instant]
-"""A plan with its run, the attempt, the step within it (0 is the claim's own) and when."""
+"""A plan with its run, attempt, step (0 is the claim's own) and time."""
 
 _KEPT = ("run_id", "attempt", "step", "outcome", "code", "record", "at")
 
@@ -133,7 +134,7 @@ def keep_decisions(connection: Connection, decided: Sequence[Decided]) -> None:
 
 
 def kept(plan: Plan, record: str, run: RunId, attempt: int, step: int, at: Instant) -> dict[str, Any]:
-    """The row of a decision whose record was written before."""
+    """The row of a decision. `record` is from `decision_record`."""
     return {
         "run_id": run,
         "attempt": attempt,
@@ -146,7 +147,7 @@ def kept(plan: Plan, record: str, run: RunId, attempt: int, step: int, at: Insta
 
 
 def decision_record(plan: Plan) -> str:
-    """What `clew.kernel.record` reads, as `decision_to_record` would have it, but written in one go."""
+    """The JSON that `clew.kernel.record` reads: the same as of `decision_to_record`, written by orjson in one pass."""
     whole = {"version": RECORD_VERSION, "situation": plan.situation, "plan": plan_to_record(plan)}
     return orjson.dumps(whole, default=_plain).decode()
 
@@ -154,9 +155,9 @@ def decision_record(plan: Plan) -> str:
 def _plain(value: object) -> list[object]:
     if isinstance(value, frozenset):
         return sorted(value, key=str)
-    raise TypeError(f"{type(value).__name__} has no place in a record")
+    raise TypeError(f"a record cannot contain a value of type {type(value).__name__}")
 
 
 def decisions_of(connection: Connection, run: RunId) -> list[Row]:
-    """Every decision of a run in order, as it is kept: `record` is what `clew.kernel.record` takes."""
+    """Every decision of a run in order; `record` is what `clew.kernel.record` reads."""
     return _of_run.rows(connection, run=run)

@@ -1,7 +1,7 @@
-"""Evidence: what agents' own stores said of the prompts of runs that ended without a word of them.
+"""Evidence: what an agent's own store says about the prompt of a run that ended without a report of it.
 
-A lane with such a run sends nothing until it is known whether the agent took that prompt. Its next run asks the store,
-and what is answered is kept with the run that sent it, with the session it was sent to, and with the wakes it was for.
+A lane with such a run sends nothing until it is known whether the agent took that prompt. Its next run asks the store.
+The answer is stored with the run that sent the prompt, its session, and the wakes it was for.
 """
 
 from collections.abc import Sequence
@@ -36,21 +36,21 @@ from clew.kernel import (
 )
 from clew.protocol.orders import StoreQuestion
 from clew.protocol.reports import Prompted, SteerSent, StoreAnswer, Usage, read_prompted, read_steer
-from clew.store.engine.dialect import keepable, now
+from clew.store.engine.dialect import among, now, storable
 from clew.store.engine.hints import hint_run, hint_thread
-from clew.store.engine.statement import Row, Statement, among
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import SessionHeld
 from clew.store.operations.cancel import end_idle, open_run
 from clew.store.operations.ids import asked_again
 from clew.store.operations.journal import append, reply_of
 from clew.store.operations.pins import pin_session
 from clew.store.operations.run_state import RUN_COLUMNS
-from clew.store.operations.settle import told_at_last
+from clew.store.operations.sessions import update_session_deferred
 from clew.store.operations.wake_state import state_after, state_literal
 from clew.store.schema.tables import UNHEARD, runs, wakes
 
 
-def _of_lane(*more: object) -> ClauseElement:
+def _unheard_in_lane(*more: object) -> ClauseElement:
     return (
         select(*RUN_COLUMNS, runs.c.steer, runs.c.evidence_words)
         .where(runs.c.lane_id == bindparam("lane"), text(UNHEARD), *more)  # type: ignore[arg-type]
@@ -58,8 +58,8 @@ def _of_lane(*more: object) -> ClauseElement:
     )
 
 
-_unheard = Statement(lambda _: _of_lane())
-_one = Statement(lambda _: _of_lane(runs.c.id == bindparam("run")))
+_unheard = Statement(lambda _: _unheard_in_lane())
+_one = Statement(lambda _: _unheard_in_lane(runs.c.id == bindparam("run")))
 
 _keep = Statement(
     lambda _: (
@@ -81,7 +81,7 @@ _never_again = Statement(
     lambda _: runs.update().where(runs.c.id == bindparam("run")).values(evidence_asked=literal_column(str(NEVER_AGAIN)))
 )
 
-_ask_anew = Statement(
+_reset_asked = Statement(
     lambda _: (
         runs.update()
         .where(runs.c.lane_id == bindparam("lane"), text(UNHEARD))
@@ -91,7 +91,7 @@ _ask_anew = Statement(
 
 
 def _of_prompt(dialect: str) -> Update:
-    """Those wakes that still wait, or that the run which asked carries."""
+    """The prompt's wakes that are pending, or that the asking run carries."""
     waits = wakes.c.state == state_literal(WakeState.PENDING)
     carried = (wakes.c.state == state_literal(WakeState.CLAIMED)) & (wakes.c.run_id == bindparam("asker"))
     return wakes.update().where(among(dialect, wakes.c.id, "wakes"), or_(waits, carried))
@@ -116,7 +116,8 @@ _begin = Statement(lambda dialect: _of_prompt(dialect).values(began=literal_colu
 
 @dataclass(frozen=True, slots=True)
 class OpenPrompt:
-    """A run whose prompt nobody has word of: as a decision knows it, and as its agent's store is asked for it."""
+    """A run whose prompt may or may not have been taken: as a fact of a decision, and as a question to the agent's
+    store."""
 
     unheard: Unheard
     question: StoreQuestion
@@ -126,22 +127,22 @@ def open_prompts(connection: Connection, lane: LaneId) -> tuple[OpenPrompt, ...]
     return tuple(map(_open_prompt, _unheard.rows(connection, lane=lane)))
 
 
-def ask_anew(connection: Connection, lane: LaneId) -> None:
-    """A person wants it tried again: the stores are asked as if for the first time."""
-    _ask_anew.count(connection, lane=lane)
+def ask_stores_again(connection: Connection, lane: LaneId) -> None:
+    """A person retries: ask the agents' stores as if for the first time."""
+    _reset_asked.count(connection, lane=lane)
 
 
-def by_person(connection: Connection, lane: LaneId, taken: bool, by: str = "a person") -> int:
-    """`by` says whether the agent took what nobody else can tell of. How many prompts that was about. Where there
-    is no session to go on with, what was taken is asked for no more."""
+def attest_by_person(connection: Connection, lane: LaneId, taken: bool, by: str = "a person") -> int:
+    """A person says whether the agent took the prompts that no store can tell about; `by` names the person. How many
+    prompts that was. If one was taken but has no session to continue in, its wakes are cancelled."""
     said = Attestation(
-        # Not "cut off": nobody knows how far the turn came.
+        # Not CUT_OFF: it is unknown how far the turn came.
         Evidence.TAKEN if taken else Evidence.UNSENT,
         f"{by} said that it was {'' if taken else 'not '}taken",
     )
     waiting, rows = open_run(connection, lane), _unheard.rows(connection, lane=lane)
     for row in rows:
-        became = _hear(connection, row, StoreAnswer(RunId(row["id"]), said, said), "")
+        became = _record_answer(connection, row, StoreAnswer(RunId(row["id"]), said, said), "")
         if taken and not became.row["pinned"]:
             words = WakeEnd.BY_USER.fill()
             drop.count(connection, wakes=list(became.wakes), asker="", run=row["id"], words=words)
@@ -168,57 +169,58 @@ def _open_prompt(row: Row) -> OpenPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What followed from the answers: how many runs they were about, why wakes were given up, if any were, and whether
-    something is left that a run is to go on with."""
+    """The result of the answers: how many runs they were about, why wakes were given up (empty if none were), and
+    whether anything is left for a run to do."""
 
     heard: int = 0
     gave_up: str = ""
     left: bool = False
 
 
-def hear(
+def record_answers(
     connection: Connection,
     lane: LaneId,
     answers: Sequence[StoreAnswer],
     asker: Row | None = None,
     policy: RetryPolicy | None = None,
 ) -> Followed:
-    """Keep what stores answered, with all that follows from it. A run of which word came meanwhile is passed over.
-    `asker` is the lane's run that has not ended: it carries wakes of the run it asked about, or waits for them."""
+    """Store the answers and apply what follows from them. A run whose prompt became known meanwhile is skipped.
+    `asker` is the lane's run that has not ended: it carries the wakes of the run it asked about, or is queued for
+    them."""
     followed = Followed()
     by, tries = ("", 1) if asker is None else (asker["id"], max(1, asker["tries"]))
     for answer in answers:
         row = _one.first(connection, lane=lane, run=answer.run)
         if row is None:
             continue
-        became = _hear(connection, row, answer, by)
-        gave_up, left = _go_on(connection, became, by, tries, policy or RetryPolicy())
+        became = _record_answer(connection, row, answer, by)
+        gave_up, left = _give_up_or_continue(connection, became, by, tries, policy or RetryPolicy())
         followed = Followed(followed.heard + 1, gave_up or followed.gave_up, left or followed.left)
     return followed
 
 
 @dataclass(frozen=True, slots=True)
 class _Became:
-    """A run with what is known of its prompt since, and the wakes that it told of."""
+    """A run after an answer: what is known of its prompt, and the wakes that the prompt was for."""
 
     row: Row
     evidence: Evidence
     wakes: tuple[WakeId, ...]
 
 
-def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> _Became:
+def _record_answer(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> _Became:
     in_vain = news = False
     reply = ""
     if answer.prompt is not None and not _is_known(row):
         said = with_observed_work(answer.prompt, bool(row["tool_ran"]))
         reply, in_vain, news = said.reply, said.evidence is Evidence.UNKNOWN, True
-        _keep.count(connection, run=row["id"], evidence=said.evidence.value, words=keepable(said.detail))
-        row = {**row, "evidence": said.evidence.value, "evidence_words": keepable(said.detail)}
+        _keep.count(connection, run=row["id"], evidence=said.evidence.value, words=storable(said.detail))
+        row = {**row, "evidence": said.evidence.value, "evidence_words": storable(said.detail)}
     evidence = Evidence(row["evidence"] or Evidence.UNKNOWN)
     steer = _steer(row)
     steered: tuple[WakeId, ...] = ()
     if steer is not None and evidence is not Evidence.UNKNOWN:
-        taken = _taken(answer.steered, evidence)
+        taken = _steer_was_taken(answer.steered, evidence)
         in_vain = in_vain or taken is None
         if taken is not None:
             row = {**row, "told": max(row["told"], steer.through) if taken else row["told"], "steer": None}
@@ -229,21 +231,23 @@ def _hear(connection: Connection, row: Row, answer: StoreAnswer, asker: str) -> 
         (_in_vain if able else _never_again).count(connection, run=row["id"])
     of_prompt = _wakes_of(row, steered)
     if evidence in HELD_BY_AGENT:
-        row = _held(connection, row, evidence, reply, of_prompt, asker, news)
+        row = _prompt_was_taken(connection, row, evidence, reply, of_prompt, asker, news)
     hint_run(connection, RunId(row["id"]))
     return _Became(row, evidence, of_prompt)
 
 
 def _wakes_of(row: Row, steered: tuple[WakeId, ...]) -> tuple[WakeId, ...]:
-    """What the run told of. Who was retried before it was known what became of them is asked for under another name."""
+    """The wakes that the run's prompt was for, and those that a person's retry made of them before it was known."""
     prompted = _prompted(row)
     told = (*(() if prompted is None else prompted.wakes), *steered)
     return (*told, *(WakeId(asked_again(wake)) for wake in told))
 
 
-def _go_on(connection: Connection, became: _Became, asker: str, tries: int, policy: RetryPolicy) -> tuple[str, bool]:
-    """Why what the prompt was for is given up, if it is; and whether there is something to go on with. Its run ended
-    before anybody knew, so the tries are counted here."""
+def _give_up_or_continue(
+    connection: Connection, became: _Became, asker: str, tries: int, policy: RetryPolicy
+) -> tuple[str, bool]:
+    """Why the prompt's wakes are given up (empty if they are not), and whether a run has anything left to do. Their run
+    ended before this was known, so the tries are counted here."""
     row = became.row
     if became.evidence in (Evidence.UNKNOWN, Evidence.FINISHED):
         return "", became.evidence is Evidence.UNKNOWN
@@ -257,8 +261,8 @@ def _go_on(connection: Connection, became: _Became, asker: str, tries: int, poli
     return choice.words if ended else "", False
 
 
-def _taken(said: Attestation | None, of_prompt: Evidence) -> bool | None:
-    """Whether what was told within the turn was taken: not where its turn never began; None where nobody knows."""
+def _steer_was_taken(said: Attestation | None, of_prompt: Evidence) -> bool | None:
+    """Whether the agent took the message it was steered with; None if unknown. If the turn never began, it did not."""
     if of_prompt is Evidence.UNSENT:
         return False
     if said is None or said.evidence is Evidence.UNKNOWN:
@@ -266,7 +270,7 @@ def _taken(said: Attestation | None, of_prompt: Evidence) -> bool | None:
     return said.evidence in HELD_BY_AGENT
 
 
-def _held(
+def _prompt_was_taken(
     connection: Connection,
     row: Row,
     evidence: Evidence,
@@ -275,8 +279,8 @@ def _held(
     asker: str,
     news: bool,
 ) -> Row:
-    """The session has the prompt: it is written down if it was not, and has seen what the prompt told. `news` is
-    whether that was not known before. The run as it is since."""
+    """The agent took the prompt: pin its session if that is missing, and record that it has seen the prompt's entries.
+    `news` is whether this was unknown before. Returns the run as it is now."""
     row = pinned_by_evidence(connection, row)
     seen, usage = EntrySeq(row["told"]), Usage()
     if evidence is Evidence.FINISHED:
@@ -289,21 +293,21 @@ def _held(
         words = Served.READ_BACK.fill(run=row["id"])
         serve_read_back.count(connection, wakes=list(of_prompt), asker=asker, run=row["id"], words=words)
     elif row["pinned"]:
-        # A session was opened for them: what they demanded of its beginning is done.
+        # A session was opened for these wakes, so a demand for a fresh start is met.
         _begin.count(connection, wakes=list(of_prompt), asker=asker)
-    told_at_last(connection, row, seen, usage)
+    update_session_deferred(connection, row, seen, usage)
     return row
 
 
 def pinned_by_evidence(connection: Connection, row: Row) -> Row:
-    """A session that turns out to have taken its prompt is there, whether or not its daemon came to say so."""
+    """The run with its session pinned. A session that took the prompt exists, even if its daemon never reported it."""
     prompted = None if row["pinned"] else _prompted(row)
     if prompted is None or prompted.session is None:
         return row
     try:
         pinned = pin_session(connection, row, prompted.session)
     except SessionHeld:
-        # Another lane has it by now, and keeps it.
+        # The session belongs to another lane by now, and stays there.
         return row
     return row if pinned.reason is PinReason.LATE else {**row, "session_id": pinned.session, "pinned": 1}
 

@@ -1,4 +1,4 @@
-"""Finishing: a run's end, its session, the journal, its wakes and the lane's next run, in one transaction."""
+"""The end of a run: its state, session, reply, wakes and the lane's next run, in one transaction."""
 
 import random
 from collections.abc import Mapping
@@ -35,25 +35,17 @@ from clew.kernel import (
 from clew.kernel import RuleReason as Why
 from clew.protocol.reports import Completed, End, Failed, Finish, Finished, Returned, Stopped, StoreAnswer, StoreAsked
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import keepable
+from clew.store.engine.dialect import storable
 from clew.store.engine.hints import hint_run
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations import claim_sql
 from clew.store.operations.cancel import end_idle, open_run
-from clew.store.operations.evidence import Followed, hear, open_prompts, pinned_by_evidence
-from clew.store.operations.journal import appending, place_of, reply_of
+from clew.store.operations.carried_wakes import WakeEnding, carried_by, end_carried, pending_in
+from clew.store.operations.evidence import Followed, open_prompts, pinned_by_evidence, record_answers
+from clew.store.operations.journal import append_statement, appended_seq, reply_of
 from clew.store.operations.pins import pin_session
 from clew.store.operations.run_state import advance, why_refused
-from clew.store.operations.sessions import change_sessions
-from clew.store.operations.settle import (
-    Fate,
-    carried_by,
-    evidence_of,
-    pending_in,
-    settle,
-    told,
-    told_at_last,
-)
+from clew.store.operations.sessions import change_sessions, evidence_of, update_session, update_session_deferred
 from clew.store.schema.tables import runs
 
 _EVENTS: Mapping[type, RunEvent] = {
@@ -61,7 +53,7 @@ _EVENTS: Mapping[type, RunEvent] = {
     Failed: RunEvent.FAIL,
     Returned: RunEvent.RETURN,
     Stopped: RunEvent.STOPPED,
-    # Held by it first, so that what was answered counts only from the daemon that has the run.
+    # Renewed first: the answers count only if they come from the daemon that has the run.
     StoreAsked: RunEvent.RENEW,
 }
 
@@ -75,13 +67,13 @@ _set_outcome = Statement(
 )
 
 
-_count_anew = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(tries=literal_column("0")))
+_reset_tries = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(tries=literal_column("0")))
 
 
 def finish(connection: Connection, said: Finish) -> Finished:
-    """One transaction. The first end wins; whoever comes later is told of it. Safe to repeat."""
+    """One transaction. The first end counts; a later one gets it as its answer. Safe to repeat."""
     event = RunEvent.RECOVER if _is_read_back(said.end) else _EVENTS[type(said.end)]
-    outcome, heard = _plain_outcome(said.end), _heard(said.end)
+    outcome, heard = _plain_outcome(said.end), _said_of_prompt(said.end)
     ends = not isinstance(said.end, StoreAsked)
     row = advance(
         connection,
@@ -91,12 +83,12 @@ def finish(connection: Connection, said: Finish) -> Finished:
         outcome=outcome.code if ends else None,
         words=outcome.fill(why=_why(said.end)) if ends else None,
         evidence=None if heard is None else heard.evidence.value,
-        evidence_words=None if heard is None else keepable(heard.detail) or None,
+        evidence_words=None if heard is None else storable(heard.detail) or None,
     )
     if row is None:
         return _too_late(connection, said, event)
     if said.pin is not None:
-        # It comes with the end, and not after it.
+        # Reported together with the end, so it is not late.
         pinned = pin_session(connection, {**row, "ended_at": None}, said.pin)
         row = {**row, "session_id": pinned.session, "pinned": 1}
     match said.end:
@@ -116,8 +108,8 @@ def _is_read_back(end: End) -> bool:
     return isinstance(end, Completed) and end.read_back
 
 
-def _heard(end: End) -> Attestation | None:
-    """What is known of the run's own prompt with its end. A turn that was completed took it."""
+def _said_of_prompt(end: End) -> Attestation | None:
+    """What the end says about the run's own prompt. A completed turn has taken it."""
     match end:
         case Completed():
             words = "its reply was read from the agent's own store" if end.read_back else ""
@@ -141,29 +133,29 @@ def _plain_outcome(end: End) -> RunOutcome:
 
 
 def _why(end: End) -> str:
-    return "" if isinstance(end, Completed | StoreAsked) else keepable(end.why)
+    return "" if isinstance(end, Completed | StoreAsked) else storable(end.why)
 
 
 def _too_late(connection: Connection, said: Finish, event: RunEvent) -> Finished:
     refused = why_refused(connection, said.run, said.attempt, event)
     if refused.reason is None:
-        raise LostRace("the run changed while its end was being told, and can end that way now")
+        raise LostRace("the run changed while its end was refused, and can end that way now")
     repeated = refused.run.attempt == said.attempt and _was_taken(said.end, refused.row)
     if not repeated and refused.run.attempt == said.attempt:
-        _hear_late(connection, LaneId(refused.row["lane_id"]), said)
+        _record_late(connection, LaneId(refused.row["lane_id"]), said)
     return Finished(repeated, refused.run.state, refused.row["words"] or "" if repeated else refused.words)
 
 
-def _hear_late(connection: Connection, lane: LaneId, said: Finish) -> None:
-    """Too late to end the run; but what its daemon knows of its prompt is known now."""
-    heard = _heard(said.end)
+def _record_late(connection: Connection, lane: LaneId, said: Finish) -> None:
+    """The end is too late to end the run, but what it says about the prompt is recorded."""
+    heard = _said_of_prompt(said.end)
     if heard is None or heard.evidence is Evidence.UNKNOWN:
         return
     if isinstance(said.end, Completed):
         late = "its daemon said so after the run was given up"
         heard = Attestation(Evidence.FINISHED, late, said.end.reply or "")
     waiting = open_run(connection, lane)
-    followed = hear(connection, lane, [StoreAnswer(said.run, heard)], waiting, said.policy)
+    followed = record_answers(connection, lane, [StoreAnswer(said.run, heard)], waiting, said.policy)
     if waiting is None or not followed.heard:
         return
     state, run = RunState(waiting["state"]), RunId(waiting["id"])
@@ -171,7 +163,7 @@ def _hear_late(connection: Connection, lane: LaneId, said: Finish) -> None:
     if end_idle(connection, waiting, outcome, outcome.fill(why=followed.gave_up)):
         return
     if state is RunState.QUEUED and not ask_next([each.unheard for each in open_prompts(connection, lane)]):
-        # Whatever it waited for is known.
+        # Everything that it waited for is known.
         claim_sql.hold.count(connection, run=run, hold="", code=None, words=None, until=None)
         hint_run(connection, run)
     elif state is not RunState.QUEUED and not carried_by(connection, run):
@@ -179,7 +171,7 @@ def _hear_late(connection: Connection, lane: LaneId, said: Finish) -> None:
 
 
 def _all_done(followed: Followed) -> tuple[RunOutcome, RunEvent]:
-    """How a run ends that was to ask, and has nothing left to do."""
+    """How a run ends that asked the agent's store and has nothing left to do."""
     outcome = RunOutcome.GAVE_UP if followed.gave_up else RunOutcome.READ_BACK
     return outcome, wakes_on(outcome).run
 
@@ -187,20 +179,20 @@ def _all_done(followed: Followed) -> tuple[RunOutcome, RunEvent]:
 def _end_asker(connection: Connection, row: Row, followed: Followed) -> Row:
     run, (outcome, event) = RunId(row["id"]), _all_done(followed)
     words = outcome.fill(why=followed.gave_up)
-    row = _must(advance(connection, run, row["attempt"], (event,), outcome=outcome.code, words=words))
-    settle(connection, row, Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run)))
+    row = _required(advance(connection, run, row["attempt"], (event,), outcome=outcome.code, words=words))
+    end_carried(connection, row, WakeEnding(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run)))
     return row
 
 
 def _was_taken(end: End, row: Row) -> bool:
-    """Whether the run is where this end brought it: its answer was lost, and it comes again."""
+    """Whether this end was already applied: its answer was lost, and the daemon repeats it."""
     match end:
         case Returned():
             return RunState(row["state"]) is RunState.QUEUED
         case Failed():
             return row["outcome"] in (RunOutcome.GAVE_UP.code, RunOutcome.RETRYING.code)
         case Stopped():
-            # A run that was told to stop ends for the reason it was told.
+            # A run that was told to stop ends for that reason.
             return row["ended_at"] is not None and row["outcome"] in (row["stop_code"], RunOutcome.STOPPED.code)
         case Completed():
             return row["outcome"] in (RunOutcome.ANSWERED.code, RunOutcome.READ_BACK.code)
@@ -210,50 +202,52 @@ def _was_taken(end: End, row: Row) -> bool:
 
 
 def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
-    # An agent that died right after its reply was not seen to keep its session; that it completed the turn says so.
+    # An agent that died right after its reply may not have reported its session; the completed turn proves it exists.
     row, run = _pinned(connection, row), RunId(row["id"])
     thread, said = ThreadId(row["thread_id"]), None if end.reply is None else reply_of(row, end.reply, end.size)
-    fate = Fate(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run))
-    appended = settle(connection, row, fate, beside=() if said is None else (appending(thread, said),))
-    reply = None if said is None else place_of(connection, thread, said, appended[0])
+    ending = WakeEnding(WakeEvent.SERVE, Served.BY_RUN.code, Served.BY_RUN.fill(run=run))
+    appended = end_carried(connection, row, ending, beside=() if said is None else (append_statement(thread, said),))
+    reply = None if said is None else appended_seq(connection, thread, said, appended[0])
     seen = EntrySeq(row["told"])
-    # Its own reply is seen too, unless somebody spoke in between: then it is told both, in order.
-    told_at_last(connection, row, reply if reply is not None and reply == seen + 1 else seen, end.usage)
+    # The session has seen its own reply, unless another entry came in between: then it gets both, in order.
+    update_session_deferred(connection, row, reply if reply is not None and reply == seen + 1 else seen, end.usage)
     return Finished(True, RunState(row["state"]), row["words"] or "", reply)
 
 
 def _failed(connection: Connection, row: Row, end: Failed, policy: RetryPolicy) -> Finished:
-    row = told(connection, _pinned(connection, row), end.usage)
+    row = update_session(connection, _pinned(connection, row), end.usage)
     if end.poisons and row["pinned"]:
         change_sessions(connection, [SessionChange(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
     failure = failure_of(row, end.kind, _why(end), end.reset_at)
-    choice = lose(connection, row, failure, RunOutcome.RETRYING, policy)
+    choice = retry_or_give_up(connection, row, failure, RunOutcome.RETRYING, policy)
     return Finished(True, RunState(row["state"]), choice.words, retry=choice)
 
 
-def lose(connection: Connection, row: Row, failure: Failure, again: RunOutcome, policy: RetryPolicy) -> RetryChoice:
-    """What follows a failure: its wakes wait for another try, or are given up with the reason."""
+def retry_or_give_up(
+    connection: Connection, row: Row, failure: Failure, again: RunOutcome, policy: RetryPolicy
+) -> RetryChoice:
+    """After a failure: the wakes wait for another try, or are given up with the reason."""
     tries = row["tries"] + 1
     choice = retry(failure, tries, policy, row["now"], random.random())
     if choice.redo is None:
         outcome = RunOutcome.GAVE_UP
-        fate = Fate(WakeEvent.CANCEL, WakeEnd.GAVE_UP.code, WakeEnd.GAVE_UP.fill(why=choice.words))
+        ending = WakeEnding(WakeEvent.CANCEL, WakeEnd.GAVE_UP.code, WakeEnd.GAVE_UP.fill(why=choice.words))
     else:
         outcome = again
         until = None if choice.at is None or choice.at <= row["now"] else choice.at
-        fate = Fate(WakeEvent.RELEASE, again.code, again.fill(why=choice.words), until)
+        ending = WakeEnding(WakeEvent.RELEASE, again.code, again.fill(why=choice.words), until)
     if RunState(row["state"]) is RunState.CANCELLED:
-        # What was not tried yet has all its tries before it.
-        settle(connection, row, fate)
+        # A cancelled run does not count as a try: what is pending starts with zero tries.
+        end_carried(connection, row, ending)
     else:
         said = {"run": row["id"], "outcome": outcome.code, "words": outcome.fill(why=choice.words)}
-        again_for_these = tries if fate.event is WakeEvent.RELEASE else 0
-        settle(connection, row, fate, again_for_these, beside=((_set_outcome, said),))
+        again_for_these = tries if ending.event is WakeEvent.RELEASE else 0
+        end_carried(connection, row, ending, again_for_these, beside=((_set_outcome, said),))
     return choice
 
 
 def failure_of(row: Row, kind: FailureKind, why: str, reset_at: Instant | None = None) -> Failure:
-    """A failure with how far its run had come."""
+    """A failure, with how far its run had come."""
     return Failure(
         kind,
         why,
@@ -267,9 +261,9 @@ def failure_of(row: Row, kind: FailureKind, why: str, reset_at: Instant | None =
 
 def _returned(connection: Connection, row: Row, end: Returned) -> Finished:
     words = RunOutcome.RETURNED.fill(why=_why(end))
-    # What came meanwhile has not been looked at: it does not wait for a person because of what was.
+    # A wake that came meanwhile was not part of the decision, so the run must not wait for a person.
     waits = WaitsFor.ANOTHER_TRY if pending_in(connection, LaneId(row["lane_id"])) else end.waits_for
-    settle(connection, row, Fate(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
+    end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
     if RunState(row["state"]) is RunState.QUEUED:
         until = None if waits is WaitsFor.PERSON else row["now"] + claim_sql.HELD_FOR[waits]
         claim_sql.hold.count(connection, run=row["id"], hold=waits.value, code=end.code, words=_why(end), until=until)
@@ -277,8 +271,8 @@ def _returned(connection: Connection, row: Row, end: Returned) -> Finished:
 
 
 def _stopped(connection: Connection, row: Row, end: Stopped) -> Finished:
-    told(connection, _pinned(connection, row), end.usage)
-    settle(connection, row, Fate(WakeEvent.CANCEL, WakeEnd.BY_USER.code, WakeEnd.BY_USER.fill()))
+    update_session(connection, _pinned(connection, row), end.usage)
+    end_carried(connection, row, WakeEnding(WakeEvent.CANCEL, WakeEnd.BY_USER.code, WakeEnd.BY_USER.fill()))
     return Finished(True, RunState(row["state"]), row["words"] or "")
 
 
@@ -287,20 +281,22 @@ def _pinned(connection: Connection, row: Row) -> Row:
 
 
 def _store_asked(connection: Connection, row: Row, end: StoreAsked, policy: RetryPolicy) -> Finished:
-    """What was answered is kept. What is left of the run's wakes is decided anew at once, or once more is known."""
+    """Record the answers. The run's remaining wakes are decided again at once, or when more is known."""
     run, attempt, lane = RunId(row["id"]), row["attempt"], LaneId(row["lane_id"])
-    followed = hear(connection, lane, end.answers, row, policy)
+    followed = record_answers(connection, lane, end.answers, row, policy)
     if not carried_by(connection, run):
         row = _end_asker(connection, row, followed)
         return Finished(True, RunState(row["state"]), row["words"] or "")
     if followed.heard and not followed.left:
-        # What is left was not tried yet.
-        _count_anew.count(connection, run=run)
+        # The remaining wakes were not tried yet.
+        _reset_tries.count(connection, run=run)
     asks = ask_next([each.unheard for each in open_prompts(connection, lane)])
     why = "the agent's own store has answered" if asks is None else asks.words
     words = RunOutcome.RETURNED.fill(why=why)
-    row = _must(advance(connection, run, attempt, (RunEvent.RETURN,), outcome=RunOutcome.RETURNED.code, words=words))
-    settle(connection, row, Fate(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
+    row = _required(
+        advance(connection, run, attempt, (RunEvent.RETURN,), outcome=RunOutcome.RETURNED.code, words=words)
+    )
+    end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
     if asks is not None and RunState(row["state"]) is RunState.QUEUED:
         until = None if asks.wait is None else row["now"] + asks.wait
         waits = WaitsFor.PERSON if asks.wait is None else WaitsFor.ANOTHER_TRY
@@ -309,7 +305,7 @@ def _store_asked(connection: Connection, row: Row, end: StoreAsked, policy: Retr
     return Finished(True, RunState(row["state"]), words)
 
 
-def _must(row: Row | None) -> Row:
+def _required(row: Row | None) -> Row:
     if row is None:
-        raise LostRace("the run changed while what its agent's store said was being kept")
+        raise LostRace("the run changed while the answers of its agent's store were recorded")
     return row

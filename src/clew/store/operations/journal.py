@@ -1,4 +1,4 @@
-"""The journal: a thread's entries, in order and without a gap."""
+"""The journal: a thread's entries, numbered in order without a gap."""
 
 from collections.abc import Sequence
 
@@ -17,31 +17,31 @@ from clew.kernel import (
 from clew.protocol.orders import Entry
 from clew.protocol.wakes import Said
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import insert_in, keepable, now
+from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.statement import Done, Row, Statement, in_one_trip
-from clew.store.operations.rows import reading
+from clew.store.operations.rows import unreadable
 from clew.store.schema.tables import journal
 
-MOST_RACES = 1000
-"""How often the next place is tried for; somebody gets one each time."""
+_MOST_RACES = 1000
+"""How often an entry is tried at the next number. Each failure means that another writer got that number."""
 
-MOST_ENTRIES = 500
-"""How many entries are read at once: the newest ones. Who wants earlier ones asks for the page before."""
+_MOST_ENTRIES = 500
+"""How many entries are read at once, the newest first. Earlier ones are on the page before."""
 
-
-SAID = ("author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair", "run_id")
+_SAID = ("author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair", "run_id")
 """The columns of an entry that say who said what."""
 
-# The next place is taken by inserting it. Whoever loses the race for it waits for the winner, and takes the next.
+# Inserting the next number takes it (primary key). A concurrent insert of the same number waits for the winner's
+# commit, then does nothing, and is tried again with the next.
 _append = Statement(
     lambda dialect: (
         insert_in(dialect, journal)
         .from_select(
-            ["thread_id", "seq", *SAID, "at"],
+            ["thread_id", "seq", *_SAID, "at"],
             select(
                 bindparam("thread_id", type_=journal.c.thread_id.type),
                 func.coalesce(func.max(journal.c.seq), 0) + 1,
-                *(bindparam(name, type_=journal.c[name].type) for name in SAID),
+                *(bindparam(name, type_=journal.c[name].type) for name in _SAID),
                 now(),
             ).where(journal.c.thread_id == bindparam("thread_id")),
         )
@@ -65,15 +65,15 @@ _between = Statement(
 
 
 def append(connection: Connection, thread: ThreadId, said: Said) -> EntrySeq:
-    return place_of(connection, thread, said, in_one_trip(connection, appending(thread, said))[0])
+    return appended_seq(connection, thread, said, in_one_trip(connection, append_statement(thread, said))[0])
 
 
 Tried = dict[EntrySeq, Instant]
-"""Where and when somebody wrote something, in tries of which they did not hear whether they were kept."""
+"""The number and time of an entry in attempts whose commit was not confirmed."""
 
 
 def append_once(connection: Connection, thread: ThreadId, said: Said, tried: Tried) -> EntrySeq:
-    """The same for whoever may have written it before."""
+    """Append an entry that an earlier attempt may have committed already: `tried` has what those wrote."""
     for seq, at in tried.items():
         if any(row["at"] == at for row in _between.rows(connection, thread=thread, after=seq - 1, through=seq, most=1)):
             return seq
@@ -83,38 +83,35 @@ def append_once(connection: Connection, thread: ThreadId, said: Said, tried: Tri
     return seq
 
 
-def appending(thread: ThreadId, said: Said) -> tuple[Statement, Row]:
-    """The statement that tries for the next place; what it brings goes to `place_of`."""
-    return _append, {"thread_id": thread, **said_columns(said)}
+def append_statement(thread: ThreadId, said: Said) -> tuple[Statement, Row]:
+    """The statement that inserts the entry at the next number; its result goes to `appended_seq`."""
+    return _append, {"thread_id": thread, **_columns(said)}
 
 
-def place_of(connection: Connection, thread: ThreadId, said: Said, tried: Done) -> EntrySeq:
-    """The place of an entry that was tried for, and tried for again while others were faster."""
-    for _ in range(MOST_RACES):
+def appended_seq(connection: Connection, thread: ThreadId, said: Said, tried: Done) -> EntrySeq:
+    """The number that the entry got. While other writers were faster, the insert is repeated."""
+    for _ in range(_MOST_RACES):
         if tried.rows:
             return EntrySeq(tried.rows[0]["seq"])
-        tried = in_one_trip(connection, appending(thread, said))[0]
-    raise LostRace(f"others write to thread {thread} without a pause")
+        tried = in_one_trip(connection, append_statement(thread, said))[0]
+    raise LostRace(f"other writers to thread {thread} were faster {_MOST_RACES} times in a row")
 
 
 def reply_of(run: Row, text: str, size: int | None = None) -> Said:
-    """What a run's agent said in the end. Where nobody counted its tokens, four bytes are one."""
+    """The final reply of a run's agent. Without a count of its tokens, four bytes count as one."""
     author = Author(AuthorKind.AGENT, run["agent_name"], AgentId(run["agent_id"]))
     length = -(-len(text.encode("utf-8", "surrogatepass")) // 4) if size is None else size
     return Said(author, text, length, provider=run["provider"], account=run["account"], run=RunId(run["id"]))
 
 
-def said_columns(said: Said | None) -> dict[str, object]:
-    """What is kept of what somebody said; nothing of it where nothing was."""
-    if said is None:
-        return dict.fromkeys(SAID)
+def _columns(said: Said) -> dict[str, object]:
     return {
         "author_kind": said.author.kind.value,
-        "author_name": keepable(said.author.name),
+        "author_name": storable(said.author.name),
         "agent_id": said.author.agent,
         "provider": said.provider,
         "account": said.account,
-        "body": keepable(said.body),
+        "body": storable(said.body),
         "size": said.size,
         "pair": said.pair,
         "run_id": said.run,
@@ -122,9 +119,9 @@ def said_columns(said: Said | None) -> dict[str, object]:
 
 
 def entries_between(
-    connection: Connection, thread: ThreadId, after: EntrySeq, through: EntrySeq, most: int = MOST_ENTRIES
+    connection: Connection, thread: ThreadId, after: EntrySeq, through: EntrySeq, most: int = _MOST_ENTRIES
 ) -> tuple[Entry, ...]:
-    """The entries after one and up to another, in order; the newest of them when there are more than `most`."""
+    """The entries after `after` up to `through`, in order; the newest `most` of them if there are more."""
     rows = _between.rows(connection, thread=thread, after=after, through=through, most=most)
     return tuple(read_entry(row) for row in reversed(rows))
 
@@ -132,18 +129,18 @@ def entries_between(
 def entries_page(
     connection: Connection, thread: ThreadId, before: EntrySeq | None = None, most: int = 50
 ) -> Sequence[Entry]:
-    """A thread as a page shows it: its last entries, or the ones before a given one."""
+    """One page of a thread: its last entries, or those before a given one."""
     through = EntrySeq(2**31 - 1) if before is None else EntrySeq(before - 1)
     return entries_between(connection, thread, EntrySeq(0), through, most)
 
 
 def read_entry(row: Row, prefix: str = "") -> Entry:
-    """The entry in columns of that prefix."""
+    """The entry in the columns with that prefix."""
     agent = row[f"{prefix}agent_id"]
     try:
         kind = AuthorKind(row[f"{prefix}author_kind"])
     except ValueError as fault:
-        raise reading("journal", f"{row['thread_id']}/{row[f'{prefix}seq']}", "author_kind", fault) from fault
+        raise unreadable("journal", f"{row['thread_id']}/{row[f'{prefix}seq']}", "author_kind", fault) from fault
     author = Author(kind, row[f"{prefix}author_name"], None if agent is None else AgentId(agent))
     facts = JournalEntry(
         EntrySeq(row[f"{prefix}seq"]),

@@ -1,10 +1,9 @@
-"""Leases: renewed while a daemon speaks of its runs, and settled when it no longer does."""
+"""Leases: renewed while a daemon reports its runs; a run whose lease and grace are over is ended or queued again."""
 
 import random
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, bindparam, select, text
-from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     Failure,
@@ -25,27 +24,28 @@ from clew.kernel import (
 )
 from clew.protocol.control import Expired, Held, Renewed
 from clew.protocol.reports import Usage
-from clew.store.engine.dialect import now
-from clew.store.engine.statement import POSTGRESQL, Row, Statement, among
+from clew.store.engine.dialect import among, now
+from clew.store.engine.statement import Row, Statement
 from clew.store.operations import claim_sql
-from clew.store.operations.finish import failure_of, lose
+from clew.store.operations.carried_wakes import WakeEnding, end_carried
+from clew.store.operations.finish import failure_of, retry_or_give_up
 from clew.store.operations.run_state import advance
-from clew.store.operations.runtimes import take_strays
-from clew.store.operations.settle import Fate, settle, told
+from clew.store.operations.runtimes import assign_strays
+from clew.store.operations.sessions import update_session
 from clew.store.schema.tables import LIVE, runs, runtimes
 
 MOST_AT_ONCE = 100
-MOST_LOOKED_AT = 10_000
-"""More than are settled at once: those that are kept through their grace must not hide the others."""
+_MOST_LOOKED_AT = 10_000
+"""More than are ended at once: runs that are still within their grace must not hide the others."""
 
 
-_hear = Statement(
+_mark_seen = Statement(
     lambda dialect: runtimes.update().where(among(dialect, runtimes.c.id, "runtimes")).values(seen_at=now())
 )
 
 
-def _due(dialect: str) -> ClauseElement:
-    statement = (
+due_leases = Statement(
+    lambda _: (
         select(
             runs.c.id,
             runs.c.attempt,
@@ -58,35 +58,33 @@ def _due(dialect: str) -> ClauseElement:
         .where(text(f"runs.{LIVE}"), runs.c.lease_until <= now())
         .order_by(runs.c.lease_until)
         .limit(bindparam("most"))
+        .with_for_update(of=runs, skip_locked=True)
     )
-    return statement.with_for_update(of=runs, skip_locked=True) if dialect == POSTGRESQL else statement
+)
 
-
-due_leases = Statement(_due)
-
-
-def _claimed_by(dialect: str) -> ClauseElement:
-    statement = select(runs.c.id, runs.c.attempt).where(
-        text(f"runs.{LIVE}"), runs.c.claimed_by == bindparam("by"), among(dialect, runs.c.runtime_id, "runtimes")
+# FOR UPDATE: a report that the daemon sent before it was restarted may be committing.
+_of_daemon = Statement(
+    lambda dialect: (
+        select(runs.c.id, runs.c.attempt)
+        .where(
+            text(f"runs.{LIVE}"), runs.c.claimed_by == bindparam("by"), among(dialect, runs.c.runtime_id, "runtimes")
+        )
+        .with_for_update()
     )
-    # A report that the daemon sent before it ended may still be on its way.
-    return statement.with_for_update() if dialect == POSTGRESQL else statement
+)
 
 
-_of_daemon = Statement(_claimed_by)
-
-
-def hear(connection: Connection, of: Sequence[RuntimeId]) -> None:
-    """The runtimes have spoken, and take what waits for any of their kind."""
-    _hear.count(connection, runtimes=list(of))
-    take_strays(connection, of)
+def mark_seen(connection: Connection, of: Sequence[RuntimeId]) -> None:
+    """The runtimes are online; they get the runs that wait for any runtime of their provider."""
+    _mark_seen.count(connection, runtimes=list(of))
+    assign_strays(connection, of)
 
 
 def renew(
     connection: Connection, of: Sequence[RuntimeId], held: Sequence[Held], patience: Patience | None = None
 ) -> Renewed:
-    """One transaction for all runs of a daemon. A run that it holds no more is left out of the answer."""
-    hear(connection, of)
+    """One transaction for all runs of a daemon. The answer leaves out runs that it no longer has."""
+    mark_seen(connection, of)
     lease = (patience or Patience()).lease
     kept, stop = set(), set()
     for each in held:
@@ -105,11 +103,11 @@ def expire(
     policy: RetryPolicy | None = None,
     most: int = MOST_AT_ONCE,
 ) -> tuple[Expired, ...]:
-    """Settle the runs whose lease is over and whose grace is too. A server that was down has heard nobody, so it says
-    since when it listens."""
+    """End or requeue the runs whose lease and grace are both over. `listening_since` is when this server started: while
+    it was down it could not hear any daemon."""
     patience = patience or Patience()
     ended: list[Expired | None] = []
-    for row in due_leases.rows(connection, most=MOST_LOOKED_AT):
+    for row in due_leases.rows(connection, most=_MOST_LOOKED_AT):
         if len(ended) == most:
             break
         heard = Heard(row["seen_at"] or 0.0, listening_since)
@@ -122,18 +120,18 @@ def expire(
     return tuple(each for each in ended if each is not None)
 
 
-def settle_orphans(
+def end_orphans(
     connection: Connection,
     by: str,
     of: Sequence[RuntimeId],
     held: Sequence[Held] = (),
     policy: RetryPolicy | None = None,
 ) -> tuple[Expired, ...]:
-    """A daemon was started anew: what it had going is settled at once, but for the runs it says it still holds."""
+    """A daemon was restarted: end or requeue its live runs at once, except those that it says it still has."""
     mine = {(each.run, each.attempt) for each in held}
     ended = []
-    # The runtimes before their runs, in the order in which a renewal takes them too.
-    hear(connection, of)
+    # Lock order: the runtimes before their runs, as a renewal does.
+    mark_seen(connection, of)
     for row in _of_daemon.rows(connection, by=by, runtimes=list(of)):
         if (row["id"], row["attempt"]) not in mine:
             why = RunOutcome.RESTARTED
@@ -142,12 +140,12 @@ def settle_orphans(
 
 
 def _wait_longer(connection: Connection, row: Row, words: str, policy: RetryPolicy) -> None:
-    """One that is lost again and again before its prompt waits longer each time, and in the end for a person."""
+    """A run that is lost repeatedly before its prompt waits longer each time, and in the end for a person."""
     choice = retry(Failure(FailureKind.TRANSIENT, words), row["attempt"], policy, row["now"], random.random())
     if choice.redo is None:
         waits, until = WaitsFor.PERSON, None
     else:
-        # Once is a restart, not a fault of the run.
+        # The first loss is a restart, not a fault of the run.
         waits, until = WaitsFor.ANOTHER_TRY, choice.at if row["attempt"] > 1 else None
     if until is not None or waits is WaitsFor.PERSON:
         claim_sql.hold.count(
@@ -163,12 +161,12 @@ def _end(
         return None
     state = RunState(row["state"])
     if state is not RunState.QUEUED:
-        row = told(connection, row, Usage())
+        row = update_session(connection, row, Usage())
     if state is RunState.LOST:
-        words = lose(connection, row, failure_of(row, FailureKind.INTERRUPTED, words), why, policy).words
+        words = retry_or_give_up(connection, row, failure_of(row, FailureKind.INTERRUPTED, words), why, policy).words
     else:
-        # Before the prompt nothing was done that could be done twice: the run itself goes back to the queue.
-        settle(connection, row, Fate(WakeEvent.RELEASE, why.code, words))
+        # Before the prompt nothing was done that could be done twice, so the run itself returns to the queue.
+        end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, why.code, words))
         if state is RunState.QUEUED:
             _wait_longer(connection, row, words, policy)
     return Expired(RunId(row["id"]), state, words)

@@ -1,20 +1,19 @@
-"""Moving a lane to another runtime: what waits goes with it, what is going ends where it is."""
+"""Moves: a lane goes to another runtime with its queued run; a live run ends where it is."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, case, literal_column, null, select, text
+from sqlalchemy import Connection, bindparam, case, literal_column, null, select, text
 
 from clew.kernel import AgentId, LaneId, RunId, RuntimeId, ThreadId
 from clew.store.engine.hints import hint_queue, hint_thread
-from clew.store.engine.statement import POSTGRESQL, Row, Statement, wait_briefly
+from clew.store.engine.statement import Row, Statement, wait_briefly
 from clew.store.faults import NoSuchLane, NoSuchRuntime
 from clew.store.schema.tables import UNKNOWN_RUNTIME, agents, lanes, runs, runtimes
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Where the lane works from now on; `run` is the queued one that went with it."""
+    """The lane's runtime before and now; `run` is the queued run that went with it."""
 
     lane: LaneId
     before: RuntimeId | None
@@ -28,12 +27,8 @@ _set = Statement(
 )
 
 
-def _held(what: Select[Any]) -> Statement:
-    return Statement(lambda dialect: what.with_for_update() if dialect == POSTGRESQL else what)
-
-
-_hold_lane = _held(select(lanes).where(lanes.c.id == bindparam("lane")))
-_hold_agent = _held(select(agents).where(agents.c.id == bindparam("agent")))
+_lock_lane = Statement(lambda _: select(lanes).where(lanes.c.id == bindparam("lane")).with_for_update())
+_lock_agent = Statement(lambda _: select(agents).where(agents.c.id == bindparam("agent")).with_for_update())
 
 _requeue = Statement(
     lambda _: (
@@ -42,7 +37,7 @@ _requeue = Statement(
         .values(
             runtime_id=bindparam("runtime"),
             words=bindparam("words"),
-            # What held it where it was is looked at again; a delay of its own stays.
+            # The reason it was held on the old runtime is dropped; a delay of its own stays.
             not_before=case((runs.c.hold == literal_column("''"), runs.c.not_before), else_=null()),
             hold=literal_column("''"),
             hold_code=null(),
@@ -52,27 +47,27 @@ _requeue = Statement(
 )
 
 
-def hold_lane(connection: Connection, lane: LaneId) -> Row | None:
-    """The lane, for which no run is queued until the end of the transaction: whoever queues one holds its lane and its
-    agent where they are."""
+def lock_lane(connection: Connection, lane: LaneId) -> Row | None:
+    """The lane, FOR UPDATE: no run is queued for it until the transaction ends, because queueing one takes FOR KEY
+    SHARE on the lane and its agent."""
     wait_briefly(connection)
-    return _hold_lane.first(connection, lane=lane)
+    return _lock_lane.first(connection, lane=lane)
 
 
-def hold_agent(connection: Connection, agent: AgentId) -> Row:
-    """The agent in the same way, with all its lanes."""
+def lock_agent(connection: Connection, agent: AgentId) -> Row:
+    """The agent, FOR UPDATE: the same for all its lanes."""
     wait_briefly(connection)
-    found = _hold_agent.first(connection, agent=agent)
+    found = _lock_agent.first(connection, agent=agent)
     assert found is not None
     return found
 
 
 def move_lane(connection: Connection, lane: LaneId, to: RuntimeId, why: str) -> Moved:
-    """One transaction. Its sessions stay where they are: the next decision carries one over, or starts anew, and says
-    which. Safe to repeat."""
-    found = hold_lane(connection, lane)
+    """One transaction. The lane's sessions stay where they are: the next decision transfers one or starts a new one,
+    and says which. Safe to repeat."""
+    found = lock_lane(connection, lane)
     if found is None:
-        raise NoSuchLane(f"There is no lane {lane}.", "Wake its agent in its thread once.")
+        raise NoSuchLane(f"There is no lane {lane}.", "Wake its agent in its thread once; that makes the lane.")
     if to == UNKNOWN_RUNTIME or _runtime.first(connection, runtime=to) is None:
         raise NoSuchRuntime(f"There is no runtime {to}.", "Start its daemon once, so that it registers.")
     _set.count(connection, lane=lane, runtime=to)

@@ -1,4 +1,4 @@
-"""Pinning: a run says which session it is in, and the lane gains a generation. Session, runtime and run are one row."""
+"""Pins: a run reports which session it uses, and the lane gets a generation. Session, runtime and run are one row."""
 
 import json
 from dataclasses import dataclass
@@ -30,42 +30,19 @@ from clew.store.schema.tables import UNKNOWN_RUNTIME, lanes, runs, sessions
 
 @dataclass(frozen=True, slots=True)
 class PinnedSession:
-    """The record that stands for the run's session, and what the pin made of it."""
+    """The row of the run's session, and the result of the pin."""
 
     session: SessionId
     reason: PinReason
 
 
-_COLUMNS = (
-    "id",
-    "lane_id",
-    "scope_run",
-    "provider",
-    "runtime_id",
-    "native_id",
-    "cursor",
-    "directory",
-    "real_directory",
-    "account",
-    "begins",
-    "also",
-    "seen",
-    "inherited",
-    "model",
-    "mode",
-    "instructions",
-    "tools",
-    "turns",
-    "tokens",
-    "size",
-    "run_id",
-    "adopted_at",
-    "credential",
-)
+# The others are computed, or have defaults.
+_OTHERS = frozenset({"generation", "state", "born_at", "proven_at", "archive_id", "superseded", "cut_off"})
+_COLUMNS = tuple(column.name for column in sessions.c if column.name not in _OTHERS)
 
 
 def _append(dialect: str) -> ClauseElement:
-    """The next generation of its lane and scope; nothing when another record stands for that session."""
+    """Insert the next generation of the lane and scope; nothing if uq_sessions_native has a row for that session."""
     values = {name: bindparam(name, type_=sessions.c[name].type) for name in _COLUMNS}
     own = (sessions.c.lane_id == values["lane_id"], sessions.c.scope_run == values["scope_run"])
     appended = insert_in(dialect, sessions).from_select(
@@ -102,27 +79,29 @@ _newest = Statement(
     )
 )
 
-supersede = Statement(
+_supersede = Statement(
     lambda _: sessions.update().where(sessions.c.id == bindparam("session")).values(superseded=literal_column("1"))
 )
 
-_point = Statement(lambda _: runs.update().where(runs.c.id == bindparam("run")).values(session_id=bindparam("session")))
+_set_session = Statement(
+    lambda _: runs.update().where(runs.c.id == bindparam("run")).values(session_id=bindparam("session"))
+)
 
 
-# What is said of the same session each time an agent is in it; the newest word counts.
-_SAID_EACH_TIME = ("cursor", "directory", "real_directory", "model", "mode", "instructions", "tools", "credential")
+# Reported each time an agent uses the session; the newest value counts.
+_REPORTED_EACH_TIME = ("cursor", "directory", "real_directory", "model", "mode", "instructions", "tools", "credential")
 
-_say = Statement(
+_set_reported = Statement(
     lambda _: (
         sessions.update()
         .where(sessions.c.id == bindparam("session"))
-        .values({name: bindparam(name) for name in _SAID_EACH_TIME})
+        .values({name: bindparam(name) for name in _REPORTED_EACH_TIME})
     )
 )
 
 
 def _copy(_: str) -> ClauseElement:
-    """The next generation of its lane and scope, which is the same session in all else."""
+    """Insert a copy of a session's row as the next generation of its lane and scope."""
     known = sessions.alias("known")
     others = sessions.alias("others")
     newest = select(func.max(others.c.generation)).where(
@@ -142,7 +121,7 @@ def _copy(_: str) -> ClauseElement:
 _append_again = Statement(_copy)
 
 
-def _lower(dialect: str) -> ClauseElement:
+def _floor(dialect: str) -> ClauseElement:
     newest = (
         select(func.coalesce(func.max(sessions.c.generation), 0))
         .where(
@@ -163,47 +142,47 @@ def _lower(dialect: str) -> ClauseElement:
     )
 
 
-_set_floor = Statement(_lower)
+_set_floor = Statement(_floor)
 
 
 def pin_session(connection: Connection, row: Row, new: NewSession) -> PinnedSession:
-    """Write down the run's session, if the run is still the one to say so. `row` is the run as it is now."""
+    """Record the run's session. A run that has ended must not replace what a newer run pinned. `row` is the run as it
+    is now."""
     planned = SessionId(row["session_id"])
     if row["ended_at"] is not None or row["pinned"]:
         newest = _newest.first(connection, lane=row["lane_id"], scope=row["scope_run"])
         if row["ended_at"] is not None and _is_late(newest, row, new):
             return PinnedSession(planned, PinReason.LATE)
         if newest is not None and newest["id"] == planned and _is_same(newest, row, new):
-            _say_anew(connection, newest, new)
+            _update_reported(connection, newest, new)
             return PinnedSession(planned, PinReason.SAME)
     # An agent that changes its session within a run leaves one generation behind and starts another.
     session = SessionId(new_id("ss")) if row["pinned"] else planned
     appended = append_session.first(connection, **_values(row, new, session))
     if appended is None:
-        # Another record stands for that session.
         return _known(connection, row, new)
     if session != planned:
-        point(connection, row, session)
+        set_session(connection, row, session)
     if new.floor is not None:
-        _keep_floor(connection, row, new.floor, session)
+        _raise_floor(connection, row, new.floor, session)
     return PinnedSession(session, PinReason.FIRST if appended["generation"] == 1 else PinReason.NEW_GENERATION)
 
 
-def point(connection: Connection, row: Row, session: SessionId) -> None:
-    """From now on the run is in that session. One that has ended stays in the session that it ended in."""
+def set_session(connection: Connection, row: Row, session: SessionId) -> None:
+    """The run uses that session from now on. A run that ended with a pinned session keeps it."""
     if row["ended_at"] is None or not row["pinned"]:
-        _point.defer(connection, run=row["id"], session=session)
+        _set_session.defer(connection, run=row["id"], session=session)
 
 
 def _is_late(newest: Row | None, row: Row, new: NewSession) -> bool:
-    """A run that has ended may fill an empty slot; it never replaces what a newer run has pinned."""
+    """A run that has ended may pin a session where there is none; it never replaces what a newer run pinned."""
     held = None if newest is None else _pin(newest["run_id"], newest["queued_at"], newest["native_id"], newest)
     return pin(held, _pin(row["id"], row["queued_at"], new.cursor.native_id, row)).reason is PinReason.LATE
 
 
 def _pin(run: str | None, queued_at: Instant | None, native: str, row: Row) -> Pin:
     order = 0 if queued_at is None else int(queued_at * 1_000_000)
-    # Where it works has no say in which pin is the newer one.
+    # The directory does not matter for which pin is newer.
     return Pin(RunId(run or ""), order, NativeId(native), RuntimeId(row["runtime_id"]), Directory("/"))
 
 
@@ -211,14 +190,14 @@ def _is_same(record: Row, row: Row, new: NewSession) -> bool:
     return (record["native_id"], record["runtime_id"]) == (new.cursor.native_id, row["runtime_id"])
 
 
-def _say_anew(connection: Connection, record: Row, new: NewSession) -> None:
-    said = {name: value for name, value in session_facts(new).items() if name in _SAID_EACH_TIME}
-    if any(record[name] != value for name, value in said.items()):
-        _say.count(connection, session=record["id"], **said)
+def _update_reported(connection: Connection, record: Row, new: NewSession) -> None:
+    reported = {name: value for name, value in session_facts(new).items() if name in _REPORTED_EACH_TIME}
+    if any(record[name] != value for name, value in reported.items()):
+        _set_reported.count(connection, session=record["id"], **reported)
 
 
 def _known(connection: Connection, row: Row, new: NewSession) -> PinnedSession:
-    """Another record stands for that session: the lane's own is the same one, any other's stays theirs."""
+    """A row for that session exists. If it is of this lane and scope it is reused; any other keeps the session."""
     known = holder_of.first(connection, runtime=row["runtime_id"], native=new.cursor.native_id)
     if known is None or (known["lane_id"], known["scope_run"]) != (row["lane_id"], row["scope_run"]):
         raise held_by_another(new.cursor.native_id, known)
@@ -227,14 +206,14 @@ def _known(connection: Connection, row: Row, new: NewSession) -> PinnedSession:
     if newest is None or newest["id"] != known["id"]:
         known, reason = _go_back(connection, row, known), PinReason.NEW_GENERATION
     if row["session_id"] != known["id"]:
-        point(connection, row, SessionId(known["id"]))
-    _say_anew(connection, known, new)
+        set_session(connection, row, SessionId(known["id"]))
+    _update_reported(connection, known, new)
     return PinnedSession(SessionId(known["id"]), reason)
 
 
 def _go_back(connection: Connection, row: Row, known: Row) -> Row:
-    """The lane goes on in an earlier session: a new generation that is the same session, with all that it has seen."""
-    supersede.count(connection, session=known["id"])
+    """The lane returns to an earlier session: append it again as a new generation, with everything it has seen."""
+    _supersede.count(connection, session=known["id"])
     session = new_id("ss")
     _append_again.count(connection, session=session, known=known["id"], run=row["id"])
     return {**known, "id": session}
@@ -243,8 +222,8 @@ def _go_back(connection: Connection, row: Row, known: Row) -> Row:
 def held_by_another(native: NativeId, known: Row | None) -> SessionHeld:
     holder = "another lane" if known is None else f"thread {known['thread_id']}, generation {known['generation']}"
     return SessionHeld(
-        f"Session {native} belongs to {holder}; it was left there.",
-        "A session has one lane. Start a new one here, or move the other thread's first.",
+        f"Session {native} belongs to {holder} and was left there.",
+        "A session belongs to one lane. Start a new session here.",
     )
 
 
@@ -262,7 +241,7 @@ def _values(row: Row, new: NewSession, session: SessionId) -> dict[str, object]:
 
 
 def session_facts(new: NewSession) -> dict[str, object]:
-    """The columns that say what the session is, whoever brings it."""
+    """The columns that describe a session, pinned or adopted."""
     return {
         "native_id": new.cursor.native_id,
         "cursor": write_cursor(new.cursor),
@@ -272,7 +251,7 @@ def session_facts(new: NewSession) -> dict[str, object]:
         "credential": new.credential,
         "begins": new.begins,
         "also": json.dumps(new.also),
-        # As far as it had seen before this run's prompt: more only when it is known that it took that.
+        # What it had seen before this run's prompt. It is raised once the agent is known to have taken the prompt.
         "seen": new.seen,
         "inherited": new.seen,
         "model": new.model,
@@ -285,7 +264,7 @@ def session_facts(new: NewSession) -> dict[str, object]:
     }
 
 
-def _keep_floor(connection: Connection, row: Row, floor: Floor, session: SessionId) -> None:
+def _raise_floor(connection: Connection, row: Row, floor: Floor, session: SessionId) -> None:
     _set_floor.defer(
         connection,
         lane=row["lane_id"],

@@ -1,4 +1,4 @@
-"""Projects: where lanes get their workspaces from."""
+"""Projects: the sources of lanes' workspaces."""
 
 from typing import TypedDict
 
@@ -44,16 +44,16 @@ _look_again = Statement(
 def add_project(
     connection: Connection, name: str, source: str, machine: str | None, mode_limit: str | None, settings: str
 ) -> ProjectId:
-    # Named after its name: two who add the same one at the same moment meet in its key.
+    # The id is derived from the name: two concurrent inserts of the same project meet in its primary key.
     project = ProjectId(derived_id("pj", name))
     values = {"name": name, "source": source, "machine_id": machine, "mode_limit": mode_limit, "settings": settings}
     there = _known.first(connection, project=project)
     if there is not None and may_be_done(connection) and all(there[key] == value for key, value in values.items()):
         return project
     if there is not None:
-        raise NameTaken(f"There is a project {name!r} already.", "Choose another name, or change that one.")
+        raise NameTaken(f"There is already a project {name!r}.", "Choose another name, or change that project.")
     if machine is not None:
-        # One that has not registered anything yet is known by its id alone.
+        # A machine that has not registered a runtime yet gets a row with its id as its name.
         known = insert_or(connection, machines).values(id=machine, name=machine)
         connection.execute(known.on_conflict_do_nothing())
     connection.execute(insert(projects).values(id=project, **values))
@@ -61,7 +61,7 @@ def add_project(
 
 
 def change_project(connection: Connection, project: str, values: ProjectColumns) -> None:
-    """Set these columns; runs that were held because of what it was are looked at again."""
+    """Set these columns. Held runs of the project are decided again."""
     if values:
         connection.execute(update(projects).where(projects.c.id == project).values(**values))
     for runtime in {row["runtime_id"] for row in _look_again.rows(connection, project=project)}:

@@ -1,4 +1,4 @@
-"""The queue: at most one run waits for a lane, and it comes as early as the earliest of what it is for."""
+"""The queue: at most one run is queued for a lane, as early as the earliest of the wakes it is for."""
 
 from sqlalchemy import Connection, bindparam, case, func, literal_column, null, select, text
 from sqlalchemy.sql import ClauseElement
@@ -23,15 +23,15 @@ def _upsert(dialect: str) -> ClauseElement:
             "not_before": case(
                 (no_delay, null()), else_=lesser(dialect, runs.c.not_before, queued.excluded.not_before)
             ),
-            # Where somebody has put the lane since, or where there is a runtime by now.
+            # The lane may have been moved since, or a runtime may have registered.
             "runtime_id": func.coalesce(
                 select(lanes.c.runtime_id).where(lanes.c.id == bindparam("lane_id")).scalar_subquery(),
                 runs.c.runtime_id,
                 queued.excluded.runtime_id,
             ),
-            # What was not tried yet has all its tries before it.
+            # A wake that was not tried yet has all its tries left.
             "tries": lesser(dialect, runs.c.tries, queued.excluded.tries),
-            # Something new has come: what held the run before is looked at again.
+            # A new wake: the reason the run was held for is checked again.
             "hold": literal_column("''"),
             "hold_code": null(),
         },
@@ -53,8 +53,8 @@ def queue_run(
     tries: int = 0,
     since: Instant | None = None,
 ) -> None:
-    """A run for the lane's pending wakes. One that waits already comes sooner if this would; a live one is left alone:
-    whatever is pending when it ends is queued then. `since` is how long its wakes have waited, if longer than it."""
+    """Queue a run for the lane's pending wakes. A queued one is moved forward if this one would be earlier. A live one
+    is left alone: its end queues what is pending then. `since` is when the oldest wake was accepted, if before `at`."""
     run = RunId(new_id("rn"))
     _queue.defer(
         connection,

@@ -1,4 +1,4 @@
-"""Reporting: what a daemon says of a run while it goes. Each report is one transaction, fenced by its attempt."""
+"""Reports: what a daemon says about a live run. Each is one transaction, fenced by the run's attempt."""
 
 from sqlalchemy import Connection, bindparam, select, text
 
@@ -19,17 +19,16 @@ from clew.kernel import (
 from clew.protocol.orders import Entry
 from clew.protocol.reports import AnswerGiven, Asked, NewSession, Report, Reported, Usage, write_prompted
 from clew.store.engine.database import LostRace
-from clew.store.engine.dialect import insert_in, keepable, now
+from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.hints import hint_run
 from clew.store.engine.statement import Row, Statement
-from clew.store.operations.claim import to_tell
+from clew.store.operations.claim import unseen_entries
 from clew.store.operations.decisions import keep_decisions
 from clew.store.operations.ids import derived_id
-from clew.store.operations.pins import pin_session, point
+from clew.store.operations.pins import pin_session, set_session
 from clew.store.operations.run_state import Refused, advance, why_refused
-from clew.store.operations.sessions import change_sessions
-from clew.store.operations.settle import told_at_last
-from clew.store.operations.steering import settle_steer, take_steer
+from clew.store.operations.sessions import change_sessions, update_session_deferred
+from clew.store.operations.steering import next_steer, record_steer
 from clew.store.operations.workspaces import keep_remade
 from clew.store.schema.tables import approvals, events, landings
 
@@ -81,27 +80,27 @@ _answers = Statement(
 
 
 def report(connection: Connection, said: Report) -> Reported:
-    """One transaction. Safe to repeat: what was taken before is taken for said."""
+    """One transaction. Safe to repeat: a report that was already applied is answered as if it were new."""
     row = _advance(connection, said, _events(said))
     asks = said.asks
     if row is None:
-        # What was asked is on record, or nobody is left to be answered.
+        # Its approvals are already stored, or the run has ended and cannot get answers.
         asks = ()
         refused = why_refused(connection, said.run, said.attempt, _events(said)[0])
         if not holds(refused.run, said.attempt):
             return Reported(False, refused.run.state, words=refused.words)
         if refused.run.state in RUN_ENDS:
-            # Too late to change the run, but not to complete its log or to keep its session from being forgotten.
+            # Too late to change the run, but its log and its session are still recorded.
             return _ended(connection, said, refused)
         if not _was_taken(said, refused.row) and refused.run.state is not RunState.STOPPING:
             return Reported(True, refused.run.state, words=refused.words, lease_until=refused.run.lease_until)
         row = _advance(connection, said, (RunEvent.RENEW,))
         if row is None:
-            raise LostRace("the run changed while its report was being read")
+            raise LostRace("the run changed while its report was applied")
     pinned = _write(connection, said, row)
     _put_questions(connection, said, asks)
     if said.steered is not None:
-        row = settle_steer(connection, row, said.steered)
+        row = record_steer(connection, row, said.steered)
     hint_run(connection, said.run)
     return Reported(
         held=True,
@@ -112,19 +111,19 @@ def report(connection: Connection, said: Report) -> Reported:
         lease_until=row["lease_until"],
         pinned=pinned,
         answers=_given(connection, said) if row["asked"] else (),
-        entries=_to_tell_now(connection, said, row) if said.settled else (),
-        steer=take_steer(connection, row) if said.steers else None,
+        entries=_entries_to_tell(connection, said, row) if said.settled else (),
+        steer=next_steer(connection, row) if said.steers else None,
     )
 
 
 def _events(said: Report) -> tuple[RunEvent, ...]:
-    """What the report says, in the kernel's words; one that says nothing renews the lease."""
+    """The report as the kernel's events; one without any renews the lease."""
     happened = {
         RunEvent.OPEN: said.opens,
         RunEvent.REOPEN: said.reopens,
         RunEvent.PROMPT: said.told is not None,
         RunEvent.TOOL: said.tool_ran,
-        # What was answered was asked before; what is asked now is open.
+        # ANSWER before ASK: the answers are to earlier approvals, and the new ones are open.
         RunEvent.ANSWER: said.answered,
         RunEvent.ASK: bool(said.asks),
     }
@@ -147,7 +146,7 @@ def _advance(connection: Connection, said: Report, happened: tuple[RunEvent, ...
 
 
 def _was_taken(said: Report, row: Row) -> bool:
-    """Whether the run is already where this report would bring it: its answer was lost, and it comes again."""
+    """Whether this report was already applied: its answer was lost, and the daemon repeats it."""
     state = RunState(row["state"])
     if said.reopens and (row["tool_ran"] or not row["reopened"] or (said.told is None and row["prompt_sent"])):
         return False
@@ -184,7 +183,7 @@ def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
                 "attempt": said.attempt,
                 "seq": each.seq,
                 "kind": each.kind,
-                "body": keepable(each.body),
+                "body": storable(each.body),
             }
             for each in said.events
         ),
@@ -195,8 +194,8 @@ def _write(connection: Connection, said: Report, row: Row) -> PinReason | None:
 def _pin(connection: Connection, row: Row, new: NewSession) -> PinReason:
     pinned = pin_session(connection, row, new)
     if row["ended_at"] is not None and pinned.reason in (PinReason.FIRST, PinReason.NEW_GENERATION):
-        # It is told of late: what its run is known to have told it, it has seen.
-        told_at_last(connection, {**row, "session_id": pinned.session}, EntrySeq(row["told"]), Usage())
+        # The session is recorded late: it has seen what its run is known to have sent.
+        update_session_deferred(connection, {**row, "session_id": pinned.session}, EntrySeq(row["told"]), Usage())
     return pinned.reason
 
 
@@ -208,7 +207,7 @@ def _put_questions(connection: Connection, said: Report, asks: tuple[Asked, ...]
                 "id": ask.id,
                 "run": said.run,
                 "attempt": said.attempt,
-                "question": keepable(ask.question),
+                "question": storable(ask.question),
                 "expires": ask.expires_at,
             }
             for ask in asks
@@ -217,39 +216,41 @@ def _put_questions(connection: Connection, said: Report, asks: tuple[Asked, ...]
 
 
 def _keep_settled(connection: Connection, said: Report, row: Row) -> Row:
-    """The run with the session it is in since its plan was settled."""
+    """Store the settled plans. Returns the run with the session that the last of them uses."""
     for plan in said.settled:
         change_sessions(connection, plan.session_changes)
     remade = said.settled[-1].situation.place.remade
     if remade:
-        # Kept until a prompt that tells it is known to be taken.
+        # Stored until the agent is known to have taken a prompt that says so.
         keep_remade(connection, LaneId(row["lane_id"]), remade)
     steps = enumerate(said.settled, start=1)
     keep_decisions(connection, [(plan, said.run, said.attempt, step, row["now"]) for step, plan in steps])
     session = _settled_on(said, row)
     if session == row["session_id"]:
         return row
-    point(connection, row, session)
-    # Whether it is pinned: a session that goes on is there already, a new one is not.
+    set_session(connection, row, session)
+    # A resumed session has a row, so it is pinned; a new one has none yet.
     return {**row, "session_id": session, "pinned": int(said.settled[-1].outcome is Outcome.RESUME)}
 
 
 def _settled_on(said: Report, row: Row) -> SessionId:
-    """The session that goes on, or the name that a new one gets. A run that has pinned one of its own stays in it."""
+    """The session that is resumed, or the id for a new one. A run that has pinned a session of its own stays in it."""
     plan, planned = said.settled[-1], SessionId(row["session_id"])
     earlier = {session.id for read in plan.situation.sources for session in read.sessions}
     if plan.outcome is Outcome.HOLD or (row["pinned"] and planned not in earlier):
         return planned
     if plan.outcome is Outcome.RESUME and plan.session is not None:
         return plan.session.id
-    # The same name however often it is said: it must not count as the session that was given up.
+    # Derived, so that a repeated report gives the same id; and not the id of the session that was given up.
     return SessionId(derived_id("ss", said.run, str(said.attempt))) if planned in earlier else planned
 
 
-def _to_tell_now(connection: Connection, said: Report, row: Row) -> tuple[Entry, ...]:
-    """A session that takes another's place is told more than the order had for that one."""
+def _entries_to_tell(connection: Connection, said: Report, row: Row) -> tuple[Entry, ...]:
+    """What a new session must be told: more than the order had for the session that it replaces."""
     plan = said.settled[-1]
-    return to_tell(connection, ThreadId(row["thread_id"]), plan, ()) if plan.outcome in STARTS_NEW_SESSION else ()
+    return (
+        unseen_entries(connection, ThreadId(row["thread_id"]), plan, ()) if plan.outcome in STARTS_NEW_SESSION else ()
+    )
 
 
 def _given(connection: Connection, said: Report) -> tuple[AnswerGiven, ...]:

@@ -1,4 +1,4 @@
-"""Once more: what waits goes now, and what ended unserved is asked for again, as wakes of their own."""
+"""A person's retry: a waiting run goes now, and wakes that ended unserved are asked for again as new wakes."""
 
 from collections.abc import Sequence
 
@@ -20,10 +20,10 @@ from clew.kernel import (
 from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.engine.hints import hint_queue, hint_thread
 from clew.store.engine.statement import Row, Statement
-from clew.store.operations.evidence import ask_anew
+from clew.store.operations.evidence import ask_stores_again
 from clew.store.operations.ids import asked_again, derived_id
 from clew.store.operations.rows import read_wake
-from clew.store.operations.settle import evidence_of
+from clew.store.operations.sessions import evidence_of
 from clew.store.operations.wakes import accept_wake
 from clew.store.queries.runs import run_row
 from clew.store.queries.wakes import wake_rows_of_run
@@ -48,12 +48,12 @@ _wait_no_more = Statement(
 
 
 def go_now(connection: Connection, lane: LaneId, thread: ThreadId) -> RunId | None:
-    """The run that waits in a lane waits no more: for no delay, and for nobody. None when none does."""
+    """Let the lane's queued run start now: no delay, no hold. None if there is no queued run."""
     run = _go_now.first(connection, lane=lane)
     if run is None:
         return None
-    ask_anew(connection, lane)
-    # What held it before is looked at again, so it is no longer why it waits.
+    ask_stores_again(connection, lane)
+    # It is decided again, so the reason it was held for no longer applies.
     goes = AdmissionReason.LANE_FREE
     _wait_no_more.count(connection, lane=lane, code=goes.code, words=goes.fill())
     hint_queue(connection, None if run["runtime_id"] is None else RuntimeId(run["runtime_id"]))
@@ -64,8 +64,8 @@ def go_now(connection: Connection, lane: LaneId, thread: ThreadId) -> RunId | No
 def ask_again(
     connection: Connection, run: RunId, origin: Origin, only_unserved: bool, resume: str | None
 ) -> Sequence[Accepted]:
-    """New wakes for those that a run carried, of the same entries. With `resume`, which names the request, they go on
-    in that run's session; without, asking twice is asking once."""
+    """New wakes with the same entries as those that a run carried. With `resume`, the id of the request, they continue
+    in that run's session. Without it their ids are derived from the old ones, so that two retries make one wake."""
     row = run_row(connection, run)
     carried = wake_rows_of_run(connection, run)
     asked = [wake for wake in carried if not only_unserved or wake["state"] in ("cancelled", "skipped")]
@@ -81,7 +81,7 @@ def _once_more(row: Row, run: Row, origin: Origin, resume: str | None) -> WakeRe
         reason=WakeReason.MANUAL if resume else WakeReason.RETRY if began else wake.reason,
         origin=origin,
         thread=ThreadId(row["thread_id"]),
-        # What it demanded of its beginning is done once a session was opened for it.
+        # A demand for a fresh start is met once a session was opened for it.
         freshness=Freshness.FOLLOW_POLICY if began or resume else wake.freshness,
         resume_run=RunId(run["id"]) if resume else wake.resume_run,
         priority=wake.priority,

@@ -1,10 +1,12 @@
-"""Rows as the kernel's values. What cannot be read is named, and never taken for something else."""
+"""Rows as the kernel's values. A row that cannot be read raises an error that names it; no value is guessed."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from clew.kernel import (
     AccountId,
@@ -52,14 +54,14 @@ from clew.store.faults import Unreadable
 from clew.store.schema.tables import UNKNOWN_RUNTIME
 
 
-def reading(table: str, row_id: str, column: str, fault: Exception) -> Unreadable:
+def unreadable(table: str, row_id: str, column: str, fault: Exception) -> Unreadable:
     return Unreadable(
         f"The row {row_id} of {table} cannot be read ({column}): {fault}.",
-        "Run `clew db check`, then mend that row or restore a backup; all other rows work.",
+        "Run `clew db check`, then fix that row or restore a backup; all other rows work.",
     )
 
 
-# The same few texts come with every claim, and reading one takes longer than the look-up.
+# The same few texts come with every claim, and parsing one takes longer than the look-up.
 @lru_cache(maxsize=512)
 def _policy(text: str) -> Policy:
     return policy_from_record(json.loads(text))
@@ -74,35 +76,40 @@ def read_policy(agent: str, text: str) -> Policy:
     try:
         return _policy(text)
     except (ValueError, RecursionError) as fault:
-        raise reading("agents", agent, "policy", fault) from fault
+        raise unreadable("agents", agent, "policy", fault) from fault
 
 
 def with_policy(text: str, agent: str, **changes: bool) -> str:
-    """The policy with these points set; the rest of it stays, and one that cannot be read is not replaced."""
+    """The policy with these fields changed. One that cannot be read raises and is not replaced."""
     read_policy(agent, text)
     return json.dumps({**json.loads(text), **changes})
 
 
 def across_accounts(text: str) -> bool:
-    """As an agent is shown, which it is whatever is wrong with its policy: a claim says so, and holds the run."""
+    """For views of an agent. An unreadable policy gives False: the agent can still be shown, and a claim reports it."""
     try:
         return _policy(text).history_across_accounts
     except (ValueError, RecursionError):
         return False
 
 
+def read_object(text: str) -> dict[str, Any] | None:
+    """The JSON object in a text, for views: None if it is anything else, so that its row can still be shown."""
+    try:
+        found = orjson.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def write_program(program: AgentProgram) -> str:
-    """The settings of an agent: which program it is."""
+    """An agent's program as its settings store it."""
     return json.dumps(asdict(program))
 
 
 def read_program(text: str, provider: str) -> AgentProgram:
-    """Settings that cannot be read are left out: an agent can always be shown, and changed."""
-    try:
-        kept = json.loads(text)
-    except ValueError:
-        kept = {}
-    kept = kept if isinstance(kept, dict) else {}
+    """An agent's program. Settings that cannot be read are left out: the agent can still be shown and changed."""
+    kept = read_object(text) or {}
     words = kept.get("program")
     return AgentProgram(
         provider=provider,
@@ -121,31 +128,31 @@ def read_capabilities(runtime: str, text: str) -> Capabilities:
     try:
         return _capabilities(text)
     except (ValueError, RecursionError) as fault:
-        raise reading("runtimes", runtime, "capabilities", fault) from fault
+        raise unreadable("runtimes", runtime, "capabilities", fault) from fault
 
 
-def read_mode(text: str | None) -> PermissionMode | None:
-    """A mode that this program does not know is not known; the kernel takes the strictest for it."""
+def _read_mode(text: str | None) -> PermissionMode | None:
+    """The mode of a session; None for an unknown name."""
     return None if text is None else _MODES.get(text)
 
 
 _MODES = {mode.value: mode for mode in PermissionMode}
 
 
-def read_numbers(text: str) -> tuple[EntrySeq, ...]:
+def _read_numbers(text: str) -> tuple[EntrySeq, ...]:
     if text == "[]":
         return ()
     stored = json.loads(text)
     if not (isinstance(stored, list) and all(type(each) is int for each in stored)):
-        raise ValueError(f"{text!r} is no list of numbers")
+        raise ValueError(f"{text!r} is not a list of numbers")
     return tuple(map(EntrySeq, stored))
 
 
 def read_floor(row: Row) -> Floor:
     try:
-        return Floor(row["floor_generation"], EntrySeq(row["floor_entry"]), read_numbers(row["floor_kept"]))
+        return Floor(row["floor_generation"], EntrySeq(row["floor_entry"]), _read_numbers(row["floor_kept"]))
     except (ValueError, RecursionError) as fault:
-        raise reading("lanes", row["lane_id"], "floor_kept", fault) from fault
+        raise unreadable("lanes", row["lane_id"], "floor_kept", fault) from fault
 
 
 def read_scope(lane: LaneId, scope_run: str) -> ScopeKey:
@@ -153,7 +160,7 @@ def read_scope(lane: LaneId, scope_run: str) -> ScopeKey:
 
 
 def read_wake(row: Row, prefix: str = "") -> Wake:
-    """The wake in columns of that prefix."""
+    """The wake in the columns with that prefix."""
     try:
         return Wake(
             id=WakeId(row[f"{prefix}id"]),
@@ -161,7 +168,7 @@ def read_wake(row: Row, prefix: str = "") -> Wake:
             reason=WakeReason(row[f"{prefix}reason"]),
             origin=Origin(
                 OriginKind(row[f"{prefix}origin_kind"]),
-                _maybe_agent(row[f"{prefix}origin_agent"]),
+                _optional(AgentId, row[f"{prefix}origin_agent"]),
                 row[f"{prefix}origin_depth"],
             ),
             accepted_at=row[f"{prefix}accepted_at"],
@@ -170,16 +177,16 @@ def read_wake(row: Row, prefix: str = "") -> Wake:
             resume_run=row[f"{prefix}resume_run"],
             priority=row[f"{prefix}priority"],
             not_before=row[f"{prefix}not_before"],
-            route=_route(row[f"{prefix}route"]),
+            route=read_route(row[f"{prefix}route"]),
             began=bool(row[f"{prefix}began"]),
         )
     except (ValueError, TypeError, RecursionError) as fault:
-        raise reading("wakes", row[f"{prefix}id"], "its values", fault) from fault
+        raise unreadable("wakes", row[f"{prefix}id"], "its values", fault) from fault
 
 
 def _entries(own: int, more: str | None) -> tuple[EntrySeq, ...]:
     said = (EntrySeq(own),) if own else ()
-    return said if more is None else tuple(sorted({*said, *read_numbers(more)}))
+    return said if more is None else tuple(sorted({*said, *_read_numbers(more)}))
 
 
 def read_session(row: Row) -> Session:
@@ -195,13 +202,13 @@ def read_session(row: Row) -> Session:
             runtime=None if runtime == UNKNOWN_RUNTIME else RuntimeId(runtime),
             directory=_directory(row["directory"], row["real_directory"]),
             cursor=read_cursor(row["cursor"]),
-            account=_maybe_account(row["account"]),
+            account=_optional(AccountId, row["account"]),
             state=SessionState(row["state"]),
             begins=EntrySeq(row["begins"]),
-            also=read_numbers(row["also"]),
+            also=_read_numbers(row["also"]),
             seen=EntrySeq(row["seen"]),
             model=row["model"],
-            mode=read_mode(row["mode"]),
+            mode=_read_mode(row["mode"]),
             instructions=row["instructions"],
             tools=row["tools"],
             busy_with=row["busy_with"],
@@ -215,7 +222,7 @@ def read_session(row: Row) -> Session:
             credential=row["credential"],
         )
     except (ValueError, TypeError, RecursionError) as fault:
-        raise reading("sessions", row["id"], "its values", fault) from fault
+        raise unreadable("sessions", row["id"], "its values", fault) from fault
 
 
 def read_run(row: Row) -> Run:
@@ -233,7 +240,7 @@ def read_run(row: Row) -> Run:
 
 
 def read_workspace(row: Row, prefix: str = "") -> Workspace | None:
-    """The workspace in columns of that prefix; none where the row has none."""
+    """The workspace in the columns with that prefix; None if the row has none."""
     if row[f"{prefix}id"] is None:
         return None
     try:
@@ -246,16 +253,16 @@ def read_workspace(row: Row, prefix: str = "") -> Workspace | None:
             row[f"{prefix}branch"],
         )
     except ValueError as fault:
-        raise reading("workspaces", row[f"{prefix}id"], "its values", fault) from fault
+        raise unreadable("workspaces", row[f"{prefix}id"], "its values", fault) from fault
 
 
-# A directory is normalised when it is made, and the same few come again and again.
+# Making a Directory normalises its path, and the same few are read again and again.
 @lru_cache(maxsize=4096)
 def _directory(path: str, real: str | None) -> Directory:
     return Directory(path, real)
 
 
-def _route(text: str | None) -> RouteKey | None:
+def read_route(text: str | None) -> RouteKey | None:
     if text is None:
         return None
     kind, address = json.loads(text)
@@ -268,14 +275,6 @@ def _archive(row: Row) -> Archive | None:
     return Archive(
         row["archive_format"], EntrySeq(row["archive_seen"]), row["archive_turns"], ArchiveState(row["archive_state"])
     )
-
-
-def _maybe_agent(text: str | None) -> AgentId | None:
-    return None if text is None else AgentId(text)
-
-
-def _maybe_account(text: str | None) -> AccountId | None:
-    return None if text is None else AccountId(text)
 
 
 def _optional(kind: Any, text: str | None) -> Any:

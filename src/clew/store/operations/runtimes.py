@@ -1,5 +1,5 @@
-"""Registering a program and its runtime: the same machine, provider and home are the same runtime, however often they
-come and whichever program is started there."""
+"""Runtimes and the programs on them: the same machine, provider and home are always the same runtime, whichever program
+is started there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AccountId, Capabilities, RuntimeId, runtime_id
 from clew.protocol.control import Registration
-from clew.store.engine.dialect import insert, now
+from clew.store.engine.dialect import among, insert, now
 from clew.store.engine.hints import hint_queue
-from clew.store.engine.statement import Statement, among
+from clew.store.engine.statement import Statement
 from clew.store.operations.rows import read_capabilities
 from clew.store.schema.tables import agents, machines, programs, runs, runtimes, sessions
 
@@ -25,7 +25,8 @@ def _take(dialect: str) -> ClauseElement:
         .limit(1)
         .scalar_subquery()
     )
-    # What waits for a runtime was never claimed, so it waits for nobody else.
+    # `hold <> 'person'` is for ix_runs_queue. It excludes nothing: a run without a runtime was never decided, so never
+    # held.
     waits = (text("runs.state = 'queued' AND runs.hold <> 'person'"), runs.c.runtime_id.is_(None), here.is_not(None))
     return runs.update().where(*waits).values(runtime_id=here).returning(runs.c.runtime_id)
 
@@ -34,9 +35,10 @@ strays = Statement(_take)
 
 
 def register_runtime(connection: Connection, registration: Registration) -> RuntimeId:
-    """Put or renew it, and note that it was seen. Its sessions are found again by its id. Safe to repeat.
+    """Insert or update the runtime, and record that it is online. Its id is derived, so it finds its sessions again.
+    Safe to repeat.
 
-    What the program says of itself is kept with the program; the runtime keeps only what was said there last.
+    Account and capabilities are stored with the program; the runtime has only those that were registered last.
     """
     runtime = runtime_id(registration.machine, registration.provider, registration.home)
     machine = insert(connection, machines).values(
@@ -62,38 +64,38 @@ def register_runtime(connection: Connection, registration: Registration) -> Runt
         **said,
     )
     connection.execute(row.on_conflict_do_update(index_elements=[runtimes.c.id], set_=said))
-    register_program(connection, runtime, registration)
-    take_strays(connection, [runtime])
+    _register_program(connection, runtime, registration)
+    assign_strays(connection, [runtime])
     return runtime
 
 
-def take_strays(connection: Connection, of: Sequence[RuntimeId]) -> None:
-    """What waits for any runtime of its agent's provider, because there was none, has found one of these. Asked for
-    again and again: what is queued in the very moment in which a runtime registers is not seen by it."""
+def assign_strays(connection: Connection, of: Sequence[RuntimeId]) -> None:
+    """Give these runtimes the runs that wait for any runtime of their agent's provider. Repeated with every heartbeat:
+    a run that is queued while a runtime registers is not visible to that transaction."""
     for row in strays.rows(connection, runtimes=list(of)):
         hint_queue(connection, RuntimeId(row["runtime_id"]))
 
 
 def started(program: FromClause, runtime: FromClause, name: str) -> ColumnElement[Any]:
-    """`account` or `capabilities` as the program has it. The runtime's own is what was registered there last. It counts
-    only for an agent whose program was never registered: one of an older database before its first start."""
+    """The program's `account` or `capabilities`. The runtime's value, which was registered there last, counts only for
+    an agent whose program was never registered: one of an older database, before its first start."""
     return case((program.c.key.is_not(None), program.c[name]), else_=runtime.c[name])
 
 
 def is_program(program: FromClause, runtime: ColumnElement[Any], agent: FromClause) -> ColumnElement[bool]:
-    """Whether it is the agent's program in that runtime: at most one is, by the primary key of `programs`."""
+    """Whether it is the agent's program on that runtime: at most one is, by the primary key of `programs`."""
     return (program.c.runtime_id == runtime) & (program.c.key == agent.c.program)
 
 
 def account_of_run(
     session: ColumnElement[Any], runtime: ColumnElement[Any], agent: ColumnElement[Any]
 ) -> ColumnElement[Any]:
-    """As whom a run works, by the columns that point to its session, runtime and agent. Its session says so where there
-    is one: the agent may have been changed since the run was claimed.
+    """The account of a run, given the columns with its session, runtime and agent. The session's own account counts if
+    there is a session: the agent may have been changed since the run was claimed.
 
-    One table in each select: where SQLite returns rows, SQLAlchemy leaves the tables out, and names must not be shared.
-    All else is correlated, also two selects down, where SQLAlchemy would join it anew: several runs end in one
-    statement, and each has one account.
+    Each select has one table: in RETURNING on SQLite, SQLAlchemy renders columns without their table, so two tables
+    must not share a name. Everything else is correlated explicitly, also two levels down, where SQLAlchemy would join
+    it again: one statement may return several runs, and each has its own account.
     """
     who, there, own, known = (
         agents.alias("who"),
@@ -146,7 +148,7 @@ class StartedProgram:
 
 
 def as_started(connection: Connection, agent: str, runtime: str) -> StartedProgram | None:
-    """An agent's program as that runtime registered it; None where there is no such agent or runtime."""
+    """An agent's program as it was registered on that runtime; None if there is no such agent or runtime."""
     row = _as_started.first(connection, agent=agent, runtime=runtime)
     if row is None:
         return None
@@ -155,15 +157,15 @@ def as_started(connection: Connection, agent: str, runtime: str) -> StartedProgr
 
 
 def accounts_there(connection: Connection) -> dict[str, tuple[str, ...]]:
-    """The accounts that agents name, by the runtime they are in."""
+    """The accounts of the agents on each runtime."""
     found: dict[str, tuple[str, ...]] = {}
     for row in _accounts.rows(connection):
         found[row["runtime_id"]] = (*found.get(row["runtime_id"], ()), row["account"])
     return found
 
 
-def register_program(connection: Connection, runtime: str, registration: Registration) -> None:
-    """Put or renew what the program says of itself. Safe to repeat."""
+def _register_program(connection: Connection, runtime: str, registration: Registration) -> None:
+    """Insert or update the program's account, credential and capabilities. Safe to repeat."""
     said = {
         "account": registration.account,
         "credential": registration.credential,

@@ -1,4 +1,4 @@
-"""The rhythm of a schedule, read from its row: when it is due next, and what keeps its ticks quiet."""
+"""Schedules: an agent's heartbeat, which wakes it in one lane by a rhythm, and the ticks that are due."""
 
 import json
 from dataclasses import dataclass
@@ -20,7 +20,6 @@ from clew.kernel import (
     PacePolicy,
     QuietHours,
     RouteKey,
-    RouteKind,
     ThreadId,
     Tick,
     TickDecision,
@@ -35,18 +34,18 @@ from clew.kernel import (
 )
 from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.engine.dialect import insert, now, read_clock
-from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import Unreadable
 from clew.store.operations.approvals import OVERDUE
 from clew.store.operations.ids import derived_id
-from clew.store.operations.rows import reading
+from clew.store.operations.rows import read_route, unreadable
 from clew.store.operations.wakes import accept_wake, keep_wake
 from clew.store.schema.tables import LIVE, NOT_ENDED, lanes, runs, schedules, wakes
 
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """What a row says. `interval` is zero for a cron line, which has none."""
+    """When a schedule is due, and what keeps its ticks quiet. A cron line has no interval; 1 s stands for it."""
 
     next_after: NextAfter
     interval: float
@@ -55,19 +54,19 @@ class Rhythm:
     route: RouteKey | None
 
 
-def read_rhythm(row: Row) -> Rhythm:
+def _read_rhythm(row: Row) -> Rhythm:
     try:
         zone = ZoneInfo(row["zone"])
         settings = json.loads(row["settings"])
         quiet, checklist = settings.get("quiet"), settings.get("checklist")
         if not isinstance(checklist, str | None):
-            raise TypeError(f"a checklist is text, and {checklist!r} is none")
+            raise TypeError(f"a checklist must be text, not {checklist!r}")
         return Rhythm(
             _next_after(row, zone),
             row["every"] if row["cron"] is None else 1.0,
             checklist,
-            None if quiet is None else QuietHours(_clock(quiet[0]), _clock(quiet[1]), zone),
-            _route(row["route"]),
+            None if quiet is None else QuietHours(time.fromisoformat(quiet[0]), time.fromisoformat(quiet[1]), zone),
+            read_route(row["route"]),
         )
     except (
         ValueError,
@@ -80,17 +79,13 @@ def read_rhythm(row: Row) -> Rhythm:
         CronSimError,
         ZoneInfoNotFoundError,
     ) as fault:
-        raise _unreadable(row, fault) from fault
-
-
-def _unreadable(row: Row, fault: Exception) -> Unreadable:
-    return reading("schedules", row["id"], "its rhythm or settings", fault)
+        raise unreadable("schedules", row["id"], "its rhythm or settings", fault) from fault
 
 
 def _next_after(row: Row, zone: tzinfo) -> NextAfter:
     if row["cron"] is not None:
         line = row["cron"]
-        # Read once here, so that a line that is none is found before it is needed.
+        # Parsed once here, so that an invalid line is found now and not at its next tick.
         CronSim(line, datetime.now(UTC))
         return lambda after: _next_of_line(line, after, zone)
     anchor = row["next_due"] if row["last_due"] is None else row["last_due"]
@@ -102,20 +97,9 @@ def _next_of_line(line: str, after: Instant, zone: tzinfo) -> Instant | None:
     return None if found is None else found.timestamp()
 
 
-def _clock(text: str) -> time:
-    return time.fromisoformat(text)
-
-
-def _route(text: str | None) -> RouteKey | None:
-    if text is None:
-        return None
-    kind, address = json.loads(text)
-    return RouteKey(RouteKind(kind), address)
-
-
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """`every` in seconds, or a `cron` line in a `zone`. Replies go by the `route`, whatever scope a tick has."""
+    """`every` in seconds, or a `cron` line in a `zone`. Replies go to `route`, whatever scope a tick has."""
 
     lane: LaneId
     route: RouteKey
@@ -129,12 +113,12 @@ _remove = Statement(lambda _: schedules.delete().where(schedules.c.id == bindpar
 
 
 def schedule_of(agent: AgentId) -> str:
-    """An agent has one heartbeat, so its schedule needs no name of its own."""
+    """The id of an agent's schedule, derived: an agent has one heartbeat."""
     return derived_id("sc", "heartbeat", agent)
 
 
 def put_heartbeat(connection: Connection, agent: AgentId, beat: Heartbeat) -> Instant | None:
-    """It beats from now on, and no longer as before. When it does first; None when never."""
+    """Replace the agent's heartbeat. The time of its first tick; None if there is none."""
     at = read_clock(connection)
     values = {
         "lane_id": beat.lane,
@@ -149,7 +133,7 @@ def put_heartbeat(connection: Connection, agent: AgentId, beat: Heartbeat) -> In
         "fault": None,
     }
     row = {**values, "id": schedule_of(agent), "next_due": at}
-    following = read_rhythm(row).next_after(at)
+    following = _read_rhythm(row).next_after(at)
     put = {**values, "next_due": following, "enabled": int(following is not None)}
     made = insert(connection, schedules).values(id=row["id"], **put)
     connection.execute(made.on_conflict_do_update(index_elements=[schedules.c.id], set_=put))
@@ -161,13 +145,13 @@ def remove_heartbeat(connection: Connection, agent: AgentId) -> None:
 
 
 MOST_AT_ONCE = 100
-LOOK_AGAIN = 300.0
-"""Seconds after which a schedule that cannot be read is looked at again."""
+_READ_AGAIN = 300.0
+"""Seconds after which a schedule that could not be read is read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ticked:
-    """What a due schedule came to; `wake` is its receipt, whether it woke anybody or not."""
+    """The result of a due schedule; `wake` is its receipt, also when the tick was skipped."""
 
     schedule: str
     verdict: TickVerdict | None
@@ -175,13 +159,13 @@ class Ticked:
     wake: WakeId | None = None
 
 
-def _due(dialect: str) -> ClauseElement:
+def _due(_: str) -> ClauseElement:
     busy = exists().where(runs.c.lane_id == schedules.c.lane_id, text(f"runs.{NOT_ENDED} AND runs.{LIVE}"))
-    # A tick that nobody has served yet is no event.
+    # A pending tick does not count as an event.
     waiting = exists().where(
         wakes.c.lane_id == schedules.c.lane_id, text("wakes.state = 'pending' AND wakes.reason <> 'timer'")
     )
-    statement = (
+    return (
         select(
             schedules,
             lanes.c.agent_id,
@@ -194,8 +178,8 @@ def _due(dialect: str) -> ClauseElement:
         .where(text("schedules.enabled = 1 AND schedules.next_due IS NOT NULL"), schedules.c.next_due <= now())
         .order_by(schedules.c.next_due)
         .limit(bindparam("most"))
+        .with_for_update(of=schedules, skip_locked=True)
     )
-    return statement.with_for_update(of=schedules, skip_locked=True) if dialect == POSTGRESQL else statement
 
 
 due_schedules = Statement(_due)
@@ -208,7 +192,7 @@ _move_on = Statement(
             last_due=bindparam("last"),
             next_due=bindparam("next"),
             fault=bindparam("fault"),
-            # What never comes again is over.
+            # Off once there is no next time.
             enabled=bindparam("enabled"),
         )
     )
@@ -216,26 +200,27 @@ _move_on = Statement(
 
 
 def tick_due(connection: Connection, most: int = MOST_AT_ONCE) -> tuple[Ticked, ...]:
-    """Every schedule that is due, each with a receipt. One that cannot be read says so and stops no other."""
+    """Tick every schedule that is due, each with a receipt. One that cannot be read gets a fault, and the others go
+    on. PostgreSQL: FOR UPDATE SKIP LOCKED, so that several servers share the ticks."""
     return tuple(_tick(connection, row) for row in due_schedules.rows(connection, most=most))
 
 
 def _tick(connection: Connection, row: Row) -> Ticked:
     try:
-        return _tick_once(connection, row, read_rhythm(row))
+        return _tick_once(connection, row, _read_rhythm(row))
     except Unreadable as fault:
-        _set(connection, row, row["last_due"], row["now"] + LOOK_AGAIN, str(fault))
+        _set(connection, row, row["last_due"], row["now"] + _READ_AGAIN, str(fault))
         return Ticked(row["id"], None, str(fault))
 
 
 def _tick_once(connection: Connection, row: Row, rhythm: Rhythm) -> Ticked:
-    # What was due before it was first looked at is not made up for.
+    # Ticks before the schedule was first read are not made up for.
     last = row["last_due"] if row["last_due"] is not None else row["next_due"] - 1e-3
     try:
         ticked = due(rhythm.next_after, last, row["now"])
         following = rhythm.next_after(row["now"] if ticked is None else ticked.due)
     except (ValueError, OverflowError) as fault:
-        raise reading("schedules", row["id"], "its rhythm", fault) from fault
+        raise unreadable("schedules", row["id"], "its rhythm", fault) from fault
     if ticked is None:
         _set(connection, row, row["last_due"], following)
         return Ticked(row["id"], None, "It was not due after all.")
@@ -263,7 +248,7 @@ def _facts(row: Row, rhythm: Rhythm) -> TickFacts:
 
 def _receipt(connection: Connection, row: Row, rhythm: Rhythm, ticked: Tick, decision: TickDecision) -> WakeId:
     request = WakeRequest(
-        # Named after what it stands for: however often it is made, it is one wake.
+        # Derived from the schedule and the time: repeating the tick makes the same wake.
         id=WakeId(derived_id("wk", row["id"], repr(ticked.due))),
         agent=AgentId(row["agent_id"]),
         reason=WakeReason.TIMER,
@@ -288,6 +273,8 @@ def _set(
 
 @dataclass(frozen=True, slots=True)
 class Due:
+    """Which kinds of timed work there is now."""
+
     ticks: bool
     leases: bool
     approvals: bool

@@ -1,15 +1,20 @@
-"""Sessions as candidates: the newest generations of one lane and scope, by one index."""
+"""Sessions: the candidates of a decision, what a decision and the end of a run change in them, and adoption."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, case, or_, select, text
+from sqlalchemy import Connection, Select, and_, bindparam, case, func, literal_column, or_, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     CANDIDATES,
+    HELD_BY_AGENT,
+    NOTHING_SEEN,
     AgentId,
+    EntrySeq,
+    Evidence,
     LaneId,
     RunId,
     RuntimeId,
@@ -22,19 +27,20 @@ from clew.kernel import (
     advance_session,
     lane_id,
 )
-from clew.protocol.reports import NewSession
-from clew.store.engine.dialect import insert, read_clock
+from clew.protocol.reports import TELLS_REMADE, NewSession, Usage
+from clew.store.engine.dialect import greater, insert, now, read_clock, storable
 from clew.store.engine.hints import hint_thread
-from clew.store.engine.statement import Statement
+from clew.store.engine.statement import Row, Statement, named
 from clew.store.faults import NoSuchAgent, NoSuchRuntime, NoSuchThread
 from clew.store.operations.ids import new_id
 from clew.store.operations.pins import append_session, held_by_another, holder_of, session_facts
 from clew.store.operations.rows import read_session
+from clew.store.operations.workspaces import clear_remade
 from clew.store.schema.tables import LIVE, UNKNOWN_RUNTIME, agents, archives, lanes, runs, runtimes, sessions, threads
 
 
 def with_facts() -> Select[tuple[object, ...]]:
-    """A session with its newest archive and the run that has it open."""
+    """A session with its newest archive and the live run that uses it."""
     users = runs.alias("users")
     busy = and_(users.c.session_id == sessions.c.id, users.c.session_id.is_not(None), text(f"users.{LIVE}"))
     return select(
@@ -58,7 +64,7 @@ candidates = Statement(
 
 
 def _asked() -> Select[tuple[object, ...]]:
-    """The session of a run under its newest record: the lane may have gone back to it since."""
+    """The newest row of a run's session: a lane that returned to the session has appended another row for it."""
     asked = sessions.alias("asked")
     same = ("lane_id", "scope_run", "runtime_id", "native_id")
     return (
@@ -77,7 +83,7 @@ _of_run = Statement(lambda _: _asked())
 
 @cache
 def _on(event: SessionEvent) -> Statement:
-    """The kernel's table of sessions for one event, as one statement."""
+    """One event of the kernel's table of sessions, as one statement."""
     moves = [(before, advance_session(before, event)) for before in SessionState]
     changes = [(before, after) for before, after in moves if after is not None and after is not before]
 
@@ -98,7 +104,7 @@ def lane_sessions(connection: Connection, lane: LaneId, scope_run: str = "") -> 
 
 
 def run_session(connection: Connection, run: RunId) -> Sequence[Session]:
-    """The session that a run was in, if it was ever pinned."""
+    """The session that a run used, if it was ever pinned."""
     return [read_session(row) for row in _of_run.rows(connection, run=run)]
 
 
@@ -108,8 +114,90 @@ def change_sessions(connection: Connection, changes: Sequence[SessionChange]) ->
         _on(change.event).count(connection, session=change.session)
 
 
+def evidence_of(row: Row) -> Evidence:
+    """What is known of a run's prompt. A run that never reported a prompt has sent none."""
+    if not row["prompt_sent"]:
+        return Evidence.UNSENT
+    return Evidence(row["evidence"] or Evidence.UNKNOWN)
+
+
+def _run_ended(dialect: str) -> ClauseElement:
+    names = ("seen", "turns", "tokens", "size", "model", "mode", "cut_off")
+    given = named({name: sessions.c[name] for name in names})
+    turned = given["turns"] > literal_column("0")
+    recovers = [state for state in SessionState if advance_session(state, SessionEvent.TURN_COMPLETED) is not None]
+    proven = turned & sessions.c.state.in_([literal_column(f"'{state}'") for state in recovers])
+    return (
+        sessions.update()
+        .where(sessions.c.id == bindparam("session"))
+        .values(
+            seen=greater(dialect, sessions.c.seen, given["seen"]),
+            turns=sessions.c.turns + given["turns"],
+            tokens=sessions.c.tokens + given["tokens"],
+            # A completed turn proves that the session exists and works.
+            state=case((proven, literal_column(f"'{SessionState.HEALTHY}'")), else_=sessions.c.state),
+            proven_at=case((turned, now()), else_=sessions.c.proven_at),
+            # NULL leaves the value as it is.
+            **{name: func.coalesce(given[name], sessions.c[name]) for name in ("size", "model", "mode", "cut_off")},
+        )
+    )
+
+
+_update = Statement(_run_ended)
+
+
+def update_session(connection: Connection, row: Row, usage: Usage) -> Row:
+    """Record in the session what its run used, and that it has seen the prompt if the agent is known to have taken it.
+
+    Returns the run with `pinned` as it is now: the report that pins the session may commit while this end waits for
+    the lock on the run."""
+    if not (row["prompt_sent"] or usage.turns):
+        return row
+    _clear_remade_if_told(connection, row)
+    return {**row, "pinned": _update.count(connection, **_session_values(row, EntrySeq(row["told"]), usage))}
+
+
+def update_session_deferred(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> None:
+    """The same for a caller that needs no answer. `seen` may include the agent's own reply."""
+    if row["prompt_sent"] or usage.turns:
+        _clear_remade_if_told(connection, row)
+        _update.defer(connection, **_session_values(row, seen, usage))
+
+
+def _clear_remade_if_told(connection: Connection, row: Row) -> None:
+    """An agent is told once that its directory was made again: by a prompt that it took."""
+    if TELLS_REMADE in (row["prompt"] or "") and evidence_of(row) in HELD_BY_AGENT:
+        clear_remade(connection, LaneId(row["lane_id"]))
+
+
+_CUT_OFF: Mapping[Evidence, int | None] = {
+    Evidence.UNSENT: None,
+    Evidence.TAKEN: 0,
+    Evidence.CUT_OFF: 1,
+    Evidence.FINISHED: 0,
+    Evidence.UNKNOWN: None,
+}
+"""Whether the next prompt must say that the turn was cut off. A prompt that the agent took has said so already."""
+
+
+def _session_values(row: Row, seen: EntrySeq, usage: Usage) -> dict[str, Any]:
+    evidence = evidence_of(row)
+    return {
+        "session": row["session_id"],
+        "seen": seen if evidence in HELD_BY_AGENT else NOTHING_SEEN,
+        "cut_off": _CUT_OFF[evidence],
+        "turns": usage.turns,
+        "tokens": usage.tokens,
+        "size": usage.size,
+        "model": None if usage.model is None else storable(usage.model),
+        "mode": None if usage.mode is None else storable(usage.mode),
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Adoption:
+    """A session that a person already has with an agent, and the thread in which it is to continue."""
+
     agent: AgentId
     thread: ThreadId
     runtime: RuntimeId
@@ -131,16 +219,17 @@ _runtime = Statement(lambda _: select(runtimes.c.provider).where(runtimes.c.id =
 
 
 def adopt_session(connection: Connection, adoption: Adoption) -> Adopted:
-    """One transaction: the lane, and the session as its newest generation. One that another lane has stays there."""
+    """One transaction: make the lane if it is missing, and append the session as its newest generation. A session that
+    belongs to another lane stays there."""
     runtime = _runtime.first(connection, runtime=adoption.runtime)
     if runtime is None or adoption.runtime == UNKNOWN_RUNTIME:
         raise NoSuchRuntime(f"There is no runtime {adoption.runtime}.", "Start its daemon once, so that it registers.")
     if _agent.first(connection, agent=adoption.agent) is None:
-        raise NoSuchAgent(f"There is no agent {adoption.agent}.", "Name one that exists.")
+        raise NoSuchAgent(f"There is no agent {adoption.agent}.", "See them with `clew agents`.")
     if _thread.first(connection, thread=adoption.thread) is None:
         raise NoSuchThread(f"There is no thread {adoption.thread}.", "Open it first.")
     lane = lane_id(adoption.agent, adoption.thread)
-    # A new lane works where its session is; one that is there already stays where it is.
+    # A new lane works on the session's runtime. An existing lane stays where it is.
     made = insert(connection, lanes).values(
         id=lane, agent_id=adoption.agent, thread_id=adoption.thread, runtime_id=adoption.runtime
     )

@@ -1,7 +1,7 @@
-"""Steering: wakes that a run takes while it is going, so that its agent is told of them within the turn.
+"""Steering: wakes that a live run takes, so that its agent gets their messages within the turn.
 
-The run carries them before a word goes out. What the agent does not take waits for the next run; how far the session
-has seen is raised only by what it took.
+The run carries them before anything is sent. A message that the agent does not take waits for the next run; `seen` of
+the session is raised only by what the agent took.
 """
 
 from dataclasses import replace
@@ -47,7 +47,7 @@ from clew.store.operations.wake_state import PENDING, state_literal
 from clew.store.schema.tables import LIVE, NOT_ENDED, agents, programs, runs, runtimes, wakes
 
 _GOING = frozenset({RunState.RUNNING, RunState.WAITING})
-"""A turn is going. One that waits for a person hears of it as soon as it was answered."""
+"""A turn is in progress. One that waits for an approval gets the message after the answer."""
 
 _TELLS, _TELLING = STEER_TABLE[WakeState.PENDING, SteerEvent.TELL]
 
@@ -160,7 +160,7 @@ _took = Statement(
 
 
 def steerable_run(connection: Connection, lane: LaneId) -> RunId | None:
-    """The run that is going in the lane, where its agent can be told something within the turn."""
+    """The lane's live run, if its agent can be steered."""
     row = _steerable.first(connection, lane=lane)
     if row is None or row["stop_code"] is not None or row["scope_run"]:
         return None
@@ -168,9 +168,9 @@ def steerable_run(connection: Connection, lane: LaneId) -> RunId | None:
     return RunId(row["id"]) if able else None
 
 
-def take_steer(connection: Connection, row: Row) -> Steer | None:
-    """What the run's agent is to be told now, carried by the run from here on; the same again while it is being told.
-    `row` is the run, held by this transaction."""
+def next_steer(connection: Connection, row: Row) -> Steer | None:
+    """The message to steer the run's agent with now; the run carries its wakes from here on. Until it is reported, the
+    same message is returned again. `row` is the run, locked by this transaction."""
     if RunState(row["state"]) not in _GOING or row["stop_code"] is not None or row["scope_run"]:
         return None
     run, told = RunId(row["id"]), EntrySeq(row["told"])
@@ -181,7 +181,7 @@ def take_steer(connection: Connection, row: Row) -> Steer | None:
         taken = to_steer(map(read_wake, waiting), asked, told, row["now"])
         words = Carried.STEERING.fill(run=run)
         if _tell.many(connection, [{"wake": wake.id, "run": run, "words": words} for wake in taken]) != len(taken):
-            raise LostRace("a wake was ended while it was to be told")
+            raise LostRace("a wake was cancelled while the run was taking it")
     if not taken:
         return None
     thread, through = ThreadId(row["thread_id"]), max(wake.entries[-1] for wake in taken)
@@ -191,7 +191,8 @@ def take_steer(connection: Connection, row: Row) -> Steer | None:
 
 
 def _named(connection: Connection, row: Row, of: tuple[WakeId, ...], through: EntrySeq) -> PromptId:
-    """By what the agent's store is asked for it, kept before a word goes out; the same while it is being told."""
+    """The id by which the agent's store is asked about the message. It is stored before the message is sent, and stays
+    the same until it is reported."""
     kept = _being_told_as.first(connection, run=row["id"])
     if kept is not None and kept["steer"] is not None:
         known = read_steer(kept["steer"])
@@ -203,16 +204,16 @@ def _named(connection: Connection, row: Row, of: tuple[WakeId, ...], through: En
 
 
 def _with_wakes(prompt: str | None, steer: SteerSent) -> str | None:
-    """The prompt's record, with the wakes that were told within its turn: a reply that is read back later is theirs."""
+    """The prompt's record with the wakes of the message added: a reply that is read back later serves them too."""
     if prompt is None:
         return None
     told = read_prompted(prompt)
     return write_prompted(replace(told, wakes=(*told.wakes, *steer.wakes)))
 
 
-def settle_steer(connection: Connection, row: Row, said: Steered) -> Row:
-    """What the agent made of it. The run with how far it has told since. A report that comes again, because its answer
-    was lost, settles nothing: what was asked for with it is only being told now."""
+def record_steer(connection: Connection, row: Row, said: Steered) -> Row:
+    """Record whether the agent took the message. Returns the run with `told` as it is now. A report that is repeated
+    because its answer was lost changes nothing: the message that its first answer brought is only being sent now."""
     run = RunId(row["id"])
     kept = _being_told_as.first(connection, run=run)
     if kept is None or kept["steer"] is None or read_steer(kept["steer"]).through != said.through:
@@ -250,6 +251,6 @@ def live_run(connection: Connection, lane: LaneId) -> RunId | None:
     return None if row is None else RunId(row["id"])
 
 
-def call_it(connection: Connection, wake: WakeId, code: str, words: str) -> None:
-    """Say otherwise why the wake is pending."""
+def set_pending_reason(connection: Connection, wake: WakeId, code: str, words: str) -> None:
+    """Change the reason why the wake is pending."""
     _call.count(connection, wake=wake, code=code, words=words)

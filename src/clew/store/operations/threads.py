@@ -1,12 +1,12 @@
-"""Threads: opened under the next number of their kind, given to an agent, closed and opened again."""
+"""Threads: opened with the next number of their kind, assigned to an agent, closed and reopened."""
 
 from sqlalchemy import Connection, bindparam, func, literal_column, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AgentId, LaneId, ProjectId, RunOutcome, Subject, ThreadId, WakeEnd, lane_id
-from clew.store.engine.dialect import insert_in, keepable, now
+from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.hints import hint_thread
-from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import ThreadClosed
 from clew.store.operations.cancel import end_pending
 from clew.store.operations.ids import new_id
@@ -18,7 +18,7 @@ _VALUES = ("id", "kind", "title", "project_id", "assignee")
 
 
 def _open(dialect: str) -> ClauseElement:
-    # Two who count at the same moment want the same number; the index gives it to one, and the other is run again.
+    # Two concurrent inserts compute the same number; uq_threads_number admits one, and the other is run again.
     number = func.coalesce(func.max(threads.c.number), literal_column("0")) + literal_column("1")
     given = [bindparam(name, type_=threads.c[name].type) for name in _VALUES]
     counted = select(*given, now(), number).where(
@@ -69,33 +69,29 @@ _switch = Statement(
 )
 
 
-def _held(dialect: str) -> ClauseElement:
-    statement = select(threads).where(threads.c.id == bindparam("thread"))
-    # Not from who writes into its journal: the end of a run, which whoever closes the thread may be waiting for.
-    return statement.with_for_update(key_share=True) if dialect == POSTGRESQL else statement
-
-
-_hold = Statement(_held)
+# FOR NO KEY UPDATE, not FOR UPDATE: inserts into the journal take FOR KEY SHARE on the thread (foreign key), and the
+# end of a run, which a close may wait for, must be able to append its reply.
+_lock = Statement(lambda _: select(threads).where(threads.c.id == bindparam("thread")).with_for_update(key_share=True))
 
 
 def new_thread() -> ThreadId:
-    """A name for a thread, before anything is written: however often that is tried, it is one thread."""
+    """A new id, made before the first write: an operation that is run again then opens the same thread."""
     return ThreadId(new_id("th"))
 
 
 def open_thread(
     connection: Connection, thread: ThreadId, kind: str, title: str, project: ProjectId | None, assignee: AgentId | None
 ) -> bool:
-    """Whether it was opened; if not, it was before."""
-    values = {"id": thread, "kind": kind, "title": keepable(title), "project_id": project, "assignee": assignee}
+    """Open the thread; whether it was new."""
+    values = {"id": thread, "kind": kind, "title": storable(title), "project_id": project, "assignee": assignee}
     opened = _open_thread.first(connection, **values) is not None
     hint_thread(connection, thread)
     return opened
 
 
-def hold_thread(connection: Connection, thread: ThreadId) -> ThreadRecord:
-    """The thread, which nobody else changes until the end of the transaction."""
-    row = _hold.first(connection, thread=thread)
+def lock_thread(connection: Connection, thread: ThreadId) -> ThreadRecord:
+    """The thread, locked: no other transaction changes it until this one ends."""
+    row = _lock.first(connection, thread=thread)
     assert row is not None
     return thread_record(row)
 
@@ -111,7 +107,7 @@ def give_thread(connection: Connection, thread: ThreadId, agent: AgentId | None)
 
 
 def close_thread(connection: Connection, thread: ThreadId, by: str | None = None) -> int:
-    """What waits in it ends, its heartbeats stand still, and what is going goes on. How many wakes ended."""
+    """Close the thread: pending wakes are cancelled, heartbeats pause, live runs continue. How many wakes ended."""
     ended = 0
     if _set_state.count(connection, thread=thread, new="closed"):
         for lane in _lanes.rows(connection, thread=thread):
@@ -143,14 +139,12 @@ def _switch_heartbeat(connection: Connection, lane: Row, on: bool) -> None:
     _switch.count(connection, schedule=schedule, lane=lane["id"], on=int(on))
 
 
-KIND = "subject"
-
-_make = Statement(
+_make_for_subject = Statement(
     lambda dialect: (
         insert_in(dialect, threads)
         .values(
             id=bindparam("id"),
-            kind=literal_column(f"'{KIND}'"),
+            kind=literal_column("'subject'"),
             title=bindparam("title"),
             project_id=bindparam("project"),
             assignee=bindparam("agent"),
@@ -162,6 +156,7 @@ _make = Statement(
 
 
 def thread_of(connection: Connection, subject: Subject, agent: AgentId, project: ProjectId | None) -> ThreadRecord:
-    """The subject's thread, held; where it is the first to be heard of it, it is that agent's, and in that project."""
-    _make.defer(connection, id=subject.thread, title=str(subject), project=project, agent=agent)
-    return thread_called(connection, subject.thread, held=True)
+    """The subject's thread, locked FOR SHARE. If it is new, it is assigned to that agent and belongs to that
+    project."""
+    _make_for_subject.defer(connection, id=subject.thread, title=str(subject), project=project, agent=agent)
+    return thread_called(connection, subject.thread, locked=True)

@@ -1,7 +1,6 @@
-"""Accepting a wake: what was said goes into the journal, the request becomes durable, and a run waits for it."""
+"""Wakes: accepting one appends the message to the journal, stores the wake, and queues a run for it."""
 
 import json
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -38,24 +37,24 @@ from clew.kernel import (
     thread_for,
 )
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.engine.dialect import insert_in, keepable, now
+from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.hints import hint_queue, hint_thread
 from clew.store.engine.statement import POSTGRESQL, Row, Statement
 from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.operations.journal import append
 from clew.store.operations.queue import queue_run
-from clew.store.operations.rows import reading
+from clew.store.operations.rows import unreadable
 from clew.store.schema.tables import LIVE, NOT_ENDED, agents, lanes, runs, runtimes, threads, wakes
 
 OWN_SCOPE = "own"
 """Stored as the scope of a wake that is to be served in a scope of its run's own."""
 
 MOST_PRIORITY = 1000
-"""Steps of priority, up or down; each weighs as much as five minutes of waiting."""
+"""The highest and, negated, the lowest priority; one step weighs as much as five minutes of waiting."""
 
 
 def _last_seen_runtime(provider: ColumnElement[str]) -> ColumnElement[str]:
-    """An agent without a runtime of its own works where its provider reported last."""
+    """The runtime for an agent without one of its own: the one of its provider that was seen last."""
     return (
         select(runtimes.c.id)
         .where(runtimes.c.provider == provider)
@@ -76,7 +75,7 @@ def _facts_of(dialect: str, keyed: bool) -> ClauseElement:
     wake = bindparam("wake", type_=wakes.c.id.type)
     other = wakes.alias("other")
     by_key = select(other.c.id).where(other.c.dedupe_key == bindparam("key")).scalar_subquery()
-    # One id, looked up in turn: an "or" of two columns would be answered by reading every wake there is.
+    # coalesce() of one id, not an OR of two columns: PostgreSQL would answer the OR with a scan of all wakes.
     same = wakes.c.id == (func.coalesce(by_key, wake) if keyed else wake)
     live = exists().where(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED} AND runs.{LIVE}"))
     facts = (
@@ -97,7 +96,7 @@ def _facts_of(dialect: str, keyed: bool) -> ClauseElement:
         )
         .where(agents.c.id == bindparam("agent"))
     )
-    return facts.with_for_update(read=True, key_share=True, of=agents) if dialect == POSTGRESQL else facts
+    return facts.with_for_update(read=True, key_share=True, of=agents)
 
 
 _EARLIER = ("id", "lane_id", "thread_id", "state", "code", "words", "entry", "not_before")
@@ -122,22 +121,23 @@ _make_own_thread = Statement(
         .on_conflict_do_nothing()
     )
 )
-# Whoever finds that another has just made it is run again, and sees where it was put.
+# No ON CONFLICT: if a concurrent transaction makes the same lane, the unique violation runs this operation again, and
+# it sees the lane's runtime.
 _make = Statement(
     lambda _: lanes.insert().values(id=bindparam("id"), agent_id=bindparam("agent"), thread_id=bindparam("thread"))
 )
 
 
 def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionPolicy | None = None) -> Accepted:
-    """One transaction: the entry, the wake, and a queued run if the lane has none. Safe to repeat."""
-    _refuse_odd_text(request)
+    """One transaction: the journal entry, the wake, and a queued run if the lane has none. Safe to repeat."""
+    _refuse_unstorable(request)
     thread = thread_for(request.agent, request.thread)
     lane = lane_id(request.agent, thread)
     facts = _read_facts(connection, request, thread, lane)
     if facts["wake_id"] is not None:
         earlier = _earlier(facts, thread, lane)
         if earlier.state is WakeState.PENDING:
-            # Whoever was not told that it was taken may have been the only one who knew.
+            # The first answer may have been lost together with its hints, so send them again.
             hint_queue(connection, facts["runtime"])
             hint_thread(connection, thread)
         return earlier
@@ -145,10 +145,10 @@ def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionP
         _make_lane(connection, request, thread, lane, facts)
     policy = policy or AdmissionPolicy(overlap=_overlap(facts))
     since = facts["now"] - policy.flood_window
-    admission = admit(_at_the_door(connection, request, facts, since), policy)
+    admission = admit(_admission_facts(connection, request, facts, since), policy)
     receipt = on_admission(request.id, admission, facts["now"])
     if receipt.state is WakeState.PENDING:
-        # The lane's run before its journal, in the order in which the end of a run takes them too.
+        # Lock order: the lane's run before its journal, as the end of a run does.
         queue_run(connection, lane, request.agent, facts["runtime"], facts["now"], request.priority, admission.until)
     entry = None if request.said is None else append(connection, thread, request.said)
     accepted = Accepted(
@@ -159,39 +159,42 @@ def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionP
     return accepted
 
 
-def _odd_name(request: WakeRequest) -> str | None:
-    """Names and addresses are compared, so they are not mended as a text is: one that cannot be kept is refused."""
+def _unstorable_name(request: WakeRequest) -> str | None:
+    """The first id or address that cannot be stored. These are compared, so unlike text they are not changed."""
     route = request.route
     names = (request.id, request.dedupe_key, request.resume_run, None if route is None else route.address)
-    return next((name for name in names if name is not None and keepable(name) != name), None)
+    return next((name for name in names if name is not None and storable(name) != name), None)
 
 
-def _refuse_odd_text(request: WakeRequest) -> None:
-    name = _odd_name(request)
+def _refuse_unstorable(request: WakeRequest) -> None:
+    name = _unstorable_name(request)
     if name is not None:
-        raise BadText(f"{name!r} holds a character that cannot be kept.", "Leave it out.")
+        raise BadText(f"{name!r} contains a character that cannot be stored.", "Leave it out.")
     if abs(request.priority) > MOST_PRIORITY:
-        raise BadText(f"A priority of {request.priority} is out of reach.", f"Stay within {MOST_PRIORITY}.")
+        raise BadText(
+            f"The priority {request.priority} is out of range.",
+            f"Use a number between -{MOST_PRIORITY} and {MOST_PRIORITY}.",
+        )
 
 
 def _read_facts(connection: Connection, request: WakeRequest, thread: ThreadId, lane: LaneId) -> Row:
-    """All that the door needs to know, in one read: the agent, its lane, and whether it was asked before."""
+    """Everything that admission needs, in one read: the agent, its lane, and an earlier wake of the same request."""
     known = {"agent": request.agent, "lane": lane, "thread": thread, "wake": request.id}
     if request.dedupe_key is None:
         row = _facts.first(connection, **known)
     else:
         row = _facts_by_key.first(connection, key=request.dedupe_key, **known)
     if row is None:
-        raise NoSuchAgent(f"There is no agent {request.agent}.", "Name one that exists.")
+        raise NoSuchAgent(f"There is no agent {request.agent}.", "See them with `clew agents`.")
     return row
 
 
 def _earlier(facts: Row, thread: ThreadId, lane: LaneId) -> Accepted:
     found = dedupe((WakeId(facts["wake_id"]), ThreadId(facts["wake_thread_id"])), thread)
     if found.sameness is Sameness.SAME and facts["wake_lane_id"] != lane:
-        raise KeyConflict("This key was used for another agent's wake.", "Name each request anew.")
+        raise KeyConflict("This key was used for another agent's wake.", "Give each request its own key.")
     if found.sameness is Sameness.CONFLICT and found.reason is not None:
-        raise KeyConflict(found.reason.fill(), "Leave the key out, or name each request anew.")
+        raise KeyConflict(found.reason.fill(), "Leave the key out, or give each request its own key.")
     return Accepted(
         WakeId(facts["wake_id"]),
         WakeState(facts["wake_state"]),
@@ -209,10 +212,10 @@ def _overlap(facts: Row) -> Overlap:
     try:
         return Overlap(facts["overlap"])
     except ValueError as fault:
-        raise reading("lanes", facts["lane"], "overlap", fault) from fault
+        raise unreadable("lanes", facts["lane"], "overlap", fault) from fault
 
 
-def _at_the_door(connection: Connection, request: WakeRequest, facts: Row, since: Instant) -> Request:
+def _admission_facts(connection: Connection, request: WakeRequest, facts: Row, since: Instant) -> Request:
     return Request(
         agent=request.agent,
         reason=request.reason,
@@ -225,7 +228,7 @@ def _at_the_door(connection: Connection, request: WakeRequest, facts: Row, since
 
 
 def _recent_starts(connection: Connection, request: WakeRequest, since: Instant) -> tuple[Instant, ...]:
-    # A person is never deferred, so nobody counts for one.
+    # A person's wake is never deferred, so the starts need not be counted.
     if request.origin.kind is OriginKind.HUMAN or request.reason is WakeReason.MANUAL:
         return ()
     rows = _starts.rows(connection, agent=request.agent, since=since)
@@ -236,31 +239,13 @@ def _make_lane(connection: Connection, request: WakeRequest, thread: ThreadId, l
     if facts["thread"] is None:
         if request.thread is not None:
             raise NoSuchThread(
-                f"There is no thread {thread}.", "Open it first, or leave it out to wake the agent itself."
+                f"There is no thread {thread}.", "Open it first, or leave it out to wake the agent in its own thread."
             )
         _make_own_thread.defer(connection, id=thread, at=facts["now"], agent=request.agent)
     _make.defer(connection, id=lane, agent=request.agent, thread=thread)
 
 
-ASKED = (
-    "id",
-    "lane_id",
-    "thread_id",
-    "reason",
-    "origin_kind",
-    "origin_agent",
-    "origin_depth",
-    "freshness",
-    "scope",
-    "resume_run",
-    "priority",
-    "route",
-    "dedupe_key",
-    "entries",
-)
-"""The columns that are as they were asked for."""
-
-_COLUMNS = (*ASKED, "entry", "accepted_at", "not_before", "state", "code", "words", "ended_at")
+_COLUMNS = tuple(column.name for column in wakes.c if column.name not in ("run_id", "began"))
 _keep = Statement(lambda _: wakes.insert().values({name: bindparam(name) for name in _COLUMNS}))
 _keep_once = Statement(
     lambda dialect: (
@@ -269,27 +254,6 @@ _keep_once = Statement(
         .on_conflict_do_nothing(index_elements=[wakes.c.id])
     )
 )
-
-
-def asked_for(request: WakeRequest, thread: ThreadId, lane: LaneId) -> dict[str, Any]:
-    """The values of those columns."""
-    route = request.route
-    return {
-        "id": request.id,
-        "lane_id": lane,
-        "thread_id": thread,
-        "reason": request.reason.value,
-        "origin_kind": request.origin.kind.value,
-        "origin_agent": request.origin.agent,
-        "origin_depth": request.origin.depth,
-        "freshness": request.freshness.value,
-        "scope": OWN_SCOPE if request.isolated else "",
-        "resume_run": request.resume_run,
-        "priority": request.priority,
-        "route": None if route is None else json.dumps([route.kind.value, route.address]),
-        "dedupe_key": request.dedupe_key,
-        "entries": json.dumps(request.entries) if request.entries else None,
-    }
 
 
 def keep_wake(
@@ -301,10 +265,24 @@ def keep_wake(
     at: Instant,
     once: bool = False,
 ) -> None:
-    """The wake's row, in whatever state its receipt says; with `once` one that is there stays as it is."""
+    """Insert the wake in the state of its receipt. With `once`, an existing row stays as it is."""
+    route = request.route
     (_keep_once if once else _keep).defer(
         connection,
-        **asked_for(request, thread, lane),
+        id=request.id,
+        lane_id=lane,
+        thread_id=thread,
+        reason=request.reason.value,
+        origin_kind=request.origin.kind.value,
+        origin_agent=request.origin.agent,
+        origin_depth=request.origin.depth,
+        freshness=request.freshness.value,
+        scope=OWN_SCOPE if request.isolated else "",
+        resume_run=request.resume_run,
+        priority=request.priority,
+        route=None if route is None else json.dumps([route.kind.value, route.address]),
+        dedupe_key=request.dedupe_key,
+        entries=json.dumps(request.entries) if request.entries else None,
         entry=accepted.entry or 0,
         accepted_at=at,
         not_before=accepted.until,

@@ -1,4 +1,4 @@
-"""Where a lane works: its memory of places, and the workspace it would be given on a machine."""
+"""Workspaces: the places that a lane remembers, and the workspace it would get on a machine."""
 
 import json
 from functools import lru_cache
@@ -16,17 +16,17 @@ from clew.kernel import (
     WorkspaceId,
     WorkspaceKind,
 )
-from clew.store.engine.dialect import insert, keepable, now
+from clew.store.engine.dialect import insert, now, storable
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.ids import derived_id
-from clew.store.operations.rows import read_workspace, reading
+from clew.store.operations.rows import read_workspace, unreadable
 from clew.store.schema.tables import lanes, workspaces
 
 EARLIER = 10
-"""How many of a lane's earlier workspaces are looked at: it has one for each machine and project it worked in."""
+"""How many of a lane's earlier workspaces are read: it has one for each machine and project it worked in."""
 
 PLAIN = "plain"
-"""The kind of a project that is a directory without git, as its settings say it."""
+"""The kind, in a project's settings, of a directory without git."""
 
 _earlier = Statement(
     lambda _: (
@@ -44,14 +44,14 @@ _remember = Statement(
 _keep_remade = Statement(
     lambda _: lanes.update().where(lanes.c.id == bindparam("lane")).values(remade=bindparam("words"))
 )
-# Where there is nothing to clear, no row is written.
+# The condition avoids a write when there is nothing to clear.
 _clear_remade = Statement(
     lambda _: lanes.update().where(lanes.c.id == bindparam("lane"), lanes.c.remade.is_not(None)).values(remade=null())
 )
 
 
 def place_facts(connection: Connection, row: Row) -> PlaceFacts:
-    """What is known of the place of a run's lane. Earlier places are read only where the last does not serve."""
+    """The facts about the place of a run's lane. Earlier places are read only if the last one does not fit."""
     machine = MachineId(row["machine_id"])
     project = None if row["project_id"] is None else ProjectId(row["project_id"])
     remembered = _still(row, read_workspace(row, "workspace_"))
@@ -73,7 +73,7 @@ def place_facts(connection: Connection, row: Row) -> PlaceFacts:
 
 
 def remember_place(connection: Connection, lane: LaneId, workspace: Workspace) -> None:
-    """From now on the lane works there. Its earlier places stay known."""
+    """The lane works there from now on. Its earlier places are kept."""
     if workspace.kind is WorkspaceKind.AGENT_HOME:
         return
     made = insert(connection, workspaces).values(
@@ -91,12 +91,12 @@ def remember_place(connection: Connection, lane: LaneId, workspace: Workspace) -
 
 
 def keep_remade(connection: Connection, lane: LaneId, words: str) -> None:
-    """The lane's directory was made again: its agent is to be told so, in these words."""
-    _keep_remade.count(connection, lane=lane, words=keepable(words))
+    """The lane's directory was made again: its agent must be told so, in these words."""
+    _keep_remade.count(connection, lane=lane, words=storable(words))
 
 
 def clear_remade(connection: Connection, lane: LaneId) -> None:
-    """The lane's agent took a prompt that told it."""
+    """The lane's agent took a prompt that said so."""
     _clear_remade.count(connection, lane=lane)
 
 
@@ -106,7 +106,7 @@ def _earlier_places(connection: Connection, row: Row) -> tuple[Workspace, ...]:
 
 
 def _still(row: Row, place: Workspace | None) -> Workspace | None:
-    """The place, unless its project was given another since: a plain directory is the project's own, and no other."""
+    """The place, unless the project's source has changed since: a plain project has one directory, its own."""
     if place is None or place.project is None or place.project != row["project_id"]:
         return place
     if not _is_plain(row["project_id"], row["project_settings"]):
@@ -119,25 +119,25 @@ def _is_plain(project: str, settings: str) -> bool:
     try:
         return bool(json.loads(settings).get("kind") == PLAIN)
     except (ValueError, AttributeError, RecursionError) as fault:
-        raise reading("projects", project, "settings", fault) from fault
+        raise unreadable("projects", project, "settings", fault) from fault
 
 
 def _prepared(row: Row, project: ProjectId | None, machine: MachineId) -> tuple[Workspace | None, str | None]:
-    """The worktree that the lane would get on this machine: a place of its own, by its name alone. A project without
-    git is used where it is."""
+    """The worktree that the lane would get on this machine, derived from its id; or what prevents one. A project
+    without git is used where it is."""
     if project is None:
         return None, None
     if row["project_machine"] not in (None, machine):
-        return None, f"its source is a directory of machine {row['project_machine']}."
+        return None, f"its source is a directory on machine {row['project_machine']}."
     lane = LaneId(row["lane_id"])
     if _is_plain(project, row["project_settings"]):
         return _in_place(lane, project, machine, row["project_source"]), None
     if row["machine_root"] is None:
-        return None, f"machine {machine} names no directory for workspaces."
+        return None, f"machine {machine} has no directory for workspaces."
     try:
         directory = Directory(f"{row['machine_root']}/{project}/{lane}")
     except ValueError as fault:
-        raise reading("machines", machine, "root", fault) from fault
+        raise unreadable("machines", machine, "root", fault) from fault
     name = WorkspaceId(derived_id("ws", lane, project, machine))
     return Workspace(name, WorkspaceKind.WORKTREE, directory, project, machine, f"clew/{lane}"), None
 
@@ -146,18 +146,18 @@ def _in_place(lane: LaneId, project: ProjectId, machine: MachineId, source: str)
     try:
         directory = Directory(source)
     except ValueError as fault:
-        raise reading("projects", project, "source", fault) from fault
+        raise unreadable("projects", project, "source", fault) from fault
     name = WorkspaceId(derived_id("ws", lane, project, machine, source))
     return Workspace(name, WorkspaceKind.DIRECTORY, directory, project, machine)
 
 
 def _home(row: Row) -> Workspace:
     try:
-        return own_home(AgentId(row["agent_id"]), row["home"])
+        return _own_home(AgentId(row["agent_id"]), row["home"])
     except ValueError as fault:
-        raise reading("agents", row["agent_id"], "home", fault) from fault
+        raise unreadable("agents", row["agent_id"], "home", fault) from fault
 
 
 @lru_cache(maxsize=512)
-def own_home(agent: AgentId, directory: str) -> Workspace:
+def _own_home(agent: AgentId, directory: str) -> Workspace:
     return Workspace(WorkspaceId(derived_id("ws", "home", agent)), WorkspaceKind.AGENT_HOME, Directory(directory))

@@ -39,7 +39,7 @@ class AgentRecord:
         return read_program(self.settings, self.provider)
 
 
-all_agents = Statement(lambda _: select(agents).order_by(agents.c.name).limit(MOST))
+_all_agents = Statement(lambda _: select(agents).order_by(agents.c.name).limit(MOST))
 
 going = Statement(
     lambda _: (
@@ -60,11 +60,11 @@ _schedule = Statement(lambda _: select(schedules).where(schedules.c.id == bindpa
 
 def list_agents(connection: Connection) -> tuple[AgentView, ...]:
     counts = count_runs(connection, "agent_id")
-    return tuple(_view(connection, row, counts) for row in all_agents.rows(connection))
+    return tuple(_view(connection, row, counts) for row in _all_agents.rows(connection))
 
 
 def agent_records(connection: Connection) -> tuple[AgentRecord, ...]:
-    return tuple(map(agent_record, all_agents.rows(connection)))
+    return tuple(map(agent_record, _all_agents.rows(connection)))
 
 
 def read_agent(connection: Connection, agent: str) -> AgentRecord | None:

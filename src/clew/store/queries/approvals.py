@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import orjson
 from sqlalchemy import ColumnElement, Connection, Select, TextClause, bindparam, select, text
 
 from clew.protocol.views import ApprovalView
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchApproval
+from clew.store.operations.rows import read_object
 from clew.store.queries.threads import THREAD_NAME, thread_ref, with_owner
 from clew.store.schema.tables import NOT_ENDED, agents, approvals, lanes, runs, threads
 
@@ -65,7 +65,8 @@ def pending_approvals(connection: Connection, thread: str) -> tuple[ApprovalView
 
 
 def _view(row: Row) -> ApprovalView:
-    asked = _question(row["question"])
+    # A question is stored as a JSON object. Anything else is shown as plain text.
+    asked = read_object(row["question"]) or {"words": row["question"]}
     choices = asked.get("choices")
     return ApprovalView(
         id=row["id"],
@@ -85,15 +86,6 @@ def _view(row: Row) -> ApprovalView:
         expires_at=row["expires_at"],
         ended_at=row["ended_at"],
     )
-
-
-def _question(text: str) -> dict[str, object]:
-    """A question is stored as a JSON object. Anything else is shown as plain text."""
-    try:
-        asked = orjson.loads(text)
-    except ValueError:
-        asked = None
-    return asked if isinstance(asked, dict) else {"words": text}
 
 
 def _text(value: object) -> str | None:

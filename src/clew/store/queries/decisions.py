@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
 from sqlalchemy import Connection, bindparam, select, tuple_
 
 from clew.kernel import Instant, Plan, RecordError, Route, RunId, Session, Step, decide, situation_from_record
@@ -12,6 +11,7 @@ from clew.protocol.views import ConsideredView, DecisionView, StepView
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.decisions import decisions_of
 from clew.store.operations.ids import first_id
+from clew.store.operations.rows import read_object
 from clew.store.queries.threads import THREAD_NAME, thread_ref, with_owner
 from clew.store.schema.tables import decisions, lanes, runs, threads
 
@@ -91,7 +91,7 @@ _NOT_NEEDED = "Not weighed: a newer session decided."
 
 def _view(row: Row) -> DecisionView:
     """Decided again from its record, to show every rule; or as it was recorded, where that comes out differently."""
-    record = _record(row["record"])
+    record = read_object(row["record"]) or {}
     kept = record.get("plan")
     kept = kept if isinstance(kept, dict) else {}
     plan = _decided_again(record)
@@ -114,14 +114,6 @@ def _view(row: Row) -> DecisionView:
         considered=_considered(plan),
         probes=_steps(plan, _PROBE),
     )
-
-
-def _record(text: str) -> dict[str, Any]:
-    try:
-        record = orjson.loads(text)
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}
 
 
 def _decided_again(record: Mapping[str, object]) -> Plan | None:

@@ -7,15 +7,13 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Select, Table, bindparam, select
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy import Connection, Table, bindparam, select
 
 from clew.kernel import AgentId, ProjectId, ThreadId, own_thread, read_subject
 from clew.protocol.views import ProjectView
-from clew.store.engine.dialect import keepable
-from clew.store.engine.statement import POSTGRESQL, Row, Statement
+from clew.store.engine.dialect import storable
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import (
     Ambiguous,
     NoSuchAgent,
@@ -29,7 +27,7 @@ from clew.store.queries.agents import AgentRecord, agent_record
 from clew.store.queries.projects import project_view
 from clew.store.schema.tables import agents, approvals, projects, runs, threads, wakes
 
-MOST_NAMES = 1000
+_MOST_NAMES = 1000
 _SHOWN = 5
 _NUMBERED = re.compile(r"(?P<kind>[a-z]+)-(?P<number>[0-9]{1,9})")
 _OWN = "own-"
@@ -47,23 +45,22 @@ class ThreadRecord:
 
 
 _agent = Statement(lambda _: select(agents).where(agents.c.name == bindparam("name")))
-_agent_names = Statement(lambda _: select(agents.c.name).order_by(agents.c.name).limit(MOST_NAMES))
+_agent_names = Statement(lambda _: select(agents.c.name).order_by(agents.c.name).limit(_MOST_NAMES))
 _project = Statement(lambda _: select(projects).where(projects.c.name == bindparam("name")))
-_project_names = Statement(lambda _: select(projects.c.name).order_by(projects.c.name).limit(MOST_NAMES))
-
-
-def _held(dialect: str, which: Select[Any]) -> ClauseElement:
-    # FOR SHARE: several wakes may hold the thread at once, and closing it waits for them.
-    return which.with_for_update(read=True) if dialect == POSTGRESQL else which
+_project_names = Statement(lambda _: select(projects.c.name).order_by(projects.c.name).limit(_MOST_NAMES))
 
 
 _by_id = select(threads).where(threads.c.id == bindparam("id"))
 _by_number = select(threads).where(
     threads.c.kind == bindparam("kind"), threads.c.number == bindparam("number"), threads.c.number.is_not(None)
 )
+# With a lock it is FOR SHARE: several wakes may have the thread locked at once, and closing it waits for them.
 thread_statements = {
     False: (Statement(lambda _: _by_id), Statement(lambda _: _by_number)),
-    True: (Statement(lambda dialect: _held(dialect, _by_id)), Statement(lambda dialect: _held(dialect, _by_number))),
+    True: (
+        Statement(lambda _: _by_id.with_for_update(read=True)),
+        Statement(lambda _: _by_number.with_for_update(read=True)),
+    ),
 }
 _newest_numbers = Statement(
     lambda _: (
@@ -92,7 +89,7 @@ approvals_beginning = _beginning_with(approvals)
 
 
 def agent_named(connection: Connection, name: str) -> AgentRecord:
-    row = _agent.first(connection, name=keepable(name))
+    row = _agent.first(connection, name=storable(name))
     if row is None:
         there = [each["name"] for each in _agent_names.rows(connection)]
         raise NoSuchAgent(f"There is no agent {name!r}.", _what_there_is(name, there, "Add one with `clew agent add`."))
@@ -100,7 +97,7 @@ def agent_named(connection: Connection, name: str) -> AgentRecord:
 
 
 def project_named(connection: Connection, name: str) -> ProjectView:
-    row = _project.first(connection, name=keepable(name))
+    row = _project.first(connection, name=storable(name))
     if row is None:
         there = [each["name"] for each in _project_names.rows(connection)]
         remedy = _what_there_is(name, there, "Add one with `clew project add`.")
@@ -108,10 +105,10 @@ def project_named(connection: Connection, name: str) -> ProjectView:
     return project_view(row)
 
 
-def thread_called(connection: Connection, ref: str, held: bool = False) -> ThreadRecord:
-    """The thread of a reference like issue-3, chat-1 or own-ada, of an outside subject, or of an id. `held` locks it
+def thread_called(connection: Connection, ref: str, locked: bool = False) -> ThreadRecord:
+    """The thread of a reference like issue-3, chat-1 or own-ada, of an outside subject, or of an id. `locked` locks it
     FOR SHARE until the transaction ends, so that it is closed before a wake is accepted or after, never between."""
-    return thread_record(_thread_row(connection, ref, held))
+    return thread_record(_thread_row(connection, ref, locked))
 
 
 def thread_record(row: Row) -> ThreadRecord:
@@ -124,8 +121,8 @@ def thread_record(row: Row) -> ThreadRecord:
     )
 
 
-def _thread_row(connection: Connection, ref: str, held: bool) -> Row:
-    by_id, by_number = thread_statements[held]
+def _thread_row(connection: Connection, ref: str, locked: bool) -> Row:
+    by_id, by_number = thread_statements[locked]
     if ref.startswith(_OWN):
         agent = agent_named(connection, ref.removeprefix(_OWN))
         row = by_id.first(connection, id=own_thread(agent.id))
@@ -140,7 +137,7 @@ def _thread_row(connection: Connection, ref: str, held: bool) -> Row:
         row = by_number.first(connection, kind=numbered["kind"], number=int(numbered["number"]))
         if row is not None:
             return row
-    row = by_id.first(connection, id=keepable(ref))
+    row = by_id.first(connection, id=storable(ref))
     if row is None:
         raise NoSuchThread(f"There is no thread {ref!r}.", _numbers(connection, numbered))
     return row
@@ -184,7 +181,7 @@ def _unique(
     noun: str,
     remedy: str,
 ) -> str:
-    text = keepable(text)
+    text = storable(text)
     for first in (text, f"{prefix}{text}"):
         # "zz" sorts after every character that ids are made of, in every collation.
         found = [row["id"] for row in statement.rows(connection, first=first, last=f"{first}zz")] if text else []

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 from clew.ports.workspaces import SourceKind
 from clew.protocol.views import Mode, ProjectView
 from clew.store.engine.statement import Row, Statement
+from clew.store.operations.rows import read_object
 from clew.store.schema.tables import projects
 
 MOST = 1000
@@ -22,10 +23,7 @@ def list_projects(connection: Connection) -> tuple[ProjectView, ...]:
 
 def project_view(row: Row) -> ProjectView:
     """Settings that cannot be read are left out: a project can always be shown, and changed."""
-    try:
-        kept = json.loads(row["settings"])
-    except ValueError:
-        kept = {}
+    kept = read_object(row["settings"]) or {}
     return ProjectView(
         id=row["id"],
         name=row["name"],

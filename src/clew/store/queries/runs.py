@@ -21,8 +21,10 @@ from sqlalchemy import (
 from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunState, ThreadId, WaitsFor
 from clew.protocol.reports import read_prompted
 from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
-from clew.store.engine.statement import Row, Statement, among
+from clew.store.engine.dialect import among
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchRun
+from clew.store.operations.rows import read_object
 from clew.store.queries.threads import THREAD_NAME, held_words, thread_ref, with_owner
 from clew.store.schema.tables import LIVE as LIVE_RUN
 from clew.store.schema.tables import NOT_ENDED, agents, decisions, events, landings, lanes, runs, threads
@@ -30,7 +32,7 @@ from clew.store.schema.tables import NOT_ENDED, agents, decisions, events, landi
 LAST = "~"
 """Sorts after every id."""
 
-MANY = 5000
+_MANY = 5000
 """How many rows are filtered where two conditions are given and only one of them has an index."""
 
 _STEER = "steer"
@@ -188,11 +190,11 @@ def list_runs(
 ) -> tuple[RunView, ...]:
     """The newest first, of that thread, agent and state; with `before`, those older than that run."""
     if thread is not None:
-        found = _of_thread(connection, thread, most, before, None if agent is None and state is None else MANY)
+        found = _of_thread(connection, thread, most, before, None if agent is None and state is None else _MANY)
     elif agent is not None and (state is None or state is RunState.SUCCEEDED):
-        found = of_agent.rows(connection, agent=agent, before=before or LAST, most=most if state is None else MANY)
+        found = of_agent.rows(connection, agent=agent, before=before or LAST, most=most if state is None else _MANY)
     else:
-        wanted = most if agent is None else MANY
+        wanted = most if agent is None else _MANY
         found = _of_state(connection, state, wanted, before or LAST)
     return _views(connection, [row for row in found if _fits(row, agent, state)][:most])
 
@@ -295,20 +297,13 @@ def _decision_words(decision: Row) -> str:
 
 def _event(row: Row) -> EventView:
     """A line of a log. A body that is not a JSON object is shown as plain text."""
-    try:
-        body = orjson.loads(row["body"])
-    except ValueError:
-        body = None
-    return EventView(row["seq"], row["kind"], row["at"], body if isinstance(body, dict) else {"text": row["body"]})
+    body = read_object(row["body"])
+    return EventView(row["seq"], row["kind"], row["at"], {"text": row["body"]} if body is None else body)
 
 
 def _steer(row: Row) -> SteerView:
     """A line that cannot be read is shown without its text."""
-    try:
-        body = orjson.loads(row["body"])
-    except ValueError:
-        body = {}
-    said = body if isinstance(body, dict) else {}
+    said = read_object(row["body"]) or {}
     return SteerView(
         tuple(map(str, said.get("wakes") or ())), str(said.get("text") or ""), said.get("taken") is True, row["at"]
     )

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, bindparam, select, text
 
 from clew.kernel import resumability
 from clew.protocol.views import SessionView
-from clew.store.engine.statement import Row, Statement, among
+from clew.store.engine.dialect import among
+from clew.store.engine.statement import Row, Statement
 from clew.store.operations.rows import read_session
 from clew.store.operations.sessions import with_facts
 from clew.store.queries.threads import THREAD_NAME, thread_ref, with_owner
@@ -52,7 +53,7 @@ isolated_of_lane = Statement(
         .limit(bindparam("most"))
     )
 )
-by_ids = Statement(lambda dialect: with_facts().where(among(dialect, sessions.c.id, "sessions")))
+_by_ids = Statement(lambda dialect: with_facts().where(among(dialect, sessions.c.id, "sessions")))
 
 _recent = select(runs.c.session_id).order_by(runs.c.id.desc()).limit(RECENT)
 recent = Statement(lambda _: _recent)
@@ -110,7 +111,7 @@ def lane_names(connection: Connection, of: Collection[str]) -> dict[str, LaneNam
 
 
 def _with_lanes(connection: Connection, names: Sequence[str]) -> list[dict[str, Any]]:
-    rows = by_ids.rows(connection, sessions=list(names)) if names else []
+    rows = _by_ids.rows(connection, sessions=list(names)) if names else []
     lanes_by_id = {
         row["lane_id"]: row for row in names_of_lanes.rows(connection, lanes=list({row["lane_id"] for row in rows}))
     }

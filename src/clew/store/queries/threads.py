@@ -10,7 +10,8 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import LIVE, EvidenceReason, RunState, WaitsFor
 from clew.protocol.orders import Entry
 from clew.protocol.views import EntryView, LaneView, ThreadView
-from clew.store.engine.statement import Row, Statement, among
+from clew.store.engine.dialect import among
+from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchThread
 from clew.store.schema.tables import agents, journal, lanes, projects, runs, threads, workspaces
 

@@ -1,4 +1,4 @@
-"""The promise about a SQLite file: its pages and indexes are intact. If not, no other answer can be trusted."""
+"""Promises about how rows are stored: the file is intact, constraints hold, and stored values can be read."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -77,27 +77,33 @@ def _named(table: Table, key: Iterable[object]) -> str:
     return f"{table.name} {'/'.join(map(str, key))}"
 
 
+Query = tuple[Table, str, Select[Any]]
+"""A query for the keys of a table's rows that break something, and a note for their names."""
+
+
+def _found(connection: Connection, queries: Iterable[Query]) -> Iterator[str]:
+    for table, note, found in queries:
+        for row in connection.execute(found):
+            yield f"{_named(table, row)} ({note})" if note else _named(table, row)
+
+
+# The queries are cached: building them takes longer than running them.
 @cache
-def _keys() -> list[tuple[Table, Select[Any]]]:
-    """A query for the duplicates of each key. These queries are cached: building them takes longer than running."""
-    asked: list[tuple[Table, Select[Any]]] = []
+def _duplicate_keys() -> list[Query]:
+    asked: list[Query] = []
     for table in metadata.sorted_tables:
         uniques = [each for each in table.constraints if isinstance(each, UniqueConstraint)]
         keys = [tuple(table.primary_key.columns), *(tuple(each.columns) for each in uniques)]
         for key in sorted(keys, key=lambda columns: [column.name for column in columns]):
             there = [column.is_not(None) for column in key]
-            asked.append((table, select(*key).where(*there).group_by(*key).having(func.count() > 1).order_by(*key)))
+            found = select(*key).where(*there).group_by(*key).having(func.count() > 1).order_by(*key)
+            asked.append((table, "", found))
     return asked
 
 
-def _duplicates(connection: Connection) -> Iterator[str]:
-    for table, found in _keys():
-        yield from (_named(table, row) for row in connection.execute(found))
-
-
 @cache
-def _references() -> list[tuple[Table, str, Select[Any]]]:
-    asked: list[tuple[Table, str, Select[Any]]] = []
+def _dangling_references() -> list[Query]:
+    asked: list[Query] = []
     for table in metadata.sorted_tables:
         for column in table.columns:
             for pointer in column.foreign_keys:
@@ -108,14 +114,9 @@ def _references() -> list[tuple[Table, str, Select[Any]]]:
     return asked
 
 
-def _dangling_references(connection: Connection) -> Iterator[str]:
-    for table, column, found in _references():
-        yield from (f"{_named(table, row)} ({column})" for row in connection.execute(found))
-
-
 @cache
-def _conditions() -> list[tuple[Table, str, Select[Any]]]:
-    asked: list[tuple[Table, str, Select[Any]]] = []
+def _unmet_conditions() -> list[Query]:
+    asked: list[Query] = []
     for table in metadata.sorted_tables:
         checks = [each for each in table.constraints if isinstance(each, CheckConstraint)]
         for check in sorted(checks, key=lambda each: str(each.name)):
@@ -123,11 +124,6 @@ def _conditions() -> list[tuple[Table, str, Select[Any]]]:
                 found = select(*table.primary_key.columns).where(text(f"NOT ({check.sqltext})"))
                 asked.append((table, str(check.name), found))
     return asked
-
-
-def _unmet_conditions(connection: Connection) -> Iterator[str]:
-    for table, name, found in _conditions():
-        yield from (f"{_named(table, row)} ({name})" for row in connection.execute(found))
 
 
 @cache
@@ -162,9 +158,9 @@ def _types_of(column: Column[object] | ColumnElement[object]) -> tuple[str, ...]
 
 STRUCTURE = (
     Promise("value-type", "A value has the type of its column.", _wrong_types),
-    Promise("row-bounds", "Every row meets the conditions of its table.", _unmet_conditions),
-    Promise("row-once", "No two rows have the same key.", _duplicates),
-    Promise("row-pointer", "Every row that a row refers to exists.", _dangling_references),
+    Promise("row-bounds", "Every row meets the conditions of its table.", lambda it: _found(it, _unmet_conditions())),
+    Promise("row-once", "No two rows have the same key.", lambda it: _found(it, _duplicate_keys())),
+    Promise("row-pointer", "Every row that a row refers to exists.", lambda it: _found(it, _dangling_references())),
 )
 
 

@@ -1,4 +1,4 @@
-"""A promise: a name, a sentence, and a query for the rows that break it."""
+"""Promises about wakes, runs and sessions: each is a name, a sentence, and a query for the rows that break it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -35,9 +35,9 @@ def listed(values: Iterable[str]) -> str:
 
 
 # The states of a run as conditions. They test the state only: whether the other columns agree is what is checked.
-IS_LIVE = f"state IN ({listed(LIVE)})"
-IS_CARRYING = f"state IN ({listed(LIVE - {RunState.STOPPING})})"
-HAS_ENDED = f"state IN ({listed(RUN_ENDS)})"
+_IS_LIVE = f"state IN ({listed(LIVE)})"
+_IS_CARRYING = f"state IN ({listed(LIVE - {RunState.STOPPING})})"
+_HAS_ENDED = f"state IN ({listed(RUN_ENDS)})"
 
 
 WAKES = (
@@ -52,7 +52,7 @@ WAKES = (
         f"""
         SELECT w.id FROM wakes w
         WHERE w.state = 'pending'
-            AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.lane_id = w.lane_id AND NOT r.{HAS_ENDED})
+            AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.lane_id = w.lane_id AND NOT r.{_HAS_ENDED})
         """,
     ),
     by_sql(
@@ -63,7 +63,7 @@ WAKES = (
         WHERE w.state = 'claimed' AND NOT EXISTS (
             SELECT 1 FROM runs r
             WHERE r.id = w.run_id AND r.lane_id = w.lane_id
-                AND (r.{IS_CARRYING} OR (r.state = 'stopping' AND w.code = '{Carried.STEERING.code}'))
+                AND (r.{_IS_CARRYING} OR (r.state = 'stopping' AND w.code = '{Carried.STEERING.code}'))
         )
         """,
     ),
@@ -122,8 +122,8 @@ RUNS = (
         "A live run has a lease, a runtime, and a place of its agent and of its runtime; no other run has a lease.",
         f"""
         SELECT id FROM runs
-        WHERE ({IS_LIVE}) <> (lease_until IS NOT NULL)
-            OR ({IS_LIVE} AND (agent_place IS NULL OR runtime_place IS NULL OR runtime_id IS NULL))
+        WHERE ({_IS_LIVE}) <> (lease_until IS NOT NULL)
+            OR ({_IS_LIVE} AND (agent_place IS NULL OR runtime_place IS NULL OR runtime_id IS NULL))
         """,
     ),
     by_sql(
@@ -131,7 +131,7 @@ RUNS = (
         "A live run carries a wake, unless it is being stopped.",
         f"""
         SELECT r.id FROM runs r
-        WHERE r.{IS_CARRYING}
+        WHERE r.{_IS_CARRYING}
             AND NOT EXISTS (SELECT 1 FROM wakes w WHERE w.run_id = r.id AND w.state = 'claimed')
         """,
     ),
@@ -157,19 +157,19 @@ RUNS = (
         "A run that has ended has an end time and an outcome; no other run has an end time.",
         f"""
         SELECT id FROM runs
-        WHERE ({HAS_ENDED}) <> (ended_at IS NOT NULL) OR ({HAS_ENDED} AND COALESCE(outcome, '') = '')
+        WHERE ({_HAS_ENDED}) <> (ended_at IS NOT NULL) OR ({_HAS_ENDED} AND COALESCE(outcome, '') = '')
         """,
     ),
     by_sql(
         "run-alone",
         "A lane has at most one run that has not ended.",
-        f"SELECT lane_id FROM runs WHERE NOT ({HAS_ENDED}) GROUP BY lane_id HAVING COUNT(*) > 1 ORDER BY lane_id",
+        f"SELECT lane_id FROM runs WHERE NOT ({_HAS_ENDED}) GROUP BY lane_id HAVING COUNT(*) > 1 ORDER BY lane_id",
     ),
     by_sql(
         "run-place",
         "No two live runs have the same place of an agent or of a runtime.",
         f"""
-        WITH live AS MATERIALIZED (SELECT * FROM runs WHERE {IS_LIVE})
+        WITH live AS MATERIALIZED (SELECT * FROM runs WHERE {_IS_LIVE})
         SELECT one.id FROM live one
         WHERE EXISTS (
             SELECT 1 FROM live other
@@ -192,14 +192,14 @@ RUNS = (
         f"""
         SELECT r.id FROM runs r JOIN sessions s ON s.id = r.session_id
         WHERE r.lane_id <> s.lane_id
-            OR (r.{IS_LIVE} AND s.runtime_id NOT IN ('{UNKNOWN_RUNTIME}', r.runtime_id))
+            OR (r.{_IS_LIVE} AND s.runtime_id NOT IN ('{UNKNOWN_RUNTIME}', r.runtime_id))
         """,
     ),
     by_sql(
         "run-session-alone",
         "No two live runs are in one session.",
         f"""
-        SELECT session_id FROM runs WHERE session_id IS NOT NULL AND {IS_LIVE}
+        SELECT session_id FROM runs WHERE session_id IS NOT NULL AND {_IS_LIVE}
         GROUP BY session_id HAVING COUNT(*) > 1 ORDER BY session_id
         """,
     ),
@@ -218,13 +218,13 @@ RUNS = (
         "A pending approval belongs to a live run.",
         f"""
         SELECT a.id FROM approvals a JOIN runs r ON r.id = a.run_id
-        WHERE a.state = 'pending' AND NOT (r.{IS_LIVE})
+        WHERE a.state = 'pending' AND NOT (r.{_IS_LIVE})
         """,
     ),
     by_sql(
         "delivery-ended",
         "A delivery belongs to a run that has ended.",
-        f"SELECT d.id FROM deliveries d JOIN runs r ON r.id = d.run_id WHERE NOT (r.{HAS_ENDED})",
+        f"SELECT d.id FROM deliveries d JOIN runs r ON r.id = d.run_id WHERE NOT (r.{_HAS_ENDED})",
     ),
     by_sql(
         "schedule-due",

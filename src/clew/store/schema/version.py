@@ -111,7 +111,7 @@ def upgrade(
 
 
 def _create_baseline(connection: Connection, steps: Path) -> None:
-    """What the first step does, without Alembic: importing it would slow down the first start."""
+    """Do what the first step does without Alembic, whose import would slow down the first start."""
     run_script(connection, steps / "versions" / f"v{_BASELINE:04d}_{connection.dialect.name}.sql")
     connection.exec_driver_sql(
         "CREATE TABLE alembic_version"

@@ -1,4 +1,4 @@
-"""Who talks, about what and where: projects, agents, threads with their journals, lanes, workspaces."""
+"""Who talks, about what and where: projects, agents, threads with their journals, lanes, workspaces and sessions."""
 
 from sqlalchemy import CheckConstraint, Column, Index, Integer, PrimaryKeyConstraint, Table, UniqueConstraint
 
@@ -167,7 +167,7 @@ sessions = Table(
     integer("superseded"),
     # A digest of the API key it was made with. A different key is drift, not another account.
     optional("credential"),
-    # `seen` at its creation: that of the session it was forked from.
+    # `seen` at its creation; for a fork, the `seen` of the session it was forked from.
     integer("inherited"),
     # 1 when its last turn was cut off and the agent has not been told so yet.
     integer("cut_off"),

@@ -1,4 +1,4 @@
-"""Tables of the installation as a whole: the schema version, and access tokens."""
+"""The installation: schema version, access tokens, machines, their runtimes, and the programs on each runtime."""
 
 from sqlalchemy import CheckConstraint, Column, PrimaryKeyConstraint, Table, Text, UniqueConstraint
 

@@ -1,4 +1,4 @@
-"""Query plans of what is shown: pages and lists are found by an index, however long the history is."""
+"""Query plans of what is shown: an index finds every page and list, however long the history is."""
 
 import json
 from collections.abc import Iterator, Mapping

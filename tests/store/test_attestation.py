@@ -1,4 +1,4 @@
-"""Where nobody can tell whether a prompt was taken a person decides, and every way to try again asks first."""
+"""A person decides where no store can say whether a prompt was taken, and every retry asks the store first."""
 
 import pytest
 
@@ -6,9 +6,9 @@ from clew.kernel import HUMAN, Evidence, FailureKind, Freshness, Outcome, WaitsF
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Failed
 from clew.protocol.wakes import Said
-from clew.store.operations.evidence import by_person
+from clew.store.operations.evidence import attest_by_person
 from clew.store.operations.journal import append
-from clew.store.operations.leases import settle_orphans
+from clew.store.operations.leases import end_orphans
 from clew.store.operations.retry import ask_again, go_now
 from clew.store.schema.tables import runs, wakes
 from tests.store.kit import (
@@ -37,7 +37,7 @@ def lost(daemon: Daemon, session: str = "pinned") -> Order:
     order = daemon.claim_one()
     prompted = prompted_of(order, session=None) if session == "unnamed" else prompted_of(order, NATIVE)
     daemon.prompt(order, NATIVE if session == "pinned" else None, prompted=prompted)
-    daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
+    daemon.write(lambda connection: end_orphans(connection, daemon.by, [RUNTIME]))
     return order
 
 
@@ -45,7 +45,7 @@ def decided(daemon: Daemon, taken: bool) -> int:
     """As `clew retry --taken` does it, or `--not-taken`."""
 
     def decide(connection: object) -> int:
-        about = by_person(connection, LANE, taken)  # type: ignore[arg-type]
+        about = attest_by_person(connection, LANE, taken)  # type: ignore[arg-type]
         go_now(connection, LANE, THREAD)  # type: ignore[arg-type]
         return about
 
@@ -134,7 +134,7 @@ def test_a_person_may_decide_before_the_store_was_asked_to_the_last(daemon: Daem
     daemon.say("one")
     order = daemon.claim_one()
     daemon.prompt(order, NATIVE)
-    daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
+    daemon.write(lambda connection: end_orphans(connection, daemon.by, [RUNTIME]))
     asks = daemon.claim_one()
     daemon.answer(asks, UNKNOWN)
     assert decided(daemon, taken) == 1
@@ -149,7 +149,7 @@ def test_a_plain_retry_asks_the_store_as_if_for_the_first_time(daemon: Daemon) -
     daemon.say("one")
     order = daemon.claim_one()
     daemon.prompt(order, NATIVE)
-    daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
+    daemon.write(lambda connection: end_orphans(connection, daemon.by, [RUNTIME]))
     daemon.put(runs, {"id": order.run}, evidence="unknown", evidence_asked=99)
     assert daemon.claim() == ()
     assert held_for_a_person(daemon)

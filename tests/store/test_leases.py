@@ -1,4 +1,4 @@
-"""Leases: a silent daemon's runs are kept for a while, then settled as far as they had come."""
+"""Leases: a silent daemon's runs are kept for a while, then ended or queued again, depending on how far they came."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from clew.protocol.control import Expired, Held, Renewed
 from clew.protocol.orders import Order
 from clew.store.engine.dialect import read_clock
 from clew.store.operations.cancel import cancel_run
-from clew.store.operations.leases import expire, hear, renew, settle_orphans
+from clew.store.operations.leases import end_orphans, expire, mark_seen, renew
 from clew.store.schema.tables import agents, runs, runtimes, threads, wakes
 from tests.store.kit import ADA, ELSEWHERE, RUNTIME, TRANSIENT, Daemon, bodies, numbers, pin_of, said
 
@@ -107,7 +107,7 @@ def test_a_runtime_that_speaks_but_not_of_its_run_has_forgotten_it(daemon: Daemo
     order = daemon.claim_one()
     daemon.prompt(order, "n-1")
     lapse(daemon, order)
-    daemon.write(lambda connection: hear(connection, [RUNTIME]))
+    daemon.write(lambda connection: mark_seen(connection, [RUNTIME]))
     (ended,) = sweep(daemon)
     assert ended.state is RunState.LOST
 
@@ -151,7 +151,7 @@ def test_a_daemon_that_was_started_anew_settles_its_runs_at_once_and_the_retry_r
     accepted = daemon.say("one")
     order = daemon.claim_one()
     daemon.prompt(order, "n-1")
-    (ended,) = daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [RUNTIME]))
+    (ended,) = daemon.write(lambda connection: end_orphans(connection, "daemon-1", [RUNTIME]))
     assert (ended.run, ended.state) == (order.run, RunState.LOST)
     assert daemon.wake(accepted.wake).code == "run:daemon-restarted"
     daemon.answer(daemon.claim_one(), Evidence.CUT_OFF)
@@ -173,11 +173,11 @@ def test_what_a_restarted_daemon_still_holds_and_what_others_hold_is_left_alone(
     mine, kept, fenced = daemon.claim(most=3)
     theirs = other.claim_one()
     held = [Held(kept.run, 1), Held(fenced.run, 9)]
-    ended = daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [RUNTIME], held))
+    ended = daemon.write(lambda connection: end_orphans(connection, "daemon-1", [RUNTIME], held))
     assert {each.run for each in ended} == {mine.run, fenced.run}
     assert {row.id for row in daemon.rows(runs, state="claimed")} == {kept.run, theirs.run}
     # Another of its runtimes is not this one's business.
-    elsewhere = daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [ELSEWHERE]))
+    elsewhere = daemon.write(lambda connection: end_orphans(connection, "daemon-1", [ELSEWHERE]))
     assert elsewhere == ()
 
 
@@ -230,7 +230,7 @@ STEPS: dict[str, Callable[[Daemon, Order], object]] = {
 
 
 def restart(connection: Connection) -> object:
-    return settle_orphans(connection, "daemon-1", [RUNTIME])
+    return end_orphans(connection, "daemon-1", [RUNTIME])
 
 
 def silence(connection: Connection) -> object:

@@ -1,4 +1,4 @@
-"""Accepting wakes: durable, once, in order, and with a reason for those that are not taken."""
+"""Accepting wakes: durable, once, in order, and with a reason for each one that is skipped."""
 
 from collections.abc import Callable
 from concurrent.futures import wait

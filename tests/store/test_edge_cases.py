@@ -1,4 +1,4 @@
-"""What is easy to get wrong around the operations: odd texts, late runtimes, crowded threads, crashes without end."""
+"""Edge cases of the operations: odd texts, late runtimes, crowded threads, repeated crashes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +13,7 @@ from clew.store.engine.address import read_address
 from clew.store.engine.database import Database
 from clew.store.engine.open import open_current, open_database
 from clew.store.faults import BadAddress, BadText, KeyConflict, NewerThanProgram
-from clew.store.operations.leases import hear, settle_orphans
+from clew.store.operations.leases import end_orphans, mark_seen
 from clew.store.operations.runtimes import register_runtime
 from clew.store.operations.wakes import accept_wake
 from clew.store.schema.tables import agents, meta, runs, sessions
@@ -83,7 +83,7 @@ def test_what_was_asked_for_as_a_runtime_came_is_claimed_once_that_speaks_again(
     # As where neither saw the other.
     database.write(lambda connection: connection.execute(update(runs).values(runtime_id=None))).result(30)
     hints = database.subscribe()
-    database.write(lambda connection: hear(connection, [ELSEWHERE])).result(30)
+    database.write(lambda connection: mark_seen(connection, [ELSEWHERE])).result(30)
     assert f"queue:{ELSEWHERE}" in hints.wait(5)
     queued = database.read(lambda connection: connection.execute(runs.select()).one())
     assert (queued.state, queued.runtime_id) == ("queued", ELSEWHERE)
@@ -95,7 +95,7 @@ def test_a_run_that_is_lost_again_and_again_waits_longer_and_then_for_a_person(d
     for _ in range(5):
         daemon.put(runs, {"state": "queued"}, not_before=None)
         daemon.claim_one()
-        daemon.write(lambda connection: settle_orphans(connection, daemon.by, [RUNTIME]))
+        daemon.write(lambda connection: end_orphans(connection, daemon.by, [RUNTIME]))
     (run,) = daemon.rows(runs)
     assert (run.state, run.hold, run.hold_code) == ("queued", "person", "retry:tried-out")
     daemon.accept(reason=WakeReason.COMMENT)

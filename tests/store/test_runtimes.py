@@ -1,4 +1,4 @@
-"""Registering runtimes: an id that survives everything but a change of machine, provider or home."""
+"""Registering runtimes: an id that changes only with the machine, the provider or the home."""
 
 from dataclasses import replace
 

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, delete, insert, select
 from clew.kernel import WAKE_ENDS, WakeEvent, WakeState, advance_wake
 from clew.store.engine.statement import Statement
 from clew.store.operations.cancel import end_wake, end_wakes
+from clew.store.operations.carried_wakes import UnconfirmedSteer, let_go
 from clew.store.operations.claim_sql import carry
 from clew.store.operations.evidence import drop, give_up, serve_read_back
-from clew.store.operations.settle import Untold, let_go
 from clew.store.operations.wake_state import state_after
 from clew.store.schema.tables import lanes, runs, wakes
 from tests.store.kit import ADA, LANE, RUNTIME, THREAD, Daemon
@@ -33,11 +33,11 @@ VALUES: Mapping[str, Any] = {
 
 BY_EVENT: Mapping[WakeEvent, Sequence[Statement]] = {
     WakeEvent.CLAIM: (carry,),
-    WakeEvent.RELEASE: (let_go[WakeEvent.RELEASE, Untold.SHARES],),
-    WakeEvent.SERVE: (let_go[WakeEvent.SERVE, Untold.SHARES],),
+    WakeEvent.RELEASE: (let_go[WakeEvent.RELEASE, UnconfirmedSteer.SHARES],),
+    WakeEvent.SERVE: (let_go[WakeEvent.SERVE, UnconfirmedSteer.SHARES],),
     # A wake is skipped when it is accepted: its row is inserted in that state.
     WakeEvent.SKIP: (),
-    WakeEvent.CANCEL: (end_wake, let_go[WakeEvent.CANCEL, Untold.SHARES]),
+    WakeEvent.CANCEL: (end_wake, let_go[WakeEvent.CANCEL, UnconfirmedSteer.SHARES]),
 }
 
 

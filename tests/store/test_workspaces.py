@@ -1,4 +1,4 @@
-"""A workspace that was made again: the lane keeps the words until its agent was told."""
+"""A workspace that was made again: the lane keeps the message until its agent was told."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Timers: what is due makes one wake or one receipt, whoever looks and however long nobody did."""
+"""Schedules: a due one makes one wake or one receipt, however many servers tick and however long none did."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

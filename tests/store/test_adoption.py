@@ -1,4 +1,4 @@
-"""Adopting: a session that a person has already goes on under a thread."""
+"""Adoption: a session that a person already has continues under a thread."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Moving a lane: what waits goes along, what is going ends where it is, and no session is overwritten."""
+"""Moving a lane: its queued run goes along, a live run ends where it is, and no session is overwritten."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from clew.kernel import Evidence, LaneId, Outcome, RuntimeId
 from clew.store.faults import NoSuchLane, NoSuchRuntime
 from clew.store.operations.agents import change_agent
-from clew.store.operations.leases import settle_orphans
+from clew.store.operations.leases import end_orphans
 from clew.store.operations.moves import Moved, move_lane
 from clew.store.schema.tables import runs, runtimes
 from tests.store.kit import ADA, ELSEWHERE, LANE, RUNTIME, Daemon, bodies
@@ -65,7 +65,7 @@ def test_a_retry_goes_where_the_lane_was_put_and_not_to_the_machine_that_is_gone
     order = daemon.claim_one()
     daemon.prompt(order, "n-1")
     move(daemon)
-    daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [RUNTIME]))
+    daemon.write(lambda connection: end_orphans(connection, "daemon-1", [RUNTIME]))
     assert daemon.claim() == ()
     asks = other.claim_one()
     # The store that is asked is on the machine that the prompt went to.
@@ -80,7 +80,7 @@ def test_what_went_back_to_the_queue_goes_where_its_lane_was_put_meanwhile(daemo
     daemon.say("one")
     daemon.claim_one()
     assert move(daemon).run is None
-    daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [RUNTIME]))
+    daemon.write(lambda connection: end_orphans(connection, "daemon-1", [RUNTIME]))
     assert daemon.claim() == ()
     assert other.claim_one().attempt == 2
 
@@ -91,7 +91,7 @@ def test_what_went_back_to_the_queue_goes_where_its_agent_was_put_meanwhile(daem
     daemon.claim_one()
     daemon.write(lambda connection: change_agent(connection, ADA, {"runtime_id": ELSEWHERE}))
     hints = daemon.database.subscribe()
-    daemon.write(lambda connection: settle_orphans(connection, "daemon-1", [RUNTIME]))
+    daemon.write(lambda connection: end_orphans(connection, "daemon-1", [RUNTIME]))
     assert f"queue:{ELSEWHERE}" in hints.wait(5)
     assert daemon.claim() == ()
     assert other.claim_one().attempt == 2
