@@ -50,7 +50,7 @@ Call = tuple[Numbered, Mapping[str, Any]]
 
 
 @cache
-def _dialect(name: str) -> Any:
+def dialect_called(name: str) -> Any:
     if name == SQLITE:
         return sqlite.dialect(paramstyle="named")
     # Imported only here: psycopg is slow to import, and most servers use SQLite.
@@ -122,7 +122,7 @@ class Statement:
     def text(self, dialect: str) -> _Text:
         text = self._texts.get(dialect)
         if text is None:
-            compiled = self._build(dialect).compile(dialect=_dialect(dialect))
+            compiled = self._build(dialect).compile(dialect=dialect_called(dialect))
             fixed = {name: value for name, value in compiled.params.items() if value is not None}
             text = self._texts[dialect] = _Text(compiled.string, fixed)
         return text

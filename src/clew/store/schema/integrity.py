@@ -10,6 +10,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    CursorResult,
     Float,
     Integer,
     LargeBinary,
@@ -25,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DatabaseError
 
 from clew.kernel import replay
+from clew.store.engine.statement import dialect_called
 from clew.store.schema.promises import Promise
 from clew.store.schema.tables import (
     agents,
@@ -81,9 +83,19 @@ Query = tuple[Table, str, Select[Any]]
 """A query for the keys of a table's rows that break something, and a note for their names."""
 
 
+@cache
+def _sql(found: Select[Any], dialect: str) -> str:
+    """The text of a query. SQLAlchemy's own cache lasts as long as its engine, and most checks have a new one."""
+    return str(found.compile(dialect=dialect_called(dialect), compile_kwargs={"literal_binds": True}))
+
+
+def _rows(connection: Connection, found: Select[Any]) -> CursorResult[Any]:
+    return connection.exec_driver_sql(_sql(found, connection.dialect.name))
+
+
 def _found(connection: Connection, queries: Iterable[Query]) -> Iterator[str]:
     for table, note, found in queries:
-        for row in connection.execute(found):
+        for row in _rows(connection, found):
             yield f"{_named(table, row)} ({note})" if note else _named(table, row)
 
 
@@ -141,7 +153,7 @@ def _wrong_types(connection: Connection) -> Iterator[str]:
         return
     for table, found in _types():
         keys = len(table.primary_key.columns)
-        for row in connection.execute(found):
+        for row in _rows(connection, found):
             odd = zip(table.columns, row[keys:], strict=True)
             yield f"{_named(table, row[:keys])} ({', '.join(column.name for column, is_odd in odd if is_odd)})"
 
