@@ -28,20 +28,29 @@ _HERE = Path(__file__).parent
 _SLOW_ROOMS = (
     "story",
     "up",
+    "docs",
     "house",
-    "providers/contract",
+    "providers",
+    "workspaces",
     "cli/test_db.py",
     "cli/test_end_to_end.py",
+    "cli/test_program.py",
+    "daemon/test_guide.py",
     "daemon/test_kills.py",
     "kernel/test_enumeration.py",
+    "kernel/test_lifecycle_machine.py",
+    "server/test_auth.py",
+    "server/test_problems.py",
+    "store/test_backup.py",
+    "store/test_foreign.py",
     "store/test_overlaps.py",
     "store/test_races.py",
     "store/test_restart.py",
     "store/test_soak.py",
     "store/test_stateful.py",
-    "workspaces/test_crashes.py",
+    "store/two_steps",
 )
-"""Their tests start servers and agents, or walk through very many cases."""
+"""Their tests start programs, read the whole project, or walk through very many cases."""
 _SLOW_FIXTURES = frozenset({"agents", "postgres"})
 
 
