@@ -13,12 +13,11 @@ from clew.control.approvals import answer_approval, list_approvals
 from clew.control.decisions import explain
 from clew.control.faults import BadRequest, NoMachine
 from clew.control.issues import open_issue
-from clew.control.messages import say
 from clew.control.projects import add_project
 from clew.control.runs import cancel_run, list_runs
 from clew.control.services import Services
 from clew.control.threads import close_thread, open_chat, show_thread
-from clew.control.wakes import cancel_wake, poke
+from clew.control.wakes import cancel_wake, poke, say
 from clew.kernel import AgentId, ApprovalId, Author, AuthorKind, MachineId, Origin, OriginKind, RunId
 from clew.protocol.machine import AgentProgram
 from clew.protocol.reports import Asked

@@ -8,10 +8,10 @@ import pytest
 
 from clew.control.approvals import answer_approval, approvals_of, list_approvals
 from clew.control.faults import AnswerRefused, BadRequest
-from clew.control.messages import say
 from clew.control.runs import cancel_run
 from clew.control.threads import open_chat, show_thread
 from clew.control.timers import run_due
+from clew.control.wakes import say
 from clew.kernel import ApprovalId
 from clew.protocol.orders import Order
 from clew.protocol.reports import Asked, Stopped

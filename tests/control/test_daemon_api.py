@@ -10,12 +10,11 @@ from clew.control import daemon_api as planes
 from clew.control.actor import Timer
 from clew.control.approvals import answer_approval
 from clew.control.doctor import list_runtimes
-from clew.control.messages import say
 from clew.control.runs import cancel_run, show_run
 from clew.control.services import Services
 from clew.control.threads import open_chat
 from clew.control.timers import run_due, run_timers
-from clew.control.wakes import poke
+from clew.control.wakes import poke, say
 from clew.kernel import ApprovalId, Evidence, Outcome, RunId, RunState
 from clew.protocol.control import Claimed, Held
 from clew.protocol.orders import ClaimRequest, Order

@@ -13,9 +13,8 @@ from clew.control import decisions as replaying
 from clew.control.decisions import explain, replay_decisions
 from clew.control.faults import BadRequest
 from clew.control.issues import open_issue
-from clew.control.messages import say
 from clew.control.threads import open_chat
-from clew.control.wakes import poke
+from clew.control.wakes import poke, say
 from clew.kernel import Outcome, Probe, ProbeKind, Session, WaitsFor, settle
 from clew.protocol.reports import Landed, Returned
 from clew.protocol.requests import NewChat, NewIssue, Poke, Replay, Words

@@ -9,10 +9,9 @@ import pytest
 
 from clew.control.decisions import explain
 from clew.control.faults import NotNow
-from clew.control.messages import say
 from clew.control.runs import rerun, retry_run, show_run
 from clew.control.threads import open_chat
-from clew.control.wakes import show_wake
+from clew.control.wakes import say, show_wake
 from clew.kernel import Evidence, FailureKind, Outcome
 from clew.protocol.orders import Order
 from clew.protocol.reports import Failed, Finish, Landed

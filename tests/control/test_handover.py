@@ -12,9 +12,9 @@ from clew.control.agents import change_agent
 from clew.control.decisions import explain, replay_decisions
 from clew.control.faults import NotNow
 from clew.control.issues import assign_thread, open_issue
-from clew.control.messages import say
 from clew.control.runs import cancel_run, retry_run
 from clew.control.threads import set_overlap, show_thread
+from clew.control.wakes import say
 from clew.kernel import Freshness, Outcome, PlanReason
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Stopped

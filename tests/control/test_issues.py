@@ -8,9 +8,8 @@ import pytest
 from clew.control.agents import change_agent
 from clew.control.faults import BadRequest, NotNow
 from clew.control.issues import assign_thread, open_issue
-from clew.control.messages import say
 from clew.control.threads import close_thread, find_thread, list_threads, open_chat, reopen_thread, show_thread
-from clew.control.wakes import poke, show_wake
+from clew.control.wakes import poke, say, show_wake
 from clew.kernel import Outcome
 from clew.protocol.requests import AgentChange, Assign, NewChat, NewIssue, Poke, Words
 from clew.store.engine.database import Database

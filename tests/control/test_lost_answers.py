@@ -10,11 +10,10 @@ import pytest
 from sqlalchemy import Connection
 
 from clew.control.issues import open_issue
-from clew.control.messages import say
 from clew.control.projects import add_project
 from clew.control.runs import rerun
 from clew.control.threads import list_threads, open_chat
-from clew.control.wakes import poke
+from clew.control.wakes import poke, say
 from clew.protocol.orders import Order
 from clew.protocol.requests import NewChat, NewIssue, NewProject, Poke, Words
 from clew.store.engine.pipeline import Pipeline

@@ -7,9 +7,9 @@ import pytest
 
 from clew.control.faults import BadName, BadRequest
 from clew.control.issues import open_issue
-from clew.control.messages import say
 from clew.control.projects import add_project, change_project, list_projects, show_project
 from clew.control.threads import open_chat, show_thread
+from clew.control.wakes import say
 from clew.control.workspaces import clean_workspaces, list_workspaces
 from clew.kernel import Directory, WaitsFor, WorkspaceKind
 from clew.ports.fault import Fault

@@ -9,11 +9,10 @@ from clew.control.agents import change_agent
 from clew.control.decisions import explain
 from clew.control.faults import BadRequest, NotNow
 from clew.control.issues import open_issue
-from clew.control.messages import say
 from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
 from clew.control.sessions import list_sessions
 from clew.control.threads import find_thread, open_chat
-from clew.control.wakes import poke, show_wake
+from clew.control.wakes import poke, say, show_wake
 from clew.kernel import FailureKind, Outcome, WaitsFor
 from clew.protocol.reports import Completed, Failed, Returned, RunEventRecord, Stopped
 from clew.protocol.requests import AgentChange, NewChat, NewIssue, Poke, Words

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from clew.control.faults import BadRequest, NoSuchSession, NotNow
-from clew.control.messages import say
 from clew.control.sessions import adopt_session, found_sessions
 from clew.control.threads import open_chat
+from clew.control.wakes import say
 from clew.kernel import Outcome
 from clew.protocol.requests import Adopt, NewChat, Words
 from clew.store.engine.database import Database

@@ -10,9 +10,8 @@ import pytest
 
 from clew.control.decisions import explain
 from clew.control.faults import BadRequest
-from clew.control.messages import say
 from clew.control.threads import open_chat, set_overlap, show_thread
-from clew.control.wakes import show_wake
+from clew.control.wakes import say, show_wake
 from clew.kernel import capabilities_to_record
 from clew.protocol.machine import AgentProgram
 from clew.protocol.orders import ClaimRequest, Order

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from clew.control.faults import BadRequest
-from clew.control.messages import say
 from clew.control.projects import add_project
 from clew.control.threads import close_thread, list_threads, show_thread
-from clew.control.wakes import poke
+from clew.control.wakes import poke, say
 from clew.kernel import Outcome, read_subject
 from clew.protocol.requests import NewProject, Poke, Words
 from clew.store.engine.database import Database

@@ -11,10 +11,9 @@ from clew.control.agents import change_agent
 from clew.control.decisions import explain
 from clew.control.faults import BadRequest, NotNow
 from clew.control.issues import open_issue
-from clew.control.messages import say
 from clew.control.runs import show_run
 from clew.control.threads import find_thread, list_threads, open_chat, set_overlap, show_thread
-from clew.control.wakes import cancel_wake, poke, show_wake
+from clew.control.wakes import cancel_wake, poke, say, show_wake
 from clew.kernel import FailureKind, Origin, OriginKind, Outcome, ThreadId, WakeId, WakeReason
 from clew.protocol.orders import ClaimRequest
 from clew.protocol.reports import Failed, Stopped

@@ -10,8 +10,8 @@ import pytest
 from clew.kernel import RuntimeId, capabilities_from_record
 from clew.ports.fault import Fault
 from clew.programs.faults import BadOptions
-from clew.programs.ledger import Ledger
 from clew.programs.process_tag import new_tag
+from clew.programs.state import Ledger
 from clew.protocol.machine import AgentProgram
 from tests.daemon.kit import TRUE, run, world
 from tests.daemon.scripted import ABLE

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.kernel.budget import Budget, BudgetReason, Selection, select
+from clew.kernel.context import Budget, BudgetReason, Selection, select
 from clew.kernel.ids import AccountId, AgentId, EntrySeq, ProviderName
 from clew.kernel.journal import Author, AuthorKind, JournalEntry, Reader
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.kernel.checklist import nothing_to_check
+from clew.kernel.heartbeat import nothing_to_check
 
 pytestmark = pytest.mark.case("H06")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.kernel.engine import EngineFailure, EnginePolicy, EngineReason, on_engine_failure
+from clew.kernel.context import EngineFailure, EnginePolicy, EngineReason, on_engine_failure
 
 pytestmark = pytest.mark.case("X03")
 

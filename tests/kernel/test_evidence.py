@@ -40,7 +40,7 @@ from clew.kernel import (
 )
 from clew.kernel import Attestation as Said
 from clew.kernel.evidence import AskNext
-from clew.kernel.replay import decision_to_record
+from clew.kernel.record import decision_to_record
 from tests.kernel.kit import (
     ELSEWHERE,
     GONE,

@@ -6,9 +6,8 @@ from itertools import product
 
 import pytest
 
-from clew.kernel.heartbeat import HeartbeatReason, TickDecision, TickFacts, TickVerdict, tick
+from clew.kernel.heartbeat import HeartbeatReason, QuietHours, TickDecision, TickFacts, TickVerdict, tick
 from clew.kernel.ids import LaneId, LaneScope, RouteKey, RouteKind, RunId, RunScope, WakeId, isolated
-from clew.kernel.quiet import QuietHours
 from clew.kernel.wake import Origin, OriginKind, Wake, WakeEnd, WakeReason, coalesce
 
 NOON = 12 * 3600.0

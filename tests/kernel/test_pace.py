@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.kernel.pace import Pace, PacePolicy, PaceReason, idle_ticks, pace
-from clew.kernel.schedule import Every
+from clew.kernel.schedule import Every, Pace, PacePolicy, PaceReason, idle_ticks, pace
 
 pytestmark = pytest.mark.case("H13")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clew.kernel.quiet import QuietHours, quiet_until
+from clew.kernel.heartbeat import QuietHours, quiet_until
 
 pytestmark = pytest.mark.case("H07")
 

@@ -2,9 +2,18 @@
 
 import pytest
 
-from clew.kernel.admission import Admission, AdmissionReason, AdmissionVerdict, dedupe
+from clew.kernel.admission import (
+    CANCELLING,
+    Admission,
+    AdmissionReason,
+    AdmissionVerdict,
+    Receipt,
+    Served,
+    dedupe,
+    on_admission,
+    on_end,
+)
 from clew.kernel.ids import RunId, ThreadId, WakeId
-from clew.kernel.receipt import CANCELLING, Receipt, Served, on_admission, on_end
 from clew.kernel.wake import WAKE_ENDS, WakeEnd, WakeState
 
 WAKE = WakeId("w")

@@ -22,11 +22,11 @@ from clew.kernel import (
     WakeId,
     WakeReason,
     WakeState,
-    advance_wake,
     decide,
     steered_plan,
     to_steer,
 )
+from clew.kernel.wake import advance_wake
 from tests.kernel.kit import session, situation
 
 TOLD = EntrySeq(3)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from clew.programs.environment import environment_for
-from clew.programs.ledger import Ledger
-from clew.programs.program import Program, start
+from clew.programs.program import Program, environment_for, start
+from clew.programs.state import Ledger
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from clew.programs.faults import BadArguments, CannotStart, ProgramEnded, TooSlow
-from clew.programs.ledger import Ledger
 from clew.programs.process_tag import VARIABLE
-from clew.programs.program import Program, start
+from clew.programs.program import Output, Program, start
+from clew.programs.state import Ledger
 from tests.programs.kit import alive, eventually, pid_in, python, run, running_with, shell
 
 
@@ -24,6 +24,24 @@ def test_lines_go_in_and_out(tmp_path: Path) -> None:
         return lines
 
     assert run(scene()) == [b"got one", b"got two"]
+
+
+def test_its_output_is_read_to_the_end(tmp_path: Path) -> None:
+    async def scene() -> Output:
+        program = await shell("cat; echo one; echo why >&2; echo two; exit 3", tmp_path)
+        return await program.output(5, 1)
+
+    assert run(scene()) == Output(3, [b"one", b"two"], "why")
+
+
+def test_a_program_whose_output_does_not_end_is_ended(tmp_path: Path) -> None:
+    async def scene() -> int:
+        program = await shell("echo one; sleep 60", tmp_path)
+        with pytest.raises(TooSlow, match=r"within 0\.2 s"):
+            await program.output(0.2, 1)
+        return program.pid
+
+    assert not alive(run(scene()))
 
 
 def test_a_line_of_many_megabytes_comes_whole(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.programs.environment import environment_for
+from clew.programs.program import environment_for
 from clew.programs.secrets import HIDDEN, Redactor
 
 KEY, LONGER = "sk-abcdef", "sk-abcdef-and-more"

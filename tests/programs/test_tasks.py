@@ -62,7 +62,7 @@ def test_the_result_of_a_thread_whose_caller_was_cancelled_is_undone() -> None:
     done, undone = threading.Event(), threading.Event()
 
     async def scene() -> None:
-        waiting = asyncio.create_task(in_thread(lambda: done.wait(5), HomeFailed, lambda _: undone.set()))
+        waiting = asyncio.create_task(in_thread(lambda: done.wait(5), "Parrot", lambda _: undone.set()))
         await asyncio.sleep(0.05)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -75,14 +75,11 @@ def test_the_result_of_a_thread_whose_caller_was_cancelled_is_undone() -> None:
 
 
 def test_an_error_of_the_system_names_the_agent_and_the_file() -> None:
-    class Failed(HomeFailed):
-        agent = "Parrot"
-
     def work() -> None:
         raise PermissionError(13, "Permission denied", "/h/store")
 
-    with pytest.raises(Failed, match=r"files of Parrot .*Permission denied: /h/store") as caught:
-        asyncio.run(in_thread(work, Failed))
+    with pytest.raises(HomeFailed, match=r"files of Parrot .*Permission denied: /h/store") as caught:
+        asyncio.run(in_thread(work, "Parrot"))
     assert caught.value.remedy
 
 

@@ -144,9 +144,9 @@ class Rig(ABC):
 
     # ---------------------------------------------------------------- what can be seen from outside
 
-    def heard(self) -> str | None:
-        """All that the model was handed last; None where there is no way to know."""
-        return json.dumps(self.model.work[-1].body) if self.model is not None else None
+    def heard(self) -> str:
+        """All that the model was handed last. A rig without a model reads it from its agent's store."""
+        return json.dumps(self.loopback.work[-1].body)
 
     def rules(self, cursor: Cursor) -> int | None:  # noqa: ARG002 - most programs keep none
         """How many permission rules the program itself keeps for a session; None where it keeps none."""

@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -17,32 +18,33 @@ _MAX_BYTES = 5 * 1024 * 1024
 _OLD_FILES = 3
 
 
-class JsonLines(logging.Formatter):
-    def __init__(self, secret: str) -> None:
+class _MaskedLines(logging.Formatter):
+    """Lines as `text` makes them of a record, without the secret."""
+
+    def __init__(self, secret: str, text: Callable[[logging.LogRecord], str]) -> None:
         super().__init__()
         self._secret = secret
+        self._text = text
 
     def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, object] = {
-            "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "of": record.name,
-            "words": record.getMessage(),
-        }
-        if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False).replace(self._secret, "***")
+        return self._text(record).replace(self._secret, "***")
 
 
-class TerminalLines(logging.Formatter):
+def _json_line(record: logging.LogRecord) -> str:
+    line: dict[str, object] = {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+        "level": record.levelname.lower(),
+        "of": record.name,
+        "words": record.getMessage(),
+    }
+    if record.exc_info:
+        line["trace"] = logging.Formatter().formatException(record.exc_info)
+    return json.dumps(line, ensure_ascii=False)
+
+
+def _terminal_line(record: logging.LogRecord) -> str:
     """Without the traceback, which is in the file."""
-
-    def __init__(self, secret: str) -> None:
-        super().__init__()
-        self._secret = secret
-
-    def format(self, record: logging.LogRecord) -> str:
-        return f"clew: {record.getMessage()}".replace(self._secret, "***")
+    return f"clew: {record.getMessage()}"
 
 
 def start_logging(directory: Path, secret: str) -> None:
@@ -52,10 +54,10 @@ def start_logging(directory: Path, secret: str) -> None:
         )
     except OSError as fault:
         raise file_fault(fault, directory) from fault
-    file.setFormatter(JsonLines(secret))
+    file.setFormatter(_MaskedLines(secret, _json_line))
     file.setLevel(logging.INFO)
     terminal = logging.StreamHandler(sys.stderr)
-    terminal.setFormatter(TerminalLines(secret))
+    terminal.setFormatter(_MaskedLines(secret, _terminal_line))
     terminal.setLevel(logging.WARNING)
     root = logging.getLogger()
     root.handlers[:] = [file, terminal]

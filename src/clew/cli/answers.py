@@ -8,9 +8,10 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from clew.cli.client import NotUnderstood
+from clew.cli.client import NotUnderstood, Server, thread_part
 from clew.cli.input import Options
 from clew.cli.output import table, tell_answer
+from clew.protocol.views import ThreadPage, ThreadView
 
 V = TypeVar("V")
 
@@ -27,15 +28,20 @@ def print_table(
     tell_answer(said, lambda: table([row(view) for view in read_all(kind, said)], nothing), as_json=options.json)
 
 
+def get_thread(server: Server, ref: str) -> ThreadView:
+    return read(ThreadPage, server.get(f"/threads/{thread_part(ref)}", {"limit": 1})).thread
+
+
 def read(kind: type[V], said: bytes | str) -> V:
-    return value(kind, parsed(said))
+    view: V = _shaped(kind, parsed(said))
+    return view
 
 
 def read_all(kind: type[V], said: bytes | str) -> list[V]:
     many = parsed(said)
     if not isinstance(many, list):
         raise _unexpected(f"expected a list of {kind.__name__}")
-    return [value(kind, each) for each in many]
+    return [_shaped(kind, each) for each in many]
 
 
 def parsed(said: bytes | str) -> Any:
@@ -43,11 +49,6 @@ def parsed(said: bytes | str) -> Any:
         return json.loads(said)
     except ValueError as fault:
         raise _unexpected(str(fault)) from fault
-
-
-def value(kind: type[V], raw: object) -> V:
-    made: V = _shaped(kind, raw)
-    return made
 
 
 def _shaped(kind: Any, raw: Any) -> Any:

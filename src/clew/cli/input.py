@@ -22,7 +22,7 @@ class BadNumber(Fault):
     code = "cli:bad-number"
 
 
-def default_data() -> Path:
+def _default_data() -> Path:
     """$XDG_DATA_HOME/clew. The XDG standard says to ignore a relative path there."""
     named = Path(os.environ.get("XDG_DATA_HOME", ""))
     home = named if named.is_absolute() else Path("~/.local/share").expanduser()
@@ -62,7 +62,7 @@ DatabaseAddress = Annotated[
     ),
 ]
 
-DEFAULT_DATA = default_data()
+DEFAULT_DATA = _default_data()
 
 
 @Parameter(name="*")

@@ -81,7 +81,7 @@ def live(server: Server, query: Query, outage: Outage) -> Generator[Sent]:
             outage.wait(fault)
 
 
-def get_retrying(server: Server, path: str, query: Query | None, outage: Outage) -> bytes:
+def _get_retrying(server: Server, path: str, query: Query | None, outage: Outage) -> bytes:
     """A GET that waits for a restarting server."""
     while True:
         try:
@@ -184,7 +184,7 @@ def events_after(server: Server, place: RunPosition) -> Iterator[EventView]:
     """Log lines after the position, read page by page."""
     while True:
         query = {"after": place.seq, "limit": PAGE}
-        page = read_all(EventView, get_retrying(server, f"/runs/{part(place.run)}/events", query, place.outage))
+        page = read_all(EventView, _get_retrying(server, f"/runs/{part(place.run)}/events", query, place.outage))
         for event in page:
             place.seq = event.seq
             yield event
@@ -193,11 +193,11 @@ def events_after(server: Server, place: RunPosition) -> Iterator[EventView]:
 
 
 def get_run(server: Server, run: str, outage: Outage) -> RunView:
-    return read(RunView, get_retrying(server, f"/runs/{part(run)}", None, outage))
+    return read(RunView, _get_retrying(server, f"/runs/{part(run)}", None, outage))
 
 
 def get_wake(server: Server, wake: str, outage: Outage) -> WakeView:
-    return read(WakeView, get_retrying(server, f"/wakes/{part(wake)}", None, outage))
+    return read(WakeView, _get_retrying(server, f"/wakes/{part(wake)}", None, outage))
 
 
 def next_run(
@@ -211,7 +211,7 @@ def next_run(
         pause = min(1.0, pause * 1.5)
         wake = get_wake(server, wake.id, outage)
         if time.monotonic() - started > LONG:
-            page = read(ThreadPage, get_retrying(server, f"/threads/{part(wake.thread)}", {"limit": 1}, outage))
+            page = read(ThreadPage, _get_retrying(server, f"/threads/{part(wake.thread)}", {"limit": 1}, outage))
             if page.thread.status == "held":
                 _raise_if_lane_held(server, wake, outage)
             words = page.thread.words or wake.words
@@ -228,5 +228,5 @@ def raise_if_held(run: RunView) -> None:
 
 def _raise_if_lane_held(server: Server, wake: WakeView, outage: Outage) -> None:
     newest: dict[str, str | int | None] = {"thread": wake.thread, "agent": wake.agent, "limit": 1}
-    for run in read_all(RunView, get_retrying(server, "/runs", newest, outage)):
+    for run in read_all(RunView, _get_retrying(server, "/runs", newest, outage)):
         raise_if_held(run)

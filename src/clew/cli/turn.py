@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from clew.cli.activity import Speech, approval_lines, decision_of, ended, failure_of, line_of
-from clew.cli.answers import parsed, read, read_all
+from clew.cli.answers import get_thread, parsed, read, read_all
 from clew.cli.client import Server, part
 from clew.cli.live import (
     HeldForPerson,
@@ -22,7 +22,7 @@ from clew.cli.live import (
 )
 from clew.cli.output import ExitStatus, note, tell, tell_json, tell_problem
 from clew.cli.safe_text import one_line
-from clew.protocol.views import ApprovalView, EventView, RunView, ThreadPage, WakeView, WhyView
+from clew.protocol.views import ApprovalView, EventView, RunView, WakeView, WhyView
 
 Answerer = Callable[[ApprovalView], ApprovalView | None]
 """Asks the person; returns the answered approval."""
@@ -190,7 +190,7 @@ def watch_thread(server: Server, ref: str, *, as_json: bool) -> ExitStatus:
     """Watches the wake of the thread's newest run, if there is one."""
     runs = read_all(RunView, server.get("/runs", {"thread": ref, "limit": 1}))
     if not runs:
-        thread = read(ThreadPage, server.get(f"/threads/{part(ref)}", {"limit": 1})).thread
+        thread = get_thread(server, ref)
         tell(thread.words or f"{ref} has no runs.")
         return ExitStatus.DONE
     wakes = read(WhyView, server.get(f"/why/{part(runs[0].id)}")).wakes

@@ -52,14 +52,14 @@ _AROUND = 24
 """Tokens of the line that introduces an entry, and of its fence."""
 
 
-def tokens_of(text: str) -> int:
+def _tokens_of(text: str) -> int:
     """An estimate on the high side, without any model's own tokenizer: four bytes to a token."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // _CHARACTERS)
 
 
-def size_in_prompt(text: str, recorded: int = 0) -> int:
+def _size_in_prompt(text: str, recorded: int = 0) -> int:
     """The tokens of an entry in a prompt; a recorded size that is too small does not count."""
-    return max(recorded, tokens_of(text)) + _AROUND
+    return max(recorded, _tokens_of(text)) + _AROUND
 
 
 def brief_of(entries: Sequence[Entry], tokens: int, reader: AgentId) -> str:
@@ -69,7 +69,7 @@ def brief_of(entries: Sequence[Entry], tokens: int, reader: AgentId) -> str:
     left = tokens - 20
     for entry in reversed(entries):
         line = _line(entry, reader)
-        left -= tokens_of(line)
+        left -= _tokens_of(line)
         if left < 0:
             break
         lines.append(line)
@@ -125,7 +125,7 @@ def _choose(request: PromptRequest) -> _Chosen:
     plan, budget = request.plan, request.budget
     entries = {entry.facts.seq: entry for entry in _as_told(request)}
     act_on = [seq for seq in plan.act_on if seq in entries]
-    sized = (replace(each.facts, size=size_in_prompt(each.body, each.facts.size)) for each in entries.values())
+    sized = (replace(each.facts, size=_size_in_prompt(each.body, each.facts.size)) for each in entries.values())
     chosen = select(sized, budget, plan.reader, act_on)
     if not chosen.fits:
         raise PromptTooLong(chosen.words, "Write a shorter message, or put it into a file of the project.")

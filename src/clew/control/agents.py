@@ -43,7 +43,7 @@ async def add_agent(services: Services, actor: Actor, asked: NewAgent) -> AgentV
     mode, most = check_mode(asked.mode), _check_parallel(asked.most)
     machine = services.chosen_machine(asked.machine)
     found = await find_program(machine, program)
-    must_express(mode, found.provider, read_capabilities(found.provider, found.capabilities))
+    _check_expressible(mode, found.provider, read_capabilities(found.provider, found.capabilities))
     agent = store.new_agent()
 
     def write(tx: Transaction) -> AgentView:
@@ -91,7 +91,7 @@ async def change_agent(services: Services, actor: Actor, name: str, change: Agen
             to["policy"] = with_policy(agent.policy, agent.id, history_across_accounts=change.across_accounts)
         store.change_agent(tx, agent.id, to)
         if found is not None or change.mode is not None:
-            _must_express(tx, agent.id)
+            _check_changed_mode(tx, agent.id)
         if change.no_heartbeat:
             remove_heartbeat(tx, agent.id)
         if change.heartbeat is not None:
@@ -105,7 +105,7 @@ async def change_agent(services: Services, actor: Actor, name: str, change: Agen
     return view
 
 
-def must_express(mode: str, provider: str, capabilities: Capabilities) -> None:
+def _check_expressible(mode: str, provider: str, capabilities: Capabilities) -> None:
     """Refuse a mode that the program cannot be limited to: every run of the agent would be held. Clew does not choose a
     wider mode; that is for the agent's owner."""
     if choose_mode(PermissionMode(mode), (), capabilities.modes).mode is None:
@@ -116,14 +116,14 @@ def must_express(mode: str, provider: str, capabilities: Capabilities) -> None:
         )
 
 
-def _must_express(tx: Transaction, agent: AgentId) -> None:
+def _check_changed_mode(tx: Transaction, agent: AgentId) -> None:
     """Check the agent after the change; an error rolls the change back."""
     changed = read_agent(tx, agent)
     if changed is None or changed.runtime is None:
         return
     started = as_started(tx, agent, changed.runtime)
     if started is not None:
-        must_express(changed.mode, changed.provider, started.capabilities)
+        _check_expressible(changed.mode, changed.provider, started.capabilities)
 
 
 async def _changed_program(

@@ -1,10 +1,12 @@
-"""Wakes: asked for by hand or by an event outside, shown, cancelled. All requests go through `wake`."""
+"""Wakes: by a message in a thread, by hand, or by an event outside; shown and cancelled. All go through `wake`."""
 
 from dataclasses import replace
+from itertools import count
 
 from clew.control.actor import Actor, Outside, author_of, name_of, origin_of
 from clew.control.faults import BadRequest
 from clew.control.services import Services
+from clew.control.threads import overlap_called
 from clew.control.validation import check_size
 from clew.kernel import (
     AdmissionPolicy,
@@ -27,14 +29,15 @@ from clew.kernel import (
     read_subject,
     thread_for,
 )
-from clew.protocol.requests import Poke
-from clew.protocol.views import Cancelled, WakeView
+from clew.protocol.requests import Poke, Words
+from clew.protocol.views import Cancelled, Spoken, WakeView
 from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store.engine.database import Transaction
 from clew.store.engine.dialect import storable
-from clew.store.engine.hints import hint_news
+from clew.store.engine.hints import hint_anything, hint_news, hint_thread
 from clew.store.operations import cancel
 from clew.store.operations.ids import new_id
+from clew.store.operations.journal import Tried, append_once
 from clew.store.operations.steering import live_run, set_pending_reason, steerable_run
 from clew.store.operations.threads import must_be_open, thread_of
 from clew.store.operations.wakes import MOST_PRIORITY, accept_wake
@@ -42,6 +45,66 @@ from clew.store.queries import wakes as queries
 from clew.store.queries.agents import AgentRecord
 from clew.store.queries.names import ThreadRecord, agent_named, project_named, run_called, thread_called, wake_called
 from clew.store.queries.runs import read_run
+
+_REASONS = {"issue": WakeReason.COMMENT}
+
+
+async def say(services: Services, actor: Actor, ref: str, words: Words) -> Spoken:
+    """A comment on an issue, or a message in a chat. A message that wakes no agent is written to the journal too."""
+    if not words.text.strip():
+        raise BadRequest("The message is empty.", "Give a text; to wake an agent without one, use `clew wake`.")
+    overlap = None if words.overlap is None else overlap_called(words.overlap)
+    if overlap is Overlap.STEER and (words.fresh or words.resume_run is not None):
+        raise BadRequest(
+            "--steer cannot be combined with --fresh or --resume: the running turn has a session already.",
+            "Leave one of them out.",
+        )
+    said, named = message(author_of(actor), words.text), new_wake()
+    tried: Tried = {}
+    tries = count()
+
+    def write(tx: Transaction) -> Spoken:
+        # The name is new, so nothing has it at the first try.
+        before = queries.find_wake(tx, named) if next(tries) else None
+        if before is not None:
+            # An earlier try was committed and its answer lost; the thread may have been closed or reassigned since.
+            hint_anything(tx)
+            return Spoken(before.entry or 0, before)
+        thread = thread_called(tx, ref, locked=True)
+        agent = _addressee(tx, thread, words)
+        if agent is None:
+            return _write_only(tx, thread.id, words, overlap, said, tried)
+        must_be_open(thread, ref)
+        reason = _REASONS.get(thread.kind, WakeReason.CHAT)
+        request = wake_request(
+            named, agent, thread.id, reason, origin_of(actor), said, key=words.key, fresh=words.fresh
+        )
+        accepted = wake(tx, request, words.resume_run, overlap)
+        return Spoken(accepted.entry or 0, queries.show_wake(tx, accepted.wake, accepted.repeated))
+
+    return await services.write(write)
+
+
+def _write_only(
+    tx: Transaction, thread: ThreadId, words: Words, overlap: Overlap | None, said: Said, tried: Tried
+) -> Spoken:
+    """A message that wakes no agent. `tried` outlives a lost answer, so the message is written once."""
+    if words.key is not None:
+        raise BadRequest("A key names a wake, and this message wakes no agent.", "Leave the key out.")
+    if overlap is Overlap.STEER:
+        raise BadRequest(
+            "This message wakes no agent, so there is no turn to steer.", "Name an agent, or do not steer."
+        )
+    entry = append_once(tx, thread, said, tried)
+    hint_thread(tx, thread)
+    return Spoken(entry, None)
+
+
+def _addressee(tx: Transaction, thread: ThreadRecord, words: Words) -> AgentId | None:
+    if not words.wakes:
+        return None
+    return thread.assignee if words.agent is None else agent_named(tx, words.agent).id
+
 
 _LONGEST_KEY = 200
 _SUBJECT_FORM = "Write it as source:name, as in github:acme/app#12."

@@ -15,7 +15,7 @@ from clew.ports.plugins import Providers
 from clew.ports.provider import Deadlines, FoundSession, Provider, Settings
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, Workspaces
 from clew.programs.faults import BadOptions
-from clew.programs.ledger import Ledger
+from clew.programs.state import Ledger
 from clew.protocol.control import Registration
 from clew.protocol.machine import AgentProgram, Looked
 

@@ -25,7 +25,7 @@ _KINDS: Mapping[ErrorCode, tuple[FailureKind, FailureKind]] = {
 }
 """For each code: the failure where the agent calls it worth another try, and where it does not."""
 
-_BUSY = frozenset({"program:session-busy", "claude:busy", "codex:busy"})
+_BUSY = "program:session-busy"
 # Failures of the daemon's own steps, or of the program at this moment: another try may succeed.
 _PASSING = frozenset(
     {
@@ -116,7 +116,7 @@ def end_before_prompt(fault: Exception) -> End:
             FailureKind.UNKNOWN, f"Clew itself failed: {fault!r}. This is a defect of Clew; the log has more."
         )
     words = str(fault)
-    if fault.code in _BUSY:
+    if fault.code == _BUSY:
         return Returned(words, fault.code, WaitsFor.SESSION_FREE)
     if fault.code in _PASSING:
         return Failed(FailureKind.TRANSIENT, words)

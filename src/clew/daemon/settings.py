@@ -8,7 +8,7 @@ from typing import Any
 from clew.kernel import Plan
 from clew.ports.fault import Fault
 from clew.ports.workspaces import PlaceWanted, ProjectSource, Setup, SourceKind
-from clew.programs.environment import environment_for
+from clew.programs.program import environment_for
 from clew.protocol.machine import AgentProgram
 from clew.protocol.orders import Order
 

@@ -1,4 +1,7 @@
-"""Admission: whether a wake is accepted, deferred, skipped or refused. The first rule that applies decides."""
+"""Admission: whether a wake is accepted, deferred, skipped or refused; the first rule that applies decides.
+
+A receipt says what happened to a wake and why, also when nothing ran.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,7 +9,7 @@ from enum import StrEnum
 
 from clew.kernel.ids import AgentId, Instant, ThreadId, WakeId, own_thread
 from clew.kernel.reason import Reason
-from clew.kernel.wake import Origin, OriginKind, WakeEnd, WakeReason
+from clew.kernel.wake import Origin, OriginKind, WakeEnd, WakeReason, WakeState
 
 
 class AdmissionVerdict(StrEnum):
@@ -182,3 +185,47 @@ def dedupe(existing: tuple[WakeId, ThreadId] | None, thread: ThreadId) -> Dedupe
 def thread_for(agent: AgentId, thread: ThreadId | None) -> ThreadId:
     """The wake's thread. A wake that names none goes to the agent's own thread, never into another conversation."""
     return own_thread(agent) if thread is None else thread
+
+
+class Carried(Reason):
+    BY_RUN = "carried:by-run", "Taken by run {run}."
+    STEERING = "carried:steering", "Run {run} is telling its agent during the current turn."
+    STEERED = "carried:steered", "Run {run} told its agent during the turn."
+
+
+class Served(Reason):
+    BY_RUN = "served:by-run", "Run {run} served it."
+    READ_BACK = "served:read-back", "Run {run} served it; the reply was read from the agent's own store afterwards."
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One line of a wake's record: its state since `at`, and why."""
+
+    wake: WakeId
+    state: WakeState
+    reason: Reason
+    words: str
+    at: Instant
+
+
+CANCELLING = frozenset({WakeEnd.REASSIGNED, WakeEnd.CLOSED, WakeEnd.BY_USER, WakeEnd.GAVE_UP})
+"""The ends after a wake was accepted; all others are skips."""
+
+ADMITTED: Mapping[AdmissionVerdict, WakeState] = {
+    AdmissionVerdict.ACCEPT: WakeState.PENDING,
+    AdmissionVerdict.DEFER: WakeState.PENDING,
+    AdmissionVerdict.SKIP: WakeState.SKIPPED,
+    AdmissionVerdict.REFUSE: WakeState.SKIPPED,
+}
+"""A refused wake was never queued. It leaves a receipt only, as a skipped one does."""
+
+
+def on_admission(wake: WakeId, admission: Admission, at: Instant) -> Receipt:
+    return Receipt(wake, ADMITTED[admission.verdict], admission.reason, admission.words, at)
+
+
+def on_end(wake: WakeId, end: WakeEnd, at: Instant, **facts: object) -> Receipt:
+    """The receipt of a wake that ended without being served; `facts` fill the places of the sentence."""
+    state = WakeState.CANCELLED if end in CANCELLING else WakeState.SKIPPED
+    return Receipt(wake, state, end, end.fill(**facts), at)

@@ -1,14 +1,112 @@
-"""Heartbeats: whether a tick wakes its lane. The first rule that applies decides."""
+"""Heartbeats: whether a tick wakes its lane. The first rule that applies decides, before any model call.
 
+Two rules have parts of their own here: a checklist that has nothing to check, and quiet hours, which are wall-clock
+times in the agent's time zone.
+"""
+
+import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, time, timedelta, tzinfo
 from enum import StrEnum
 
-from clew.kernel.checklist import nothing_to_check
 from clew.kernel.ids import Instant, RouteKey
-from clew.kernel.quiet import QuietHours, quiet_until
 from clew.kernel.reason import Reason
 from clew.kernel.wake import WakeEnd
+
+BULLETS = ("-", "*", "+")
+BOXES = ("[]", "[x]", "[X]")
+HEADING_LEVELS = range(1, 7)
+
+
+def nothing_to_check(checklist: str | None) -> bool:
+    """True for a checklist of blanks, headings, empty bullets and comments. An absent one is not empty."""
+    if checklist is None:
+        return False
+    return all(_is_heading(line) or _is_empty_item(line) for line in _without_comments(checklist).splitlines())
+
+
+def _without_comments(text: str) -> str:
+    shown, opening, rest = text.partition("<!--")
+    parts = [shown]
+    while opening:
+        # A comment that is never closed hides everything after it, as it does when the text is rendered.
+        _, _, rest = rest.partition("-->")
+        shown, opening, rest = rest.partition("<!--")
+        parts.append(shown)
+    return "".join(parts)
+
+
+def _is_heading(line: str) -> bool:
+    text = line.strip()
+    title = text.lstrip("#")
+    return len(text) - len(title) in HEADING_LEVELS and (not title or title[0].isspace())
+
+
+def _is_empty_item(line: str) -> bool:
+    """True when the line has only list markers, or is blank."""
+    return all(_is_mark(word) for word in _words(line))
+
+
+def _words(line: str) -> list[str]:
+    # `[ ]` contains a blank, and split() would break it in two.
+    return line.replace("[ ]", "[]").split()
+
+
+def _is_mark(word: str) -> bool:
+    return word in BULLETS or word in BOXES or (word[-1] in ".)" and word[:-1].isdecimal())
+
+
+DAY = 24 * 60 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """From `start` (inclusive) to `end` (exclusive), across midnight if `end` is earlier; empty when they are equal.
+
+    Only the wall clock counts: an hour that it shows twice is treated the same both times, and a time that it skips
+    never comes.
+    """
+
+    start: time
+    end: time
+    zone: tzinfo
+
+    def __post_init__(self) -> None:
+        if any(each.microsecond or each.tzinfo is not None for each in (self.start, self.end)):
+            raise ValueError("quiet hours must start and end on a whole second, without a time zone of their own")
+
+    def covers(self, now: Instant) -> bool:
+        shown = datetime.fromtimestamp(math.floor(now), self.zone).time()
+        if self.start <= self.end:
+            return self.start <= shown < self.end
+        return shown >= self.start or shown < self.end
+
+
+def quiet_until(hours: QuietHours, now: Instant) -> Instant | None:
+    """When the current quiet hours end; None when it is not quiet now."""
+    if not hours.covers(now):
+        return None
+    at = math.floor(now)
+    while hours.covers(at):
+        at = _end_or_change(hours, at)
+    return float(at)
+
+
+def _end_or_change(hours: QuietHours, at: int) -> int:
+    """When the clock shows the end if it runs evenly, or when it is changed before that."""
+    end = at + (_second_of_day(hours.end) - _second_of_day(datetime.fromtimestamp(at, hours.zone).time())) % DAY
+    before = _offset(hours.zone, at)
+    return at + bisect_left(range(end - at), True, key=lambda later: _offset(hours.zone, at + later) != before)
+
+
+def _second_of_day(shown: time) -> int:
+    return shown.hour * 3600 + shown.minute * 60 + shown.second
+
+
+def _offset(zone: tzinfo, at: int) -> timedelta | None:
+    return datetime.fromtimestamp(at, zone).utcoffset()
 
 
 class TickVerdict(StrEnum):

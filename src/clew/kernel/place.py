@@ -1,12 +1,32 @@
-"""Places: the workspace a run works in, and what to do with it as it is found on disk."""
+"""Places: directories, the workspace a run works in, and what to do with it as it is found on disk."""
 
+import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from clew.kernel.directory import Directory
 from clew.kernel.ids import MachineId, ProjectId, WorkspaceId
 from clew.kernel.reason import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """Equal if it is the same place, however its path is spelled. The machine that has the disk resolves links
+    (`real`); the rest is done here."""
+
+    path: str = field(compare=False)
+    real: str | None = field(default=None, compare=False)
+    place: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = self.path if self.real is None else self.real
+        if not known.startswith("/"):
+            raise ValueError(f"a directory must be an absolute path, and {known!r} is not: give the whole path")
+        # POSIX keeps exactly two leading slashes apart; no system Clew runs on does.
+        object.__setattr__(self, "place", "/" + posixpath.normpath(known).lstrip("/"))
+
+    def __str__(self) -> str:
+        return self.path
 
 
 class WorkspaceKind(StrEnum):

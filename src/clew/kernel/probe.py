@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from clew.kernel.capability import Capabilities
-from clew.kernel.directory import Directory
 from clew.kernel.ids import SessionId
+from clew.kernel.place import Directory
 from clew.kernel.reason import Reason
 from clew.kernel.session import Archive, ArchiveState, Session, SessionState
 

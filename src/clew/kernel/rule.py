@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from clew.kernel.capability import Capabilities, LandingField
-from clew.kernel.directory import Directory
 from clew.kernel.ids import ScopeKey
 from clew.kernel.permission import PermissionMode
+from clew.kernel.place import Directory
 from clew.kernel.rule_reason import Effect, RuleReason
 from clew.kernel.session import UNLIMITED, Archive, ArchiveState, Cursor, Session, SessionState
 from clew.kernel.situation import Here, ModelChange, Policy, Situation

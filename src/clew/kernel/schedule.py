@@ -1,4 +1,4 @@
-"""Schedules: when a heartbeat is due, and one tick for all that were missed during a long sleep."""
+"""Schedules: when a heartbeat is due, one tick for all that were missed, and longer intervals without progress."""
 
 import math
 from collections.abc import Callable
@@ -71,3 +71,55 @@ def due(next_after: NextAfter, last_due: Instant, now: Instant, cap: int = COUNT
     if stands_for == 0:
         return None
     return Tick(latest, stands_for, TickReason.ON_TIME if stands_for == 1 else TickReason.CATCH_UP)
+
+
+class PaceReason(Reason):
+    AS_SET = "pace:as-set", "The next tick comes after {seconds:.0f} s, as set."
+    STRETCHED = (
+        "pace:stretched",
+        "Ticks in a row without progress: {idle}. The next comes after {seconds:.0f} s, not {interval:.0f} s.",
+    )
+    CAPPED = (
+        "pace:capped",
+        "Ticks in a row without progress: {idle}. The next comes after {seconds:.0f} s, the longest allowed.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PacePolicy:
+    """Each tick without progress multiplies the interval by `factor`, up to `cap` seconds."""
+
+    factor: float = 2.0
+    cap: float = 24 * 60 * 60.0
+
+    def __post_init__(self) -> None:
+        if self.factor <= 1:
+            raise ValueError(f"the factor of a pace must be above 1 (got {self.factor})")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    schedule: Every
+    reason: PaceReason
+    words: str
+
+
+def idle_ticks(before: int, progress: bool) -> int:
+    """The number of ticks in a row without progress, after one more tick."""
+    return 0 if progress else before + 1
+
+
+def pace(every: Every, idle: int, last_due: Instant, policy: PacePolicy) -> Pace:
+    """The schedule after `idle` ticks without progress. An interval above the cap stays as it is."""
+    seconds = every.seconds
+    if idle == 0 or seconds == 0 or seconds >= policy.cap:
+        return Pace(every, PaceReason.AS_SET, PaceReason.AS_SET.fill(seconds=seconds))
+    # Capped at every step: after a long idle time the product would overflow.
+    for _ in range(idle):
+        seconds = min(seconds * policy.factor, policy.cap)
+        if seconds == policy.cap:
+            break
+    reason = PaceReason.CAPPED if seconds == policy.cap else PaceReason.STRETCHED
+    words = reason.fill(idle=idle, seconds=seconds, interval=every.seconds)
+    # Anchored at the last tick: counted from the old anchor, a longer interval could come sooner.
+    return Pace(Every(seconds, last_due), reason, words)

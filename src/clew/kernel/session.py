@@ -1,11 +1,13 @@
-"""Sessions: a provider's own conversations, recorded as generations of a lane."""
+"""Sessions: a provider's own conversations, recorded as generations of a lane.
+
+A run reports the session it is in with a pin, and the lane's pointer follows.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clew.kernel.directory import Directory
 from clew.kernel.ids import (
     NOTHING_SEEN,
     AccountId,
@@ -14,11 +16,14 @@ from clew.kernel.ids import (
     LaneId,
     NativeId,
     ProviderName,
+    RunId,
     RuntimeId,
     ScopeKey,
     SessionId,
 )
 from clew.kernel.permission import PermissionMode
+from clew.kernel.place import Directory
+from clew.kernel.reason import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +213,52 @@ def resumability(session: Session) -> Resumability:
 def known_ids(sessions: Iterable[Session]) -> frozenset[NativeId]:
     """The native ids in use; a new session must have a different one."""
     return frozenset(session.cursor.native_id for session in sessions if isinstance(session.cursor, Cursor))
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Session and runtime in one value, from one run: neither can be written without the other.
+
+    `order` is the run's position among the lane's runs, by which a late pin is recognised. `durable`: the agent can
+    find the session again from another process.
+    """
+
+    run: RunId
+    order: int
+    native_id: NativeId
+    runtime: RuntimeId
+    directory: Directory
+    durable: bool = True
+
+
+class PinReason(Reason):
+    FIRST = "pin:first", "The lane had no session; {pin.native_id} is its first."
+    SAME = "pin:same", "{pin.native_id} is the lane's session already."
+    NEW_GENERATION = "pin:new-generation", "{pin.native_id} follows {held.native_id} as a new generation."
+    LATE = "pin:late", "Run {pin.run} is older than the one that set {held.native_id}, which stays."
+    NOT_DURABLE = "pin:not-durable", "{pin.native_id} could not be found again yet, so it is not recorded."
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The lane's pointer after a pin, and whether a generation is appended."""
+
+    held: Pin | None
+    appends: bool
+    reason: PinReason
+    words: str
+
+
+def pin(held: Pin | None, new: Pin) -> Pinned:
+    if not new.durable:
+        reason, after = PinReason.NOT_DURABLE, held
+    elif held is None:
+        reason, after = PinReason.FIRST, new
+    elif new.order < held.order:
+        reason, after = PinReason.LATE, held
+    elif (new.native_id, new.runtime) == (held.native_id, held.runtime):
+        reason, after = PinReason.SAME, new
+    else:
+        reason, after = PinReason.NEW_GENERATION, new
+    appends = reason in (PinReason.FIRST, PinReason.NEW_GENERATION)
+    return Pinned(after, appends, reason, reason.fill(pin=new, held=held))

@@ -4,11 +4,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from clew.kernel.admission import AdmissionReason
+from clew.kernel.admission import AdmissionReason, Carried
 from clew.kernel.ids import EntrySeq, Instant, WakeId
 from clew.kernel.plan import CatchUp, Outcome, Plan
 from clew.kernel.reason import Reason
-from clew.kernel.receipt import Carried
 from clew.kernel.wake import Freshness, Wake, WakeEnd, WakeState, ready
 
 

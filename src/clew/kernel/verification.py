@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from clew.kernel.capability import LandingField
-from clew.kernel.directory import Directory
 from clew.kernel.ids import AccountId, NativeId
 from clew.kernel.permission import PermissionMode
+from clew.kernel.place import Directory
 from clew.kernel.plan import STARTS_NEW_SESSION, USES_EARLIER_SESSION, Outcome, Plan
 from clew.kernel.reason import Reason
 from clew.kernel.session import Cursor, known_ids

@@ -1,1 +1,1 @@
-"""Ports: what the parts of Clew know of one another."""
+"""Ports: the interfaces between the parts of Clew."""

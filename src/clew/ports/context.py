@@ -1,8 +1,8 @@
-"""The port of context engines: what a session is told, and the state an engine keeps for that.
+"""The port of context engines: an engine writes the prompts of a session, and keeps the state that it needs for that.
 
-Every call names its scope and finds state by nothing else: a lane's scope, or one run's where that run is isolated. A
-route is never a key. Every call but `assemble` and `compact` may be repeated and then changes nothing: a run that is
-tried again, or a daemon that starts anew, makes it once more.
+Every call names its scope, and state is found by the scope alone: a lane's, or one run's where the run is isolated. A
+route is never a key. Every call but `assemble` and `compact` is idempotent: a run that is retried, or a restarted
+daemon, repeats it.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Entry(Protocol):
 
 
 class Thread(Protocol):
-    """What people call the thread."""
+    """The thread as people know it."""
 
     @property
     def kind(self) -> str: ...
@@ -56,7 +56,7 @@ class Thread(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """The facts of one prompt. `entries` are those of the journal that the plan hands to the session, in order."""
+    """The facts of one prompt. `entries` are the journal entries that the plan hands to the session, in order."""
 
     plan: Plan
     agent: AgentId
@@ -68,7 +68,7 @@ class PromptRequest:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`told` is how far into the journal the text goes. `words` says what of it was shortened or left out."""
+    """`told` is the last journal entry that the text covers. `words` says what was shortened or left out."""
 
     text: str
     told: EntrySeq
@@ -77,7 +77,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """A turn that is over. `key` identifies it, also when it is reported a second time."""
+    """A turn that has ended. `key` identifies it, so that a second report of it is recognised."""
 
     key: PromptId
     run: RunId
@@ -88,7 +88,7 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What `compact` did: entries up to `through` are kept in short form only. `words` is for the run's log."""
+    """The result of `compact`: entries up to `through` are stored only in short form. `words` is for the run's log."""
 
     through: EntrySeq = NOTHING_SEEN
     words: str = ""
@@ -96,7 +96,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """`state` is a directory of the engine's own; it makes it when it first needs it."""
+    """`state` is a directory for the engine alone, which creates it when it first needs it."""
 
     state: Path
 
@@ -112,11 +112,11 @@ class ContextEngine(Protocol):
         ...
 
     async def ingest(self, scope: ScopeKey, entries: Sequence[Entry]) -> None:
-        """The session of this scope is about to be told these entries. The same entry may come again."""
+        """These entries are about to be sent to the session of this scope. The same entry may come again."""
         ...
 
     async def assemble(self, scope: ScopeKey, request: PromptRequest) -> Prompt:
-        """The prompt, within the request's budget. Raises a Fault that says why there can be none."""
+        """Write the prompt, within the request's budget. Raises a Fault that says why that is not possible."""
         ...
 
     async def after_turn(self, scope: ScopeKey, turn: TurnEnded) -> None:
@@ -124,13 +124,13 @@ class ContextEngine(Protocol):
         ...
 
     async def compact(self, scope: ScopeKey, budget: Budget) -> Compacted:
-        """Shorten what is kept for the scope until it fits the budget."""
+        """Shorten the state of the scope until it fits the budget."""
         ...
 
     async def maintain(self, scope: ScopeKey) -> None:
-        """Work that can wait until the scope is idle: no turn is going, and none waits for this."""
+        """Do work that could wait until the scope is idle. No turn is running or waiting for it."""
         ...
 
     async def dispose(self, scope: ScopeKey) -> None:
-        """The scope has ended: nothing of it is needed again. It may never have been bootstrapped here."""
+        """The scope has ended, and its state is not needed again. It may never have been bootstrapped here."""
         ...

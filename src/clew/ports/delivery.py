@@ -19,7 +19,7 @@ def delivery_id(run: RunId, route: RouteKey) -> DeliveryId:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A reply and where it goes. `thread` is the thread whose journal has it; `author` the name of its agent."""
+    """A reply and its route. `thread` is the thread whose journal has it; `author` the name of its agent."""
 
     id: DeliveryId
     route: RouteKey
@@ -31,21 +31,21 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The message has arrived. `words` says where, for the people who look for it."""
+    """The message has arrived. `words` tells people where to find it."""
 
     id: DeliveryId
     words: str
 
 
 class CannotDeliver(Fault):
-    """This route is not one that the delivery can reach: trying again would fail the same way."""
+    """The delivery cannot reach this route; another try would fail the same way."""
 
     code = "delivery:no-way"
 
 
 @dataclass(frozen=True, slots=True)
 class DeliverySettings:
-    """`state` is a directory of the delivery's own; it makes it when it first needs it."""
+    """`state` is a directory for the delivery alone, which creates it when it first needs it."""
 
     state: Path
 
@@ -62,7 +62,7 @@ class Delivery(Protocol):
         ...
 
     async def send(self, message: Message) -> Receipt:
-        """Send it, once for each id: a message whose id was sent before gets its receipt and is not sent again.
+        """Send the message once: if its id was sent before, return the receipt and send nothing.
 
         Raises CannotDeliver for a route that it cannot reach, and any other Fault where another try may succeed.
         """

@@ -1,4 +1,4 @@
-"""What an agent says during a turn, in one small vocabulary for all providers. The raw event is kept beside it."""
+"""The events of a turn: one small vocabulary for all providers. Each keeps the program's own event as `raw`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class AgentEvent:
 
 @dataclass(frozen=True, slots=True)
 class Text(AgentEvent):
-    """What the agent says. `final` marks a whole message; the parts of one come before it without."""
+    """Text of the agent. `final` is a whole message; the parts of a message come before it, and are not final."""
 
     text: str
     final: bool = True
@@ -32,7 +32,7 @@ class Thought(AgentEvent):
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted(AgentEvent):
-    """`command` or `file` is what it is about to run or touch, where the program says so."""
+    """`command` is what the tool will run, `file` what it will touch, where the program says so."""
 
     id: str
     name: str
@@ -56,7 +56,7 @@ class PlanChanged(AgentEvent):
 
 @dataclass(frozen=True, slots=True)
 class Used(AgentEvent):
-    """What this turn has used so far; never a sum over turns, whatever the program reports."""
+    """What this turn has used so far; never a sum over turns, even if the program reports sums."""
 
     input: int = 0
     output: int = 0
@@ -100,11 +100,29 @@ class ErrorCode(StrEnum):
     TOO_SLOW = "too-slow"
     UNKNOWN = "unknown"
 
+    @classmethod
+    def of_status(cls, status: int) -> "ErrorCode":
+        """By the HTTP status with which the model answered."""
+        match status:
+            case 401 | 403:
+                return cls.NOT_ALLOWED
+            case 429:
+                return cls.USAGE_LIMIT
+            case _ if status >= 500:
+                return cls.MODEL_FAILED
+            case _:
+                return cls.BAD_REQUEST
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same prompt may succeed later."""
+        return self not in (ErrorCode.NOT_ALLOWED, ErrorCode.BAD_REQUEST, ErrorCode.UNKNOWN)
+
 
 @dataclass(frozen=True, slots=True)
 class Failed(AgentEvent):
-    """The turn did not end well. `reset_at` is when a usage limit ends, where the program says so. `handed` is false
-    where it is certain that not a word of the prompt left Clew."""
+    """The turn failed. `reset_at` is when a usage limit ends, where the program says so. `handed` is false where it is
+    certain that the program got nothing of the prompt."""
 
     code: ErrorCode
     words: str
@@ -121,7 +139,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Done(AgentEvent):
-    """The last event of a turn, always there and always last. `reply` is the agent's last message."""
+    """The last event of every turn. `reply` is the agent's last message."""
 
     ending: Ending
     reply: str = ""

@@ -1,6 +1,6 @@
 """Plugins: providers, context engines and deliveries, found by entry point.
 
-A package adds one by naming it in its metadata, and by nothing else.
+A package adds a plugin by an entry point in its metadata.
 """
 
 import re
@@ -39,9 +39,9 @@ class UnknownPlugin(PluginFault):
 # No slots: Python 3.11 cannot call the alias of a generic class that is both frozen and slotted.
 @dataclass(frozen=True)
 class Plugins(Generic[S, P]):
-    """The plugins of one kind. A broken one is named with its fault and stops no other.
+    """The plugins of one kind. A broken one is listed with its fault, and the others work.
 
-    `noun` is what people call one of them; `method` is one that each of them has.
+    `noun` names the kind in sentences; `method` is a method that each plugin must have.
     """
 
     noun: str
@@ -94,7 +94,7 @@ def _find(group: str, noun: str, method: str) -> Plugins[S, P]:
     for point in sorted(_points(group, noun, broken), key=_rank):
         package = _package(point)
         if point.name in makers or point.name in broken:
-            words = f"Two packages offer a {noun} {point.name}; that of {package} is not used."
+            words = f"Two packages offer a {noun} {point.name}; the one of {package} is not used."
             broken[f"{point.name} of {package}"] = BrokenPlugin(noun, words, "Remove one of them.")
             continue
         try:
@@ -135,7 +135,7 @@ def _one_by_one(group: str, noun: str, broken: dict[str, BrokenPlugin]) -> Itera
 
 
 def _rank(point: EntryPoint) -> tuple[str, bool, str]:
-    """Of two with one name, Clew's own counts, whatever the order of installation."""
+    """Of two with the same name, Clew's own comes first, then by the name of the package."""
     package = _package(point)
     return point.name, package != "clew", package
 

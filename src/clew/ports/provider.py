@@ -1,7 +1,7 @@
-"""The port of agents: what every provider offers, whichever program is behind it.
+"""The port of agents: what a provider does for one agent program in one home.
 
-A provider knows nothing of threads, lanes or the store. It is asked for one program in one home; what it can do it
-declares (`Capabilities`), and what it does not declare is not asked of it.
+A provider knows nothing of threads, lanes or the store. It declares what it can do (`Capabilities`), and is asked for
+nothing else.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from clew.ports.events import Event
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds. Some programs wait for ever on a model that does not answer; nothing here does."""
+    """Seconds. Some programs wait for ever for a model that does not answer; a provider never does."""
 
     start: float = 60.0
     answer: float = 30.0
@@ -43,9 +43,9 @@ class Deadlines:
 class Settings:
     """Where one program lives and whose home it uses.
 
-    `program` is its command line; empty means that it is looked for. `home` are the environment variables that locate
-    the agent's own store: they are part of the runtime, and another home is another runtime. `environment` is what
-    else it gets, secrets among it: it is never logged and never on a command line. `options` are the provider's own.
+    `program` is its command line; if empty, the provider searches for it. `home` are the environment variables that
+    locate the agent's own store; another home is another runtime. `environment` are its other variables, which may be
+    secret: they are never logged and never on a command line. `options` are the provider's own.
     """
 
     program: tuple[str, ...] = ()
@@ -53,16 +53,16 @@ class Settings:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
     deadlines: Deadlines = Deadlines()
-    # Where Clew keeps what it must know after a crash (which processes it started); None keeps nothing.
+    # Where the provider records what it must know after a crash, such as its processes. None: nothing is recorded.
     state: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What is there. `missing` says why nothing is, and what to do; the rest is empty then.
+    """The installed program. If there is none, `missing` says why and what to do, and most other fields are empty.
 
-    `home` is the one text by which this home is known: the same home gives the same text on every start. `account` is
-    the login that the program itself names; a key or token names nobody, and `credential` is a short digest of it.
+    `home` identifies the home: the same home gives the same text on every start. `account` is the login that the
+    program itself names. A key or token names no account; `credential` is a short digest of it.
     """
 
     installed: bool
@@ -77,10 +77,10 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class OpenSpec:
-    """What is to be opened. Without a cursor it is a new session, under `fresh_id` where the provider takes one.
+    """The session to open. Without a cursor it is a new one, with the id `fresh_id` where the provider can choose it.
 
-    With `fork` the cursor's history goes into a new session in `directory`. Mode, model and instructions are applied
-    every time: nothing is left over from an earlier opening.
+    With `fork`, the history of the cursor's session is copied into a new session in `directory`. Mode, model and
+    instructions are applied at every opening; none of an earlier opening stays in force.
     """
 
     directory: Directory
@@ -106,10 +106,10 @@ class FoundSession:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """A session as one file that another home can restore. `digest` is of its bytes; `turns` is the copy's own.
+    """A session as one file that another home can restore. `digest` is of the file; `turns` counts those in it.
 
-    One that is not `whole` holds only what was added since an earlier one, and is restored once it is joined with that
-    (`clew.programs.archive.join`).
+    An archive that is not `whole` holds only what was added since an earlier one. It can be restored after it is joined
+    with that one (`clew.programs.archive.join`).
     """
 
     path: Path
@@ -121,57 +121,58 @@ class ArchiveFile:
 
 
 class LiveSession(Protocol):
-    """An open session. `landing` is what the agent itself said it opened, before any prompt went out."""
+    """An open session. `landing` is what the agent itself reported that it opened, before any prompt was sent."""
 
     @property
     def landing(self) -> Landing: ...
 
     @property
     def cursor(self) -> Cursor | None:
-        """None while no other process could find the session: it is not kept yet, or what kept it was deleted."""
+        """None while no other process could find the session: it is not stored yet, or its store was deleted."""
         ...
 
     @property
     def address(self) -> Cursor | None:
-        """The cursor that the session has, or will have once it is durable: what `heard` is asked with when the process
-        is gone. None while the program has not named its session."""
+        """The cursor that the session has, or will have once it is durable. `heard` is called with it after the process
+        has ended. None while the program has not named its session."""
         ...
 
     def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the prompt's own
         """Send a prompt and follow the turn to its end. The last event is always `Done`.
 
-        The program is handed `id` where it keeps one, so that `heard` can find the prompt in its store. It is never
-        part of the text that a person or a model sees. Without one, nobody will ask for the prompt.
+        The program gets `id` where it stores one, so that `heard` can find the prompt. The id is never part of the text
+        that a person or a model sees. Without an id, `heard` is not called for the prompt.
         """
         ...
 
     async def interrupt(self) -> None:
-        """End the turn that is going, and what it runs. Nothing happens when none is."""
+        """End the running turn, and the processes that it started. Does nothing when no turn is running."""
         ...
 
     async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002 - the prompt's own
-        """Tell it something within the turn that is going, and wait until that is certain: true once it is part of the
-        turn, false when it is not and never will be. What is declared unable raises."""
+        """Add a prompt to the running turn, and wait until the outcome is certain: true once it is part of the turn,
+        false when it never will be. Raises where the provider declares that it cannot steer."""
         ...
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
-        """Answer what the agent asked. False when it asks no more."""
+        """Answer a request of the agent. False when the request is no longer open."""
         ...
 
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
-        """From the next turn on; what the agent confirms is returned. Raises when it cannot be applied."""
+        """Set the mode from the next turn on, and return the one that the agent confirms. Raises when it cannot be
+        applied."""
         ...
 
     async def set_model(self, model: str) -> None: ...
 
     async def close(self) -> None:
-        """End its process and all it started. The session stays in the program's store."""
+        """End its process and all that it started. The session stays in the program's store."""
         ...
 
 
 @runtime_checkable
 class KnowsItsWork(Protocol):
-    """What a live session may be as well, where its program tells of commands that go on between turns."""
+    """Also implemented by a live session whose program reports commands that run on between turns."""
 
     @property
     def works_on(self) -> bool: ...
@@ -179,7 +180,7 @@ class KnowsItsWork(Protocol):
 
 @runtime_checkable
 class KnowsItsEnd(Protocol):
-    """What a live session may be as well, where it notices that its process is gone while nobody uses it."""
+    """Also implemented by a live session that notices when its process ends between turns."""
 
     @property
     def has_ended(self) -> bool: ...
@@ -195,21 +196,21 @@ class Provider(Protocol):
     async def discover(self) -> Discovery: ...
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
-        """Ask for a session without opening it. "Missing" only by the program's own structured sign."""
+        """Look for a session without opening it. "Missing" only by a structured signal of the program."""
         ...
 
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:
-        """Whether the session took a prompt, read from the program's own store: taken, and what follows it; not taken;
-        or that it cannot be told. It is asked after the process that was handed the prompt is gone or has failed. It
-        never opens, changes or repairs a session.
+        """Whether the session took a prompt, read from the program's own store: taken, and what followed; not taken; or
+        unknown. Called after the process that got the prompt has ended or failed. Never opens, changes or repairs a
+        session.
 
-        "Unsent" only when the store is there, whole, and does not hold the prompt. A session that is not in the store
-        holds nothing. What is still being written, busy or out of reach is "unknown"; nothing is raised.
+        "Unsent" only when the store is there, is whole, and does not hold the prompt. A session that is not in the
+        store holds nothing. A store that is being written, locked or out of reach is "unknown"; nothing is raised.
         """
         ...
 
     async def open(self, spec: OpenSpec) -> LiveSession:
-        """Open as told, or raise a fault and leave nothing behind."""
+        """Open the session, or raise a fault and leave nothing behind."""
         ...
 
     async def sessions(self) -> Sequence[FoundSession]:
@@ -219,14 +220,15 @@ class Provider(Protocol):
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:
         """Copy a session into a file. The session is not changed.
 
-        With `since`, an earlier archive of it, whole or not, what that has is left out. One that is damaged or of
-        another session is refused, with nothing written.
+        With `since`, an earlier archive of the session, whole or not, the copy leaves out what that one has. If the
+        earlier archive is damaged or of another session, this raises and writes nothing.
         """
         ...
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
-        """Put an archived session into this home, bound to that directory. What is damaged, foreign, loaded or has
-        diverged is refused with nothing changed; grants in it take no effect."""
+        """Put an archived session into this home, bound to that directory. Raises, with nothing changed, if the archive
+        is damaged or of another provider, or if the session is open or has diverged here. Permissions in the archive
+        take no effect."""
         ...
 
     async def close(self) -> None:

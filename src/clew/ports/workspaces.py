@@ -1,6 +1,6 @@
-"""The port of workspaces: the directories that lanes work in, looked at, made, listed and removed on their machine.
+"""The port of workspaces: the directories that lanes work in, which are made, listed and removed on their machine.
 
-What is to be done about what the disk says is the kernel's (`resolve_place`). No answer here is ever another directory
+The kernel decides what to do about the state of the disk (`resolve_place`). An answer never names another directory
 than the one asked for.
 """
 
@@ -22,21 +22,21 @@ from clew.kernel import (
 )
 
 Progress = Callable[[str], None]
-"""Told what the setup writes, line by line."""
+"""Called with each line that the setup writes."""
 
 
 class SourceKind(StrEnum):
     REPOSITORY = "repository"
     """A git repository of this machine."""
     ADDRESS = "address"
-    """One that is cloned, once for each machine."""
+    """The address of a repository, which is cloned once for each machine."""
     PLAIN = "plain"
     """A directory without git, used in place by one lane at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is run in a worktree once it is made. It gets this environment and nothing of ours."""
+    """Commands that run in a new worktree, with this environment and nothing of Clew's own."""
 
     commands: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -45,7 +45,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class ProjectSource:
-    """Where a project comes from. `base` is what new branches start from; None is the branch the source is on."""
+    """Where a project comes from. New branches start from `base`; None is the branch that the source is on."""
 
     project: ProjectId
     source: str = field(repr=False)
@@ -56,7 +56,7 @@ class ProjectSource:
 
 @dataclass(frozen=True, slots=True)
 class PlaceWanted:
-    """The workspace a lane is to work in. `who` is the lane for people, as in "agent Ada's lane ln_1"."""
+    """The workspace that a lane needs. `who` names the lane for people, as in "agent Ada's lane ln_1"."""
 
     lane: LaneId
     workspace: Workspace
@@ -70,10 +70,10 @@ class PlaceWanted:
 
 @dataclass(frozen=True, slots=True)
 class Ensured:
-    """It is there, and the lane's until it is released. `directory` has its links resolved.
+    """The workspace exists, and is locked for the lane until it is released. `directory` has its links resolved.
 
-    `remade` says, in words for its agent, that it was gone and was made again, and what was lost. It is said each time
-    until `acknowledge`, also after a crash: the disk keeps it.
+    `remade` tells the agent that the workspace was gone and was made again, and what was lost. It is repeated until
+    `acknowledge`, also after a crash: it is stored on disk.
     """
 
     directory: Directory
@@ -86,7 +86,7 @@ class Ensured:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """It is not to be had. `passing` says that another try may find it otherwise with nobody doing anything."""
+    """The workspace is not available. `passing`: another try may succeed without a person's help."""
 
     reason: FoundReason
     words: str
@@ -96,7 +96,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class SourceFound:
-    """What is behind a path or an address. `source` is how it is to be written down."""
+    """What was found at a path or an address. `source` is the form to store."""
 
     source: str = field(repr=False)
     kind: SourceKind
@@ -107,16 +107,16 @@ class SourceFound:
 class ListedState(StrEnum):
     READY = "ready"
     UNFINISHED = "unfinished"
-    """Begun and not finished: the next wake of its lane does that."""
+    """Its creation was not finished; the next wake of its lane finishes it."""
     ORPHANED = "orphaned"
-    """Its directory is gone, or its project does not know it any more."""
+    """Its directory is gone, or its project no longer knows it."""
     UNKNOWN = "unknown"
-    """Not made by Clew, or it does not show whose it is."""
+    """Not made by Clew, or its lane is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """Bytes on disk, a hard link counted once. `ignored` is the part that git ignores; `whole` whether all was seen."""
+    """Bytes on disk, a hard link counted once. `ignored` is the part that git ignores. `whole`: all was counted."""
 
     total: int = 0
     ignored: int = 0
@@ -125,7 +125,7 @@ class DiskUse:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A workspace on disk. `unmerged` counts commits that its base does not reach; None where that is not known."""
+    """A workspace on disk. `unmerged` counts the commits that its base does not have; None where that is not known."""
 
     directory: Directory
     state: ListedState
@@ -134,7 +134,7 @@ class Listed:
     project: ProjectId | None = None
     branch: str | None = None
     disk: DiskUse = field(default_factory=DiskUse)
-    # Paths that are changed or untracked; `midst` is a rebase or the like that is not finished.
+    # Changed or untracked paths; `midst` names an unfinished rebase, merge or the like.
     changes: int = 0
     midst: str = ""
     unmerged: int | None = None
@@ -168,7 +168,7 @@ class CleanReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What was done about one workspace, and why. `freed` is in bytes."""
+    """What was done with one workspace, and why. `freed` is in bytes."""
 
     listed: Listed
     removed: bool
@@ -179,19 +179,15 @@ class Cleaned:
 
 class Workspaces(Protocol):
     async def ensure(self, wanted: PlaceWanted, progress: Progress | None = None) -> Ensured | Held:
-        """Look, do what the kernel says about it, and keep the place for the lane until it is released."""
+        """Check the workspace, do what the kernel decides, and lock it for the lane until it is released."""
         ...
 
     async def release(self, wanted: PlaceWanted) -> None:
-        """As often as it was ensured. Whoever ends without it has released it, too."""
+        """Call it once for each `ensure`. The end of the process releases it too."""
         ...
 
     async def acknowledge(self, wanted: PlaceWanted) -> None:
-        """What `Ensured.remade` said is kept by the server: it is not said again."""
-        ...
-
-    async def forget(self, workspace: WorkspaceId) -> None:
-        """A person wants the lane to begin anew where workspace and branch are both gone."""
+        """The server has stored what `Ensured.remade` said; do not repeat it."""
         ...
 
     async def listed(self) -> Sequence[Listed]:
@@ -199,10 +195,10 @@ class Workspaces(Protocol):
         ...
 
     async def clean(self, asked: Collection[WorkspaceId] = (), idle: float = 0.0) -> Sequence[Cleaned]:
-        """Remove what is merged, unchanged and not in use for so many seconds; anything more only if asked by name."""
+        """Remove workspaces that are merged, unchanged and unused for `idle` seconds; others only if in `asked`."""
         ...
 
     async def inspect(self, source: str, plain: bool = False, base: str | None = None) -> SourceFound:
-        """What a project could be made of, beginning from that base. Raises a fault that says why it cannot; `plain`
-        allows no git."""
+        """Check that a project can be made from that source and base, or raise a fault that says why not. `plain`
+        allows a directory without git."""
         ...

@@ -12,10 +12,11 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from clew.kernel import NativeId
+from clew.ports.provider import ArchiveFile
 from clew.programs.checks import check_paths
 from clew.programs.faults import BadArchive, Refused
 from clew.programs.manifest import VERSION, Item, Manifest, OtherVersion, from_json, safe, to_json
@@ -23,6 +24,7 @@ from clew.programs.manifest import VERSION, Item, Manifest, OtherVersion, from_j
 LARGEST = 2**30
 """Bytes of all files of a session together. They are read into memory, so this is the limit."""
 
+_USE_ANOTHER = "Nothing was changed; use another copy."
 _LARGEST_MANIFEST = 16 * 2**20
 _PIECE = 2**20
 _MANIFEST = "clew-archive.json"
@@ -44,14 +46,6 @@ _DAMAGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """The digest of the file that `pack` wrote, and whether it can be restored without another."""
-
-    digest: str
-    whole: bool
-
-
 def pack(
     into: Path,
     provider: str,
@@ -60,8 +54,9 @@ def pack(
     files: Mapping[str, bytes],
     facts: Mapping[str, Any],
     since: Path | None = None,
-) -> Packed:
-    """Write an archive. With `since`, an earlier one of this session, leave out what that one has.
+    turns: int | None = None,
+) -> ArchiveFile:
+    """Write an archive of a session with so many turns. With `since`, an earlier archive, leave out what that one has.
 
     Of a file that only grew, the added bytes are held; a file that was rewritten is held whole.
     """
@@ -87,7 +82,7 @@ def pack(
         for item in items:
             if item.held:
                 archive.writestr(item.name, files[item.name][item.start :])
-    return Packed(file_digest(into), manifest.whole)
+    return ArchiveFile(into, format_, NativeId(native_id), file_digest(into), turns, manifest.whole)
 
 
 def unpack(path: Path, provider: str, formats: frozenset[str]) -> tuple[Manifest, dict[str, bytes]]:
@@ -252,7 +247,12 @@ def _digest(data: bytes) -> str:
 
 
 def _damaged(path: Path, why: str) -> BadArchive:
-    return BadArchive(f"{path.name} is damaged or is no archive: {why}.", "Nothing was changed; use another copy.")
+    return BadArchive(f"{path.name} is damaged or is no archive: {why}.", _USE_ANOTHER)
+
+
+def not_restorable(path: Path, why: str) -> BadArchive:
+    """For an archive that is whole, but whose contents a provider cannot restore."""
+    return BadArchive(f"{path.name} cannot be restored: {why}.", _USE_ANOTHER)
 
 
 def _too_large() -> str:

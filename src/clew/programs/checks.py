@@ -1,18 +1,12 @@
-"""Checks of values that a person names, before they reach a program: paths, homes, variables, ids and options."""
+"""Checks of what a provider is asked for, before it reaches a program: paths, homes, variables, options and modes."""
 
-import re
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from clew.kernel import Cursor, Directory
-from clew.programs.faults import BadArguments, BadOptions, CannotStart, Refused
-
-MALFORMED = "malformed-id"
-"""The signal of a probe for an id that can never lead to a session."""
-
-
-class MalformedId(Refused):
-    code = "program:malformed-id"
+from clew.kernel import Directory, PermissionMode, choose_mode
+from clew.ports.provider import OpenSpec, Settings
+from clew.programs.faults import BadArguments, BadOptions, CannotStart, NotAble, Refused
 
 
 def check_paths(*paths: Directory | object) -> None:
@@ -51,14 +45,6 @@ def check_variables(environment: Mapping[str, str], errors: str = "surrogateesca
             raise BadArguments(f"{name[:80]!r} cannot be a variable of a program.", "Remove it, or correct it.")
 
 
-def check_id(cursor: Cursor, version: int, shape: str, whose: str) -> None:
-    """Refuse a cursor whose id is not of that shape: a program would take it for a name, a title or a path."""
-    if cursor.version != version:
-        raise Refused(f"Cursors of {whose} have version {version}, not {cursor.version}.", "Use a newer Clew.")
-    if re.fullmatch(shape, cursor.native_id) is None:
-        raise MalformedId(f"{cursor.native_id[:80]!r} is not a session id of {whose}.", "Start a new session.")
-
-
 def check_options(options: Mapping[str, str], known: Iterable[str], whose: str) -> None:
     """Refuse an option that a provider does not know. `whose` begins the sentence, as in "An ACP agent"."""
     there = sorted(known)
@@ -66,6 +52,43 @@ def check_options(options: Mapping[str, str], known: Iterable[str], whose: str) 
     if unknown:
         words = f"{whose} has no option {', '.join(unknown)}."
         raise BadOptions(words, f"It has {', '.join(there)}." if there else "It has none: leave it out.")
+
+
+def check_opening(spec: OpenSpec, whose: str) -> None:
+    """For an agent that chooses the ids of its sessions itself."""
+    check_paths(spec.directory)
+    check_fork(spec)
+    if spec.fresh_id is not None:
+        raise NotAble(f"{whose} chooses the ids of its sessions itself.", "Open the session without an id.")
+
+
+def check_fork(spec: OpenSpec) -> None:
+    if spec.fork and spec.cursor is None:
+        raise Refused("A fork needs a session to fork.", "Name one, or start a new session.")
+
+
+def expressed(wanted: PermissionMode, modes: Iterable[PermissionMode], whose: str) -> PermissionMode:
+    """The wanted mode, or the widest stricter one that the agent has."""
+    there = frozenset(modes)
+    mode = choose_mode(wanted, (), there).mode
+    if mode is None:
+        raise NotAble(
+            f"{whose} has neither the mode {wanted} nor a stricter one.",
+            f"Choose one of its modes: {', '.join(map(str, sorted(there)))}.",
+        )
+    return mode
+
+
+def home_name(program: str, settings: Settings) -> str:
+    """The name of a home of which only the program and the variables that locate it are known."""
+    where = settings.home or {"HOME": os.environ.get("HOME", "/")}
+    check_paths(*where.values())
+    return " ".join([program, *(f"{name}={os.path.realpath(value)}" for name, value in sorted(where.items()))])
+
+
+def directory_at(path: str) -> Directory:
+    """With links resolved."""
+    return Directory(path, os.path.realpath(path))
 
 
 def _is_encodable(text: str, errors: str = "surrogateescape") -> bool:

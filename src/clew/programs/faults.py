@@ -55,6 +55,16 @@ class SessionBusy(Refused):
     code = "program:session-busy"
 
 
+class SessionMissing(Refused):
+    code = "program:session-missing"
+
+
+class SessionDiverged(Refused):
+    """The session that is to be restored has other turns here than in the archive."""
+
+    code = "program:session-diverged"
+
+
 class CannotLock(ProgramFault):
     code = "program:cannot-hold"
 
@@ -64,12 +74,12 @@ class NotAble(ProgramFault):
 
 
 class HomeFailed(ProgramFault):
-    """The system refused to read or write the files of an agent's home. `agent` is the agent's name."""
+    """The system refused to read or write the files of an agent's home."""
 
-    agent = "the agent"
+    code = "program:home-failed"
 
     @classmethod
-    def because(cls, error: OSError) -> Self:
+    def because(cls, agent: str, error: OSError) -> Self:
         what = f": {error.filename}" if error.filename else ""
-        words = f"The files of {cls.agent} cannot be read or written ({error.strerror}{what})."
+        words = f"The files of {agent} cannot be read or written ({error.strerror}{what})."
         return cls(words, CHECK_HOME)

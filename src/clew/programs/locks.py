@@ -22,20 +22,56 @@ _PATIENCE, _PAUSE = 10.0, 0.002
 """Seconds. `is_locked` takes the lock too, for an instant, or longer on a busy machine."""
 
 
-class SessionLock:
-    """Held until `release`."""
+class FileLock:
+    """A lock on an open file. Held until `release`, or until the process ends."""
 
-    def __init__(self, path: Path, file: int) -> None:
-        self._path = path
+    def __init__(self, file: int) -> None:
         self._file: int | None = file
 
     def release(self) -> None:
         file, self._file = self._file, None
         if file is not None:
+            os.close(file)
+
+
+class SessionLock(FileLock):
+    """A lock on a file of its own, which is removed with it."""
+
+    def __init__(self, path: Path, file: int) -> None:
+        super().__init__(file)
+        self._path = path
+
+    def release(self) -> None:
+        if self._file is not None:
             # Before the lock is released: a process that waits for it finds that the file is gone, and makes a new one.
             with contextlib.suppress(OSError):
                 self._path.unlink()
-            os.close(file)
+        super().release()
+
+
+def try_flock(file: int, how: int) -> bool:
+    """False when another process holds a lock that excludes this one. `how` is LOCK_EX or LOCK_SH."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def open_locked(path: Path, how: int, flags: int = os.O_RDONLY) -> int | None:
+    """Open the file and lock it; None when another process holds it."""
+    while True:
+        file = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        try:
+            if not try_flock(file, how):
+                return None
+            # The file may have been replaced or removed meanwhile; a lock on the old one protects nothing.
+            if _same(file, path):
+                locked, file = file, -1
+                return locked
+        finally:
+            if file >= 0:
+                os.close(file)
 
 
 def locks_of_home(provider: str, home: str, environment: Mapping[str, str]) -> Path:
@@ -56,60 +92,31 @@ def must_be_lockable(locks: Path) -> None:
 
 def lock_session(locks: Path, id_: str) -> SessionLock:
     """Lock a session. Raises `SessionBusy` if another process has it, `CannotLock` if locks cannot be used at all."""
-    path = locks / _name(id_)
+    path, deadline = locks / _name(id_), time.monotonic() + _PATIENCE
     try:
         locks.mkdir(parents=True, exist_ok=True, mode=0o700)
-        while True:
-            file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            try:
-                _lock(file)
-                if _same(file, path):
-                    lock, file = SessionLock(path, file), -1
-                    return lock
-            finally:
-                if file >= 0:
-                    os.close(file)
-    except BlockingIOError as fault:
-        raise SessionBusy(f"Session {id_} is open already.", "Close it there, or wait until it is closed.") from fault
+        while (file := open_locked(path, fcntl.LOCK_EX, os.O_CREAT | os.O_RDWR)) is None:
+            if time.monotonic() > deadline or is_locked(locks, id_):
+                raise SessionBusy(f"Session {id_} is open already.", "Close it there, or wait until it is closed.")
+            # Another process only looks (LOCK_SH). A random pause: two that try to lock in step block each other.
+            time.sleep(random.uniform(0.0, _PAUSE))
     except OSError as fault:
         raise _cannot(locks, fault) from fault
+    return SessionLock(path, file)
 
 
 def is_locked(locks: Path, id_: str) -> bool:
     try:
-        file = os.open(locks / _name(id_), os.O_RDONLY | os.O_CLOEXEC)
+        # LOCK_SH, so that two processes that only look do not block each other.
+        file = open_locked(locks / _name(id_), fcntl.LOCK_SH)
     except FileNotFoundError:
         return False
     except OSError as fault:
         raise _cannot(locks, fault) from fault
-    try:
-        # LOCK_SH, so that two processes that only look do not block each other.
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if file is None:
         return True
-    except OSError as fault:
-        raise _cannot(locks, fault) from fault
-    finally:
-        os.close(file)
+    os.close(file)
     return False
-
-
-def _lock(file: int) -> None:
-    """LOCK_EX. Raises if a session lock is held; waits for processes that only look."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise
-        else:
-            return
-        # LOCK_SH succeeds only if the holder only looks.
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        fcntl.flock(file, fcntl.LOCK_UN)
-        # A random pause: two processes that try this way block each other.
-        time.sleep(random.uniform(0.0, _PAUSE))
 
 
 def _same(file: int, path: Path) -> bool:

@@ -1,19 +1,57 @@
-"""A program as a process in its own group: lines in, lines out, and an end that leaves nothing running."""
+"""A program as a process in its own group: its environment, its lines, and an end that leaves nothing running."""
 
 import asyncio
 import contextlib
 import errno
 import os
+import shutil
 import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from clew.ports.provider import Deadlines
 from clew.programs.checks import check_variables
 from clew.programs.faults import BadArguments, CannotStart, NoProgram, NotUnderstood, ProgramEnded, TooSlow
-from clew.programs.ledger import Ledger, LedgerEntry
 from clew.programs.process_tag import Swept, end_tagged, lowest_child, tagged_processes
 from clew.programs.secrets import Redactor
+from clew.programs.state import Ledger, LedgerEntry
+
+# Programs, language, terminal, certificates and proxies. Everything else must be given to the agent explicitly.
+PASSED_ON = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSH_AUTH_SOCK",
+)
+
+
+def environment_for(*parts: Mapping[str, str], of: Mapping[str, str] | None = None) -> dict[str, str]:
+    """PASSED_ON and HOME of our environment (or `of`), then the parts in order: a later one overrides."""
+    ours = os.environ if of is None else of
+    result = {name: ours[name] for name in (*PASSED_ON, "HOME") if name in ours}
+    for part in parts:
+        result.update(part)
+    return result
+
 
 LONGEST_LINE = 256 * 1024 * 1024
 """Bytes. An agent sends whole files and images in one line."""
@@ -24,6 +62,15 @@ SENDING = 30.0
 _CLOSING = 1.0
 _LAST_WORDS = 64 * 1024
 _LAST_LINES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a program wrote until it ended. `words` is the end of its error stream."""
+
+    status: int | None
+    lines: list[bytes]
+    words: str
 
 
 class Program:
@@ -106,6 +153,19 @@ class Program:
             pause = min(pause * 2, 0.05)
         return self._process.returncode
 
+    async def output(self, seconds: float, close: float) -> Output:
+        """Its whole output, once it has ended without any input. Raises `TooSlow` if that takes longer; it is ended."""
+        try:
+            await self.close_input()
+            async with asyncio.timeout(seconds):
+                lines = [line async for line in self.lines()]
+                words = await self.final_words(seconds)
+        except TimeoutError as fault:
+            raise TooSlow(f"The program did not end within {seconds:g} s.", "Start it in a terminal.") from fault
+        finally:
+            await self.end(close)
+        return Output(self.returncode, lines, words)
+
     async def final_words(self, seconds: float) -> str:
         """Its last words, once it has closed its output: its error stream may not be read to the end yet."""
         await asyncio.wait([self._reading], timeout=seconds)
@@ -156,6 +216,34 @@ class Program:
 
     def _ended_words(self) -> str:
         return f"The program has ended (status {self._process.returncode}): {self.last_words or 'it said nothing'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How an agent's program is started."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(repr=False)
+    deadlines: Deadlines
+    ledger: Ledger | None
+
+    async def start(self, directory: Path, *arguments: str, extra: Mapping[str, str] | None = None) -> Program:
+        return await start((*self.command, *arguments), directory, {**self.environment, **(extra or {})}, self.ledger)
+
+    async def run(self, *arguments: str, seconds: float, directory: Path = Path("/")) -> Output:
+        """Start it and read its output to the end. Raises `TooSlow` if that takes longer."""
+        program = await self.start(directory, *arguments)
+        return await program.output(seconds, self.deadlines.close)
+
+
+def find_program(given: Sequence[str], name: str, path: str | None, remedy: str) -> tuple[str, ...]:
+    """The command line that the settings name, or the program of that name on the search path."""
+    if given:
+        return tuple(given)
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise CannotStart(f"There is no program {name} on the PATH.", remedy)
+    return (found,)
 
 
 async def start(

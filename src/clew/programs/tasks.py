@@ -11,8 +11,8 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-async def in_thread(work: Callable[[], T], fault: type[HomeFailed], undo: Callable[[T], None] | None = None) -> T:
-    """Run file work in a thread. An OSError is raised as `fault`.
+async def in_thread(work: Callable[[], T], agent: str, undo: Callable[[T], None] | None = None) -> T:
+    """Run work on the files of an agent's home in a thread. An OSError is raised as `HomeFailed`.
 
     Cancelling the caller does not stop the thread: its result is passed to `undo` when it is there.
     """
@@ -23,7 +23,7 @@ async def in_thread(work: Callable[[], T], fault: type[HomeFailed], undo: Callab
         working.add_done_callback(lambda done: _undo(done, undo))
         raise
     except OSError as error:
-        raise fault.because(error) from error
+        raise HomeFailed.because(agent, error) from error
 
 
 def _undo(done: "asyncio.Future[T]", undo: Callable[[T], None] | None) -> None:
@@ -54,6 +54,18 @@ def cancelled_from_outside() -> bool:
     """Whether the current task itself was cancelled, not only the task that it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+class TaskSet:
+    """Keeps a reference to each started task until it is done: asyncio itself keeps none, and could drop the task."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 class ProviderTasks:

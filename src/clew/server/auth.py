@@ -8,12 +8,12 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.control.actor import Person
@@ -150,11 +150,11 @@ class Guard:
             await self._app(scope, receive, send_guarded)
 
     def _admit(self, scope: Scope) -> None:
-        headers = _Headers(scope["headers"])
+        headers = Headers(raw=scope["headers"])
         self._check_origin(headers)
         if scope["path"] in _OPEN:
             return
-        tokens = headers.all("authorization")
+        tokens = headers.getlist("authorization")
         if tokens:
             kind, _, token = tokens[0].partition(" ")
             if len(tokens) == 1 and kind.lower() == "bearer" and self._keys.is_token(token.strip()):
@@ -162,9 +162,9 @@ class Guard:
             raise Unauthorized(
                 "The token does not belong to this server.", "Use the token in the server's data directory."
             )
-        if any(self._keys.is_cookie(value) for value in headers.cookies(self._bound.cookie)):
+        if any(self._keys.is_cookie(value) for value in _cookies(headers, self._bound.cookie)):
             # Browsers send Origin or Sec-Fetch-Site with every change; a request with neither is not from one.
-            if scope["method"] in _SAFE or headers.all("origin") or headers.all("sec-fetch-site"):
+            if scope["method"] in _SAFE or headers.getlist("origin") or headers.getlist("sec-fetch-site"):
                 return
             raise Foreign("A change with a cookie needs an Origin header.", "Use the token.")
         raise Unauthorized(
@@ -172,32 +172,24 @@ class Guard:
             "Send `Authorization: Bearer …` with the token in its data directory, or open the link from `clew up`.",
         )
 
-    def _check_origin(self, headers: "_Headers") -> None:
-        hosts = headers.all("host")
+    def _check_origin(self, headers: Headers) -> None:
+        hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             raise Foreign("The request is for another host.", f"Use {self._bound.address}.")
-        for origin in headers.all("origin"):
+        for origin in headers.getlist("origin"):
             if origin.lower() != f"http://{hosts[0].lower()}":
                 raise Foreign("The request comes from another site's page.", f"Use {self._bound.address} itself.")
-        for site in headers.all("sec-fetch-site"):
+        for site in headers.getlist("sec-fetch-site"):
             if site.lower() not in _OURS:
                 raise Foreign(
                     "The request comes from another site's page.", "Type the address into the browser yourself."
                 )
 
 
-class _Headers:
-    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        self._headers = tuple(headers)
-
-    def all(self, name: str) -> list[str]:
-        wanted = name.encode()
-        return [value.decode("latin-1") for key, value in self._headers if key.lower() == wanted]
-
-    def cookies(self, name: str) -> list[str]:
-        """All values of that name: another server on this host may have set one too."""
-        pairs = (pair.partition("=") for header in self.all("cookie") for pair in header.split(";"))
-        return [value.strip() for key, _, value in pairs if key.strip() == name]
+def _cookies(headers: Headers, name: str) -> list[str]:
+    """All values of that name: another server on this host may have set one too."""
+    pairs = (pair.partition("=") for header in headers.getlist("cookie") for pair in header.split(";"))
+    return [value.strip() for key, _, value in pairs if key.strip() == name]
 
 
 @dataclass(frozen=True, slots=True)

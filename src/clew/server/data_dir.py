@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from clew.ports.fault import Fault
@@ -32,63 +31,27 @@ def file_fault(fault: OSError, path: Path) -> DataFault:
     return CannotUse(f"{path} cannot be used: {fault.strerror}.", "Choose a directory you can write to with --data.")
 
 
-@dataclass(frozen=True, slots=True)
 class DataDirectory:
-    root: Path
-
-    @property
-    def database(self) -> Path:
-        return self.root / "clew.db"
-
-    @property
-    def token(self) -> Path:
-        return self.root / "token"
-
-    @property
-    def machine(self) -> Path:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.database = root / "clew.db"
+        self.token = root / "token"
+        self.machine = root / "machine"
         """The id of this machine; its sessions are stored under it."""
-        return self.root / "machine"
-
-    @property
-    def place(self) -> Path:
+        self.place = root / "place"
         """Every path under which this directory was used."""
-        return self.root / "place"
-
-    @property
-    def address(self) -> Path:
+        self.address = root / "address"
         """The URL of the running server. Exists while the server is ready."""
-        return self.root / "address"
-
-    @property
-    def holder(self) -> Path:
+        self.holder = root / "holder"
         """Locked by the server that uses the directory."""
-        return self.root / "holder"
-
-    @property
-    def workspaces(self) -> Path:
-        return self.root / "workspaces"
-
-    @property
-    def homes(self) -> Path:
-        return self.root / "homes"
-
-    @property
-    def guide(self) -> Path:
+        self.workspaces = root / "workspaces"
+        self.homes = root / "homes"
+        self.guide = root / "guide"
         """The default home of guide agents."""
-        return self.root / "guide"
-
-    @property
-    def state(self) -> Path:
+        self.state = root / "state"
         """State that providers need after a crash."""
-        return self.root / "state"
-
-    @property
-    def outbox(self) -> Path:
-        return self.root / "outbox.db"
-
-    @property
-    def logs(self) -> Path:
-        return self.root / "logs"
+        self.outbox = root / "outbox.db"
+        self.logs = root / "logs"
 
 
 _SHAPE = re.compile(r"[A-Za-z0-9_-]{32,128}")

@@ -88,7 +88,7 @@ _STATUSES: Mapping[str, HTTPStatus] = {
 }
 
 
-def status_of(fault: Fault) -> HTTPStatus:
+def _status_of(fault: Fault) -> HTTPStatus:
     """409 for a fault that is not listed: the request is valid but cannot be done in the current state."""
     for kind, status in _BY_KIND.items():
         if isinstance(fault, kind):
@@ -125,7 +125,7 @@ class Problem(Response):
 
 
 def problem_of(fault: Fault, headers: Mapping[str, str] | None = None) -> Problem:
-    return Problem(status_of(fault), fault.code, fault.words, fault.remedy, headers)
+    return Problem(_status_of(fault), fault.code, fault.words, fault.remedy, headers)
 
 
 def _encodable(text: str) -> str:
@@ -142,7 +142,7 @@ def answer_problems(app: FastAPI) -> None:
     app.exception_handler(Fault)(_fault)
     app.exception_handler(RequestValidationError)(_invalid)
     app.exception_handler(HTTPException)(_refused)
-    app.add_middleware(LastResort)
+    app.add_middleware(_LastResort)
 
 
 async def _fault(_request: Request, fault: Fault) -> Response:
@@ -179,7 +179,7 @@ async def _refused(_request: Request, fault: HTTPException) -> Response:
     return Problem(status, code, words, "See the documentation at /docs.", fault.headers)
 
 
-class LastResort:
+class _LastResort:
     """Answers an unexpected exception with an id; the details are in the server's log under that id."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -82,7 +82,8 @@ for _each in (
     with_config(_STRICT)(_each)
 
 
-def _actor(request: Request) -> Actor:
+async def _actor(request: Request) -> Actor:
+    # Not a plain function: FastAPI would run that in a thread, for every request.
     actor: Actor = request.state.actor
     return actor
 

@@ -11,13 +11,12 @@ from clew.control.approvals import answer_approval, list_approvals
 from clew.control.decisions import explain, replay_decisions
 from clew.control.doctor import examine, list_runtimes
 from clew.control.issues import assign_thread, open_issue
-from clew.control.messages import say
 from clew.control.projects import add_project, change_project, list_projects, show_project
 from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
 from clew.control.services import Services
 from clew.control.sessions import adopt_session, found_sessions, list_sessions
 from clew.control.threads import close_thread, list_threads, open_chat, reopen_thread, set_overlap, show_thread
-from clew.control.wakes import cancel_wake, poke, show_wake
+from clew.control.wakes import cancel_wake, poke, say, show_wake
 from clew.control.workspaces import clean_workspaces, list_workspaces
 from clew.protocol.requests import (
     Adopt,

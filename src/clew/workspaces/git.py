@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clew.programs.environment import environment_for
+from clew.programs.program import environment_for
 from clew.workspaces.faults import GitMissing, GitRefused, GitTooOld, GitTooSlow, explain_git
 
 OLDEST = (2, 31)

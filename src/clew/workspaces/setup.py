@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Self
 
 from clew.ports.workspaces import Progress, Setup
-from clew.programs.ledger import Ledger
 from clew.programs.program import Program, start
 from clew.programs.secrets import Redactor
+from clew.programs.state import Ledger
 from clew.workspaces.faults import CannotMake
 from clew.workspaces.layout import Layout
 

@@ -51,9 +51,6 @@ class GitWorkspaces:
     async def acknowledge(self, wanted: PlaceWanted) -> None:
         await asyncio.to_thread(self._worktrees.acknowledge, wanted.workspace.id)
 
-    async def forget(self, workspace: WorkspaceId) -> None:
-        await asyncio.to_thread(self._layout.record(workspace).unlink, missing_ok=True)
-
     async def listed(self) -> Sequence[Listed]:
         return await self._inventory.listed()
 

@@ -10,7 +10,7 @@ import pytest
 
 from clew.kernel import Cursor, NativeId, ProbeKind
 from clew.ports.provider import Provider, Settings
-from clew.programs.checks import MALFORMED
+from clew.programs.cursor import MALFORMED
 from clew.programs.faults import NotUnderstood, ProgramFault, Refused
 from clew.providers.acp import make
 from clew.providers.opencode.home import locks, store

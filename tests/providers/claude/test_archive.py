@@ -16,9 +16,8 @@ from clew.kernel import Cursor, Directory, ProbeKind
 from clew.ports.events import Ending, ToolFinished
 from clew.ports.provider import OpenSpec, Provider
 from clew.programs.archive import join, pack, unpack
-from clew.programs.faults import BadArchive, CannotStart, NotAble, Refused
+from clew.programs.faults import BadArchive, CannotStart, HomeFailed, NotAble, Refused
 from clew.providers.claude.archive import FORMAT
-from clew.providers.claude.faults import HomeFailed
 from tests.providers.agents import run as by_itself
 from tests.providers.claude.kit import ASK, EDIT, FULL, READ, Place, begun, call, run, turn
 from tests.providers.loopback.server import Model
@@ -340,7 +339,7 @@ def test_what_lies_beside_is_never_put_back(place: Place, other: Place, tmp_path
                 file.write_text(text)
                 before = tree(place.config)
                 for directory in (place.work(), place.work("moved")):
-                    with pytest.raises(Refused, match="gone on here"):
+                    with pytest.raises(Refused, match="has changed here"):
                         await provider.restore(out, directory)
                     assert tree(place.config) == before
                 file.write_text(kept)

@@ -15,8 +15,7 @@ from clew import kernel
 from clew.kernel import Cursor, Directory, Evidence, PromptId, Sent, digest_of
 from clew.ports.events import Ending, ErrorCode, Event, Text, ToolStarted
 from clew.ports.provider import LiveSession, OpenSpec, Provider, Settings
-from clew.providers.claude.turn import Steer
-from clew.providers.claude.turn_follower import TurnFollower
+from clew.providers.claude.turn import Steer, TurnFollower
 from tests.providers.claude.kit import FULL, Place, begun, run, turn
 from tests.providers.contract.stage import Turned, eventually
 from tests.providers.loopback.server import Model

@@ -11,8 +11,7 @@ import pytest
 from clew.kernel import ProbeKind
 from clew.ports.events import Ending, ErrorCode
 from clew.ports.provider import OpenSpec, Settings
-from clew.programs.faults import CannotStart
-from clew.providers.claude.faults import NoSuchSession
+from clew.programs.faults import CannotStart, SessionMissing
 from tests.providers.agents import NO_OUTSIDE
 from tests.providers.claude.kit import ASK, FULL, Place, call, hasty, run, turn
 from tests.providers.contract.stage import eventually
@@ -111,7 +110,7 @@ def test_tries_of_its_own_end_with_our_patience(place: Place, model: Model) -> N
             model.fail(500)
             failed = (await turn(session, "ten tries would take minutes")).failed
             assert (failed.code, failed.retryable) == (ErrorCode.MODEL_FAILED, True)
-            assert "however often" in failed.words
+            assert "in every attempt" in failed.words
             assert len(model.work) > 1
             model.ok()
             assert (await turn(session, "after")).seen.last == "after"
@@ -164,7 +163,7 @@ def test_what_cannot_be_started_again_is_told_and_stays(place: Place) -> None:
             # In the moment between our look and the program's own.
             link.write_text(f'#!/bin/sh\nrm {place.transcript(cursor)}\nexec {place.settings.program[0]} "$@"\n')
             link.chmod(0o755)
-            with pytest.raises(NoSuchSession):
+            with pytest.raises(SessionMissing):
                 await provider.open(OpenSpec(place.work(), ASK, cursor))
             assert (await provider.probe(cursor, place.work())).kind is ProbeKind.MISSING
             assert not place.left()

@@ -11,13 +11,11 @@ import pytest
 from clew.kernel import Answer, ProbeKind
 from clew.ports.events import ApprovalAsked, Ending, PlanChanged, QuestionAsked, Text, ToolFinished, ToolStarted
 from clew.ports.provider import OpenSpec, Settings
-from clew.programs.environment import environment_for
-from clew.programs.faults import CannotStart, Refused
+from clew.programs.faults import CannotStart, Refused, SessionBusy, SessionMissing
 from clew.programs.locks import is_locked, lock_session
-from clew.programs.program import start
+from clew.programs.program import environment_for, start
 from clew.providers.claude import launch as command
 from clew.providers.claude import make, modes
-from clew.providers.claude.faults import Busy, NoSuchSession
 from tests.providers.acp.locks import preset_locks
 from tests.providers.claude.kit import ASK, FULL, READ, Place, begun, call, run, turn
 from tests.providers.loopback.server import Model
@@ -199,7 +197,7 @@ def test_a_session_is_opened_by_one_and_is_as_told_each_time(place: Place, other
             # Of another home it is unknown there, and no new one.
             await begun(abroad, other.work(), "another")
             assert (await abroad.probe(cursor, work)).kind is ProbeKind.MISSING
-            with pytest.raises(NoSuchSession):
+            with pytest.raises(SessionMissing):
                 await abroad.open(OpenSpec(other.work(), ASK, cursor))
             # Without its program it is neither missing nor held.
             gone = make(replace(place.settings, program=("/nowhere/claude",)))
@@ -209,7 +207,7 @@ def test_a_session_is_opened_by_one_and_is_as_told_each_time(place: Place, other
 
             racing = [provider.open(OpenSpec(work, READ, cursor)) for provider in (one, two)]
             opened = await asyncio.gather(*racing, return_exceptions=True)
-            assert [type(each) for each in opened if isinstance(each, BaseException)] == [Busy]
+            assert [type(each) for each in opened if isinstance(each, BaseException)] == [SessionBusy]
             (narrow,) = (each for each in opened if not isinstance(each, BaseException))
             assert (await two.probe(cursor, work)).kind is ProbeKind.BUSY
             await turn(narrow, f"RUN: touch {made}")
@@ -238,7 +236,7 @@ def test_a_session_that_somebody_else_has_open_is_left_alone(place: Place) -> No
                 busy = await provider.probe(cursor, place.work())
                 assert busy.kind is ProbeKind.BUSY
                 assert "claude, process" in str(busy.holder)
-                with pytest.raises(Busy):
+                with pytest.raises(SessionBusy):
                     await provider.open(OpenSpec(place.work(), ASK, cursor))
                 fork = await provider.open(OpenSpec(place.work(), ASK, cursor, fork=True))
                 assert (await turn(fork, "beside it")).seen.users == 2
@@ -258,7 +256,7 @@ def test_a_session_that_another_provider_of_the_home_has_is_busy(place: Place) -
             archived = await provider.archive(cursor, place.work(), place.root / "copy")
             hold = lock_session(locks, cursor.native_id)
             assert (await provider.probe(cursor, place.work())).kind is ProbeKind.BUSY
-            with pytest.raises(Busy):
+            with pytest.raises(SessionBusy):
                 await provider.open(OpenSpec(place.work(), READ, cursor))
             with pytest.raises(Refused, match="restored over"):
                 await provider.restore(archived.path, place.work())

@@ -16,12 +16,11 @@ import pytest
 from clew.kernel import Cursor, Directory, NativeId, PermissionMode, ProbeKind
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.archive import pack
-from clew.programs.checks import MALFORMED
-from clew.programs.faults import BadArchive, CannotStart, ProgramFault, Refused
+from clew.programs.cursor import MALFORMED
+from clew.programs.faults import BadArchive, CannotStart, HomeFailed, ProgramFault, Refused
 from clew.programs.process_tag import Owner
 from clew.providers.claude import make
 from clew.providers.claude.archive import FORMAT
-from clew.providers.claude.faults import HomeFailed
 from clew.providers.claude.home import Home, account_of, account_said, credential_in, project_name
 from clew.providers.claude.transcript import damage, holds, summary_of
 from clew.providers.claude.turn import literal

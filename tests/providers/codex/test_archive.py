@@ -11,11 +11,11 @@ import pytest
 
 from clew.kernel import Cursor, ProbeKind
 from clew.programs.archive import pack, unpack
-from clew.programs.faults import BadArchive, Refused
+from clew.programs.faults import BadArchive, Refused, SessionBusy, SessionDiverged
 from clew.providers.codex import locks
 from clew.providers.codex.archive import FORMAT
-from clew.providers.codex.faults import Diverged, SessionArchived, SessionBusy
 from clew.providers.codex.provider import CodexProvider
+from clew.providers.codex.store import SessionArchived
 from tests.providers.codex.kit import FULL, READ, Lab, lines_of, told_to_the_model, turn
 
 
@@ -144,7 +144,7 @@ def test_a_session_that_was_rewound_travels_as_it_is_now(lab: Lab) -> None:
         # A home that knows the session from before the rewind would go on in the old file.
         third = lab.provider("c")
         rewind_free_copy(cursor)
-        with pytest.raises(Diverged):
+        with pytest.raises(SessionDiverged):
             await third.restore(copy.path, lab.directory("there"))
 
     async def rewind(cursor: Cursor, to: int) -> None:
@@ -346,7 +346,7 @@ def test_a_session_that_went_on_here_and_there_is_refused(lab: Lab) -> None:
         await lab.goes_on(one, cursor, "here")
         await lab.goes_on(other, cursor, "there", directory="there")
         before = everything(lab.root("a"))
-        with pytest.raises(Diverged):
+        with pytest.raises(SessionDiverged):
             await one.restore(await archived(lab, other, cursor, "back.zip"), lab.directory())
         assert everything(lab.root("a")) == before
 

@@ -7,7 +7,7 @@ import pytest
 
 from clew.kernel import Answer, ProbeKind
 from clew.ports.events import ApprovalAsked, Ending, SessionNamed
-from clew.providers.codex.faults import SessionBusy
+from clew.programs.faults import SessionBusy
 from tests.providers.codex.kit import ASK, Lab, turn
 from tests.providers.loopback import server
 from tests.providers.loopback.heard import Json

@@ -14,9 +14,8 @@ import pytest
 from clew.kernel import Cursor, Directory, NativeId, PermissionMode, ProbeKind
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.archive import pack
-from clew.programs.faults import BadArchive, ProgramFault
+from clew.programs.faults import BadArchive, HomeFailed, ProgramFault
 from clew.providers.codex.archive import FORMAT
-from clew.providers.codex.faults import HomeFailed
 from clew.providers.codex.provider import CodexProvider
 
 ID = NativeId("01a1e1d6-05fc-78b2-b1de-8f0bdb91b141")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from clew.kernel import Cursor, NativeId, ProbeKind
-from clew.programs.checks import MALFORMED
-from clew.programs.faults import Refused
+from clew.programs.cursor import MALFORMED
+from clew.programs.faults import Refused, SessionBusy, SessionMissing
 from clew.programs.locks import is_locked, lock_session
-from clew.providers.codex.faults import SessionArchived, SessionBusy, SessionMissing
+from clew.providers.codex.store import SessionArchived
 from clew.providers.codex.thread_calls import DAMAGED, NO_ROLLOUT
 from tests.providers.acp.locks import preset_locks
 from tests.providers.codex.kit import Lab

@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from clew.providers.codex.rollout import Broken, check, lost_prompt, place_in, title_in, turns_in, weighs, written
+from clew.providers.codex.rollout import (
+    Broken,
+    check,
+    holds_conversation,
+    lost_prompt,
+    place_in,
+    title_in,
+    turns_in,
+    written,
+)
 
 ID = "01a1e1d6-05fc-78b2-b1de-8f0bdb91b141"
 
@@ -100,6 +109,6 @@ def test_what_a_history_tells() -> None:
     assert turns_in(data) == 1
     assert title_in(data) == 'say "type":"task_started" please'
     assert place_in(data) == "/w/two"
-    assert weighs(data)
-    assert not weighs(line(4, type="thread_settings_applied", thread_settings={}))
-    assert not weighs(b"")
+    assert holds_conversation(data)
+    assert not holds_conversation(line(4, type="thread_settings_applied", thread_settings={}))
+    assert not holds_conversation(b"")

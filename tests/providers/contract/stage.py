@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from clew.kernel import Answer, Cursor, Directory, NativeId, PermissionMode
+from clew.kernel import Answer, Cursor, Directory, LandingField, NativeId, PermissionMode
 from clew.ports.events import ApprovalAsked, Done, Ending, Event, Failed, SessionNamed, Text, Used
 from clew.ports.provider import LiveSession, OpenSpec, Provider, Settings
 from clew.programs.faults import NotAble
@@ -223,6 +223,11 @@ class Stage:
     def unable(self, what: str) -> None:
         """Count this test as declared unable."""
         self._node.user_properties.append((UNABLE, what))
+
+    def landed(self, session: LiveSession, field: LandingField, expected: object) -> bool:
+        """Whether the landing says this. Only a field that the provider does not declare to report may be missing."""
+        said = getattr(session.landing, field.replace("-", "_"))
+        return said == expected or (said is None and field not in self.provider.capabilities.reports)
 
     # ---------------------------------------------------------------- the end
 

@@ -11,8 +11,8 @@ import pytest
 from clew.ports.events import Ending, ErrorCode, Text
 from clew.ports.fault import Fault
 from clew.ports.provider import Settings
-from clew.programs.ledger import Ledger
 from clew.programs.process_tag import Owner, new_tag
+from clew.programs.state import Ledger
 from tests.providers.contract.stage import Stage, core, eventually
 from tests.providers.contract.test_interrupt import until
 

@@ -21,11 +21,12 @@ async def test_every_session_of_the_home_is_listed_once(stage: Stage) -> None:
     assert len(listed) == len(set(listed)), "a session is listed twice"
     mine = {each.cursor.native_id: each for each in found if each.cursor.native_id in (one.native_id, two.native_id)}
     assert set(mine) == {one.native_id, two.native_id}
-    assert mine[one.native_id].directory in (None, stage.directory())
-    assert mine[two.native_id].directory in (None, stage.directory("elsewhere"))
+    assert mine[one.native_id].directory == stage.directory()
+    assert mine[two.native_id].directory == stage.directory("elsewhere")
     assert listed.index(two.native_id) < listed.index(one.native_id), "the newest comes first"
     assert mine[one.native_id].cursor == one
     times = [each.updated_at for each in found if each.updated_at is not None]
+    assert len(times) > 1
     assert times == sorted(times, reverse=True)
 
 

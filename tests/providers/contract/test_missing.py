@@ -9,7 +9,7 @@ import pytest
 from clew.kernel import Cursor, NativeId, ProbeKind
 from clew.ports.fault import Fault
 from clew.ports.provider import Settings
-from clew.programs.checks import MALFORMED
+from clew.programs.cursor import MALFORMED
 from tests.providers.contract.stage import Stage, core, faults
 
 

@@ -21,10 +21,7 @@ async def test_a_mode_is_the_one_asked_or_the_next_stricter(stage: Stage, mode: 
         await stage.refused(stage.open(mode=mode), f"neither {mode} nor anything stricter can be expressed")
         return
     session = await stage.open(mode=mode)
-    if LandingField.MODE in can.reports:
-        assert session.landing.mode is expected
-    else:
-        assert session.landing.mode in (None, expected)
+    assert stage.landed(session, LandingField.MODE, expected)
     if expected is not mode:
         stage.unable(f"{mode} cannot be expressed; it becomes {expected}")
 
@@ -78,7 +75,7 @@ async def test_a_session_that_may_do_all_is_reopened_as_told(stage: Stage) -> No
             await stage.refused(stage.open(cursor, mode=READ), "read cannot be expressed")
         return
     narrow = await stage.open(cursor, mode=READ)
-    assert narrow.landing.mode in (None, READ)
+    assert stage.landed(narrow, LandingField.MODE, READ)
     ran = stage.file("ran")
     await stage.turn(narrow, stage.rig.run(f"touch {ran}"))
     assert not ran.exists()
@@ -108,6 +105,8 @@ async def test_applying_a_mode_fifty_times_leaves_as_many_rules_as_once(stage: S
 
     once = await around(1)
     assert await around(50 // len(modes)) == once
+    if once is None:
+        stage.unable("the program keeps no rules for a session")
 
 
 @pytest.mark.case("A04")
@@ -138,8 +137,11 @@ async def test_a_mode_changed_during_a_turn_counts_from_the_next(stage: Stage) -
 
 async def test_a_mode_that_cannot_be_expressed_is_not_set(stage: Stage) -> None:
     can = stage.provider.capabilities
-    beyond = [mode for mode in PermissionMode if choose_mode(mode, (), can.modes).mode is None]
     session = await stage.open()
-    for mode in beyond:
-        with pytest.raises(NotAble):
-            await session.set_mode(mode)
+    for mode in PermissionMode:
+        expected = choose_mode(mode, (), can.modes).mode
+        if expected is not None:
+            assert await session.set_mode(mode) is expected
+        else:
+            with pytest.raises(NotAble):
+                await session.set_mode(mode)

@@ -44,12 +44,11 @@ async def test_a_program_that_is_not_there_is_said_and_nothing_starts(stage: Sta
 async def test_the_agent_says_what_it_opened_before_any_prompt(stage: Stage) -> None:
     can = stage.provider.capabilities
     session = await stage.open()
-    landing = session.landing
-    silent = [field for field in can.reports if getattr(landing, _FIELDS[field]) is None]
+    silent = [field for field in can.reports if getattr(session.landing, _FIELDS[field]) is None]
     assert not silent, f"it declares that it reports {silent}, and does not"
-    assert landing.directory in (None, stage.directory())
-    assert landing.mode in (None, choose_mode(stage.widest, (), can.modes).mode)
-    assert landing.turns in (None, 0)
+    assert stage.landed(session, LandingField.DIRECTORY, stage.directory())
+    assert stage.landed(session, LandingField.MODE, choose_mode(stage.widest, (), can.modes).mode)
+    assert stage.landed(session, LandingField.TURNS, 0)
 
 
 @core
@@ -72,16 +71,20 @@ async def test_the_first_turn_yields_a_cursor_before_it_ends(stage: Stage) -> No
     assert session.cursor == durable
     assert durable.version in can.cursor_versions
     assert re.fullmatch(can.id_shape or ".+", durable.native_id)
-    assert session.landing.native_id in (None, durable.native_id)
+    assert stage.landed(session, LandingField.NATIVE_ID, durable.native_id)
 
 
 @pytest.mark.case("P14")
 async def test_no_id_is_given_out_that_leads_nowhere(stage: Stage) -> None:
     session = await stage.open()
-    early = session.cursor
+    early, later = session.cursor, session.address
     await session.close()
     if early is not None:
         assert (await stage.anew().probe(early, stage.directory())).kind is ProbeKind.FOUND_HERE
+    elif later is not None:
+        assert (await stage.anew().probe(later, stage.directory())).kind is not ProbeKind.FOUND_HERE
+    else:
+        stage.unable("the program names a session only in its first turn")
 
 
 @pytest.mark.case("S01")
@@ -92,7 +95,7 @@ async def test_a_chosen_id_is_confirmed_by_the_agent(stage: Stage) -> None:
         return
     session = await stage.open(fresh_id=chosen)
     await stage.turn(session, "first")
-    assert session.landing.native_id in (None, chosen)
+    assert stage.landed(session, LandingField.NATIVE_ID, chosen)
     assert session.cursor is not None
     assert session.cursor.native_id == chosen
 
@@ -142,11 +145,7 @@ async def test_a_tool_is_told_with_its_command_and_output(stage: Stage) -> None:
 async def test_instructions_reach_the_agent(stage: Stage) -> None:
     session = await stage.open(instructions="Always mind the gap-7781.")
     await stage.turn(session, "first")
-    heard = stage.rig.heard()
-    if heard is None:
-        stage.unable("there is no way to see what the agent was told")
-        return
-    assert "Always mind the gap-7781." in heard
+    assert "Always mind the gap-7781." in stage.rig.heard()
 
 
 async def test_secrets_stay_out_of_events_and_command_lines(stage: Stage) -> None:

@@ -34,7 +34,7 @@ async def at_work(stage: Stage, session: LiveSession, seconds: float) -> "asynci
 
 def heard(stage: Stage) -> int:
     """How often the words stand in all that the agent's model was handed last."""
-    return (stage.rig.heard() or "").count(MARK)
+    return stage.rig.heard().count(MARK)
 
 
 async def afterwards(stage: Stage, session: LiveSession) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import pytest
 
 from clew.kernel import Cursor, Directory, NativeId, Probe, ProbeKind
 from clew.ports.provider import Deadlines, OpenSpec, Settings
-from clew.programs.checks import MALFORMED
+from clew.programs.cursor import MALFORMED
 from clew.programs.faults import ProgramFault
 from clew.programs.process_tag import VARIABLE
 from clew.providers.opencode.provider import MISSING, SUBAGENT, OpenCodeProvider

@@ -12,9 +12,8 @@ import pytest
 
 from clew.kernel import Cursor, Directory, NativeId
 from clew.programs.archive import pack, unpack
-from clew.programs.faults import BadArchive, ProgramFault, Refused, SessionBusy
+from clew.programs.faults import BadArchive, ProgramFault, Refused, SessionBusy, SessionDiverged
 from clew.providers.opencode.archive import FORMAT, PROVIDER
-from clew.providers.opencode.faults import SessionDiverged
 from clew.providers.opencode.restore import run_import
 from tests.providers.opencode.kit import FULL, READ, Lab, path, subagent, turn
 

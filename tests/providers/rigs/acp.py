@@ -30,7 +30,7 @@ class AcpRig(Rig):
     def make(self, settings: Settings) -> Provider:
         return make(settings)
 
-    def heard(self) -> str | None:
+    def heard(self) -> str:
         if self.model is not None:
             return super().heard()
         sessions = sorted((self.root / "a" / "sessions").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)

@@ -36,7 +36,7 @@ class CommandRig(Rig):
     def make(self, settings: Settings) -> Provider:
         return make(settings)
 
-    def heard(self) -> str | None:
+    def heard(self) -> str:
         files = sorted((self.root / "a").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
         return files[-1].read_text(encoding="utf-8")
 

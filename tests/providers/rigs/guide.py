@@ -15,7 +15,7 @@ class GuideRig(Rig):
     def make(self, settings: Settings) -> Provider:
         return make(settings)
 
-    def heard(self) -> str | None:
+    def heard(self) -> str:
         sessions = sorted((self.root / "a" / "sessions").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
         return sessions[-1].read_text(encoding="utf-8")
 

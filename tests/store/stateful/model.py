@@ -41,7 +41,6 @@ from clew.kernel import (
     WakeReason,
     WakeState,
     advance_session,
-    advance_wake,
     apply,
     ask_next,
     lane_id,
@@ -50,6 +49,7 @@ from clew.kernel import (
     wakes_on,
 )
 from clew.kernel.evidence import AskNext
+from clew.kernel.wake import advance_wake
 from tests.store.stateful.world import AGENTS, RETRIES, RUNTIMES, TIMED
 
 OWN = "own"

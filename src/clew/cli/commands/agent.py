@@ -99,7 +99,7 @@ def add(
         "home": pairs(home, "--home"),
         "environment": environment(env),
         "most": max_parallel,
-        "heartbeat": new_heartbeat(every, cron, zone, shared, thread),
+        "heartbeat": _new_heartbeat(every, cron, zone, shared, thread),
         "across_accounts": across_accounts == "yes",
     }
     print_view(
@@ -217,7 +217,7 @@ def edit(
     if shared and isolated:
         raise BadText("--shared and --isolated cannot be combined.", "Leave one of them out.")
     named = False if shared else True if isolated else None
-    heartbeat = heartbeat_change(every, cron, zone, named, thread)
+    heartbeat = _heartbeat_change(every, cron, zone, named, thread)
     change: dict[str, Any] = {
         "provider": provider,
         "model": model,
@@ -278,7 +278,7 @@ def environment(words: tuple[str, ...]) -> dict[str, str]:
     return pairs(tuple(full), "--env")
 
 
-def new_heartbeat(
+def _new_heartbeat(
     every: str | None, cron: str | None, zone: str | None, shared: bool, thread: str | None
 ) -> dict[str, Any] | None:
     if every is None and cron is None:
@@ -286,10 +286,10 @@ def new_heartbeat(
             raise BadText("--zone, --shared and --thread need a heartbeat.", "Add --every or --cron.")
         return None
     unset: dict[str, Any] = {"every": None, "cron": None, "thread": None}
-    return unset | (heartbeat_change(every, cron, zone or "UTC", not shared, thread) or {})
+    return unset | (_heartbeat_change(every, cron, zone or "UTC", not shared, thread) or {})
 
 
-def heartbeat_change(
+def _heartbeat_change(
     every: str | None, cron: str | None, zone: str | None, isolated: bool | None, thread: str | None
 ) -> dict[str, Any] | None:
     """The settings that were given; None if none were."""

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from clew.cli.activity import approval_lines
-from clew.cli.answers import read, read_all
+from clew.cli.answers import get_thread, read, read_all
 from clew.cli.client import Query, Server, part
 from clew.cli.commands.say import send
 from clew.cli.commands.thread import WhichAgent, named
@@ -16,7 +16,7 @@ from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, mess
 from clew.cli.output import ExitStatus, note, tell, tell_fault, tell_json
 from clew.cli.turn import Answerer, Turn
 from clew.ports.fault import Fault
-from clew.protocol.views import AgentView, ApprovalView, Spoken, ThreadPage, ThreadView
+from clew.protocol.views import AgentView, ApprovalView, Spoken, ThreadView
 
 
 def chat(
@@ -78,7 +78,7 @@ def chat(
     server = Server(options.data)
     thread = _thread(server, agent, in_, continue_, project, title)
     whom = agent if in_ is not None else None
-    conversation = Conversation(server, thread, whom, as_json=options.json)
+    conversation = _Conversation(server, thread, whom, as_json=options.json)
     return conversation.typed() if first is None else conversation.piped(chain([first], said))
 
 
@@ -86,7 +86,7 @@ def _thread(
     server: Server, agent: str | None, in_: str | None, go_on: bool, project: str | None, title: str
 ) -> ThreadView:
     if in_ is not None:
-        return read(ThreadPage, server.get(f"/threads/{part(named(in_, 'chat'))}", {"limit": 1})).thread
+        return get_thread(server, named(in_, "chat"))
     agent = agent or _only_agent(server)
     if go_on:
         query: Query = {"kind": "chat", "state": "open", "agent": agent, "limit": 1}
@@ -107,11 +107,11 @@ def _only_agent(server: Server) -> str:
             raise WhichAgent(f"There are several agents: {', '.join(agents)}.", "Choose one: `clew chat NAME`.")
 
 
-class Leave(Exception):
+class _Leave(Exception):
     """The person typed Ctrl-D. A live run continues."""
 
 
-class Conversation:
+class _Conversation:
     def __init__(self, server: Server, thread: ThreadView, agent: str | None, *, as_json: bool) -> None:
         self._server = server
         self._thread = thread
@@ -152,7 +152,7 @@ class Conversation:
                 text = _prompt("> ")
                 if text.strip():
                     self.say(text, self._answer)
-            except Leave:
+            except _Leave:
                 break
             except KeyboardInterrupt:
                 note("\nPress Ctrl-D to leave.")
@@ -214,6 +214,6 @@ def _prompt(prompt: str) -> str:
         return input(prompt)
     except EOFError:
         sys.stdout.write("\n")
-        raise Leave from None
+        raise _Leave from None
     except UnicodeDecodeError as fault:
         raise BadText("That was not valid UTF-8.", "Type it again.") from fault

@@ -46,7 +46,7 @@ def logs(
     """
     server = Server(options.data)
     found = read(RunView, server.get(f"/runs/{part(run)}"))
-    place, log = RunPosition(found.id), LogPrinter(found.id, full=full)
+    place, log = RunPosition(found.id), _LogPrinter(found.id, full=full)
     place.outage.over()
     if not follow:
         every = list(events_after(server, place))
@@ -87,7 +87,7 @@ _WITHIN_MESSAGE = frozenset({"steer", "thought", "plan", "used", "session"})
 _STEPS_WITHIN_MESSAGE = frozenset({"silence", "interrupt"})
 
 
-class LogPrinter:
+class _LogPrinter:
     def __init__(self, run: str, *, full: bool) -> None:
         self._run = run
         self._full = full

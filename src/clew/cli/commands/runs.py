@@ -79,7 +79,7 @@ def show(run: str, /, *, options: Options = OPTIONS) -> None:
         Its id, or a unique prefix.
     """
     said = Server(options.data).get(f"/runs/{part(run)}")
-    print_view(options, said, RunView, lambda found: facts(run_facts(found)))
+    print_view(options, said, RunView, lambda found: facts(_facts(found)))
 
 
 def state_of(run: RunView) -> str:
@@ -87,7 +87,7 @@ def state_of(run: RunView) -> str:
     return "held" if run.held else run.state
 
 
-def run_facts(run: RunView) -> list[tuple[str, str]]:
+def _facts(run: RunView) -> list[tuple[str, str]]:
     stopping = ", stopping" if run.stopping else ""
     return [
         ("run", run.id),
@@ -190,6 +190,8 @@ def _again(options: Options, run: str, how: str, wait: bool, body: Mapping[str, 
     server = Server(options.data)
     said = server.post(f"/runs/{part(run)}/{how}", body)
     wakes = read_all(WakeView, said) if said.startswith(b"[") else [read(WakeView, said)]
-    if not wakes and not options.json:
-        tell("It is recorded. No wake of this run is left to serve.")
+    if not wakes:
+        text = "It is recorded. No wake of this run is left to serve."
+        tell_answer(said, lambda: tell(text), as_json=options.json)
+        return ExitStatus.DONE
     return answer_wakes(options, server, said, wakes, wait=wait)

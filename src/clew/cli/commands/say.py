@@ -4,13 +4,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clew.cli.answers import read
+from clew.cli.answers import get_thread, read
 from clew.cli.client import Refused, Server, thread_part
 from clew.cli.input import OPTIONS, Options, Text, Wait, given
 from clew.cli.output import ExitStatus, tell, tell_answer
 from clew.cli.safe_text import one_line
 from clew.cli.turn import Turn
-from clew.protocol.views import Spoken, ThreadPage, WakeView
+from clew.protocol.views import Spoken, WakeView
 
 
 def say(
@@ -113,7 +113,7 @@ def answer_wakes(options: Options, server: Server, said: bytes, wakes: Sequence[
             tell(receipt(each))
 
     tell_answer(said, receipts, as_json=options.json)
-    if wait and wakes:
+    if wait:
         # All wakes are of one lane, so the run that serves the last one serves them all.
         return Turn(server, wakes[-1], as_json=options.json).watch()
     refused = any(each.state in ("skipped", "cancelled") for each in wakes)
@@ -128,13 +128,9 @@ def send(server: Server, thread: str, body: Mapping[str, Any]) -> bytes:
     try:
         return server.post(path, {**body, "key": new_key()})
     except Refused:
-        if body.get("agent") is not None or _has_agent(server, thread):
+        if body.get("agent") is not None or get_thread(server, thread).assignee is not None:
             raise
         return server.post(path, body)
-
-
-def _has_agent(server: Server, thread: str) -> bool:
-    return read(ThreadPage, server.get(f"/threads/{thread_part(thread)}", {"limit": 1})).thread.assignee is not None
 
 
 _STARTS = {

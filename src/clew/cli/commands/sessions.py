@@ -4,12 +4,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.answers import print_table, print_view, read, read_all
+from clew.cli.answers import get_thread, print_table, print_view, read_all
 from clew.cli.client import Server, part
 from clew.cli.input import OPTIONS, BadText, Limit, Options, given
 from clew.cli.output import tell
 from clew.cli.times import moment
-from clew.protocol.views import FoundSessionView, SessionView, ThreadPage
+from clew.protocol.views import FoundSessionView, SessionView
 
 _DEADLINE = 120.0
 """Every installed agent is asked for its sessions."""
@@ -109,7 +109,7 @@ def adopt(
     if runtime is None:
         one = _only_one(server, native)
         native, runtime = one.native_id, one.runtime
-    agent = agent or read(ThreadPage, server.get(f"/threads/{part(thread)}", {"limit": 1})).thread.assignee
+    agent = agent or get_thread(server, thread).assignee
     if agent is None:
         raise BadText(f"{thread} has no agent.", "Name the agent with --agent.")
     body = {"agent": agent, "runtime": runtime, "native_id": native}

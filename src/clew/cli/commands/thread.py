@@ -6,7 +6,7 @@ from typing import Literal
 from cyclopts import App
 
 from clew.cli.activity import approval_lines
-from clew.cli.answers import print_table, print_view, read
+from clew.cli.answers import get_thread, print_table, print_view
 from clew.cli.client import Server, part, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, BadText, Last, Limit, Options
@@ -96,7 +96,7 @@ def overlap(
 
 
 def _thread_agent(server: Server, ref: str) -> str:
-    thread = read(ThreadPage, server.get(f"/threads/{thread_part(ref)}", {"limit": 1})).thread
+    thread = get_thread(server, ref)
     if thread.assignee is None:
         raise WhichAgent(f"{thread.ref} has no agent.", "Name one: --agent NAME.")
     return thread.assignee
@@ -155,12 +155,11 @@ def _row(thread: ThreadView) -> dict[str, str]:
 
 
 def show_page(options: Options, ref: str, last: int) -> None:
-    print_view(
-        options, Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last}), ThreadPage, tell_page
-    )
+    said = Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last})
+    print_view(options, said, ThreadPage, _tell_page)
 
 
-def tell_page(page: ThreadPage) -> None:
+def _tell_page(page: ThreadPage) -> None:
     thread = page.thread
     tell(f"{thread.ref}: {one_line(thread.title)}" if thread.title else thread.ref)
     facts(
@@ -179,7 +178,7 @@ def tell_page(page: ThreadPage) -> None:
     if page.earlier:
         tell("\n(There are earlier entries; show more with --last.)")
     for entry in page.entries:
-        tell_entry(entry)
+        _tell_entry(entry)
     for approval in page.approvals:
         if approval.state == "pending":
             tell("")
@@ -188,7 +187,7 @@ def tell_page(page: ThreadPage) -> None:
             tell(f"  id {approval.id}")
 
 
-def tell_entry(entry: EntryView) -> None:
+def _tell_entry(entry: EntryView) -> None:
     who = entry.author if entry.author_kind == entry.author else f"{entry.author} ({entry.author_kind})"
     tell(f"\n#{entry.seq} {one_line(who)}, {moment(entry.at)}")
     for line in safe(entry.text).splitlines():

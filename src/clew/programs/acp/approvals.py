@@ -6,6 +6,7 @@ from typing import Any
 from clew.kernel import Answer, ApprovalId
 from clew.programs.acp.agent import EVERYTHING, READING, ModeRule
 from clew.programs.acp.connection import Connection
+from clew.programs.session import OpenRequests, Request
 
 # Never "allow_always": an approval is for one act, and a lasting one would widen the mode.
 _KINDS: Mapping[Answer, tuple[str, ...]] = {
@@ -36,37 +37,29 @@ def outcome(options: Options, given: Answer) -> Mapping[str, Any]:
     return CANCELLED
 
 
-class Approvals:
+class Approvals(OpenRequests[Options]):
     """The open requests of one session."""
 
     def __init__(self, connection: Connection, session: str) -> None:
+        super().__init__()
         self._connection, self._session = connection, session
-        self._open: dict[ApprovalId, tuple[int | str, Options]] = {}
         self._count = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._open)
-
-    def add(self, number: int | str, options: Options) -> ApprovalId:
+    def ask(self, number: int | str, options: Options) -> ApprovalId:
         self._count += 1
         id_ = ApprovalId(f"{self._session}/{self._count}")
-        self._open[id_] = (number, options)
+        self.add(Request(number, options, {id_: ""}))
         return id_
 
     def answer(self, id_: ApprovalId, given: Answer) -> bool:
-        request = self._open.pop(id_, None)
+        request = self.record(id_, None)
         if request is None or not self._connection.lives:
             return False
-        number, options = request
-        self._connection.reply(number, outcome(options, given))
+        self._connection.reply(request.number, outcome(request.about, given))
         return True
 
     def cancel(self) -> None:
         """Tell the agent that the open requests get no answer."""
-        for number, _ in self._open.values():
-            self._connection.reply(number, CANCELLED)
-        self._open.clear()
-
-    def clear(self) -> None:
-        """The agent has ended."""
-        self._open.clear()
+        for request in self.requests():
+            self._connection.reply(request.number, CANCELLED)
+        self.clear()

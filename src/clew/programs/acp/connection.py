@@ -1,20 +1,18 @@
 """A connection to an agent: its process, calls in both directions, and the abilities that it declares."""
 
-import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 from clew import __version__
-from clew.ports.provider import Deadlines
 from clew.programs.faults import CannotStart, NoProgram, NotUnderstood, ProgramEnded, ProgramFault, Refused
-from clew.programs.ledger import Ledger
-from clew.programs.program import Program, start
+from clew.programs.program import Launch, Program
 from clew.programs.rpc import CallRefused, Message, Peer
-from clew.programs.scratch import Scratch
 from clew.programs.secrets import Redactor
+from clew.programs.state import Scratch
+from clew.programs.tasks import TaskSet
 
 PROTOCOL = 1
 _NO_METHOD = -32601
@@ -29,25 +27,21 @@ _GARBLED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    """How an agent is started. `scratch_in` is a variable that gets a temporary directory."""
+class AcpLaunch(Launch):
+    """`hint` says how to install it. `scratch_in` is a variable that gets a temporary directory."""
 
-    command: Sequence[str]
-    environment: Mapping[str, str] = field(repr=False)
-    deadlines: Deadlines
-    ledger: Ledger | None
     hint: str
     scratch: Scratch
     scratch_in: str | None
 
     @contextlib.contextmanager
-    def prepared(self) -> Iterator[Mapping[str, str]]:
-        """The environment. The scratch directory is removed at the end."""
+    def temporary(self) -> Iterator[Mapping[str, str]]:
+        """The extra variable. Its directory is removed at the end."""
         if self.scratch_in is None or self.scratch_in in self.environment:
-            yield self.environment
+            yield {}
             return
         with self.scratch.temporary() as directory:
-            yield {**self.environment, self.scratch_in: str(directory)}
+            yield {self.scratch_in: str(directory)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +92,7 @@ class Connection:
     Exceptions are updates of its mode, which are kept for the listener, and played-back history for a recorder.
     """
 
-    def __init__(self, program: Program, launch: Launch, cleanup: contextlib.ExitStack) -> None:
+    def __init__(self, program: Program, launch: AcpLaunch, cleanup: contextlib.ExitStack) -> None:
         self.abilities = Abilities()
         self._cleanup = cleanup
         self.redactor = Redactor(launch.environment)
@@ -108,7 +102,7 @@ class Connection:
         self._recorder: Recorder | None = None
         self._last_words: str | None = None
         self._peer = Peer(program, self._notified, self._requested, self._ended, {"jsonrpc": "2.0"})
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending = TaskSet()
 
     def record(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -177,9 +171,7 @@ class Connection:
                 # It has ended, and the listener is told.
                 return
 
-        task = asyncio.create_task(send())
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        self._sending.start(send())
 
     def _notified(self, method: str, said: Message) -> None:
         if self._listener is None:
@@ -207,12 +199,12 @@ class Connection:
             self._listener.ended(self._last_words)
 
 
-async def connect(launch: Launch, directory: Path) -> Connection:
+async def connect(launch: AcpLaunch, directory: Path) -> Connection:
     """Start the agent and initialize the protocol. If that fails, nothing of it is left."""
     with contextlib.ExitStack() as stack:
-        environment = stack.enter_context(launch.prepared())
+        extra = stack.enter_context(launch.temporary())
         try:
-            program = await start(launch.command, directory, environment, launch.ledger)
+            program = await launch.start(directory, extra=extra)
         except NoProgram as fault:
             raise NoProgram(fault.words, f"{fault.remedy} {launch.hint}") from fault
         connection = Connection(program, launch, stack.pop_all())

@@ -18,8 +18,8 @@ from clew.kernel import Attestation, Cursor, Directory, Evidence, NativeId, Sent
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.connection import Connection
+from clew.programs.acp.events import text_of
 from clew.programs.acp.lookup import find
-from clew.programs.acp.tool_call import text_of
 from clew.programs.faults import TooSlow
 from clew.programs.rpc import CallRefused, Message
 

@@ -3,17 +3,17 @@
 import datetime
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from clew.kernel import Cursor, Directory, Instant, NativeId, Probe, ProbeKind
 from clew.ports.provider import FoundSession
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.connection import Connection
+from clew.programs.checks import directory_at
+from clew.programs.cursor import VERSION
 from clew.programs.faults import NotUnderstood
 from clew.programs.rpc import CallRefused
 
-CURSOR_VERSION = 1
 _PAGES = 1_000
 
 
@@ -27,7 +27,7 @@ class Listed:
 
     @property
     def found(self) -> FoundSession:
-        return FoundSession(Cursor(CURSOR_VERSION, self.id), self.directory, self.title, self.updated_at, self.turns)
+        return FoundSession(Cursor(VERSION, self.id), self.directory, self.title, self.updated_at, self.turns)
 
 
 async def listed(connection: Connection, directory: Directory | None = None) -> AsyncIterator[Listed]:
@@ -58,17 +58,13 @@ async def find(connection: Connection, id_: NativeId, directory: Directory) -> L
     return None
 
 
-def on_disk(path: str) -> Directory | None:
-    """A directory as the agent names it, with links resolved."""
-    return Directory(path, str(Path(path).resolve())) if path.startswith("/") else None
-
-
 def _listed(entry: Mapping[str, Any]) -> Listed:
     meta = entry.get("_meta")
     turns = meta.get("turns") if isinstance(meta, Mapping) else None
+    place = str(entry.get("cwd") or "")
     return Listed(
         NativeId(entry["sessionId"]),
-        on_disk(str(entry.get("cwd") or "")),
+        directory_at(place) if place.startswith("/") else None,
         str(entry.get("title") or ""),
         _instant(entry.get("updatedAt")),
         turns if isinstance(turns, int) else None,

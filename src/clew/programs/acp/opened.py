@@ -1,4 +1,4 @@
-"""Opener a session: new, resumed or forked. One that was created in vain is deleted again."""
+"""Opens a session: new, resumed or forked. One that was created by an opening that fails is deleted again."""
 
 import asyncio
 import contextlib
@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clew.kernel import Cursor, Directory, Landing, NativeId, PermissionMode, choose_mode
+from clew.kernel import Cursor, Directory, Landing, NativeId, PermissionMode
 from clew.ports.provider import Deadlines, OpenSpec
 from clew.programs.acp.agent import AcpAgent
-from clew.programs.acp.choices import Choice, Matter, choice
+from clew.programs.acp.choices import Choice, Matter, OwnMode, choice
 from clew.programs.acp.connection import Connection, refused
 from clew.programs.acp.history import History
 from clew.programs.acp.lookup import Listed, find
@@ -31,7 +31,7 @@ class Opened:
     directory: Directory
     landing: Landing
     mode: PermissionMode
-    modes: Choice
+    own_mode: OwnMode
     models: Choice
     durable: bool
     fresh: bool
@@ -141,7 +141,8 @@ class Opener:
     async def _opened(
         self, id_: NativeId, answer: Mapping[str, Any], fresh: bool, history: History | None = None
     ) -> Opened:
-        modes = await self._with_mode(id_, choice(Matter.MODE, answer))
+        own_mode = OwnMode(self.connection, id_, self.agent, choice(Matter.MODE, answer))
+        await own_mode.apply(self.mode)
         models = await self._with_model(id_, choice(Matter.MODEL, answer))
         known = await self._known(id_)
         resumed = self.spec.cursor is not None and not self.spec.fork
@@ -157,21 +158,12 @@ class Opener:
             self.spec.directory,
             landing,
             self.mode,
-            modes,
+            own_mode,
             models,
             durable=known is not None or resumed,
             fresh=fresh,
             history=history,
         )
-
-    async def _with_mode(self, id_: NativeId, modes: Choice) -> Choice:
-        wanted = self.agent.modes[self.mode].id
-        if wanted is None or modes.current == wanted:
-            return modes
-        chosen = await modes.choose(self.connection, id_, wanted)
-        if chosen.current != wanted:
-            raise Refused(f"The agent has the mode {chosen.current} instead of {wanted}.", "Look at its settings.")
-        return chosen
 
     async def _with_model(self, id_: NativeId, models: Choice) -> Choice:
         wanted = self.spec.model
@@ -207,16 +199,6 @@ class Opener:
             return await self._call(method, **arguments)
         except CallRefused as refusal:
             raise refused(method, refusal, self.connection.redactor) from refusal
-
-
-def expressible(agent: AcpAgent, wanted: PermissionMode) -> PermissionMode:
-    mode = choose_mode(wanted, (), frozenset(agent.modes)).mode
-    if mode is None:
-        raise NotAble(
-            f"{agent.name} can express neither the mode {wanted} nor a stricter one.",
-            f"It can be run as {', '.join(map(str, sorted(agent.modes)))}.",
-        )
-    return mode
 
 
 def _check_id(id_: NativeId, answer: Mapping[str, Any]) -> None:

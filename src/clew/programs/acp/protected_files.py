@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 
 from clew.kernel import Directory, PermissionMode
 from clew.programs.acp.agent import AcpAgent
-from clew.programs.acp.tool_call import Tool
+from clew.programs.acp.events import Tool
 from clew.programs.faults import Refused
 from clew.programs.project_files import find_files
 

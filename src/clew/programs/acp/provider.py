@@ -15,26 +15,25 @@ from clew.kernel import (
     LandingField,
     NativeId,
     Probe,
-    ProbeKind,
     ProviderName,
     Sent,
 )
 from clew.ports.fault import Fault
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.acp.agent import AcpAgent
-from clew.programs.acp.connection import Abilities, Connection, Launch, connect
+from clew.programs.acp.connection import Abilities, AcpLaunch, Connection, connect
 from clew.programs.acp.history import heard
-from clew.programs.acp.lookup import CURSOR_VERSION, NOT_LISTED, listed, probe, signals
-from clew.programs.acp.opened import Opener, expressible
+from clew.programs.acp.lookup import NOT_LISTED, listed, probe, signals
+from clew.programs.acp.opened import Opener
 from clew.programs.acp.protected_files import must_not_widen
 from clew.programs.acp.session import AcpSession
-from clew.programs.checks import MALFORMED, MalformedId, check_homes, check_id, check_paths
-from clew.programs.environment import environment_for
-from clew.programs.faults import CannotStart, NotAble, Refused
-from clew.programs.ledger import Ledger
+from clew.programs.checks import check_homes, check_opening, check_paths, expressed
+from clew.programs.cursor import MALFORMED, CursorForm, busy_probe, failed_probe
+from clew.programs.faults import CannotStart, NotAble
 from clew.programs.locks import is_locked, lock_session, locks_of_home, must_be_lockable
-from clew.programs.scratch import Scratch
-from clew.programs.tasks import closed_provider
+from clew.programs.program import environment_for
+from clew.programs.state import ProviderState
+from clew.programs.tasks import ProviderTasks
 
 
 class AcpProvider:
@@ -45,11 +44,10 @@ class AcpProvider:
         self._agent, self._settings, self._home = agent, settings, home
         self._abilities = Abilities()
         self._sessions: set[AcpSession] = set()
-        self._connections: set[Connection] = set()
+        self._tasks = ProviderTasks()
         self._locks = _locks(self._name, agent, settings, home)
-        self._ledger: Ledger | None = None
-        self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
-        self._closed = False
+        self._cursors = CursorForm(name, agent.id_shape)
+        self._state = ProviderState(settings.state)
 
     @property
     def name(self) -> ProviderName:
@@ -68,55 +66,59 @@ class AcpProvider:
             steers=bool(agent.steers),
             hears=can.load,
             modes=frozenset(agent.modes),
-            cursor_versions=frozenset({CURSOR_VERSION}),
-            id_shape=agent.id_shape,
+            cursor_versions=frozenset({self._cursors.version}),
+            id_shape=self._cursors.shape,
             missing_signals=signals(agent) - by_list,
             rejection_signals=frozenset({MALFORMED}),
             reports=agent.reports if can.list else agent.reports - {LandingField.DIRECTORY, LandingField.TURNS},
         )
 
     async def discover(self) -> Discovery:
-        try:
+        async def version() -> str:
             async with self._connected(_neutral()) as connection:
-                version = connection.abilities.version
+                return connection.abilities.version
+
+        try:
+            found = await self._tasks.run(version())
         except Fault as fault:
             return Discovery(installed=False, home=self._home, missing=str(fault))
-        return Discovery(installed=True, home=self._home, version=version, program=self._command)
+        return Discovery(installed=True, home=self._home, version=found, program=self._command)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
-        try:
-            self._check(cursor)
-            check_paths(directory)
-            if is_locked(self._locks, cursor.native_id):
-                return Probe(ProbeKind.BUSY, holder="another opening of it by Clew", detail="it is open")
+        async def probed() -> Probe:
             async with self._connected(Path(directory.path)) as connection:
                 return await probe(connection, self._agent, cursor, directory)
-        except MalformedId as fault:
-            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
+
+        try:
+            self._cursors.id_of(cursor)
+            check_paths(directory)
+            return busy_probe() if is_locked(self._locks, cursor.native_id) else await self._tasks.run(probed())
         except Fault as fault:
-            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+            return failed_probe(fault)
 
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:
-        try:
-            self._check(cursor)
-            check_paths(directory)
+        async def attested() -> Attestation:
             # Locked, so that no process opens it meanwhile: loading is the only way to read it.
             with ExitStack() as held:
                 held.callback(lock_session(self._locks, cursor.native_id).release)
                 async with self._connected(Path(directory.path)) as connection:
                     return await heard(connection, self._agent, cursor, directory, sent, self._settings.deadlines)
+
+        try:
+            self._cursors.id_of(cursor)
+            check_paths(directory)
+            return await self._tasks.run(attested())
         except Fault as fault:
             return Attestation(Evidence.UNKNOWN, str(fault))
 
     async def open(self, spec: OpenSpec) -> LiveSession:
-        check_paths(spec.directory)
-        if spec.fresh_id is not None:
-            raise NotAble("The agent chooses the ids of its sessions itself.", "Open the session without an id.")
+        check_opening(spec, "The agent")
         if spec.cursor is not None:
-            self._check(spec.cursor)
-        elif spec.fork:
-            raise Refused("A fork needs a session to fork.", "Name one, or start a new session.")
-        mode = expressible(self._agent, spec.mode)
+            self._cursors.id_of(spec.cursor)
+        return await self._tasks.run(self._opened(spec), AcpSession.close)
+
+    async def _opened(self, spec: OpenSpec) -> AcpSession:
+        mode = expressed(spec.mode, self._agent.modes, self._agent.name)
         await asyncio.to_thread(must_not_widen, self._agent, mode, spec.directory)
         resumed = spec.cursor.native_id if spec.cursor is not None and not spec.fork else None
         with ExitStack() as held:
@@ -132,29 +134,22 @@ class AcpProvider:
             try:
                 opener = Opener(connection, self._agent, spec, mode, self._settings.deadlines, lock)
                 opened = await opener.open()
-                # The provider may have been closed meanwhile.
-                self._must_be_open()
             except BaseException:
-                await self._end(connection)
+                await connection.end()
                 raise
             locks = held.pop_all()
-        session = AcpSession(
-            connection,
-            self._agent,
-            opened,
-            self._settings.deadlines,
-            spec.instructions,
-            lambda: self._release(session, connection, locks),
-        )
-        self._sessions.add(session)
-        return session
+        session = AcpSession(connection, self._agent, opened, self._settings.deadlines, spec.instructions)
+        session.after_close.push(locks)
+        return session.listed_in(self._sessions)
 
     async def sessions(self) -> Sequence[FoundSession]:
-        async with self._connected(_neutral()) as connection:
-            if not connection.abilities.list:
-                raise NotAble("The agent cannot list its sessions.", "Open a session by its id.")
-            found = [each.found async for each in listed(connection)]
-        return sorted(found, key=lambda each: each.updated_at or 0.0, reverse=True)
+        async def found() -> list[FoundSession]:
+            async with self._connected(_neutral()) as connection:
+                if not connection.abilities.list:
+                    raise NotAble("The agent cannot list its sessions.", "Open a session by its id.")
+                return [each.found async for each in listed(connection)]
+
+        return sorted(await self._tasks.run(found()), key=lambda each: each.updated_at or 0.0, reverse=True)
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002
         raise NotAble("The protocol has no way to export a session.", "It stays on this machine.")
@@ -163,9 +158,8 @@ class AcpProvider:
         raise NotAble("The protocol has no way to import a session.", "Start a new one.")
 
     async def close(self) -> None:
-        self._closed = True
+        await self._tasks.close()
         await asyncio.gather(*(session.close() for session in list(self._sessions)))
-        await asyncio.gather(*(self._end(connection) for connection in list(self._connections)))
 
     # ---------------------------------------------------------------- inside
 
@@ -173,64 +167,32 @@ class AcpProvider:
     def _command(self) -> tuple[str, ...]:
         return self._settings.program or self._agent.command
 
-    def _check(self, cursor: Cursor) -> None:
-        check_id(cursor, CURSOR_VERSION, self._agent.id_shape, self._name)
-
-    def _release(self, session: AcpSession, connection: Connection, locks: ExitStack) -> None:
-        self._sessions.discard(session)
-        self._connections.discard(connection)
-        locks.close()
-
     @asynccontextmanager
     async def _connected(self, directory: Path) -> AsyncIterator[Connection]:
         connection = await self._connect(directory)
         try:
             yield connection
         finally:
-            await self._end(connection)
+            await connection.end()
 
     async def _connect(self, directory: Path, spec: OpenSpec | None = None) -> Connection:
-        self._must_be_open()
         if not self._command:
             raise CannotStart(f"The command line of {self._name} is not known.", self._agent.hint)
         settings, own = self._settings, {} if spec is None else spec.environment
         environment = environment_for(self._agent.environment, settings.home, settings.environment, own)
-        ledger = await self._opened_ledger()
-        launch = Launch(
+        ledger = await self._state.ledger()
+        launch = AcpLaunch(
             self._command,
             environment,
             settings.deadlines,
             ledger,
             self._agent.hint,
-            self._scratch,
+            self._state.scratch,
             self._agent.scratch,
         )
         connection = await connect(launch, directory)
-        try:
-            # The provider may have been closed while the agent started; its `close` does not know this one.
-            self._must_be_open()
-        except Refused:
-            await connection.end()
-            raise
-        self._connections.add(connection)
         self._abilities = connection.abilities
         return connection
-
-    def _must_be_open(self) -> None:
-        if self._closed:
-            raise closed_provider()
-
-    async def _end(self, connection: Connection) -> None:
-        self._connections.discard(connection)
-        await connection.end()
-
-    async def _opened_ledger(self) -> Ledger | None:
-        """The ledger. Its first use ends the processes that a crash has left."""
-        if self._ledger is None and self._settings.state is not None:
-            self._ledger = Ledger(self._settings.state / "ledger")
-            await asyncio.to_thread(self._ledger.end_orphans)
-            await asyncio.to_thread(self._scratch.remove_orphans)
-        return self._ledger
 
 
 def _locks(name: str, agent: AcpAgent, settings: Settings, home: str) -> Path:

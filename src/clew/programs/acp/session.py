@@ -1,26 +1,28 @@
 """An open session of an ACP agent: one process, one conversation, one turn at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, PromptId, choose_mode
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, PromptId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed
 from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import AcpAgent
 from clew.programs.acp.approvals import CANCELLED, Approvals, by_rule, outcome
-from clew.programs.acp.choices import OwnMode
 from clew.programs.acp.connection import Connection
 from clew.programs.acp.history import GAP
-from clew.programs.acp.lookup import CURSOR_VERSION, find
+from clew.programs.acp.lookup import find
 from clew.programs.acp.opened import Opened
 from clew.programs.acp.protected_files import must_not_widen, stays_inside, would_widen
 from clew.programs.acp.turn import Turn
-from clew.programs.faults import NotAble, Refused
+from clew.programs.checks import expressed
+from clew.programs.cursor import VERSION
+from clew.programs.faults import NotAble
 from clew.programs.rpc import Message
+from clew.programs.session import OpenSession
 
 
-class AcpSession:
+class AcpSession(OpenSession):
     def __init__(
         self,
         connection: Connection,
@@ -28,21 +30,18 @@ class AcpSession:
         opened: Opened,
         deadlines: Deadlines,
         instructions: str | None,
-        released: Callable[[], None],
     ) -> None:
+        super().__init__()
         self._connection, self._agent, self._opened, self._deadlines = connection, agent, opened, deadlines
         self._instructions = instructions
-        self._released = released
         self._approvals = Approvals(connection, opened.id)
         self._turn: Turn | None = None
         self._busy = self._called_off = False
         # Processes that ran before the turn; all others were started in it.
         self._before: frozenset[int] = frozenset()
         self._wanted_mode = opened.mode
-        self._own_mode = OwnMode(connection, opened.id, agent, opened.modes)
         # The agent reports the sum over all turns. For a resumed session the sum so far is not known.
         self._cost: float | None = 0.0 if opened.fresh else None
-        self._closing: asyncio.Task[None] | None = None
         connection.listen(self)
 
     @property
@@ -55,7 +54,7 @@ class AcpSession:
 
     @property
     def cursor(self) -> Cursor | None:
-        return Cursor(CURSOR_VERSION, self._opened.id) if self._opened.durable else None
+        return Cursor(VERSION, self._opened.id) if self._opened.durable else None
 
     @property
     def has_ended(self) -> bool:
@@ -64,13 +63,10 @@ class AcpSession:
     @property
     def address(self) -> Cursor | None:
         """Known from the start: the agent names a session when it opens it, durable or not."""
-        return Cursor(CURSOR_VERSION, self._opened.id)
+        return Cursor(VERSION, self._opened.id)
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the port's
-        if self._closing is not None:
-            raise Refused("The session is closed.", "Open it again.")
-        if self._busy:
-            raise Refused("A turn of this session is running.", "Wait for its end, or interrupt it.")
+        self._must_be_idle(self._busy)
         self._busy, self._called_off = True, False
         try:
             if self._opened.history is not None:
@@ -114,24 +110,17 @@ class AcpSession:
         return self._approvals.answer(approval, given)
 
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
-        expressed = choose_mode(mode, (), frozenset(self._agent.modes)).mode
-        if expressed is None:
-            raise NotAble(f"Neither {mode} nor anything stricter can be expressed here.", "Choose a wider mode.")
-        await asyncio.to_thread(must_not_widen, self._agent, expressed, self._opened.directory)
-        self._wanted_mode = expressed
+        chosen = expressed(mode, self._agent.modes, self._agent.name)
+        await asyncio.to_thread(must_not_widen, self._agent, chosen, self._opened.directory)
+        self._wanted_mode = chosen
         if not self._busy:
             await self._apply_mode()
-        return expressed
+        return chosen
 
     async def set_model(self, model: str) -> None:
         if not self._opened.models.offered:
             raise NotAble("The agent offers no choice of models.", "Choose the model in the agent's own settings.")
         self._opened.models = await self._opened.models.choose(self._connection, self._opened.id, model)
-
-    async def close(self) -> None:
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close())
-        await asyncio.shield(self._closing)
 
     # ---------------------------------------------------------------- messages of the agent
 
@@ -140,7 +129,7 @@ class AcpSession:
         # An update outside of a turn is played-back history, or belongs to another session.
         if method != "session/update" or said.get("sessionId") != self._opened.id or not isinstance(update, Mapping):
             return
-        if self._own_mode.update(update) and self._turn is not None:
+        if self._opened.own_mode.update(update) and self._turn is not None:
             self._check_own_mode(self._turn)
         if self._turn is not None:
             self._turn.update(update)
@@ -160,7 +149,7 @@ class AcpSession:
         inside = stays_inside(tool, self._opened.directory) and not would_widen(self._agent, tool)
         given = by_rule(turn.rule, tool.kind, inside)
         if given is None:
-            turn.ask(self._approvals.add(number, options), tool, said)
+            turn.ask(self._approvals.ask(number, options), tool, said)
         else:
             self._connection.reply(number, outcome(options, given))
 
@@ -183,11 +172,11 @@ class AcpSession:
     async def _apply_mode(self) -> None:
         """Called only before a prompt: the mode of a running turn does not change."""
         mode = self._wanted_mode
-        await self._own_mode.apply(mode)
+        await self._opened.own_mode.apply(mode)
         self._opened.mode = mode
 
     def _check_own_mode(self, turn: Turn) -> None:
-        if self._own_mode.is_wider_than(self._opened.mode):
+        if self._opened.own_mode.is_wider_than(self._opened.mode):
             words = f"The agent changed its own mode during the turn to one that is wider than {self._opened.mode}."
             turn.give_up(Failed(ErrorCode.UNKNOWN, words, retryable=False))
 
@@ -218,7 +207,4 @@ class AcpSession:
         if self._turn is not None:
             self._turn.interrupted = True
         self._approvals.clear()
-        try:
-            await self._connection.end(self._agent.flush)
-        finally:
-            self._released()
+        await self._connection.end(self._agent.flush)

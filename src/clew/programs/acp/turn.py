@@ -10,8 +10,7 @@ from clew.ports.provider import Deadlines
 from clew.programs.acp.agent import ModeRule
 from clew.programs.acp.approvals import Approvals
 from clew.programs.acp.connection import Connection
-from clew.programs.acp.events import TurnEvents, failure
-from clew.programs.acp.tool_call import Tool
+from clew.programs.acp.events import Tool, TurnEvents, failure
 from clew.programs.faults import NotUnderstood, ProgramEnded, ProgramFault
 from clew.programs.rpc import CallRefused
 

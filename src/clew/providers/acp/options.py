@@ -12,7 +12,6 @@
 Without a preset, the program of the settings is its command line.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from pathlib import Path
 from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
 from clew.programs.acp.agent import AS_ASKED, EVERYTHING, AcpAgent, ModeRule
-from clew.programs.checks import check_options, check_paths
+from clew.programs.checks import check_options, home_name
 from clew.programs.faults import Refused
 from clew.providers.acp.presets import PRESETS
 
@@ -80,7 +79,4 @@ def _rule(mode: PermissionMode, id_: str) -> ModeRule:
 
 def home_of(settings: Settings) -> str:
     """The agent and the variables that locate its store; by default the user's own home."""
-    where = settings.home or {"HOME": os.environ.get("HOME", "/")}
-    check_paths(*where.values())
-    agent = settings.options.get("agent") or " ".join(settings.program)
-    return " ".join([agent, *(f"{name}={os.path.realpath(value)}" for name, value in sorted(where.items()))])
+    return home_name(settings.options.get("agent") or " ".join(settings.program), settings)

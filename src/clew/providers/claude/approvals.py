@@ -5,9 +5,9 @@ from typing import Any
 
 from clew.kernel import Answer, ApprovalId
 from clew.ports.events import ApprovalAsked, Event, QuestionAsked
-from clew.programs.approvals import OpenRequests, Request
+from clew.programs.rpc import Message
 from clew.programs.secrets import Redactor
-from clew.providers.claude.connection import Message
+from clew.programs.session import OpenRequests, Request
 
 _QUESTION = "AskUserQuestion"
 _DENIED = "The user does not allow this."

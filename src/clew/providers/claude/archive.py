@@ -1,6 +1,6 @@
 """Archive a session into one file, and restore it into another home: whole, or not at all.
 
-A session that has gone on in the target home is never overwritten.
+A session that has more turns in the target home is never overwritten.
 """
 
 import contextlib
@@ -12,14 +12,13 @@ from typing import TypeVar
 
 from clew.kernel import Cursor, Directory, NativeId
 from clew.ports.provider import ArchiveFile
-from clew.programs.archive import pack, unpack
+from clew.programs.archive import not_restorable, pack, unpack
 from clew.programs.checks import check_directory
-from clew.programs.faults import BadArchive, Refused
+from clew.programs.faults import BadArchive, Refused, SessionBusy, SessionMissing
 from clew.programs.file_transaction import FileTransaction, free_name
+from clew.programs.locks import FileLock
 from clew.providers.claude import locks, side_files
-from clew.providers.claude.faults import Busy, NoSuchSession
-from clew.providers.claude.home import CURSOR_VERSION, ID, Home, real
-from clew.providers.claude.locks import TranscriptLock
+from clew.providers.claude.home import CURSORS, Home, real
 from clew.providers.claude.transcript import binding, damage, find, lines_of, prompt_in, summary_in, summary_of
 
 PROVIDER = "claude"
@@ -40,15 +39,15 @@ def archive_session(
     """
     stored = find(home, native_id, directory)
     if stored is None:
-        raise NoSuchSession(f"Claude Code has no session {native_id} in {home.root}.", "There is nothing to archive.")
+        raise SessionMissing(f"Claude Code has no session {native_id} in {home.root}.", "There is nothing to archive.")
     files = side_files.archivable_files(home, stored.path)
     whole, end, _ = stored.path.read_bytes().rpartition(b"\n")
     data = whole + end
     if (why := damage(data, native_id)) is not None:
-        raise BadArchive(f"The transcript of {native_id} is damaged: {why}.", "Go on with it here, or begin afresh.")
+        raise BadArchive(f"The transcript of {native_id} is damaged: {why}.", "Use it here, or start a new session.")
     turns = _turns(data)
-    packed = pack(into, PROVIDER, FORMAT, native_id, {f"{native_id}.jsonl": data, **files}, {"turns": turns}, since)
-    return ArchiveFile(into, FORMAT, native_id, packed.digest, turns, packed.whole)
+    files[f"{native_id}.jsonl"] = data
+    return pack(into, PROVIDER, FORMAT, native_id, files, {"turns": turns}, since, turns)
 
 
 def restore_session(home: Home, archive: Path, directory: Directory) -> Cursor:
@@ -81,7 +80,7 @@ def restore_session(home: Home, archive: Path, directory: Directory) -> Cursor:
                 if copy not in (target, *damaged):
                     # An earlier state of this session, bound to the directory that it had before.
                     transaction.remove(copy)
-    return Cursor(CURSOR_VERSION, NativeId(native_id))
+    return CURSORS.cursor(native_id)
 
 
 def _transcript_in(archive: Path, native_id: str, files: dict[str, bytes]) -> bytes:
@@ -90,7 +89,7 @@ def _transcript_in(archive: Path, native_id: str, files: dict[str, bytes]) -> by
     strange = [name for name in files if not side_files.belongs(name, native_id)]
     broken = [name for name, thread in files.items() if not side_files.is_whole(name, thread)]
     clashing = sorted(files.keys() & {str(above) for name in files for above in PurePosixPath(name).parents})
-    if re.fullmatch(ID, native_id) is None:
+    if re.fullmatch(CURSORS.shape, native_id) is None:
         why: str | None = f"{native_id!r} is not a session id"
     elif data is None:
         why = "it holds no transcript"
@@ -103,23 +102,23 @@ def _transcript_in(archive: Path, native_id: str, files: dict[str, bytes]) -> by
     else:
         why = damage(data, native_id)
     if data is None or why is not None:
-        raise BadArchive(f"{archive.name} is not a whole session: {why}.", "Nothing was changed; use another copy.")
+        raise not_restorable(archive, why or "it holds no transcript")
     return data
 
 
-def _lock_home(home: Home) -> TranscriptLock:
+def _lock_home(home: Home) -> FileLock:
     """One restore at a time: two of the same session would each decide by the state before the other."""
     home.projects.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         return locks.lock_transcript(home.projects, _PATIENCE)
-    except Busy as busy:
+    except SessionBusy as busy:
         raise Refused("Another session is being restored into this home.", "Try again when it is done.") from busy
 
 
 def _or_refuse(lock: Callable[[], T]) -> T:
     try:
         return lock()
-    except Busy as busy:
+    except SessionBusy as busy:
         raise Refused(f"The session cannot be restored over: {busy.words}", "Close the session first.") from busy
 
 
@@ -140,8 +139,8 @@ def _archive_says_more(copy: Path, data: bytes) -> bool:
     shared = next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(there), len(archived)))
     if _has_messages(there[shared:]):
         raise Refused(
-            f"Session {copy.stem} has gone on in {copy.parent} by itself; the archive does not have all of it.",
-            "Go on with that one, or move it out of the way first.",
+            f"Session {copy.stem} has more messages in {copy.parent} than the archive.",
+            "Use the session that is here, or move it away first.",
         )
     return _has_messages(archived[shared:])
 
@@ -175,5 +174,5 @@ def _longer(name: str, there: bytes | None, archived: bytes, more: bool) -> byte
 
 
 def _differs(name: str) -> Refused:
-    words = f"{name} of the session has gone on here by itself; the archive has another version."
-    return Refused(words, "Go on with the session that is here, or move it out of the way first.")
+    words = f"{name} of the session has changed here; the archive has another version."
+    return Refused(words, "Use the session that is here, or move it away first.")

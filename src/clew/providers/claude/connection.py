@@ -1,21 +1,12 @@
 """The JSON lines between Clew and Claude Code: messages, requests in both directions, and their answers."""
 
-import asyncio
-import contextlib
 import uuid
-from collections.abc import Mapping
 from typing import Any, Protocol
 
-from clew.programs import json_lines
-from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, TooSlow
+from clew.programs.faults import Refused
 from clew.programs.program import Program
+from clew.programs.rpc import Exchange, Message
 from clew.programs.secrets import Redactor
-
-Message = Mapping[str, Any]
-
-_FINAL_WORDS = 2.0
-"""Seconds to read the rest of the error stream after the program has closed its output."""
-_RESTARTED = "It is started again for the next turn."
 
 
 class Listener(Protocol):
@@ -31,38 +22,24 @@ class Listener(Protocol):
     def on_end(self, words: str) -> None: ...
 
 
-class Connection:
+class Connection(Exchange):
     """Error texts are redacted; other messages are passed on as they came.
 
     `found_nothing` is set when the program said, instead of its first answer, that there is nothing to open.
     """
 
     def __init__(self, program: Program, listener: Listener, redactor: Redactor) -> None:
-        self._program, self._listener, self._redactor = program, listener, redactor
+        self._listener, self._redactor = listener, redactor
         self._answered = self.found_nothing = False
-        self._waiting: dict[str, asyncio.Future[Message]] = {}
-        self._reading = asyncio.create_task(self._read())
+        super().__init__(program)
 
     async def request(self, subtype: str, seconds: float, **arguments: Any) -> Message:
         """Send a request and wait for its answer, at most that long."""
         number = str(uuid.uuid4())
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
-        try:
-            if self._reading.done():
-                raise ProgramEnded("The program has ended.", _RESTARTED)
-            request = {"subtype": subtype, **arguments}
-            await self._send({"type": "control_request", "request_id": number, "request": request})
-            async with asyncio.timeout(seconds):
-                return await answer
-        except TimeoutError as fault:
-            words = f"Claude Code did not answer {subtype} within {seconds:g} s."
-            raise TooSlow(words, "It is tried again; a busy machine may need longer deadlines.") from fault
-        finally:
-            del self._waiting[number]
-            if answer.done() and not answer.cancelled():
-                # Retrieve the exception, or asyncio logs an answer that came too late.
-                answer.exception()
+        request = {"subtype": subtype, **arguments}
+        message = {"type": "control_request", "request_id": number, "request": request}
+        answer: Message = await self._ask(number, subtype, message, seconds)
+        return answer
 
     async def reply(self, number: str, answer: Message) -> None:
         await self._respond({"subtype": "success", "request_id": number, "response": answer})
@@ -89,43 +66,15 @@ class Connection:
             return False
         return answer.get("cancelled") is True
 
-    async def close(self) -> None:
-        self._reading.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._reading
-
     async def _respond(self, response: Message) -> None:
         await self._send({"type": "control_response", "response": response})
 
-    async def _send(self, message: Message) -> None:
-        await self._program.send(json_lines.dumps(message))
-
-    async def _read(self) -> None:
-        words = ""
-        try:
-            async for line in self._program.lines():
-                self._receive(line)
-        except NotUnderstood as fault:
-            # Reading cannot go on after a line that is too long.
-            words = fault.words
-        finally:
-            words = words or await self._program.final_words(_FINAL_WORDS)
-            for answer in self._waiting.values():
-                if not answer.done():
-                    said = f"Claude Code ended: {words or 'it said nothing'}"
-                    answer.set_exception(ProgramEnded(said, _RESTARTED))
-            self._listener.on_end(words)
-
-    def _receive(self, line: bytes) -> None:
-        try:
-            message = json_lines.loads(line)
-        except ValueError:
-            # A tool of the user's may write a line of its own in between.
-            return
+    def _receive(self, message: dict[str, Any]) -> None:
         match message:
             case {"type": "control_response", "response": dict(response)}:
                 self._answered = True
-                self._resolve(response)
+                # The program also echoes our own answers, for which nothing waits.
+                self._resolve(response.get("request_id"), self._answer_in(response))
             case {"type": "result", "subtype": "error_during_execution", "num_turns": 0, "errors": [_, *_]} if (
                 not self._answered
             ):
@@ -139,13 +88,11 @@ class Connection:
             case _:
                 pass
 
-    def _resolve(self, response: Message) -> None:
-        # The program also echoes our own answers, for which nothing waits.
-        answer = self._waiting.get(str(response.get("request_id")))
-        if answer is None or answer.done():
-            return
+    def _on_end(self, words: str) -> None:
+        self._listener.on_end(words)
+
+    def _answer_in(self, response: Message) -> Any:
         if response.get("subtype") == "success":
-            answer.set_result(response.get("response") or {})
-        else:
-            why = self._redactor.text(str(response.get("error")))
-            answer.set_exception(Refused(f"Claude Code refused: {why}.", "Nothing was changed."))
+            return response.get("response") or {}
+        why = self._redactor.text(str(response.get("error")))
+        return Refused(f"Claude Code refused: {why}.", "Nothing was changed.")

@@ -9,8 +9,8 @@ import orjson
 
 from clew.kernel import Instant
 from clew.ports.events import ErrorCode, Event, Failed, PlanChanged, Text, Thought, ToolFinished, ToolStarted, Used
+from clew.programs.rpc import Message
 from clew.programs.secrets import Redaction, Redactor
-from clew.providers.claude.connection import Message
 
 _FILES = ("file_path", "notebook_path", "path")
 _PLANS = frozenset({"TaskCreate", "TaskUpdate"})
@@ -176,15 +176,6 @@ class Usage:
 
 # ---------------------------------------------------------------- failures
 
-_BY_STATUS: Mapping[int, ErrorCode] = {
-    400: ErrorCode.BAD_REQUEST,
-    401: ErrorCode.NOT_ALLOWED,
-    403: ErrorCode.NOT_ALLOWED,
-    404: ErrorCode.BAD_REQUEST,
-    413: ErrorCode.BAD_REQUEST,
-    429: ErrorCode.USAGE_LIMIT,
-}
-
 # Without an answer from the model there is no status, only the kind of error.
 _BY_KIND: Mapping[str, ErrorCode] = {
     "authentication_failed": ErrorCode.NOT_ALLOWED,
@@ -195,21 +186,11 @@ _BY_KIND: Mapping[str, ErrorCode] = {
     "server_error": ErrorCode.MODEL_UNREACHABLE,
 }
 
-_RETRYABLE = frozenset(
-    {
-        ErrorCode.MODEL_UNREACHABLE,
-        ErrorCode.MODEL_FAILED,
-        ErrorCode.USAGE_LIMIT,
-        ErrorCode.PROGRAM_ENDED,
-        ErrorCode.TOO_SLOW,
-    }
-)
-
 
 def failure(
     code: ErrorCode, words: str, reset_at: Instant | None = None, raw: Mapping[str, Any] | None = None
 ) -> Failed:
-    return Failed(code, words, code in _RETRYABLE, reset_at, raw=raw or {})
+    return Failed(code, words, code.is_passing, reset_at, raw=raw or {})
 
 
 def failure_in(result: Mapping[str, Any], kind: str | None, reset_at: Instant | None) -> Failed | None:
@@ -224,5 +205,5 @@ def failure_in(result: Mapping[str, Any], kind: str | None, reset_at: Instant | 
 
 def code_of(status: object, kind: str | None, otherwise: ErrorCode) -> ErrorCode:
     if isinstance(status, int):
-        return _BY_STATUS.get(status, ErrorCode.MODEL_FAILED if status >= 500 else ErrorCode.BAD_REQUEST)
+        return ErrorCode.of_status(status)
     return _BY_KIND.get(kind or "", otherwise)

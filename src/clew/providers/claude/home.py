@@ -9,23 +9,18 @@ from typing import Any
 
 import orjson
 
-from clew.kernel import AccountId, Cursor, Directory, NativeId
-from clew.programs.checks import check_id
+from clew.kernel import AccountId, Directory
+from clew.programs.cursor import CursorForm
 
-CURSOR_VERSION = 1
-ID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-"""A session's id: a lower-case UUID. The program takes any other string for a title, and may open any session by it."""
+AGENT = "Claude Code"
+CURSORS = CursorForm(AGENT, r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""An id is a lower-case UUID. The program takes any other string for a title, and may open any session by it."""
 
 HOMES = frozenset({"HOME", "CLAUDE_CONFIG_DIR"})
 """The variables that locate the home."""
 
 _LONGEST_NAME = 200
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-def id_of(cursor: Cursor) -> NativeId:
-    check_id(cursor, CURSOR_VERSION, ID, "Claude Code")
-    return cursor.native_id
 
 
 @dataclass(frozen=True, slots=True)

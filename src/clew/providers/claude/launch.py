@@ -7,29 +7,26 @@ mode that is set, and names the model it will use: that is the landing.
 
 import asyncio
 import os
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from clew.kernel import Cursor, Directory, Landing, NativeId, PermissionMode, choose_mode
+from clew.kernel import Directory, Landing, NativeId, PermissionMode
 from clew.ports.provider import Deadlines, OpenSpec, Settings
-from clew.programs.checks import check_directory
-from clew.programs.environment import environment_for
-from clew.programs.faults import CannotStart, NotAble, NotUnderstood, ProgramEnded, Refused
-from clew.programs.ledger import Ledger
-from clew.programs.program import start
+from clew.programs.checks import check_directory, expressed
+from clew.programs.faults import NotUnderstood, ProgramEnded, Refused, SessionMissing
+from clew.programs.program import Launch, environment_for, find_program
+from clew.programs.rpc import Message
 from clew.programs.secrets import Redactor
+from clew.programs.state import Ledger
 from clew.providers.claude import modes
 from clew.providers.claude.approvals import Approvals
-from clew.providers.claude.connection import Connection, Listener, Message
-from clew.providers.claude.faults import NoSuchSession
-from clew.providers.claude.home import CURSOR_VERSION, HOMES, Home, account_said
+from clew.providers.claude.connection import Connection, Listener
+from clew.providers.claude.home import AGENT, CURSORS, HOMES, Home, account_said
 from clew.providers.claude.locks import read_note
 from clew.providers.claude.modes import GATE_HOOK, NEVER, TOOL_HOOK, WORDS, WORKTREE_HOOK
-from clew.providers.claude.open_target import OpenTarget, find_target
-from clew.providers.claude.opened import Opened
+from clew.providers.claude.opened import Opened, OpenTarget, find_target
 from clew.providers.claude.session import ClaudeSession
 from clew.providers.claude.transcript import summary_of
 
@@ -63,55 +60,47 @@ _HOOK_TIMEOUT = 14 * 24 * 3600
 
 
 def environment_of(settings: Settings, spec: OpenSpec | None = None) -> dict[str, str]:
-    """The program's environment. Of the user's own, IS_SANDBOX is passed on: it is the user's word."""
+    """The program's environment. IS_SANDBOX of Clew's own environment is passed on: only the user sets it."""
     sandbox = {name: os.environ[name] for name in ("IS_SANDBOX",) if name in os.environ}
     # A run may have its own variables, but no other home.
     own = {name: value for name, value in (spec.environment if spec else {}).items() if name not in HOMES}
     return environment_for(_DEFAULTS, sandbox, settings.home, settings.environment, own, _ALWAYS)
 
 
-def program_of(settings: Settings, environment: Mapping[str, str]) -> tuple[str, ...]:
-    if settings.program:
-        return settings.program
-    found = shutil.which("claude", path=environment.get("PATH"))
-    if found is None:
-        raise CannotStart("There is no program `claude` on the path.", "Install Claude Code, or say where it is.")
-    return (found,)
+def launch_of(settings: Settings, ledger: Ledger | None, spec: OpenSpec | None = None) -> Launch:
+    environment = environment_of(settings, spec)
+    remedy = "Install Claude Code, or name its program in the settings."
+    program = find_program(settings.program, "claude", environment.get("PATH"), remedy)
+    return Launch(program, environment, settings.deadlines, ledger)
 
 
-def command_for(program: tuple[str, ...], model: str | None, mode: PermissionMode, target: OpenTarget) -> list[str]:
+def arguments_for(model: str | None, mode: PermissionMode, target: OpenTarget) -> list[str]:
     """`--resume` gets the transcript's path, not its id: an id is looked for only in the directory's own project."""
-    command = [*program, *_STREAM_JSON, f"--permission-mode={WORDS[mode]}"]
+    arguments = [*_STREAM_JSON, f"--permission-mode={WORDS[mode]}"]
     # One argument for all of them: a list would swallow the arguments after it.
-    command.append(f"--disallowedTools={','.join(sorted(NEVER))}")
+    arguments.append(f"--disallowedTools={','.join(sorted(NEVER))}")
     if mode is PermissionMode.FULL:
         # With this flag the agent may do everything in `plan` as well, so no process of another mode gets it.
-        command.append("--allow-dangerously-skip-permissions")
+        arguments.append("--allow-dangerously-skip-permissions")
     if model is not None:
-        command.append(f"--model={model}")
+        arguments.append(f"--model={model}")
     if target.source is not None:
-        command.append(f"--resume={target.source}")
+        arguments.append(f"--resume={target.source}")
     if target.lock is None:
-        command.append(f"--session-id={target.native_id}")
+        arguments.append(f"--session-id={target.native_id}")
         if target.source is not None:
-            command.append("--fork-session")
-    return command
+            arguments.append("--fork-session")
+    return arguments
 
 
-async def open_session(
-    settings: Settings, ledger: Ledger | None, spec: OpenSpec, closed: Callable[[ClaudeSession], None]
-) -> ClaudeSession:
-    environment = environment_of(settings, spec)
-    expressible = modes.expressible(environment)
-    mode = choose_mode(spec.mode, (), expressible).mode
-    if mode is None:
-        raise NotAble(f"Claude Code cannot express {spec.mode}.", "Choose another mode.")
-    home = Home.of(environment)
-    launch = _Launch(settings, ledger, spec, home, program_of(settings, environment), environment)
-    target = await find_target(home, spec)
+async def open_session(launch: Launch, spec: OpenSpec) -> ClaudeSession:
+    expressible = modes.expressible(launch.environment)
+    mode = expressed(spec.mode, expressible, AGENT)
+    opener = _Opener(launch, spec, Home.of(launch.environment))
+    target = await find_target(opener.home, spec)
     try:
-        session = ClaudeSession(expressible, launch.restart, closed)
-        session.set_opened(await launch.start(session, target, mode))
+        session = ClaudeSession(expressible, opener.restart)
+        session.set_opened(await opener.start(session, target, mode))
     except BaseException:
         target.release()
         raise
@@ -119,19 +108,16 @@ async def open_session(
 
 
 @dataclass(frozen=True)
-class _Launch:
-    settings: Settings
-    ledger: Ledger | None
+class _Opener:
+    launch: Launch
     spec: OpenSpec
     home: Home
-    program: tuple[str, ...]
-    environment: Mapping[str, str]
 
     async def start(self, listener: Listener, target: OpenTarget, mode: PermissionMode) -> Opened:
         """Start the program, and end it if it does not open the wanted session."""
-        deadlines, redactor = self.settings.deadlines, Redactor(self.environment)
-        command = command_for(self.program, self.spec.model, mode, target)
-        program = await start(command, Path(self.spec.directory.path), self.environment, self.ledger)
+        deadlines, redactor = self.launch.deadlines, Redactor(self.launch.environment)
+        arguments = arguments_for(self.spec.model, mode, target)
+        program = await self.launch.start(Path(self.spec.directory.path), *arguments)
         connection = Connection(program, listener, redactor)
         try:
             landing = await self._landing(connection, target, mode)
@@ -154,16 +140,17 @@ class _Launch:
             model=self.spec.model,
             approvals=Approvals(redactor),
             target=target,
-            cursor=None if target.lock is None else Cursor(CURSOR_VERSION, target.native_id),
+            cursor=None if target.lock is None else CURSORS.cursor(target.native_id),
             transcript=None if target.lock is None else target.source,
         )
 
     async def _landing(self, connection: Connection, target: OpenTarget, mode: PermissionMode) -> Landing:
         try:
-            landing = await _land(connection, self.home, self.spec, mode, target.turns, self.settings.deadlines)
+            landing = await _land(connection, self.home, self.spec, mode, target.turns, self.launch.deadlines)
         except ProgramEnded as fault:
             if connection.found_nothing:
-                raise NoSuchSession(f"Claude Code finds no session in {target.source}.", "Begin afresh.") from fault
+                words = f"Claude Code finds no session in {target.source}."
+                raise SessionMissing(words, "Start a new session.") from fault
             raise
         if landing.native_id != target.native_id:
             words = f"Session {target.native_id} was to be opened; Claude Code is in {landing.native_id}."
@@ -173,12 +160,12 @@ class _Launch:
     async def restart(self, listener: Listener, before: Opened, model: str | None) -> Opened:
         """The same session in another process, in its next mode. Its lock is kept throughout."""
         await asyncio.to_thread(check_directory, Path(self.spec.directory.path))
-        launch = replace(self, spec=replace(self.spec, model=model))
+        opener = replace(self, spec=replace(self.spec, model=model))
         target = before.target
         if before.transcript is not None and before.cursor is not None:
             summary = await asyncio.to_thread(summary_of, before.transcript)
             target = OpenTarget(before.native_id, before.transcript, summary.turns, target.lock, claim=target.claim)
-        return await launch.start(listener, target, before.next_mode)
+        return await opener.start(listener, target, before.next_mode)
 
 
 # ---------------------------------------------------------------- the landing

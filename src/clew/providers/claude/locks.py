@@ -14,9 +14,8 @@ from pathlib import Path
 import orjson
 
 from clew.programs.faults import SessionBusy
-from clew.programs.locks import SessionLock, is_locked, lock_session
+from clew.programs.locks import FileLock, SessionLock, is_locked, lock_session, open_locked
 from clew.programs.process_tag import Owner
-from clew.providers.claude.faults import Busy
 from clew.providers.claude.home import Home
 
 _OTHER = "another program of Clew"
@@ -24,20 +23,8 @@ _PATIENCE = 0.3
 """Seconds. A process that only checks whether the session is locked has the lock for an instant."""
 
 
-class TranscriptLock:
-    """Held until `release`."""
-
-    def __init__(self, file: int) -> None:
-        self._file: int | None = file
-
-    def release(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file)
-
-
-def lock_unused(home: Home, transcript: Path) -> TranscriptLock:
-    """Lock a session that no program has open; raises `Busy` with the holder's name. Blocks for a moment."""
+def lock_unused(home: Home, transcript: Path) -> FileLock:
+    """Lock a session that no program has open; raises `SessionBusy` with the holder's name. Blocks for a moment."""
     lock = lock_transcript(transcript)
     if (by := running_in(home, transcript.stem)) is not None:
         lock.release()
@@ -53,22 +40,22 @@ def claim_id(home: Home, native_id: str) -> SessionLock:
         raise _busy(native_id, _OTHER) from fault
 
 
-def lock_transcript(transcript: Path, patience: float = _PATIENCE) -> TranscriptLock:
+def lock_transcript(transcript: Path, patience: float = _PATIENCE) -> FileLock:
     """Lock the file against other processes of Clew. Blocks for at most `patience` seconds."""
     deadline = time.monotonic() + patience
-    while (lock := _flock(transcript, fcntl.LOCK_EX)) is None:
+    while (file := open_locked(transcript, fcntl.LOCK_EX)) is None:
         if time.monotonic() > deadline:
             raise _busy(transcript.stem, "another program")
         time.sleep(0.02)
-    return lock
+    return FileLock(file)
 
 
 def holder(home: Home, transcript: Path) -> str | None:
     """The program that has the session open, in words; None when no program does."""
-    lock = _flock(transcript, fcntl.LOCK_SH)
-    if lock is not None:
-        lock.release()
-    by = running_in(home, transcript.stem) or ("another program" if lock is None else None)
+    file = open_locked(transcript, fcntl.LOCK_SH)
+    if file is not None:
+        os.close(file)
+    by = running_in(home, transcript.stem) or ("another program" if file is None else None)
     return by or (_OTHER if is_locked(home.locks, transcript.stem) else None)
 
 
@@ -99,24 +86,5 @@ def read_note(path: Path) -> dict[str, object]:
     return note if owner.lives else {}
 
 
-def _busy(native_id: str, holder: str) -> Busy:
-    return Busy(f"Session {native_id} is open in {holder}.", "Close it there, or wait until it is closed.")
-
-
-def _flock(path: Path, how: int) -> TranscriptLock | None:
-    """None when another process holds the lock."""
-    while True:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(file, how | fcntl.LOCK_NB)
-            # A restore replaces the file; a lock on the old one protects nothing.
-            same = os.path.samestat(os.fstat(file), path.stat())
-        except BlockingIOError:
-            os.close(file)
-            return None
-        except OSError:
-            os.close(file)
-            raise
-        if same:
-            return TranscriptLock(file)
-        os.close(file)
+def _busy(native_id: str, holder: str) -> SessionBusy:
+    return SessionBusy(f"Session {native_id} is open in {holder}.", "Close it there, or wait until it is closed.")

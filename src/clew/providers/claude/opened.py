@@ -1,25 +1,95 @@
-"""An opened session: its process, its place on disk, its mode, and what runs in its background."""
+"""A session to open, looked up in the home before any program starts; and the session once it is open: its process,
+its place on disk, its mode, and its background tasks."""
 
 import asyncio
 import contextlib
+import re
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from clew.kernel import Cursor, Landing, NativeId, PermissionMode
 from clew.ports.events import SessionNamed
-from clew.ports.provider import Deadlines
+from clew.ports.provider import Deadlines, OpenSpec
+from clew.programs.checks import check_directory, check_fork
+from clew.programs.faults import HomeFailed, NotAble, Refused, SessionBusy, SessionMissing
+from clew.programs.locks import FileLock, SessionLock
 from clew.programs.program import Program
+from clew.programs.rpc import Message
 from clew.programs.secrets import Redactor
 from clew.programs.tasks import in_thread
-from clew.providers.claude import locks, modes, transcript
+from clew.providers.claude import locks, modes, side_files, transcript
 from clew.providers.claude.approvals import Approvals
-from clew.providers.claude.connection import Connection, Message
+from clew.providers.claude.connection import Connection
 from clew.providers.claude.events import EventReader, Usage
-from clew.providers.claude.faults import Busy, HomeFailed
-from clew.providers.claude.home import CURSOR_VERSION, Home, real
-from clew.providers.claude.locks import TranscriptLock
-from clew.providers.claude.open_target import OpenTarget
+from clew.providers.claude.home import AGENT, CURSORS, Home, real
+from clew.providers.claude.transcript import find
+
+
+@dataclass
+class OpenTarget:
+    """A new session has no `source`; a fork has a `source` and no `lock`; a resumed session has both.
+
+    `copies` are the side files that were copied for a fork, until the fork is a session of its own. `claim` keeps the
+    id from other providers of Clew.
+    """
+
+    native_id: NativeId
+    source: Path | None = None
+    turns: int = 0
+    lock: FileLock | None = None
+    copies: side_files.Copies | None = None
+    claim: SessionLock | None = None
+
+    def release(self) -> None:
+        """Release the locks, and remove copies that no session uses."""
+        if self.lock is not None:
+            self.lock.release()
+        if self.copies is not None:
+            self.copies.remove()
+        if self.claim is not None:
+            self.claim.release()
+
+
+async def find_target(home: Home, spec: OpenSpec) -> OpenTarget:
+    return await in_thread(lambda: _claimed(home, spec), AGENT, OpenTarget.release)
+
+
+def _claimed(home: Home, spec: OpenSpec) -> OpenTarget:
+    target = _target(home, spec)
+    try:
+        target.claim = locks.claim_id(home, target.native_id)
+    except BaseException:
+        target.release()
+        raise
+    return target
+
+
+def _target(home: Home, spec: OpenSpec) -> OpenTarget:
+    check_fork(spec)
+    check_directory(Path(spec.directory.path))
+    fresh = NativeId(spec.fresh_id or str(uuid.uuid4()))
+    if re.fullmatch(CURSORS.shape, fresh) is None:
+        raise Refused(f"{fresh[:80]!r} is not a session id for Claude Code.", "Use a lower-case UUID.")
+    if home.copies(fresh) or locks.running_in(home, fresh):
+        raise Refused(f"There is a session {fresh} in {home.root} already.", "Choose another id.")
+    if spec.cursor is None:
+        return OpenTarget(fresh)
+    native_id = CURSORS.id_of(spec.cursor)
+    stored = find(home, native_id, spec.directory)
+    if stored is None or not stored.summary.talks:
+        raise SessionMissing(f"Claude Code has no session {native_id} in {home.root}.", "Start a new session.")
+    if spec.fork:
+        copies = side_files.copy_for_fork(home, stored.path, home.project(spec.directory), fresh)
+        return OpenTarget(fresh, stored.path, stored.summary.turns, copies=copies)
+    if not stored.here:
+        raise NotAble(
+            f"Session {native_id} belongs to {stored.directory}; it cannot go on in {spec.directory}.",
+            "Fork it into that directory.",
+        )
+    return OpenTarget(native_id, stored.path, stored.summary.turns, locks.lock_unused(home, stored.path))
+
 
 _WRITING = 5.0
 """Seconds. The program writes a line to its transcript a little after it has sent the same."""
@@ -153,9 +223,9 @@ class Opened:
         if self.cursor is not None or path is None:
             return None
         # A session that was made just now is locked by no other process; if it is, the turn that made it still counts.
-        with contextlib.suppress(Busy, HomeFailed):
-            self.target.lock = await in_thread(lambda: locks.lock_transcript(path), HomeFailed, TranscriptLock.release)
-        self.cursor, self.target.copies = Cursor(CURSOR_VERSION, self.native_id), None
+        with contextlib.suppress(SessionBusy, HomeFailed):
+            self.target.lock = await in_thread(lambda: locks.lock_transcript(path), AGENT, FileLock.release)
+        self.cursor, self.target.copies = CURSORS.cursor(self.native_id), None
         return self.named
 
     async def end(self) -> None:

@@ -18,17 +18,17 @@ from clew.kernel import (
     Sent,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, OpenSpec, Settings
-from clew.programs.checks import MALFORMED, MalformedId, check_homes, check_options, check_paths
+from clew.programs.checks import check_homes, check_options, check_paths
+from clew.programs.cursor import MALFORMED, MalformedId, failed_probe
 from clew.programs.faults import CannotStart, ProgramFault
-from clew.programs.ledger import Ledger, open_ledger
-from clew.programs.program import start
+from clew.programs.program import Launch
 from clew.programs.secrets import Redactor
+from clew.programs.state import ProviderState
 from clew.programs.tasks import ProviderTasks, in_thread
 from clew.providers.claude import evidence, locks, modes, transcript
 from clew.providers.claude.archive import FORMAT, PROVIDER, archive_session, restore_session
-from clew.providers.claude.faults import HomeFailed
-from clew.providers.claude.home import CURSOR_VERSION, HOMES, ID, Home, account_of, credential_in, id_of
-from clew.providers.claude.launch import environment_of, open_session, program_of
+from clew.providers.claude.home import AGENT, CURSORS, HOMES, Home, account_of, credential_in
+from clew.providers.claude.launch import environment_of, launch_of, open_session
 from clew.providers.claude.session import ClaudeSession
 
 ABSENT = "transcript-absent"
@@ -40,13 +40,12 @@ _MODELS = ("default", "opus", "sonnet", "haiku")
 
 class Claude:
     def __init__(self, settings: Settings) -> None:
-        check_options(settings.options, (), "Claude Code")
+        check_options(settings.options, (), AGENT)
         self._settings = settings
         self._environment = environment_of(settings)
         check_homes(self._environment, HOMES)
         self._home = Home.of(self._environment)
-        self._ledger: Ledger | None = None
-        self._ledger_lock = asyncio.Lock()
+        self._state = ProviderState(settings.state)
         self._tasks = ProviderTasks()
         self._open: set[ClaudeSession] = set()
         self._capabilities = Capabilities(
@@ -61,9 +60,9 @@ class Claude:
             steers=True,
             hears=True,
             modes=modes.expressible(self._environment),
-            cursor_versions=frozenset({CURSOR_VERSION}),
+            cursor_versions=frozenset({CURSORS.version}),
             archive_formats=frozenset({FORMAT}),
-            id_shape=ID,
+            id_shape=CURSORS.shape,
             missing_signals=frozenset({ABSENT, EMPTY}),
             rejection_signals=frozenset({MALFORMED}),
             reports=frozenset(LandingField) - {LandingField.ACCOUNT},
@@ -79,22 +78,20 @@ class Claude:
 
     async def discover(self) -> Discovery:
         try:
-            program = program_of(self._settings, self._environment)
-            version = await self._version(program)
+            launch = launch_of(self._settings, await self._state.ledger())
+            version = await _version(launch)
         except ProgramFault as fault:
             return Discovery(False, self._home.text, missing=str(fault))
         account, credential = account_of(self._home, self._environment), credential_in(self._environment)
-        return Discovery(True, self._home.text, version, program, account, _MODELS, credential=credential)
+        return Discovery(True, self._home.text, version, launch.command, account, _MODELS, credential=credential)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
-            id_of(cursor)
+            CURSORS.id_of(cursor)
             check_paths(directory)
-            return await in_thread(lambda: self._probe(cursor, directory), HomeFailed)
-        except MalformedId as fault:
-            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
+            return await in_thread(lambda: self._probe(cursor, directory), AGENT)
         except ProgramFault as fault:
-            return Probe(ProbeKind.UNREACHABLE, detail=fault.words)
+            return failed_probe(fault)
 
     def _probe(self, cursor: Cursor, directory: Directory) -> Probe:
         """By the transcript alone: the program itself has nothing else to go by."""
@@ -114,9 +111,9 @@ class Claude:
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002
         """By the transcript, wherever in the home it is, and by the prompt's id, whatever its text."""
         try:
-            native_id = id_of(cursor)
+            native_id = CURSORS.id_of(cursor)
             idle = [session.process for session in self._open if session.is_idle]
-            found = await in_thread(lambda: evidence.attestation(self._home, native_id, sent.id, idle), HomeFailed)
+            found = await in_thread(lambda: evidence.attestation(self._home, native_id, sent.id, idle), AGENT)
         except MalformedId as fault:
             return Attestation(Evidence.UNKNOWN, fault.words, able=False)
         except ProgramFault as fault:
@@ -128,44 +125,31 @@ class Claude:
         return await self._tasks.run(self._opened(spec), ClaudeSession.close)
 
     async def _opened(self, spec: OpenSpec) -> ClaudeSession:
-        session = await open_session(self._settings, await self._opened_ledger(), spec, self._open.discard)
-        self._open.add(session)
-        return session
+        launch = launch_of(self._settings, await self._state.ledger(), spec)
+        return (await open_session(launch, spec)).listed_in(self._open)
 
     async def sessions(self) -> Sequence[FoundSession]:
-        return await in_thread(lambda: transcript.sessions(self._home, CURSOR_VERSION), HomeFailed)
+        return await in_thread(lambda: transcript.sessions(self._home), AGENT)
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:
-        native_id = id_of(cursor)
+        native_id = CURSORS.id_of(cursor)
         check_paths(directory, into)
-        return await in_thread(lambda: archive_session(self._home, native_id, directory, into, since), HomeFailed)
+        return await in_thread(lambda: archive_session(self._home, native_id, directory, into, since), AGENT)
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
         check_paths(directory, archive)
-        return await in_thread(lambda: restore_session(self._home, archive, directory), HomeFailed)
+        return await in_thread(lambda: restore_session(self._home, archive, directory), AGENT)
 
     async def close(self) -> None:
         """Cancel what is being opened, close every session, and open no more."""
         await self._tasks.close()
         await asyncio.gather(*(session.close() for session in tuple(self._open)), return_exceptions=True)
 
-    async def _version(self, program: tuple[str, ...]) -> str:
-        running = await start([*program, "--version"], Path("/"), self._environment, await self._opened_ledger())
-        try:
-            async with asyncio.timeout(self._settings.deadlines.start):
-                said = [line async for line in running.lines()]
-        except TimeoutError as fault:
-            raise CannotStart(f"{program[0]} does not tell its version.", "Check that it runs by itself.") from fault
-        finally:
-            await running.end(self._settings.deadlines.close)
-        version = said[0].decode(errors="replace").partition(" ")[0] if said else ""
-        if not version[:1].isdigit():
-            raise CannotStart(f"{program[0]} is not Claude Code: {running.last_words}", "Say where Claude Code is.")
-        return version
 
-    async def _opened_ledger(self) -> Ledger | None:
-        """The ledger, once the processes that an earlier owner left running have been ended."""
-        async with self._ledger_lock:
-            if self._ledger is None:
-                self._ledger = await asyncio.to_thread(open_ledger, self._settings.state)
-        return self._ledger
+async def _version(launch: Launch) -> str:
+    output = await launch.run("--version", seconds=launch.deadlines.start)
+    version = output.lines[0].decode(errors="replace").partition(" ")[0] if output.lines else ""
+    if not version[:1].isdigit():
+        words = f"{launch.command[0]} is not Claude Code: {output.words}"
+        raise CannotStart(words, "Name its program in the settings.")
+    return version

@@ -6,11 +6,14 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
-from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, PromptId, choose_mode
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, PermissionMode, PromptId
 from clew.ports.events import ErrorCode, Event
-from clew.programs.faults import NotAble, ProgramEnded, ProgramFault, Refused
-from clew.providers.claude.connection import Message
-from clew.providers.claude.home import CURSOR_VERSION
+from clew.programs.checks import expressed
+from clew.programs.faults import ProgramEnded, ProgramFault, Refused
+from clew.programs.rpc import Message
+from clew.programs.session import OpenSession
+from clew.programs.tasks import TaskSet
+from clew.providers.claude.home import AGENT, CURSORS
 from clew.providers.claude.modes import TOOL_HOOK, WORKTREE_HOOK, before_a_tool
 from clew.providers.claude.opened import BackgroundTasks, Opened
 from clew.providers.claude.turn import (
@@ -22,35 +25,33 @@ from clew.providers.claude.turn import (
     Silence,
     Steer,
     Turn,
+    TurnFollower,
     literal,
 )
-from clew.providers.claude.turn_follower import TurnFollower
 
 Restart = Callable[["ClaudeSession", Opened, str | None], Awaitable[Opened]]
 """Starts another process for an opened session, with that model and in its next mode."""
 
-_NO_TURN = "Nobody is there to ask: no turn of the user's is going."
-_NO_WORKTREE = "This session makes no worktrees; work in the directory that there is."
+_NO_TURN = "No person can be asked: no turn of the user's is running."
+_NO_WORKTREE = "This session makes no worktrees; work in the current directory."
 _GRACE = 2.0
-"""Seconds for a program whose input was closed to write what it still has."""
+"""Seconds for a program whose input was closed to write its last lines."""
 
 
-class ClaudeSession:
+class ClaudeSession(OpenSession):
     """Requests that come between turns are answered here; those within a turn go to the turn's inbox."""
 
-    def __init__(
-        self, expressible: frozenset[PermissionMode], restart: "Restart", closed: Callable[["ClaudeSession"], None]
-    ) -> None:
-        self._expressible, self._restart, self._closed = expressible, restart, closed
+    def __init__(self, expressible: frozenset[PermissionMode], restart: "Restart") -> None:
+        super().__init__()
+        self._expressible, self._restart = expressible, restart
         self._opened_as: Opened | None = None
         self._turn: Turn | None = None
         self._ended: str | None = None
-        self._closing: asyncio.Task[None] | None = None
         self._clearing: asyncio.Task[None] | None = None
         self._restarting = False
         # The last turn was left before its end: it was told to stop, and may still be running.
         self._left_running = False
-        self._answering: set[asyncio.Task[None]] = set()
+        self._answering = TaskSet()
         # Prompts and steers, by id, that were given up before the program took them: the gate refuses them whenever
         # they come, and those that are still in its queue are withdrawn before the next prompt is sent.
         self._abandoned: dict[str, str] = {}
@@ -82,7 +83,7 @@ class ClaudeSession:
     @property
     def address(self) -> Cursor:
         """Known from the start: Clew chooses the id of a new session."""
-        return Cursor(CURSOR_VERSION, self._opened.native_id)
+        return CURSORS.cursor(self._opened.native_id)
 
     @property
     def works_on(self) -> bool:
@@ -101,7 +102,7 @@ class ClaudeSession:
     # ---------------------------------------------------------------- turns
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002
-        self._must_be_idle()
+        self._check_ready()
         turn = self._turn = Turn(literal(prompt), self._opened.reader(), id or str(uuid.uuid4()))
         watching: asyncio.Task[None] | None = None
         try:
@@ -218,15 +219,13 @@ class ClaudeSession:
     # ---------------------------------------------------------------- mode and model
 
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
-        chosen = choose_mode(mode, (), self._expressible).mode
-        if chosen is None:
-            raise NotAble(f"Claude Code cannot express {mode}.", "Choose another mode.")
+        chosen = expressed(mode, self._expressible, AGENT)
         # Set first: if it cannot be applied now, no turn goes out before it is.
         self._opened.next_mode = chosen
         if self._turn is not None:
             return chosen
         if self._opened.needs_restart:
-            self._must_be_idle()
+            self._check_ready()
             if self._ended is not None:
                 raise ProgramEnded("The program has ended.", "Open the session again in that mode.")
             await self._start_again(self._opened.model)
@@ -235,7 +234,7 @@ class ClaudeSession:
 
     async def set_model(self, model: str) -> None:
         """Restart the program: changing the model of a running one adds three messages to the history."""
-        self._must_be_idle()
+        self._check_ready()
         await self._start_again(model)
 
     async def _start_again(self, model: str | None) -> None:
@@ -262,22 +261,14 @@ class ClaudeSession:
             self._opened_as = opened
         finally:
             self._restarting = False
-        if self._closing is not None:
+        if self.is_closed:
             await self._opened.end()
             raise Refused("The session was closed meanwhile.", "Open it again.")
 
-    def _must_be_idle(self) -> None:
-        if self._closing is not None:
-            raise Refused("The session is closed.", "Open it again.")
-        if self._turn is not None:
-            raise Refused("A turn of this session is going.", "Wait for its end, or interrupt it.")
+    def _check_ready(self) -> None:
+        self._must_be_idle(self._turn)
         if self._restarting:
             raise Refused("The session is being started again.", "Wait until it is.")
-
-    async def close(self) -> None:
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close())
-        await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
         opened, turn = self._opened, self._turn
@@ -291,7 +282,6 @@ class ClaudeSession:
         finally:
             if self._clearing is not None:
                 await asyncio.wait([self._clearing])
-            self._closed(self)
 
     async def _close_input(self) -> None:
         """The program ends by this, and writes what it still has."""
@@ -322,9 +312,7 @@ class ClaudeSession:
         elif request.get("subtype") == "hook_callback" and not at_tool:
             self._waiting[number] = Requested(number, request)
             return
-        answering = asyncio.create_task(self._answer_alone(number, request))
-        self._answering.add(answering)
-        answering.add_done_callback(self._answering.discard)
+        self._answering.start(self._answer_alone(number, request))
 
     async def _answer_alone(self, number: str, request: Message) -> None:
         """Answer a request for which no turn and no person is needed."""
@@ -356,7 +344,7 @@ class ClaudeSession:
         if self._opened_as is None:
             return
         self._opened_as.approvals.clear()
-        if self._closing is not None:
+        if self.is_closed:
             self._deliver(ProcessEnded(words))
         elif not self._restarting:
             # It ended by itself, perhaps killed: what it had started must not go on without it.

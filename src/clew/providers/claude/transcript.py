@@ -8,10 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from clew.kernel import Cursor, Directory, NativeId
+from clew.kernel import Directory, NativeId
 from clew.ports.provider import FoundSession
 from clew.programs import json_lines
-from clew.providers.claude.home import ID, Home, project_name, real
+from clew.providers.claude.home import CURSORS, Home, project_name, real
 
 _TAIL = 4 * 1024 * 1024
 # User messages that the program itself writes begin with one of these.
@@ -179,10 +179,10 @@ def find(home: Home, native_id: NativeId, directory: Directory) -> Stored | None
     return Stored(path, summary, place, here)
 
 
-def sessions(home: Home, version: int) -> Sequence[FoundSession]:
+def sessions(home: Home) -> Sequence[FoundSession]:
     found: dict[str, FoundSession] = {}
     for path in home.transcripts():
-        if re.fullmatch(ID, path.stem) is None:
+        if re.fullmatch(CURSORS.shape, path.stem) is None:
             continue
         try:
             updated, summary = path.stat().st_mtime, summary_of(path)
@@ -191,7 +191,7 @@ def sessions(home: Home, version: int) -> Sequence[FoundSession]:
         before = found.get(path.stem)
         if not summary.talks or (before is not None and (before.updated_at or 0) >= updated):
             continue
-        cursor = Cursor(version, NativeId(path.stem))
+        cursor = CURSORS.cursor(path.stem)
         found[path.stem] = FoundSession(cursor, _place(summary), summary.title, updated, summary.turns)
     return sorted(found.values(), key=lambda session: session.updated_at or 0.0, reverse=True)
 

@@ -1,13 +1,19 @@
-"""The state of one turn: its prompt, what was received of it, and its last events."""
+"""One turn: its state, and the follower that takes each signal from its inbox and turns it into events of the port."""
 
 import asyncio
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from clew.kernel import PermissionMode
 from clew.ports.events import Done, Ending, ErrorCode, Event, Used
 from clew.programs import json_lines
-from clew.providers.claude.connection import Message
-from clew.providers.claude.events import EventReader, failure, failure_in
+from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
+from clew.programs.rpc import Message
+from clew.providers.claude import transcript
+from clew.providers.claude.events import EventReader, Usage, code_of, failure, failure_in
+from clew.providers.claude.opened import Opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +65,10 @@ Signal = Received | Requested | RequestClosed | PromptWritten | ProcessEnded | S
 class Steer:
     """Words sent within a turn. The program puts them into the turn after the next tool, and echoes them by `id`.
 
-    If no tool follows, it would make a turn of its own of them when this one is over. It asks at the gate before that,
+    If no tool follows, it would begin another turn with them when this one is over. Before that it asks at the gate,
     and the gate refuses, which leaves no trace of the words; so the end of the turn is reported only then. `taken` is
-    resolved when the words are part of the turn, or never will be; `refused` when the gate refused them, so the program
-    has them no more.
+    resolved when the words are part of the turn, or never will be. `refused`: the gate refused them, so the program no
+    longer has them.
     """
 
     text: str
@@ -162,3 +168,191 @@ def literal(prompt: str) -> str:
     """The prompt, not to be run as a command: the program takes text that begins with a slash for one."""
     text = str(json_lines.without_surrogates(prompt))
     return f" {text}" if text.startswith("/") else text
+
+
+_READ_ONLY = "This session may read and change nothing; do not try another way."
+_STOPPED = "The turn was interrupted."
+_NEXT_TURN = "The turn that this was for is over. It will be sent with the next one."
+_LATE_STEER = 5.0
+"""Seconds. A program that has words left asks at the gate at once."""
+_CODES: Mapping[type[ProgramFault], ErrorCode] = {ProgramEnded: ErrorCode.PROGRAM_ENDED, TooSlow: ErrorCode.TOO_SLOW}
+
+
+class TurnFollower:
+    """Acts on the signals of one turn."""
+
+    def __init__(self, opened: Opened, turn: Turn) -> None:
+        self._opened, self._turn = opened, turn
+
+    async def send(self) -> list[Event]:
+        """Send the prompt. A fault ends the turn."""
+        opened, turn = self._opened, self._turn
+        try:
+            await opened.apply_mode()
+            await opened.connection.send_prompt(turn.text, turn.id)
+        except ProgramFault as fault:
+            return list(turn.cut(_CODES.get(type(fault), ErrorCode.UNKNOWN), fault.words))
+        return []
+
+    async def watch(self) -> None:
+        """Signal when the prompt is in the transcript."""
+        opened, turn = self._opened, self._turn
+        while opened.transcript is None or not transcript.holds(opened.transcript, turn.id):
+            await asyncio.sleep(0.03)
+        turn.inbox.put_nowait(PromptWritten())
+
+    async def events(self) -> list[Event]:
+        """Handle the next signal."""
+        opened, turn = self._opened, self._turn
+        match await self._next():
+            case Received(message):
+                return await self._received(message)
+            case Requested(number, request):
+                return await self._requested(number, request)
+            case PromptWritten():
+                return [named] if (named := await opened.make_durable()) is not None else []
+            case ProcessEnded(words):
+                said = f"Claude Code ended in the middle of the turn: {words or 'it said nothing'}"
+                return list(turn.cut(ErrorCode.PROGRAM_ENDED, said))
+            case Silence():
+                return await self._silent()
+            case RequestClosed(number):
+                opened.approvals.withdraw(number)
+                return []
+
+    async def _next(self) -> Signal:
+        """There is no deadline while a person is asked."""
+        opened, turn = self._opened, self._turn
+        if turn.result is not None:
+            seconds = min(_LATE_STEER, opened.deadlines.answer)
+        elif turn.ending:
+            seconds = opened.deadlines.answer
+        else:
+            seconds = opened.deadlines.silence + turn.reader.allowed
+        try:
+            async with asyncio.timeout(None if opened.approvals else seconds):
+                while True:
+                    signal = await turn.inbox.get()
+                    if not isinstance(signal, Received) or signal.shows_life:
+                        return signal
+                    turn.last_retry = signal.message if signal.is_retry else turn.last_retry
+        except TimeoutError:
+            return Silence()
+
+    # ---------------------------------------------------------------- messages
+
+    async def _received(self, message: Message) -> list[Event]:
+        opened, turn = self._opened, self._turn
+        if message.get("isReplay") and message.get("uuid") == turn.id:
+            turn.accept()
+            opened.find_transcript()
+        if message.get("isReplay") and turn.open_steer is not None and message.get("uuid") == turn.open_steer.id:
+            self._steer_taken(turn.open_steer)
+        if message.get("type") == "system" and "permissionMode" in message:
+            turn.last_status = message
+        if turn.accepted and turn.last_status is not None and not turn.ending:
+            status, turn.last_status = turn.last_status, None
+            mismatch = opened.mismatch(status.get("session_id"), status.get("cwd"), status["permissionMode"])
+            if mismatch is not None:
+                await self._stop(ErrorCode.UNKNOWN, mismatch)
+        if message.get("type") == "result":
+            return await self._result(message)
+        return list(turn.reader.read(message)) if turn.accepted else []
+
+    async def _result(self, result: Message) -> list[Event]:
+        turn = self._turn
+        if not turn.accepted and not turn.ending:
+            # The end of a turn that the program had begun by itself; its usage is counted with this one.
+            return []
+        if turn.open_steer is not None and turn.result is None:
+            # The steer came too late for this turn: the program asks at the gate next.
+            turn.result = result
+            return []
+        return await self._end(turn.result or result)
+
+    def _steer_taken(self, steer: Steer) -> None:
+        turn = self._turn
+        steer.resolve(True)
+        if turn.result is not None:
+            # The program began another turn with the steer, past the gate. Its reply belongs to this turn.
+            turn.answers = (*turn.answers, str(turn.result.get("result", "")))
+            turn.result = None
+
+    async def _end(self, result: Message) -> list[Event]:
+        opened, turn = self._opened, self._turn
+        events: list[Event] = []
+        if not turn.blocked and opened.cursor is None and await opened.wait_written(turn.id):
+            events += filter(None, [await opened.make_durable()])
+        if turn.reader.last is not None and not turn.ending:
+            await opened.wait_written(turn.reader.last)
+        used, opened.usage = Usage.of_turn(result, opened.usage)
+        return [*events, *turn.end(opened.redactor.value(dict(result)), used)]
+
+    async def _silent(self) -> list[Event]:
+        opened, turn = self._opened, self._turn
+        if turn.result is not None:
+            return await self._end(turn.result)
+        if not turn.ending:
+            await self._stop(*self._why_silent())
+            return []
+        # It does not stop when told to.
+        await opened.program.end(opened.deadlines.close, gently=False)
+        return list(turn.cut(ErrorCode.TOO_SLOW, "Claude Code did not stop when told to, and was ended."))
+
+    def _why_silent(self) -> tuple[ErrorCode, str]:
+        seconds, retry = self._opened.deadlines.silence, self._turn.last_retry
+        if retry is None:
+            return ErrorCode.TOO_SLOW, f"The model sent nothing for {seconds:g} s."
+        status, kind = retry.get("error_status"), retry.get("error")
+        code = code_of(status, str(kind), ErrorCode.MODEL_UNREACHABLE)
+        return code, f"The model failed for {seconds:g} s, in every attempt ({status or kind})."
+
+    async def _stop(self, code: ErrorCode, words: str) -> None:
+        self._turn.stopped = (code, words)
+        with contextlib.suppress(ProgramFault):
+            await self._opened.connection.request("interrupt", self._opened.deadlines.answer)
+
+    # ---------------------------------------------------------------- requests
+
+    async def _requested(self, number: str, request: Message) -> list[Event]:
+        connection = self._opened.connection
+        with contextlib.suppress(ProgramFault):
+            match request.get("subtype"):
+                case "hook_callback":
+                    return await self._gate(number, request.get("input") or {})
+                case "can_use_tool" if self._turn.ending:
+                    await connection.reply(number, {"behavior": "deny", "message": _STOPPED})
+                case "can_use_tool" if self._opened.mode is PermissionMode.READ:
+                    await connection.reply(number, {"behavior": "deny", "message": _READ_ONLY})
+                case "can_use_tool":
+                    return list(self._opened.approvals.ask(number, request))
+                case other:
+                    await connection.refuse(number, f"Clew does not answer {other}.")
+        return []
+
+    async def _gate(self, number: str, at: Message) -> list[Event]:
+        """The program waits here before it takes a prompt. A prompt that is refused reaches no model and no history."""
+        opened, turn = self._opened, self._turn
+        if turn.result is not None and turn.open_steer is not None:
+            if at.get("prompt") == turn.open_steer.text:
+                await opened.connection.reply(number, {"decision": "block", "reason": _NEXT_TURN})
+                turn.open_steer.refused = True
+            else:
+                # A turn that the program begins by itself waits for the next turn.
+                turn.inbox.put_nowait(Requested(number, {"subtype": "hook_callback", "input": at}))
+            return await self._end(turn.result)
+        mismatch = opened.mismatch(at.get("session_id"), at.get("cwd"), at.get("permission_mode"))
+        if at.get("prompt") == turn.text:
+            turn.accept()
+            # A status from a turn that the program began by itself does not count for this one.
+            turn.last_status = None
+            if opened.transcript is None:
+                opened.transcript = Path(str(at.get("transcript_path")))
+            if mismatch is not None and not turn.ending:
+                turn.stopped = (ErrorCode.UNKNOWN, f"{mismatch} The prompt was not sent on.")
+            turn.blocked = turn.ending
+        if mismatch is None and not turn.ending:
+            await opened.connection.reply(number, {})
+            return []
+        await opened.connection.reply(number, {"decision": "block", "reason": mismatch or _STOPPED})
+        return []

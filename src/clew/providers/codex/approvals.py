@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from clew.kernel import Answer, ApprovalId
 from clew.ports.events import ApprovalAsked, Event, QuestionAsked
-from clew.programs.approvals import OpenRequests, Request
+from clew.programs.session import OpenRequests, Request
 from clew.providers.codex.server import Json
 
 

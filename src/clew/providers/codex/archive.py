@@ -1,7 +1,7 @@
 """Archive a thread with the files it rests on, and place an archive in another home: whole, or not at all.
 
-A fork or a rewind holds only what was added; so the files beneath it are archived too, up to the byte that counts. A
-history that went on differently in the target home is never overwritten.
+The file of a fork or a rewind holds only additions to other files; so those are archived too, up to the byte that they
+count for. A history that has diverged in the target home is never overwritten.
 """
 
 import contextlib
@@ -9,22 +9,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from clew.kernel import NativeId
 from clew.ports.provider import ArchiveFile
-from clew.programs.archive import pack, unpack
-from clew.programs.faults import BadArchive
+from clew.programs.archive import not_restorable, pack, unpack
+from clew.programs.faults import BadArchive, SessionBusy, SessionDiverged, SessionMissing
 from clew.programs.file_transaction import FileTransaction, free_name
-from clew.providers.codex.faults import Diverged, SessionArchived, SessionBusy, SessionMissing
 from clew.providers.codex.locks import lock_threads
-from clew.providers.codex.rollout import Broken, Head, Rollout, check, lost_prompt, rollout_at, weighs, whole_lines
-from clew.providers.codex.store import Index, Part, turns_of
+from clew.providers.codex.rollout import (
+    Broken,
+    Head,
+    Rollout,
+    check,
+    holds_conversation,
+    lost_prompt,
+    rollout_at,
+    whole_lines,
+)
+from clew.providers.codex.store import Index, Part, SessionArchived, turns_of
 
 FORMAT = "codex-rollout-1"
 _PROVIDER = "codex"
 
 
 def archive_thread(root: Path, thread: str, into: Path, since: Path | None = None) -> ArchiveFile:
-    """Pack a thread. A last line that is being written at this moment is left out."""
+    """Pack a thread. A last line that is not written to its end is left out."""
     index = Index(root)
     current = index.current(thread)
     if current is None:
@@ -39,8 +46,8 @@ def archive_thread(root: Path, thread: str, into: Path, since: Path | None = Non
         raise BadArchive(words, "Keep the archive there was before, or begin a new session.")
     files = {part.rollout.name: part.data for part in parts}
     turns = turns_of(parts)
-    packed = pack(into, _PROVIDER, FORMAT, thread, files, {"turns": turns, "version": heads[-1].version}, since)
-    return ArchiveFile(into, FORMAT, NativeId(thread), packed.digest, turns, packed.whole)
+    facts = {"turns": turns, "version": heads[-1].version}
+    return pack(into, _PROVIDER, FORMAT, thread, files, facts, since, turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +65,17 @@ def read_archive(path: Path) -> Copy:
     try:
         heads = [check(part.data, part.rollout.thread) for part in parts]
     except Broken as fault:
-        raise _bad(path, f"a history in it is not whole ({fault})") from fault
+        raise not_restorable(path, f"a history in it is not whole ({fault})") from fault
     _check_joins(parts, heads, path)
     if not parts or parts[-1].rollout.thread != manifest.native_id:
-        raise _bad(path, f"it does not hold the session {manifest.native_id} that it names")
+        raise not_restorable(path, f"it does not hold the session {manifest.native_id} that it names")
     return Copy(manifest.native_id, parts)
 
 
 def _rollout(name: str, path: Path) -> Rollout:
     rollout = rollout_at(Path(PurePosixPath(name)))
     if rollout is None or rollout.packed or rollout.name != name:
-        raise _bad(path, f"{name} is not a rollout of Codex")
+        raise not_restorable(path, f"{name} is not a rollout of Codex")
     return rollout
 
 
@@ -82,12 +89,8 @@ def _check_joins(parts: Sequence[Part], heads: Sequence[Head], path: Path) -> No
         else:
             joined = base.segment == beneath.rollout.segment and base.end in (None, len(beneath.data))
         if not joined:
-            raise _bad(path, f"what {part.rollout.path.name} rests on is not in it")
+            raise not_restorable(path, f"what {part.rollout.path.name} rests on is not in it")
         beneath = part
-
-
-def _bad(path: Path, why: str) -> BadArchive:
-    return BadArchive(f"{path.name} cannot be restored: {why}.", "Nothing was changed; use another copy.")
 
 
 # ---------------------------------------------------------------- restore
@@ -104,7 +107,7 @@ class _Put:
 
 
 class Placed:
-    """Files of a copy that were put into a home. They can be taken back while no program has gone on with them."""
+    """Files of a copy that were put into a home. They can be removed again until a program has added to them."""
 
     def __init__(self, root: Path, own: str) -> None:
         self._root, self._own = root, own
@@ -135,7 +138,7 @@ class Placed:
 
     def _has_gone_on(self, path: Path) -> bool:
         put = self._puts.get(path)
-        return put is not None and path.exists() and weighs(path.read_bytes()[len(put.data) :])
+        return put is not None and path.exists() and holds_conversation(path.read_bytes()[len(put.data) :])
 
 
 def place(root: Path, copy: Copy) -> Placed:
@@ -185,13 +188,13 @@ def _puts(index: Index, part: Part, own: bool) -> Iterator[_Put]:
         yield _Put(here.thread, here.path, part.data, damaged=True)
         return
     common = _common(old, part.data)
-    beyond = weighs(old[common:])
+    beyond = holds_conversation(old[common:])
     if common == len(part.data):
-        # All of the copy is here already. A file beneath another may have gone on by itself.
+        # All of the copy is here already. A file that others rest on may be longer here.
         if own and beyond:
-            raise _diverged(here, "has gone on here")
+            raise _diverged(here, "has more turns here")
     elif beyond:
-        raise _diverged(here, "went on differently here")
+        raise _diverged(here, "has other turns here")
     else:
         yield _Put(here.thread, here.path, part.data, damaged=False)
 
@@ -208,7 +211,7 @@ def _common(one: bytes, other: bytes) -> int:
     return low if low in (len(one), len(other)) else one.rfind(b"\n", 0, low) + 1
 
 
-def _diverged(here: Rollout, why: str) -> Diverged:
-    return Diverged(
-        f"Session {here.thread} {why}, so the archive is not put over it.", "Go on with the session that is here."
+def _diverged(here: Rollout, why: str) -> SessionDiverged:
+    return SessionDiverged(
+        f"Session {here.thread} {why}, so the archive is not put over it.", "Use the session that is here."
     )

@@ -113,24 +113,25 @@ def _sum(reported: Any) -> _Sum:
 
 # ---------------------------------------------------------------- failures
 
-_Meaning = tuple[ErrorCode, bool]
+_SPENT = "sessionBudgetExceeded"
+"""The one usage limit that does not end with time."""
 
-_NAMED: Mapping[str, _Meaning] = {
-    "usageLimitExceeded": (ErrorCode.USAGE_LIMIT, True),
-    "rateLimitExceeded": (ErrorCode.USAGE_LIMIT, True),
-    "sessionBudgetExceeded": (ErrorCode.USAGE_LIMIT, False),
-    "internalServerError": (ErrorCode.MODEL_FAILED, True),
-    "serverOverloaded": (ErrorCode.MODEL_FAILED, True),
-    "flexUnavailable": (ErrorCode.MODEL_FAILED, True),
-    "policyCapacityUnavailable": (ErrorCode.MODEL_FAILED, True),
-    "unauthorized": (ErrorCode.NOT_ALLOWED, False),
-    "cyberPolicy": (ErrorCode.NOT_ALLOWED, False),
-    "misalignmentPolicyViolation": (ErrorCode.NOT_ALLOWED, False),
-    "tooManyDenials": (ErrorCode.NOT_ALLOWED, False),
-    "badRequest": (ErrorCode.BAD_REQUEST, False),
-    "contextWindowExceeded": (ErrorCode.BAD_REQUEST, False),
-    "modelNotFound": (ErrorCode.BAD_REQUEST, False),
-    "activeTurnNotSteerable": (ErrorCode.BAD_REQUEST, False),
+_NAMED: Mapping[str, ErrorCode] = {
+    "usageLimitExceeded": ErrorCode.USAGE_LIMIT,
+    "rateLimitExceeded": ErrorCode.USAGE_LIMIT,
+    _SPENT: ErrorCode.USAGE_LIMIT,
+    "internalServerError": ErrorCode.MODEL_FAILED,
+    "serverOverloaded": ErrorCode.MODEL_FAILED,
+    "flexUnavailable": ErrorCode.MODEL_FAILED,
+    "policyCapacityUnavailable": ErrorCode.MODEL_FAILED,
+    "unauthorized": ErrorCode.NOT_ALLOWED,
+    "cyberPolicy": ErrorCode.NOT_ALLOWED,
+    "misalignmentPolicyViolation": ErrorCode.NOT_ALLOWED,
+    "tooManyDenials": ErrorCode.NOT_ALLOWED,
+    "badRequest": ErrorCode.BAD_REQUEST,
+    "contextWindowExceeded": ErrorCode.BAD_REQUEST,
+    "modelNotFound": ErrorCode.BAD_REQUEST,
+    "activeTurnNotSteerable": ErrorCode.BAD_REQUEST,
 }
 _BY_STATUS = frozenset(
     {
@@ -150,40 +151,34 @@ _RESET = re.compile(
 def failed(error: Mapping[str, Any], retried: bool, windows: Mapping[str, Any], raw: Mapping[str, Any]) -> Failed:
     """`retried`: Codex itself had retried. `windows` are the last usage limits that it reported."""
     words = str(error.get("message") or "Codex did not say why.")
-    code, retryable = _meaning(error.get("codexErrorInfo"), words, retried)
+    info = error.get("codexErrorInfo")
+    code = _code(info, words, retried)
+    retryable = code.is_passing and _SPENT not in str(info)
     ends = reset_at(words, windows, time.time()) if code is ErrorCode.USAGE_LIMIT else None
     return Failed(code, words, retryable, ends, raw=raw)
 
 
-def _meaning(info: Any, words: str, retried: bool) -> _Meaning:
+def _code(info: Any, words: str, retried: bool) -> ErrorCode:
     match info:
         case "other" | None if retried:
             # Codex says no more when a stream breaks; it does not retry a request that is refused.
-            return ErrorCode.MODEL_UNREACHABLE, True
+            return ErrorCode.MODEL_UNREACHABLE
         case "other" | None if _is_error_body(words):
-            return ErrorCode.BAD_REQUEST, False
+            return ErrorCode.BAD_REQUEST
         case str():
-            return _NAMED.get(info, (ErrorCode.UNKNOWN, False))
+            return _NAMED.get(info, ErrorCode.UNKNOWN)
         case dict() if info:
             name, about = next(iter(info.items()))
             status = about.get("httpStatusCode") if isinstance(about, Mapping) else None
-            return _by_status(status) if name in _BY_STATUS else _NAMED.get(str(name), (ErrorCode.UNKNOWN, False))
+            return _by_status(status) if name in _BY_STATUS else _NAMED.get(str(name), ErrorCode.UNKNOWN)
         case _:
-            return ErrorCode.UNKNOWN, False
+            return ErrorCode.UNKNOWN
 
 
-def _by_status(status: Any) -> _Meaning:
-    match status:
-        case 401 | 403:
-            return ErrorCode.NOT_ALLOWED, False
-        case 429:
-            return ErrorCode.USAGE_LIMIT, True
-        case int() if status >= 500 or status in _WORTH_ANOTHER_TRY:
-            return ErrorCode.MODEL_FAILED, True
-        case int():
-            return ErrorCode.BAD_REQUEST, False
-        case _:
-            return ErrorCode.MODEL_UNREACHABLE, True
+def _by_status(status: Any) -> ErrorCode:
+    if not isinstance(status, int):
+        return ErrorCode.MODEL_UNREACHABLE
+    return ErrorCode.MODEL_FAILED if status in _WORTH_ANOTHER_TRY else ErrorCode.of_status(status)
 
 
 def _is_error_body(words: str) -> bool:

@@ -10,18 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from clew.kernel import AccountId, Directory
-from clew.programs.faults import CHECK_HOME
-from clew.providers.codex.faults import HomeFailed
+from clew.kernel import AccountId
+from clew.programs.faults import CHECK_HOME, HomeFailed
 
+AGENT = "Codex"
 HOMES = frozenset({"CODEX_HOME", "HOME"})
 """The variables that locate the home."""
 
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
-
-
-def directory_at(path: str) -> Directory:
-    return Directory(path, os.path.realpath(path))
 
 
 def make_home(root: Path) -> None:

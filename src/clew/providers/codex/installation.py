@@ -3,7 +3,6 @@
 The native program is started without its wrapper: a wrapper that is killed leaves it running with the session's lock.
 """
 
-import asyncio
 import platform
 import re
 import shutil
@@ -11,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.programs.faults import CannotStart, NotUnderstood, TooSlow
-from clew.programs.program import Program, start
-from clew.providers.codex.server import AppServer, Launch
+from clew.programs.faults import CannotStart, NotUnderstood
+from clew.programs.program import Launch, find_program
+from clew.providers.codex.server import AppServer
 
 _SCRIPT = b"#!"
 _MACHINES = {"x86_64": ("x64", "x86_64"), "amd64": ("x64", "x86_64"), "aarch64": ("arm64", "aarch64")}
@@ -24,11 +23,7 @@ _REMEDY = "Install it with `npm install -g @openai/codex`, or name the program i
 
 def program(given: tuple[str, ...]) -> tuple[str, ...]:
     """The command line of the native program, searched for when none is given. An unknown wrapper is used as it is."""
-    if not given:
-        found = shutil.which("codex")
-        if found is None:
-            raise CannotStart("The program codex is not on the search path.", _REMEDY)
-        given = (found,)
+    given = find_program(given, "codex", None, _REMEDY)
     whole = shutil.which(given[0])
     if whole is None:
         raise CannotStart(f"There is no program {given[0]}.", _REMEDY)
@@ -63,25 +58,11 @@ def _candidates(script: Path) -> Iterator[Path]:
 
 
 async def version(launch: Launch) -> str:
-    program = await start((*launch.command, "--version"), Path("/"), launch.environment, launch.ledger)
-    try:
-        async with asyncio.timeout(launch.deadlines.start):
-            found = await _found(program)
-    except TimeoutError as fault:
-        raise TooSlow(f"{launch.command[0]} --version did not end.", "Look at the program.") from fault
-    finally:
-        await asyncio.shield(program.end(launch.deadlines.close, gently=False))
-    if found is None:
+    output = await launch.run("--version", seconds=launch.deadlines.start)
+    found = [found[1].decode() for line in output.lines if (found := _VERSION.search(line)) is not None]
+    if not found:
         raise NotUnderstood(f"{launch.command[0]} is not Codex, or does not say so.", "Name the right program.")
-    return found
-
-
-async def _found(program: Program) -> str | None:
-    version = None
-    async for line in program.lines():
-        found = _VERSION.search(line)
-        version = found[1].decode() if found is not None else version
-    return version
+    return found[-1]
 
 
 async def models(server: AppServer) -> tuple[str, ...]:

@@ -11,9 +11,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from clew.programs import faults as programs
-from clew.programs.locks import SessionLock, is_locked, lock_session, must_be_lockable
-from clew.providers.codex.faults import SessionBusy
+from clew.programs.faults import SessionBusy
+from clew.programs.locks import SessionLock, is_locked, lock_session, must_be_lockable, try_flock
 
 _DIRECTORY = "thread-writer-locks"
 CLAIMS = "clew-locks"
@@ -26,7 +25,7 @@ def claim(root: Path, thread: str) -> SessionLock:
     """Keep every other provider of Clew from opening the thread, whichever program it uses."""
     try:
         return lock_session(root / CLAIMS, thread)
-    except programs.SessionBusy as fault:
+    except SessionBusy as fault:
         words = f"Session {thread} is open in another program of Clew."
         raise SessionBusy(words, "Close it there, or wait.") from fault
 
@@ -47,13 +46,9 @@ def has_writer_lock(root: Path, thread: str) -> bool:
     except OSError:
         return False
     try:
-        # LOCK_SH, so that two processes that only look do not block each other.
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
+        return not try_flock(file, fcntl.LOCK_SH)
     finally:
         os.close(file)
-    return False
 
 
 @contextlib.contextmanager
@@ -67,10 +62,8 @@ def lock_threads(root: Path, threads: Iterable[str]) -> Iterator[None]:
             with _coordinated(directory):
                 file = os.open(directory / f"{thread}.lock", os.O_RDWR | os.O_CREAT, 0o644)
             stack.callback(os.close, file)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as fault:
-                raise SessionBusy(f"Session {thread} is open in another program.", "Close it there first.") from fault
+            if not try_flock(file, fcntl.LOCK_EX):
+                raise SessionBusy(f"Session {thread} is open in another program.", "Close it there first.")
             stack.callback(_forget, directory, thread)
         yield
 
@@ -88,7 +81,7 @@ def _coordinated(directory: Path) -> Iterator[None]:
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         end = time.monotonic() + _PATIENCE
-        while not _locked(file):
+        while not try_flock(file, fcntl.LOCK_EX):
             if time.monotonic() >= end:
                 words = f"Another program has held {path} for {_PATIENCE:g} s, and no session can be loaded meanwhile."
                 raise SessionBusy(words, "End the program that holds it (a Codex that hangs?), or wait.")
@@ -96,11 +89,3 @@ def _coordinated(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
-
-
-def _locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -21,20 +21,20 @@ from clew.kernel import (
     Sent,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
-from clew.programs.checks import MALFORMED, MalformedId, check_directory, check_homes, check_options, check_paths
-from clew.programs.environment import environment_for
-from clew.programs.faults import NotAble, ProgramFault, Refused
-from clew.programs.ledger import open_ledger
+from clew.programs.checks import check_directory, check_homes, check_opening, check_options, check_paths
+from clew.programs.cursor import MALFORMED, failed_probe
+from clew.programs.faults import ProgramFault, Refused
 from clew.programs.locks import SessionLock
+from clew.programs.program import Launch, environment_for
 from clew.programs.rpc import CallRefused
 from clew.programs.secrets import Redactor
+from clew.programs.state import ProviderState
 from clew.programs.tasks import ProviderTasks, in_thread
 from clew.providers.codex import evidence, installation, locks, thread_calls
 from clew.providers.codex.archive import FORMAT, Placed, archive_thread, place, read_archive
-from clew.providers.codex.faults import HomeFailed
-from clew.providers.codex.home import HOMES, Home, make_home
-from clew.providers.codex.rollout import CURSOR_VERSION, ID_SHAPE, cursor_of, id_of
-from clew.providers.codex.server import AppServer, Launch, start_server
+from clew.providers.codex.home import AGENT, HOMES, Home, make_home
+from clew.providers.codex.rollout import CURSORS
+from clew.providers.codex.server import AppServer, start_server
 from clew.providers.codex.session import CodexSession
 from clew.providers.codex.store import Index
 
@@ -56,9 +56,9 @@ CAPABILITIES = Capabilities(
     steers=True,
     hears=True,
     modes=frozenset(PermissionMode),
-    cursor_versions=frozenset({CURSOR_VERSION}),
+    cursor_versions=frozenset({CURSORS.version}),
     archive_formats=frozenset({FORMAT}),
-    id_shape=ID_SHAPE,
+    id_shape=CURSORS.shape,
     missing_signals=frozenset({thread_calls.NO_ROLLOUT}),
     rejection_signals=frozenset({thread_calls.DAMAGED, MALFORMED}),
     reports=frozenset(LandingField) - {LandingField.ACCOUNT},
@@ -67,12 +67,12 @@ CAPABILITIES = Capabilities(
 
 class CodexProvider:
     def __init__(self, settings: Settings) -> None:
-        check_options(settings.options, (), "Codex")
+        check_options(settings.options, (), AGENT)
         self._settings = settings
         self._environment = environment_for(settings.home, settings.environment)
         check_homes(self._environment, HOMES)
         self._home = Home(self._environment)
-        self._ledger = open_ledger(settings.state)
+        self._ledger = ProviderState(settings.state).open()
         self._sessions: set[CodexSession] = set()
         self._echoed: set[PromptId] = set()
         """The prompts that Codex echoed in turns that did not complete."""
@@ -116,17 +116,12 @@ class CodexProvider:
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
-            id_ = id_of(cursor)
-        except MalformedId as fault:
-            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
-        except Refused as fault:
-            return Probe(ProbeKind.UNREACHABLE, detail=fault.words)
-        if not self._home.root.is_dir():
-            return Probe(ProbeKind.UNREACHABLE, detail=f"The home {self._home.root} is not there.")
-        try:
+            id_ = CURSORS.id_of(cursor)
+            if not self._home.root.is_dir():
+                return Probe(ProbeKind.UNREACHABLE, detail=f"The home {self._home.root} is not there.")
             return await self._tasks.run(self._probed(id_, directory))
         except ProgramFault as fault:
-            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+            return failed_probe(fault)
 
     async def _probed(self, id_: str, directory: Directory) -> Probe:
         async with self._temporary_server() as server:
@@ -134,7 +129,7 @@ class CodexProvider:
 
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002 - one store
         try:
-            id_ = id_of(cursor)
+            id_ = CURSORS.id_of(cursor)
         except Refused as fault:
             return Attestation(Evidence.UNKNOWN, fault.words, able=False)
         root = self._home.root
@@ -150,7 +145,7 @@ class CodexProvider:
         redactor = Redactor(self._environment)
         try:
             await _wait_while(busy)
-            found = await in_thread(lambda: evidence.attestation(root, id_, sent, redactor, busy), HomeFailed)
+            found = await in_thread(lambda: evidence.attestation(root, id_, sent, redactor, busy), AGENT)
         except ProgramFault as fault:
             return Attestation(Evidence.UNKNOWN, str(fault))
         if found.evidence is Evidence.UNSENT and sent.id in self._echoed:
@@ -158,17 +153,13 @@ class CodexProvider:
         return found
 
     async def open(self, spec: OpenSpec) -> LiveSession:
-        check_paths(spec.directory)
+        check_opening(spec, AGENT)
         if spec.cursor is not None:
-            id_of(spec.cursor)
-        if spec.fresh_id is not None:
-            raise NotAble("Codex names its sessions itself.", "Open it without an id; it says which it took.")
-        if spec.fork and spec.cursor is None:
-            raise Refused("A fork needs a session that it is made from.", "Name one, or begin afresh.")
+            CURSORS.id_of(spec.cursor)
         return await self._tasks.run(self._opened(spec), CodexSession.discard)
 
     async def _opened(self, spec: OpenSpec) -> CodexSession:
-        await in_thread(lambda: make_home(self._home.root), HomeFailed)
+        await in_thread(lambda: make_home(self._home.root), AGENT)
         with contextlib.ExitStack() as held:
             await self._claim(spec.cursor.native_id if spec.cursor is not None and not spec.fork else None, held)
             # A run may have its own variables, but no other home.
@@ -186,17 +177,17 @@ class CodexProvider:
                 await asyncio.shield(server.close())
                 raise
             claim = held.pop_all()
-        session = CodexSession(server, landed, self._home, self._echoed, lambda session: self._release(session, claim))
-        self._sessions.add(session)
-        return session
+        session = CodexSession(server, landed, self._home, self._echoed)
+        session.after_close.push(claim)
+        return session.listed_in(self._sessions)
 
     async def sessions(self) -> Sequence[FoundSession]:
-        return await in_thread(lambda: Index(self._home.root).sessions(), HomeFailed)
+        return await in_thread(lambda: Index(self._home.root).sessions(), AGENT)
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
-        thread = id_of(cursor)
+        thread = CURSORS.id_of(cursor)
         check_paths(into)
-        return await in_thread(lambda: archive_thread(self._home.root, thread, into, since), HomeFailed)
+        return await in_thread(lambda: archive_thread(self._home.root, thread, into, since), AGENT)
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
         check_paths(directory, archive)
@@ -204,11 +195,11 @@ class CodexProvider:
 
     async def _restored(self, path: Path, directory: Directory) -> Cursor:
         root = self._home.root
-        copy = await in_thread(lambda: read_archive(path), HomeFailed)
+        copy = await in_thread(lambda: read_archive(path), AGENT)
         target = Path(directory.real or directory.path)
         check_directory(target)
-        await in_thread(lambda: make_home(root), HomeFailed)
-        placed = await in_thread(lambda: place(root, copy), HomeFailed, Placed.take_back)
+        await in_thread(lambda: make_home(root), AGENT)
+        placed = await in_thread(lambda: place(root, copy), AGENT, Placed.take_back)
         try:
             server = await self._start(target, self._environment)
             try:
@@ -219,7 +210,7 @@ class CodexProvider:
             await asyncio.shield(asyncio.to_thread(placed.take_back))
             raise
         await asyncio.to_thread(placed.keep)
-        return cursor_of(copy.thread)
+        return CURSORS.cursor(copy.thread)
 
     async def close(self) -> None:
         """Cancel what is under way, close every session, and begin nothing more."""
@@ -234,9 +225,9 @@ class CodexProvider:
         """Claim the thread for as long as `held` is open. Without an id yet, only check that it can be claimed."""
         root = self._home.root
         if thread is None:
-            await in_thread(lambda: locks.must_be_claimable(root), HomeFailed)
+            await in_thread(lambda: locks.must_be_claimable(root), AGENT)
         else:
-            claim = await in_thread(lambda: locks.claim(root, thread), HomeFailed, SessionLock.release)
+            claim = await in_thread(lambda: locks.claim(root, thread), AGENT, SessionLock.release)
             held.callback(claim.release)
 
     async def _claim_new(self, server: AppServer, landed: thread_calls.Opened, held: contextlib.ExitStack) -> None:
@@ -245,10 +236,6 @@ class CodexProvider:
         except BaseException:
             await thread_calls.discard(server, self._home, landed)
             raise
-
-    def _release(self, session: CodexSession, claim: contextlib.ExitStack) -> None:
-        self._sessions.discard(session)
-        claim.close()
 
     # ---------------------------------------------------------------- processes
 
@@ -279,5 +266,5 @@ async def _wait_while(busy: Callable[[], bool]) -> None:
     it longer than this waits."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_LOCK_PATIENCE):
-            while await in_thread(busy, HomeFailed):
+            while await in_thread(busy, AGENT):
                 await asyncio.sleep(0.02)

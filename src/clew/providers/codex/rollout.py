@@ -12,13 +12,12 @@ from typing import Any
 
 import orjson
 
-from clew.kernel import Cursor, NativeId
-from clew.programs.checks import check_id
+from clew.programs.cursor import CursorForm
 
-CURSOR_VERSION = 1
-ID_SHAPE = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_ID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+CURSORS = CursorForm("Codex", _ID)
 _FILE = re.compile(
-    rf"rollout-(?P<day>\d{{4}}-\d{{2}}-\d{{2}})T\d{{2}}-\d{{2}}-\d{{2}}-(?P<thread>{ID_SHAPE})(?:_(?P<segment>{ID_SHAPE}))?"
+    rf"rollout-(?P<day>\d{{4}}-\d{{2}}-\d{{2}})T\d{{2}}-\d{{2}}-\d{{2}}-(?P<thread>{_ID})(?:_(?P<segment>{_ID}))?"
     r"\.jsonl(?P<packed>\.zst)?"
 )
 
@@ -28,16 +27,6 @@ _PLACES = (b'"type":"turn_context"', b'"type":"thread_settings_applied"')
 _PROMPTS = (b'"type":"UserMessage"', b'"type":"user_message"')
 _ENDS = (b'"type":"task_complete"', b'"type":"turn_aborted"')
 _TITLE = 120
-
-
-def id_of(cursor: Cursor) -> NativeId:
-    """The thread's id. Codex would take anything else for a name, or for a path."""
-    check_id(cursor, CURSOR_VERSION, ID_SHAPE, "Codex")
-    return cursor.native_id
-
-
-def cursor_of(id_: str) -> Cursor:
-    return Cursor(CURSOR_VERSION, NativeId(id_))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +200,7 @@ def turns_in(data: bytes) -> int:
     return data.count(_TURN)
 
 
-def weighs(data: bytes) -> bool:
+def holds_conversation(data: bytes) -> bool:
     """Whether these lines hold more than a change of settings, which is no part of a conversation."""
     return any(line and b'"type":"thread_settings_applied"' not in line for line in data.split(b"\n"))
 

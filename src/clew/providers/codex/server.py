@@ -8,17 +8,16 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from clew import __version__
-from clew.ports.provider import Deadlines
 from clew.programs.faults import NotUnderstood, ProgramEnded
-from clew.programs.ledger import Ledger, LedgerEntry
-from clew.programs.program import Program, start
+from clew.programs.program import Launch, Program
 from clew.programs.rpc import Peer
 from clew.programs.secrets import Redactor
+from clew.programs.state import LedgerEntry
+from clew.programs.tasks import TaskSet
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _NO_SUCH_METHOD = -32601
@@ -42,16 +41,6 @@ class Listener(Protocol):
     def on_end(self, words: str) -> None: ...
 
 
-@dataclass(frozen=True)
-class Launch:
-    """How the program is started."""
-
-    command: tuple[str, ...]
-    environment: Mapping[str, str] = field(repr=False)
-    deadlines: Deadlines
-    ledger: Ledger | None
-
-
 class AppServer:
     """Made by `start_server`."""
 
@@ -61,7 +50,7 @@ class AppServer:
         self._program, self._tools = program, tools
         self._listener: Listener | None = None
         self._lives = True
-        self._work: set[asyncio.Task[None]] = set()
+        self._work = TaskSet()
         self._peer = Peer(program, self._notified, self._requested, self._ended)
 
     @property
@@ -126,7 +115,7 @@ class AppServer:
 
     def _requested(self, number: int | str, method: str, arguments: Json) -> None:
         if self._listener is None or not self._listener.on_request(number, method, arguments):
-            self._do(self._refuse(number, method))
+            self._work.start(self._refuse(number, method))
 
     async def _refuse(self, number: int | str, method: str) -> None:
         with contextlib.suppress(ProgramEnded):
@@ -138,17 +127,12 @@ class AppServer:
             self._listener.on_end(self.words or words)
         if not was_closed:
             # It ended by itself, perhaps killed: what it had started must not go on without it.
-            self._do(self._end(gently=False))
+            self._work.start(self._end(gently=False))
 
     async def _end(self, gently: bool) -> None:
         await self._program.end(self.deadlines.close, gently)
         await self._tools.end_processes()
         self._tools.remove()
-
-    def _do(self, work: Any) -> None:
-        task = asyncio.create_task(work)
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
 
 
 async def start_server(launch: Launch, directory: Path) -> AppServer:
@@ -177,9 +161,9 @@ async def _launched(launch: Launch, directory: Path) -> AppServer:
     ((name, value),) = tools.tag.environment.items()
     tagging = f'shell_environment_policy.set.{name}="{value}"'
     settings = (*(f"features.{name}=false" for name in _OFF), tagging)
-    command = (*launch.command, *(word for setting in settings for word in ("-c", setting)), "app-server")
+    arguments = (word for setting in settings for word in ("-c", setting))
     try:
-        program = await start(command, directory, launch.environment, launch.ledger)
+        program = await launch.start(directory, *arguments, "app-server")
     except BaseException:
         await tools.end_processes()
         tools.remove()

@@ -2,28 +2,26 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, PromptId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
-from clew.programs.faults import ProgramEnded, ProgramFault, Refused, TooSlow
+from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
 from clew.programs.rpc import CallRefused
+from clew.programs.session import OpenSession
 from clew.providers.codex.approvals import Approvals
-from clew.providers.codex.background import BackgroundCommands
 from clew.providers.codex.events import Meter, files
 from clew.providers.codex.home import Home
 from clew.providers.codex.modes import ThreadSettings
-from clew.providers.codex.rollout import cursor_of
+from clew.providers.codex.rollout import CURSORS
 from clew.providers.codex.server import AppServer, Json
-from clew.providers.codex.thread_calls import Opened, discard
+from clew.providers.codex.thread_calls import BackgroundCommands, Opened, discard
 from clew.providers.codex.trust import check_mode
 from clew.providers.codex.turn import Gone, Notification, Turn, TurnFile
 
-_OPEN_AGAIN = "Open the session again."
 
-
-class CodexSession:
+class CodexSession(OpenSession):
     """`echoed` collects the prompts that Codex echoed in turns that did not complete."""
 
     def __init__(
@@ -32,8 +30,8 @@ class CodexSession:
         opened: Opened,
         home: Home,
         echoed: set[PromptId],
-        closed: Callable[["CodexSession"], None],
     ) -> None:
+        super().__init__()
         self._server, self._opened, self._home, self._echoed = server, opened, home, echoed
         self._settings = ThreadSettings(server, opened.id, opened.policy, opened.model)
         self._approvals = Approvals(f"{opened.id}/{id(self):x}")
@@ -41,8 +39,6 @@ class CodexSession:
         self._meter = Meter()
         self._turn: Turn | None = None
         self._limits: Json = {}
-        self._closing: asyncio.Task[None] | None = None
-        self._closed = closed
         server.listen(self)
 
     @property
@@ -61,7 +57,7 @@ class CodexSession:
     @property
     def address(self) -> Cursor:
         """Codex names a thread before the thread has a file."""
-        return cursor_of(self._opened.id)
+        return CURSORS.cursor(self._opened.id)
 
     @property
     def works_on(self) -> bool:
@@ -79,9 +75,7 @@ class CodexSession:
     # ---------------------------------------------------------------- a turn
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the prompt's own
-        self._must_be_open()
-        if self.is_turning:
-            raise Refused("A turn of this session is going on.", "Wait for its end, or interrupt it.")
+        self._must_be_idle(self.is_turning)
         turn = self._turn = Turn(self._opened.id, self._meter, self._server.redactor)
         try:
             async for event in self._follow(turn, prompt, id):
@@ -117,7 +111,7 @@ class CodexSession:
                     yield await self._gave_up(turn)
                     yield Done(Ending.FAILED)
                     return
-                case Gone() if turn.interrupted or self._closing is not None:
+                case Gone() if turn.interrupted or self.is_closed:
                     yield Done(Ending.INTERRUPTED)
                     return
                 case Gone(words):
@@ -209,11 +203,6 @@ class CodexSession:
         await discard(self._server, self._home, self._opened)
         await self.close()
 
-    async def close(self) -> None:
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close())
-        await asyncio.shield(self._closing)
-
     async def _close(self) -> None:
         self._approvals.clear()
         turn = self._turn
@@ -225,12 +214,11 @@ class CodexSession:
                         await self._ask_to_stop(turn)
         finally:
             await self._server.close()
-            self._closed(self)
 
     # ---------------------------------------------------------------- answers, steering and settings
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
-        if self._closing is not None or not self._server.lives:
+        if self.is_closed or not self._server.lives:
             return False
         found = self._approvals.answer(approval, given, words)
         if found is None:
@@ -242,7 +230,7 @@ class CodexSession:
 
     async def steer(self, prompt: str, id: PromptId | None = None) -> bool:  # noqa: A002 - the prompt's own
         turn = self._turn
-        if turn is None or self._closing is not None:
+        if turn is None or self.is_closed:
             return False
         async with turn.steering:
             await turn.begun.wait()
@@ -289,7 +277,7 @@ class CodexSession:
     def on_request(self, number: int | str, method: str, arguments: Json) -> bool:
         """Also of a sub-agent: it belongs to this session, and its turn waits for the answer."""
         turn = self._turn
-        if turn is None or self._closing is not None:
+        if turn is None or self.is_closed:
             return False
         hidden = self._server.redactor.value(arguments)
         file = files(turn.running.get(str(arguments.get("itemId")), {}))
@@ -302,10 +290,6 @@ class CodexSession:
         self._approvals.clear()
         if self._turn is not None:
             self._turn.gone(words)
-
-    def _must_be_open(self) -> None:
-        if self._closing is not None:
-            raise Refused("The session is closed.", _OPEN_AGAIN)
 
     def _hidden(self, words: str) -> str:
         return self._server.redactor.text(words)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.ports.provider import FoundSession
+from clew.programs.checks import directory_at
 from clew.programs.faults import NotAble, Refused
-from clew.providers.codex.home import directory_at
 from clew.providers.codex.rollout import (
+    CURSORS,
     Broken,
     Head,
     Rollout,
-    cursor_of,
     head_of,
     place_in,
     rollout_at,
@@ -23,6 +23,13 @@ from clew.providers.codex.rollout import (
     turns_in,
     whole_lines,
 )
+
+
+class SessionArchived(Refused):
+    """A person archived it in Codex."""
+
+    code = "codex:archived"
+
 
 _PLACES = ("sessions", "archived_sessions")
 
@@ -107,7 +114,7 @@ class Index:
             return
         place = place_in(parts[-1].data) or head.directory
         yield FoundSession(
-            cursor=cursor_of(thread),
+            cursor=CURSORS.cursor(thread),
             directory=None if place is None else directory_at(place),
             title=next((title for part in parts if (title := title_in(part.data))), ""),
             updated_at=changed,

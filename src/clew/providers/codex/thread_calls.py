@@ -1,4 +1,4 @@
-"""Calls to the app-server about a thread: start, resume, fork, bind and probe it.
+"""Calls to the app-server about a thread: start, resume, fork, bind and probe it, and end its background commands.
 
 Codex refuses everything with the same error code, so why it refused is read from the files of the home.
 """
@@ -11,16 +11,16 @@ from pathlib import Path
 
 from clew.kernel import Directory, Landing, NativeId, PermissionMode, Probe, ProbeKind
 from clew.ports.provider import OpenSpec
-from clew.programs.faults import NotUnderstood, ProgramFault, Refused
+from clew.programs.checks import directory_at
+from clew.programs.faults import NotUnderstood, ProgramFault, Refused, SessionBusy, SessionMissing
 from clew.programs.rpc import CallRefused
 from clew.programs.tasks import run_to_end
 from clew.providers.codex import modes
-from clew.providers.codex.faults import SessionArchived, SessionBusy, SessionMissing
-from clew.providers.codex.home import Home, directory_at
+from clew.providers.codex.home import Home
 from clew.providers.codex.locks import has_writer_lock, is_loaded, lock_threads
-from clew.providers.codex.rollout import Broken, Rollout, head_of, id_of
+from clew.providers.codex.rollout import CURSORS, Broken, Rollout, head_of
 from clew.providers.codex.server import AppServer, Json
-from clew.providers.codex.store import Index, rollouts_of
+from clew.providers.codex.store import Index, SessionArchived, rollouts_of
 from clew.providers.codex.trust import check_mode
 
 _PAGE = 100
@@ -29,7 +29,7 @@ NO_ROLLOUT = "codex:no-rollout"
 """No file holds the thread's history. Codex does not know the thread, or only where its file used to be."""
 
 DAMAGED = "codex:damaged-rollout"
-"""The file does not begin as a history must; Codex lists such a thread, and never opens it."""
+"""The first line of the file is not that of a history. Codex lists such a thread, but cannot open it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ async def open_thread(server: AppServer, spec: OpenSpec, home: Home) -> Opened:
     check_mode(home, spec.mode, place)
     asked = {**modes.asked(spec.mode), **({"model": spec.model} if spec.model else {})}
     if spec.cursor is None:
-        # Without `cwd`: Codex would mark a directory that is named here, and may be written to, as trusted in the home
-        # for good. It runs in the directory, and that is enough.
+        # Without `cwd`: in a mode that may write, Codex would store a directory named here as trusted in the home. The
+        # server was started in the directory, and that is enough.
         return await _landed(server, spec, await _call(server, "thread/start", asked), new=True)
-    id_ = id_of(spec.cursor)
+    id_ = CURSORS.id_of(spec.cursor)
     asked |= {"cwd": place, "threadId": id_, "excludeTurns": True}
     try:
         if spec.fork:
@@ -274,3 +274,55 @@ def _refused(home: Home, id_: str, fault: CallRefused, busy: bool = True) -> Ref
     if busy and has_writer_lock(home.root, id_):
         return SessionBusy(f"Session {id_} is open in another program.", "Close it there, or wait.")
     return Refused(f"Codex does not open session {id_}: {fault.words}", "Look at what it says; nothing was changed.")
+
+
+# ---------------------------------------------------------------- background commands
+
+_LIST = "thread/backgroundTerminals/list"
+_TERMINATE = "thread/backgroundTerminals/terminate"
+
+
+class BackgroundCommands:
+    """The running commands of a thread, in whichever turn they began.
+
+    Codex reports the end of a command also between turns; within a later turn it names the turn that began it.
+    """
+
+    def __init__(self, server: AppServer, thread: str) -> None:
+        self._server, self._thread = server, {"threadId": thread}
+        self._running: set[str] = set()
+
+    def __bool__(self) -> bool:
+        # They end with their program.
+        return bool(self._running) and self._server.lives
+
+    def note(self, method: str, arguments: Json) -> None:
+        item = arguments.get("item")
+        if arguments.get("threadId") != self._thread["threadId"] or not isinstance(item, Mapping):
+            return
+        if method == "item/started" and item.get("type") == "commandExecution":
+            self._running.add(str(item.get("id")))
+        elif method == "item/completed":
+            self._running.discard(str(item.get("id")))
+
+    async def refresh(self) -> None:
+        """After a turn: forget the commands that Codex no longer lists. It may not have reported their end."""
+        before = set(self._running)
+        if not before or not self._server.lives:
+            return
+        try:
+            listed = {str(each.get("itemId")) for each in await self._listed()}
+        except CallRefused:
+            listed = set()
+        except ProgramFault:
+            return
+        self._running -= before - listed
+
+    async def end(self, begun: Mapping[str, Json]) -> None:
+        """Terminate the commands of an interrupted turn: Codex leaves them running."""
+        for each in await self._listed():
+            if each.get("itemId") in begun:
+                await self._server.call(_TERMINATE, {**self._thread, "processId": each.get("processId")})
+
+    async def _listed(self) -> list[Json]:
+        return list((await self._server.call(_LIST, self._thread)).get("data") or ())

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from clew.kernel import NativeId, Probe, ProbeKind
 from clew.ports.provider import Settings
-from clew.programs.environment import environment_for
-from clew.programs.faults import ProgramFault, Refused, TooSlow
-from clew.programs.ledger import Ledger
-from clew.programs.program import Program, start
+from clew.programs.faults import ProgramFault, Refused
+from clew.programs.program import Program, environment_for, start
 from clew.programs.secrets import Redactor
+from clew.programs.state import Ledger, ProviderState
 from clew.programs.tasks import closed_provider
 from clew.providers.command.recipe import SESSION, Arguments, Recipe, filled
 
@@ -20,16 +19,12 @@ class Running:
     """The programs that run now, and their ledger. The ledger's first use ends the processes that a crash has left."""
 
     def __init__(self, state: Path | None) -> None:
-        self._state = state
-        self._ledger: Ledger | None = None
+        self._state = ProviderState(state)
         self._programs: set[Program] = set()
         self._closed = False
 
     async def ledger(self) -> Ledger | None:
-        if self._ledger is None and self._state is not None:
-            self._ledger = Ledger(self._state / "ledger")
-            await asyncio.to_thread(self._ledger.end_orphans)
-        return self._ledger
+        return await self._state.ledger()
 
     async def start(self, command: Arguments, directory: Path, environment: Mapping[str, str], close: float) -> Program:
         self.must_be_open()
@@ -86,18 +81,12 @@ class Launcher:
     async def run(self, arguments: Arguments, directory: Path) -> tuple[int, str]:
         """Run it to its end. Returns its status, and its first line or else its last words."""
         program = await self.launch(arguments, directory)
-        seconds = self.settings.deadlines.answer
         try:
-            await program.close_input()
-            async with asyncio.timeout(seconds):
-                lines = [line async for line in program.lines()]
-                words = await program.final_words(seconds)
-        except TimeoutError as fault:
-            raise TooSlow(f"The program did not answer within {seconds:g} s.", "It is tried again.") from fault
+            output = await program.output(self.settings.deadlines.answer, self.settings.deadlines.close)
         finally:
             await self.end(program)
-        status = program.returncode
-        return -1 if status is None else status, self.redactor.text(_first(lines) or words)
+        status = -1 if output.status is None else output.status
+        return status, self.redactor.text(_first(output.lines) or output.words)
 
     async def probe(self, id_: NativeId, directory: Path) -> Probe:
         """Start the program with the arguments of the option `probe`. It answers by its exit status."""

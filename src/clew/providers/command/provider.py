@@ -14,27 +14,27 @@ from clew.kernel import (
     Directory,
     Evidence,
     NativeId,
-    PermissionMode,
     Probe,
     ProbeKind,
     ProviderName,
     Sent,
-    choose_mode,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
-from clew.programs.checks import MALFORMED, MalformedId, check_id
-from clew.programs.environment import environment_for
+from clew.programs.checks import check_directory, expressed
+from clew.programs.cursor import MALFORMED, CursorForm, busy_probe, failed_probe
 from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
 from clew.programs.locks import is_locked, locks_of_home
+from clew.programs.program import environment_for
 from clew.providers.command.launcher import Launcher, Running, signal
 from clew.providers.command.recipe import Recipe, home_of
-from clew.providers.command.session import CURSOR_VERSION, CommandSession, SessionLocks
+from clew.providers.command.session import CommandSession, SessionLocks
 
 
 class CommandProvider:
     def __init__(self, settings: Settings, recipe: Recipe) -> None:
         self._settings, self._recipe = settings, recipe
         self._launcher = Launcher(settings, recipe, Running(settings.state))
+        self._cursors = CursorForm("this command", recipe.shape)
         self._sessions: set[CommandSession] = set()
         environment = environment_for(settings.home, settings.environment)
         self._locks = locks_of_home("command", home_of(settings), environment)
@@ -58,8 +58,8 @@ class CommandProvider:
             hears=False,
             names_itself=False,
             modes=frozenset(recipe.modes),
-            cursor_versions=frozenset({CURSOR_VERSION}),
-            id_shape=recipe.shape,
+            cursor_versions=frozenset({self._cursors.version}),
+            id_shape=self._cursors.shape,
             missing_signals=frozenset(map(signal, recipe.missing)),
             rejection_signals=frozenset({MALFORMED}),
             reports=frozenset(),
@@ -75,13 +75,11 @@ class CommandProvider:
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
-            self._check(cursor)
+            self._cursors.id_of(cursor)
             if is_locked(self._locks, cursor.native_id):
-                return Probe(ProbeKind.BUSY, holder="another opening of it by Clew", detail="it is open")
-        except MalformedId as fault:
-            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
+                return busy_probe()
         except ProgramFault as fault:
-            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+            return failed_probe(fault)
         return await self._launcher.probe(cursor.native_id, Path(directory.path))
 
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002
@@ -90,15 +88,14 @@ class CommandProvider:
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         self._launcher.running.must_be_open()
-        mode = self._mode(spec.mode)
+        mode = expressed(spec.mode, self._recipe.modes, "The command")
         self._able(spec)
         await self._launcher.running.ledger()
         directory = Path(spec.directory.path)
-        if not directory.is_dir():
-            raise CannotStart(f"{directory} is not a directory.", "Create it first.")
+        check_directory(directory)
         if shutil.which(self._settings.program[0]) is None:
             raise CannotStart(f"{self._settings.program[0]} was not found.", "Install it, or name its path.")
-        id_ = self._chosen(spec) if spec.cursor is None else self._checked(spec.cursor)
+        id_ = self._chosen(spec) if spec.cursor is None else self._cursors.id_of(spec.cursor)
         session_locks = SessionLocks(self._locks if self._recipe.resume is not None else None)
         session_locks.add(id_)
         try:
@@ -118,10 +115,8 @@ class CommandProvider:
             spec.model,
             spec.instructions,
             session_locks,
-            self._sessions.discard,
         )
-        self._sessions.add(session)
-        return session
+        return session.listed_in(self._sessions)
 
     async def sessions(self) -> Sequence[FoundSession]:
         raise NotAble("A command cannot list its sessions.", "Open a session by its id.")
@@ -138,22 +133,6 @@ class CommandProvider:
 
     # ---------------------------------------------------------------- inside
 
-    def _check(self, cursor: Cursor) -> None:
-        """An id of another shape never becomes an argument of the program."""
-        check_id(cursor, CURSOR_VERSION, self._recipe.shape, "this command")
-
-    def _checked(self, cursor: Cursor) -> NativeId:
-        self._check(cursor)
-        return cursor.native_id
-
-    def _mode(self, wanted: PermissionMode) -> PermissionMode:
-        mode = choose_mode(wanted, (), frozenset(self._recipe.modes)).mode
-        if mode is None:
-            raise NotAble(
-                f"The command has neither the mode {wanted} nor a stricter one.", f"Set the option mode.{wanted}."
-            )
-        return mode
-
     def _able(self, spec: OpenSpec) -> None:
         if spec.fork:
             raise NotAble("A command cannot fork a session.", "Start a new one.")
@@ -167,9 +146,7 @@ class CommandProvider:
     def _chosen(self, spec: OpenSpec) -> NativeId | None:
         if not self._recipe.chooses_id:
             return None
-        chosen = spec.fresh_id or NativeId(str(uuid.uuid4()))
-        self._check(Cursor(CURSOR_VERSION, chosen))
-        return chosen
+        return self._cursors.id_of(self._cursors.cursor(spec.fresh_id or str(uuid.uuid4())))
 
     async def _must_be_there(self, id_: NativeId, directory: Path) -> None:
         answer = await self._launcher.probe(id_, directory)

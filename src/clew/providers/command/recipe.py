@@ -19,7 +19,6 @@
 Clew knows nothing else of the program.
 """
 
-import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -28,7 +27,7 @@ from itertools import pairwise
 
 from clew.kernel import PermissionMode
 from clew.ports.provider import Settings
-from clew.programs.checks import check_options, check_paths
+from clew.programs.checks import check_options, home_name
 from clew.programs.faults import BadOptions, Refused
 
 PROMPT, SESSION, MODEL, OPTIONS = "{prompt}", "{session}", "{model}", "{options}"
@@ -88,11 +87,7 @@ def recipe_of(settings: Settings) -> Recipe:
 
 def home_of(settings: Settings) -> str:
     """The command line and the variables that locate its store identify a home."""
-    where = settings.home or {"HOME": os.environ.get("HOME", "/")}
-    check_paths(*where.values())
-    return " ".join(
-        [*settings.program, *(f"{name}={os.path.realpath(value)}" for name, value in sorted(where.items()))]
-    )
+    return home_name(" ".join(settings.program), settings)
 
 
 def filled(arguments: Arguments, values: Mapping[str, str]) -> Arguments:

@@ -1,12 +1,15 @@
 """A conversation with a command: one process per turn; between turns nothing runs."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, ProbeKind, PromptId, choose_mode
+from clew.kernel import Answer, ApprovalId, Cursor, Landing, NativeId, PermissionMode, ProbeKind, PromptId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
+from clew.programs.checks import expressed
+from clew.programs.cursor import VERSION
 from clew.programs.faults import BadArguments, CannotLock, CannotStart, NotAble, Refused, SessionBusy
 from clew.programs.locks import SessionLock, lock_session, must_be_lockable
+from clew.programs.session import OpenSession
 from clew.providers.command.launcher import Launcher
 from clew.providers.command.recipe import (
     MODEL,
@@ -46,10 +49,7 @@ class SessionLocks:
         self._held, self._locks = {}, None
 
 
-CURSOR_VERSION = 1
-
-
-class CommandSession:
+class CommandSession(OpenSession):
     def __init__(
         self,
         launcher: Launcher,
@@ -60,15 +60,16 @@ class CommandSession:
         model: str | None,
         instructions: str | None,
         session_locks: SessionLocks,
-        released: Callable[["CommandSession"], None],
     ) -> None:
+        super().__init__()
+        self.after_close.callback(session_locks.release)
         self._launcher, self._directory = launcher, directory
         self._mode, self._model, self._instructions = mode, model, instructions
         self._id = native_id
         self._begun = self._durable = resumed
-        self._session_locks, self._released = session_locks, released
+        self._session_locks = session_locks
         self._turn: Turn | None = None
-        self._busy = self._closed = self._called_off = False
+        self._busy = self._called_off = False
 
     @property
     def id(self) -> NativeId | None:
@@ -81,18 +82,15 @@ class CommandSession:
 
     @property
     def cursor(self) -> Cursor | None:
-        return Cursor(CURSOR_VERSION, self._id) if self._id is not None and self._durable else None
+        return Cursor(VERSION, self._id) if self._id is not None and self._durable else None
 
     @property
     def address(self) -> Cursor | None:
         """The id that Clew chose or the program printed, durable or not."""
-        return Cursor(CURSOR_VERSION, self._id) if self._id is not None else None
+        return Cursor(VERSION, self._id) if self._id is not None else None
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002, ARG002
-        if self._closed:
-            raise Refused("The session is closed.", "Open it again.")
-        if self._busy:
-            raise Refused("A turn of this session is running.", "Wait for its end, or interrupt it.")
+        self._must_be_idle(self._busy)
         self._busy, self._called_off = True, False
         try:
             if self._begun and (self._recipe.resume is None or self._id is None):
@@ -127,24 +125,16 @@ class CommandSession:
         return False
 
     async def set_mode(self, mode: PermissionMode) -> PermissionMode:
-        chosen = choose_mode(mode, (), frozenset(self._recipe.modes)).mode
-        if chosen is None:
-            raise NotAble(f"The command has neither the mode {mode} nor a stricter one.", "Choose a wider mode.")
-        self._mode = chosen
-        return chosen
+        self._mode = expressed(mode, self._recipe.modes, "The command")
+        return self._mode
 
     async def set_model(self, model: str) -> None:
         if self._recipe.model is None:
             raise NotAble("The command has no way to choose a model.", "Set the option `model`.")
         self._model = model
 
-    async def close(self) -> None:
-        self._closed = True
-        try:
-            await self.interrupt()
-        finally:
-            self._session_locks.release()
-            self._released(self)
+    async def _close(self) -> None:
+        await self.interrupt()
 
     # ---------------------------------------------------------------- inside
 
@@ -173,13 +163,13 @@ class CommandSession:
                 yield last
             return
         except (CannotStart, Refused) as fault:
-            if not (self._called_off or self._closed):
+            if not (self._called_off or self.is_closed):
                 words = self._launcher.redactor.text(fault.words)
                 yield Failed(ErrorCode.PROGRAM_ENDED, words, retryable=True, handed=False)
-            yield Done(Ending.INTERRUPTED if self._called_off or self._closed else Ending.FAILED)
+            yield Done(Ending.INTERRUPTED if self._called_off or self.is_closed else Ending.FAILED)
             return
         turn = self._turn = Turn(program, self._launcher, self._id, self._found)
-        if self._called_off or self._closed:
+        if self._called_off or self.is_closed:
             await turn.stop()
             yield Done(Ending.INTERRUPTED)
             return

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from clew.kernel import Directory, NativeId
 from clew.ports.provider import ArchiveFile
-from clew.programs.archive import pack, unpack
-from clew.programs.faults import BadArchive, Refused
+from clew.programs.archive import not_restorable, pack, unpack
+from clew.programs.faults import Refused
 from clew.providers.guide.memory import Busy, Damaged, Memory, Missing, Session, Turn, read, write, written
 
 FORMAT = "guide-2"
@@ -25,8 +25,7 @@ def write_archive(home: Path, native_id: NativeId, into: Path, since: Path | Non
         raise Refused(f"The guide has no session {native_id}.", "There is nothing to archive.") from fault
     except Damaged as fault:
         raise Refused(f"Session {native_id} cannot be read: {fault}.", "Use an earlier archive.") from fault
-    packed = pack(into, "guide", FORMAT, native_id, _files(session), {}, since)
-    return ArchiveFile(into, FORMAT, native_id, packed.digest, len(session.turns), packed.whole)
+    return pack(into, "guide", FORMAT, native_id, _files(session), {}, since, len(session.turns))
 
 
 def restore_archive(home: Path, archive: Path, directory: Directory) -> NativeId:
@@ -35,13 +34,9 @@ def restore_archive(home: Path, archive: Path, directory: Directory) -> NativeId
     try:
         session = _session(files)
     except Damaged as fault:
-        raise BadArchive(
-            f"{archive.name} holds no session: {fault}.", "Nothing was changed; use another copy."
-        ) from fault
+        raise not_restorable(archive, f"it holds no session ({fault})") from fault
     if session.id != contents.native_id:
-        raise BadArchive(
-            f"{archive.name} holds another session than its manifest names.", "Nothing was changed; use another copy."
-        )
+        raise not_restorable(archive, "it holds another session than its manifest names")
     memory = Memory(home)
     try:
         memory.lock(session.id)

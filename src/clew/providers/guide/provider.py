@@ -23,12 +23,11 @@ from clew.kernel import (
 from clew.ports.fault import Fault
 from clew.ports.provider import ArchiveFile, Settings
 from clew.programs.acp.agent import AcpAgent, ModeRule
-from clew.programs.acp.lookup import CURSOR_VERSION
 from clew.programs.acp.provider import AcpProvider
-from clew.programs.checks import check_homes, check_options, check_paths
-from clew.programs.environment import environment_for
+from clew.programs.checks import check_directory, check_homes, check_options, check_paths
 from clew.programs.faults import Refused
 from clew.programs.locks import lock_session
+from clew.programs.program import environment_for
 from clew.providers.guide.agent.rpc import PROMPT_ID, STEER
 from clew.providers.guide.archive import FORMAT, restore_archive, write_archive
 from clew.providers.guide.memory import (
@@ -148,26 +147,25 @@ class GuideProvider(AcpProvider):
     async def heard(self, cursor: Cursor, directory: Directory, sent: Sent) -> Attestation:  # noqa: ARG002 - one store
         """By the prompt's id, which the guide stores before it acts on the prompt."""
         try:
-            self._check(cursor)
+            self._cursors.id_of(cursor)
             with ExitStack() as held:
                 held.callback(lock_session(self._locks, cursor.native_id).release)
                 # First end a guide that a crash of Clew has left running: it may still write.
-                await self._opened_ledger()
+                await self._state.ledger()
                 return await asyncio.to_thread(attestation, self._store, cursor.native_id, sent)
         except Fault as fault:
             return Attestation(Evidence.UNKNOWN, str(fault))
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
-        self._check(cursor)
+        self._cursors.id_of(cursor)
         with self._refusals():
             return await asyncio.to_thread(write_archive, self._store, cursor.native_id, into, since)
 
     async def restore(self, archive: Path, directory: Directory) -> Cursor:
         check_paths(directory, archive)
-        if not Path(directory.path).is_dir():
-            raise Refused(f"{directory} is not a directory.", "Create it first.")
+        check_directory(Path(directory.path))
         with self._refusals():
-            return Cursor(CURSOR_VERSION, await asyncio.to_thread(restore_archive, self._store, archive, directory))
+            return self._cursors.cursor(await asyncio.to_thread(restore_archive, self._store, archive, directory))
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from clew.programs.faults import NotUnderstood, Refused
-from clew.providers.opencode.faults import SessionMissing
+from clew.programs.faults import NotUnderstood, Refused, SessionMissing
 from clew.providers.opencode.messages import Json
 from clew.providers.opencode.server import Server
 
@@ -28,7 +27,7 @@ class Api:
 
     async def sessions(self) -> Sequence[Json]:
         """The sessions of all projects, newest first, without those of subagents."""
-        found = await self._list("GET", _query("/experimental/session", roots="true", limit=str(_EVERY)))
+        found = await self._list(_query("/experimental/session", roots="true", limit=str(_EVERY)))
         return [_checked(each) for each in found]
 
     async def create(self, directory: str, asked: Json) -> Json:
@@ -41,13 +40,13 @@ class Api:
         _check(await self.server.call("DELETE", _session(id_)), "the deletion of a session")
 
     async def children(self, id_: str) -> Sequence[Json]:
-        return await self._list("GET", _session(id_, "children"))
+        return await self._list(_session(id_, "children"))
 
     async def todo(self, id_: str) -> Sequence[Json]:
-        return await self._list("GET", _session(id_, "todo"))
+        return await self._list(_session(id_, "todo"))
 
     async def messages(self, id_: str, seconds: float) -> Sequence[Json]:
-        return await self._list("GET", _session(id_, "message"), seconds)
+        return await self._list(_session(id_, "message"), seconds)
 
     async def delete_message(self, id_: str, message: str) -> None:
         _check(await self.server.call("DELETE", _session(id_, "message", message)), "the deletion of a message")
@@ -98,7 +97,7 @@ class Api:
         return await self._object("GET", _query("/config", directory=directory))
 
     async def agents(self, directory: str) -> Sequence[Json]:
-        return await self._list("GET", _query("/agent", directory=directory))
+        return await self._list(_query("/agent", directory=directory))
 
     async def models(self, directory: str | None = None) -> tuple[str, ...]:
         where = {} if directory is None else {"directory": directory}
@@ -113,17 +112,20 @@ class Api:
     # ---------------------------------------------------------------- answers
 
     async def _object(self, method: str, path: str, body: Json | None = None, seconds: float | None = None) -> Json:
-        answer = await self.server.call(method, path, body, seconds)
-        _check(answer, f"{method} {path.partition('?')[0]}")
-        if not isinstance(answer.data, dict):
-            raise _unexpected(answer, path)
-        return answer.data
+        found: Json = await self._answer(dict, method, path, body, seconds)
+        return found
 
-    async def _list(self, method: str, path: str, seconds: float | None = None) -> Sequence[Json]:
-        answer = await self.server.call(method, path, None, seconds)
-        _check(answer, f"{method} {path.partition('?')[0]}")
-        if not isinstance(answer.data, list):
-            raise _unexpected(answer, path)
+    async def _list(self, path: str, seconds: float | None = None) -> Sequence[Json]:
+        found: Sequence[Json] = await self._answer(list, "GET", path, None, seconds)
+        return found
+
+    async def _answer(self, kind: type, method: str, path: str, body: Json | None, seconds: float | None) -> Any:
+        answer = await self.server.call(method, path, body, seconds)
+        where = path.partition("?")[0]
+        _check(answer, f"{method} {where}")
+        if not isinstance(answer.data, kind):
+            said = f"{answer.status} and {type(answer.data).__name__}"
+            raise NotUnderstood(f"OpenCode answered {where} with {said}.", "Update OpenCode or Clew.")
         return answer.data
 
 
@@ -168,8 +170,3 @@ def _error_in(data: Any) -> tuple[str, str]:
     inner = data.get("data")
     words = inner.get("message") if isinstance(inner, dict) else data.get("message")
     return str(data.get("name", "")), str(words or data.get("name") or "it said nothing")
-
-
-def _unexpected(answer: "Answer", path: str) -> NotUnderstood:
-    said = f"{answer.status} and {type(answer.data).__name__}"
-    return NotUnderstood(f"OpenCode answered {path.partition('?')[0]} with {said}.", "Update OpenCode or Clew.")

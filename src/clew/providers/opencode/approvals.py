@@ -5,8 +5,8 @@ from enum import Enum
 
 from clew.kernel import Answer, ApprovalId
 from clew.ports.events import ApprovalAsked, QuestionAsked
-from clew.programs.approvals import OpenRequests, Request
 from clew.programs.secrets import Redactor
+from clew.programs.session import OpenRequests, Request
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.messages import Json
 
@@ -20,19 +20,16 @@ class Kind(Enum):
     """One request may hold several, which are answered together."""
 
 
-class Approvals:
+class Approvals(OpenRequests[Kind]):
     """The open requests of one session."""
 
     def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
         self._redactor = redactor
-        self._open: OpenRequests[Kind] = OpenRequests()
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
 
     def permission(self, asked: Json) -> ApprovalAsked:
         id_ = str(asked["id"])
-        self._open.add(Request(id_, Kind.PERMISSION, {ApprovalId(id_): ""}))
+        self.add(Request(id_, Kind.PERMISSION, {ApprovalId(id_): ""}))
         details, shown = asked.get("metadata") or {}, self._redactor.text
         command, file = details.get("command"), details.get("filepath") or details.get("filePath")
         patterns = ", ".join(str(each) for each in asked.get("patterns") or ())
@@ -49,22 +46,15 @@ class Approvals:
     def questions(self, asked: Json) -> Iterator[QuestionAsked]:
         request, questions = str(asked["id"]), asked.get("questions") or ()
         ids = [ApprovalId(f"{request}/{number}") for number in range(len(questions))]
-        self._open.add(Request(request, Kind.QUESTIONS, dict.fromkeys(ids, "")))
+        self.add(Request(request, Kind.QUESTIONS, dict.fromkeys(ids, "")))
         for id_, question in zip(ids, questions, strict=True):
             choices = tuple(self._redactor.text(str(each.get("label", ""))) for each in question.get("options") or ())
             words = self._redactor.text(str(question.get("question", "")))
             yield QuestionAsked(id_, words, choices, raw=self._redactor.value(dict(question)))
 
-    def close(self, request: str) -> None:
-        """The request was answered, or withdrawn: a denial withdraws all requests of its session."""
-        self._open.withdraw(request)
-
-    def clear(self) -> None:
-        self._open.clear()
-
     async def answer(self, api: Api, directory: str, id_: ApprovalId, given: Answer, words: str) -> bool:
         """False if OpenCode no longer waits for it. Several questions are sent when the last has its answer."""
-        request = self._open.record(id_, words)
+        request = self.record(id_, words)
         if request is None:
             return False
         number = str(request.number)
@@ -73,7 +63,7 @@ class Approvals:
             reply = once if given is Answer.APPROVE else {"reply": "reject", "message": words or _DENIED}
             return await api.permit(id_, directory, reply)
         if given is Answer.DENY:
-            self.close(number)
+            self.withdraw(number)
             return await api.reject(number, directory)
         if not request.is_answered:
             return True

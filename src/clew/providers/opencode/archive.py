@@ -4,18 +4,18 @@ Messages change in place, so each is a file of its own; a later archive holds on
 """
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clew.kernel import NativeId
 from clew.ports.provider import ArchiveFile
-from clew.programs.archive import pack, unpack
-from clew.programs.faults import BadArchive, Refused, SessionBusy
+from clew.programs.archive import not_restorable, pack, unpack
+from clew.programs.faults import Refused, SessionBusy
 from clew.programs.json_lines import dumps, loads
 from clew.providers.opencode.api import Api
-from clew.providers.opencode.home import cursor_of, id_of
+from clew.providers.opencode.home import CURSORS
 from clew.providers.opencode.messages import Json, turns_in
 
 FORMAT = "opencode-2"
@@ -47,8 +47,8 @@ async def write_archive(api: Api, id_: str, into: Path, since: Path | None, seco
     if (await _idle_session(api, id_))["time"]["updated"] != session["time"]["updated"]:
         raise _in_a_turn(id_)
     facts = {"version": str(session.get("version", ""))}
-    packed = await asyncio.to_thread(pack, into, PROVIDER, FORMAT, id_, files, facts, since)
-    return ArchiveFile(into, FORMAT, NativeId(id_), packed.digest, turns_in(documents[0]["messages"]), packed.whole)
+    turns = turns_in(documents[0]["messages"])
+    return await asyncio.to_thread(pack, into, PROVIDER, FORMAT, id_, files, facts, since, turns)
 
 
 async def _idle_session(api: Api, id_: str) -> Json:
@@ -93,11 +93,11 @@ def read_archive(path: Path) -> ArchivedSession:
     for name in files:
         sessions.setdefault(name.partition("/")[0], []).append(name)
     if contents.native_id not in sessions:
-        raise _spoiled(path, "its manifest names another session")
+        raise not_restorable(path, "its manifest names another session")
     main = _parsed(path, files, contents.native_id, sessions.pop(contents.native_id))
     if (parent := main["info"].get("parentID")) is not None:
         # Without its parent it would be a conversation on its own; with it, it cannot be opened.
-        raise _spoiled(path, f"its session is a subagent's, and belongs to {parent}")
+        raise not_restorable(path, f"its session is a subagent's, and belongs to {parent}")
     beneath = [_parsed(path, files, id_, names) for id_, names in sessions.items()]
     known = {contents.native_id}
     documents = [main]
@@ -105,7 +105,7 @@ def read_archive(path: Path) -> ArchivedSession:
     while beneath:
         ready = [each for each in beneath if each["info"].get("parentID") in known]
         if not ready:
-            raise _spoiled(path, "it holds a session whose parent is not in it")
+            raise not_restorable(path, "it holds a session whose parent is not in it")
         documents += ready
         known |= {each["info"]["id"] for each in ready}
         beneath = [each for each in beneath if each not in ready]
@@ -123,10 +123,11 @@ def _parsed(path: Path, files: Mapping[str, bytes], id_: str, names: Sequence[st
         if strange is None and (info["id"] != id_ or [name for name, _ in _files(document)] != list(names)):
             strange = "the names of its files do not fit their contents"
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
-        raise _spoiled(path, f"{id_} is no session ({fault!r})") from fault
+        raise not_restorable(path, f"{id_} is no session ({fault!r})") from fault
     if strange is not None:
-        raise _spoiled(path, f"{id_}: {strange}")
-    _must_be_id(path, id_)
+        raise not_restorable(path, f"{id_}: {strange}")
+    if re.fullmatch(CURSORS.shape, id_) is None:
+        raise not_restorable(path, "a session in it has no proper id")
     return document
 
 
@@ -142,14 +143,3 @@ def _misplaced(id_: str, messages: Sequence[Json]) -> Iterator[str]:
             if (part["messageID"], part["sessionID"]) != (own, id_) or part["id"] in seen:
                 yield f"part {part['id']} belongs to another message, or is there twice"
             seen.add(part["id"])
-
-
-def _must_be_id(path: Path, id_: str) -> None:
-    try:
-        id_of(cursor_of(id_))
-    except Refused as fault:
-        raise _spoiled(path, "a session in it has no proper id") from fault
-
-
-def _spoiled(path: Path, why: str) -> BadArchive:
-    return BadArchive(f"{path.name} cannot be restored: {why}.", "Nothing was changed; use another copy.")

@@ -148,7 +148,8 @@ class TurnFollower:
                 yield from self._approvals.questions(properties)
             case "permission.replied" | "question.replied" | "question.rejected":
                 self._advance()
-                self._approvals.close(str(properties.get("requestID", "")))
+                # A denial makes OpenCode withdraw all requests of its session.
+                self._approvals.withdraw(properties.get("requestID"))
             case _:
                 pass
 

@@ -11,14 +11,6 @@ from clew.programs.secrets import Redactor
 from clew.providers.opencode.messages import Json
 
 
-class SessionMissing(Refused):
-    code = "opencode:session-missing"
-
-
-class SessionDiverged(Refused):
-    code = "opencode:session-diverged"
-
-
 class CutOff(ProgramEnded):
     """The server ended during a call that must not be repeated: the call may have taken effect."""
 
@@ -43,43 +35,34 @@ _UNREACHED = re.compile(
     r"connect|socket|network|fetch failed|econn|enotfound|eai_again|timed? ?out|terminated|reset", re.IGNORECASE
 )
 
-_NAMED: Mapping[str, tuple[ErrorCode, bool]] = {
-    "ProviderAuthError": (ErrorCode.NOT_ALLOWED, False),
-    "ContextOverflowError": (ErrorCode.BAD_REQUEST, False),
-    "ContentFilterError": (ErrorCode.BAD_REQUEST, False),
-    "MessageOutputLengthError": (ErrorCode.BAD_REQUEST, False),
-    "StructuredOutputError": (ErrorCode.MODEL_FAILED, True),
+_NAMED: Mapping[str, ErrorCode] = {
+    "ProviderAuthError": ErrorCode.NOT_ALLOWED,
+    "ContextOverflowError": ErrorCode.BAD_REQUEST,
+    "ContentFilterError": ErrorCode.BAD_REQUEST,
+    "MessageOutputLengthError": ErrorCode.BAD_REQUEST,
+    "StructuredOutputError": ErrorCode.MODEL_FAILED,
 }
+_UNPAID = 402
 
 
 def failed(error: Json, redactor: Redactor, now: Instant) -> Failed:
     """A failure after which OpenCode does not retry."""
     name, data = str(error.get("name", "")), error.get("data")
     details: Json = data if isinstance(data, dict) else {}
-    code, again, reset = _meaning(name, details, now)
+    status = details.get("statusCode")
+    code = _code(name, status)
+    reset = _retry_after(details.get("responseHeaders"), now) if status == 429 and name not in _NAMED else None
     words = redactor.text(str(details.get("message") or name or "OpenCode does not say why."))
     # Without the headers and the body of the raw error, which may hold anything.
-    return Failed(code, words, again, reset, raw={"name": name, "status": details.get("statusCode")})
+    return Failed(code, words, code.is_passing, reset, raw={"name": name, "status": status})
 
 
-def _meaning(name: str, details: Json, now: Instant) -> tuple[ErrorCode, bool, Instant | None]:
+def _code(name: str, status: object) -> ErrorCode:
     if name in _NAMED:
-        return (*_NAMED[name], None)
-    match details.get("statusCode"):
-        case 401 | 403:
-            return ErrorCode.NOT_ALLOWED, False, None
-        case 402:
-            return ErrorCode.USAGE_LIMIT, True, None
-        case 429:
-            return ErrorCode.USAGE_LIMIT, True, _retry_after(details.get("responseHeaders"), now)
-        case int(status) if status >= 500:
-            return ErrorCode.MODEL_FAILED, True, None
-        case int():
-            return ErrorCode.BAD_REQUEST, False, None
-        case _ if name == "APIError":
-            return ErrorCode.MODEL_UNREACHABLE, True, None
-        case _:
-            return ErrorCode.UNKNOWN, False, None
+        return _NAMED[name]
+    if isinstance(status, int):
+        return ErrorCode.USAGE_LIMIT if status == _UNPAID else ErrorCode.of_status(status)
+    return ErrorCode.MODEL_UNREACHABLE if name == "APIError" else ErrorCode.UNKNOWN
 
 
 def gave_up(words: str, seconds: float, redactor: Redactor, reset: Instant | None = None) -> Failed:

@@ -1,7 +1,6 @@
 """OpenCode's home: its database, its locks, the ids of its sessions, and the keys it has."""
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,12 +8,11 @@ from typing import Any
 
 import orjson
 
-from clew.kernel import Cursor, Directory, NativeId
-from clew.programs.checks import check_id
+from clew.programs.cursor import CursorForm
 from clew.programs.json_lines import loads
 
-CURSOR_VERSION = 1
-ID_SHAPE = r"ses_[0-9A-Za-z]{1,196}"
+AGENT = "OpenCode"
+CURSORS = CursorForm(AGENT, r"ses_[0-9A-Za-z]{1,196}")
 
 
 def data(environment: Mapping[str, str]) -> Path:
@@ -32,21 +30,6 @@ def store(environment: Mapping[str, str]) -> Path:
 def locks(store: Path) -> Path:
     """The lock directory, beside the database: providers that share the database share the locks."""
     return store.with_name(f"{store.name}.clew-locks")
-
-
-def id_of(cursor: Cursor) -> str:
-    """The session's id. Refused if it has another shape than OpenCode's: its server would fail on it."""
-    check_id(cursor, CURSOR_VERSION, ID_SHAPE, "OpenCode")
-    return str(cursor.native_id)
-
-
-def cursor_of(id_: str) -> Cursor:
-    return Cursor(CURSOR_VERSION, NativeId(id_))
-
-
-def directory_at(path: str) -> Directory:
-    """With links resolved, as OpenCode does."""
-    return Directory(path, os.path.realpath(path))
 
 
 _NAMES = re.compile(r"_API_(KEY|TOKEN)$|_ACCESS_(KEY|TOKEN)(_ID)?$|_BEARER_TOKEN(_|$)")

@@ -1,20 +1,16 @@
 """How OpenCode is started: its command line and its environment."""
 
-import asyncio
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
 
-from clew.ports.provider import Deadlines, Settings
-from clew.programs.environment import environment_for
+from clew.ports.provider import Settings
 from clew.programs.faults import BadArguments, CannotStart
-from clew.programs.ledger import Ledger
-from clew.programs.program import Program, start
-from clew.programs.scratch import Scratch
+from clew.programs.program import Launch, environment_for, find_program
 from clew.programs.secrets import Redactor
+from clew.programs.state import Ledger, Scratch
 
 PLUGIN = Path(__file__).with_name("plugin.js")
 PASSWORD = "OPENCODE_SERVER_PASSWORD"
@@ -26,53 +22,27 @@ PROJECT_CONFIG = "project-config"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """`words` is the end of its error stream, which `Program` has redacted."""
-
-    status: int | None
-    lines: list[bytes]
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    command: tuple[str, ...]
-    environment: Mapping[str, str]
+class OpenCodeLaunch(Launch):
     password: str = field(repr=False)
     """Of the server. An agent could use it to widen its own permissions, so no event may show it."""
-    deadlines: Deadlines
-    ledger: Ledger | None
     scratch: Scratch
 
     def redactor(self, environment: Mapping[str, str] | None = None) -> Redactor:
         """Hides the secrets of this environment and of the given one."""
         return Redactor({**self.environment, **(environment or {}), PASSWORD: self.password})
 
-    async def start(self, *arguments: str, directory: Path, extra: Mapping[str, str] | None = None) -> Program:
-        return await start((*self.command, *arguments), directory, {**self.environment, **(extra or {})}, self.ledger)
 
-    async def run(self, *arguments: str, directory: Path, seconds: float) -> Result:
-        """Run it to its end. Raises `TimeoutError` if that takes longer."""
-        program = await self.start(*arguments, directory=directory)
-        try:
-            async with asyncio.timeout(seconds):
-                lines = [line async for line in program.lines()]
-                status = await program.wait(self.deadlines.close)
-                return Result(status, lines, await program.final_words(1.0))
-        finally:
-            await asyncio.shield(asyncio.ensure_future(program.end(self.deadlines.close)))
-
-
-def launch_of(settings: Settings, password: str, ledger: Ledger | None, scratch: Scratch) -> Launch:
+def launch_of(settings: Settings, password: str, ledger: Ledger | None, scratch: Scratch) -> OpenCodeLaunch:
     # OpenCode must not replace its own program while it runs.
     own = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
     without = {"OPENCODE_DISABLE_PROJECT_CONFIG": "0" if _reads_project(settings) else "1"}
     environment = environment_for(own, settings.home, settings.environment, without)
-    program = _program(settings, environment.get("PATH"))
-    return Launch(program, environment, password, settings.deadlines, ledger, scratch)
+    remedy = "Install it (npm install -g opencode-ai), or name its program in the settings."
+    program = find_program(settings.program, "opencode", environment.get("PATH"), remedy)
+    return OpenCodeLaunch(program, environment, settings.deadlines, ledger, password, scratch)
 
 
-def for_server(launch: Launch, scratch: Path) -> dict[str, str]:
+def for_server(launch: OpenCodeLaunch, scratch: Path) -> dict[str, str]:
     """The server's extra variables: its password, and Clew's plugin with the directory that the plugin uses."""
     return {
         PASSWORD: launch.password,
@@ -102,14 +72,3 @@ def _reads_project(settings: Settings) -> bool:
     if value not in ("yes", "no"):
         raise BadArguments(f"The option {PROJECT_CONFIG} is {value!r}.", "Write yes or no.")
     return value == "yes"
-
-
-def _program(settings: Settings, path: str | None) -> tuple[str, ...]:
-    if settings.program:
-        return settings.program
-    found = shutil.which("opencode", path=path)
-    if found is None:
-        raise CannotStart(
-            "OpenCode is not on the PATH.", "Install it (npm install -g opencode-ai), or name its program."
-        )
-    return (found,)

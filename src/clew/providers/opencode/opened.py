@@ -9,13 +9,14 @@ from typing import Any
 
 from clew.kernel import Landing, NativeId
 from clew.ports.provider import OpenSpec
-from clew.programs.faults import CannotStart, NotAble, ProgramEnded, ProgramFault, Refused
+from clew.programs.checks import check_directory, check_opening, directory_at
+from clew.programs.faults import ProgramEnded, ProgramFault, Refused
 from clew.programs.locks import SessionLock, lock_session, must_be_lockable
 from clew.programs.tasks import gather_or_cancel
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.faults import CutOff, ModelUnknown, NotListening
-from clew.providers.opencode.home import directory_at, id_of
-from clew.providers.opencode.launch import Launch
+from clew.providers.opencode.home import AGENT, CURSORS
+from clew.providers.opencode.launch import OpenCodeLaunch
 from clew.providers.opencode.messages import Json, turns_in, unfinished_tools
 from clew.providers.opencode.modes import Agent, agent_in, apply, as_json
 from clew.providers.opencode.restore import move_to
@@ -39,7 +40,7 @@ class Opened:
 class Opener:
     server: Server
     shared: SharedServer
-    launch: Launch
+    launch: OpenCodeLaunch
     locks: Path
     agent: str | None
 
@@ -54,7 +55,7 @@ class Opener:
             await check_model(self.api, place, spec.model)
         if spec.cursor is None:
             return await self._new(spec, place)
-        id_ = id_of(spec.cursor)
+        id_ = CURSORS.id_of(spec.cursor)
         if spec.fork:
             return await self._fork(spec, id_, place)
         lock = lock_session(self.locks, id_)
@@ -126,14 +127,10 @@ class Opener:
 
 
 def checked_directory(spec: OpenSpec) -> str:
-    if spec.fork and spec.cursor is None:
-        raise Refused("A fork needs a session to fork.", "Name one, or start a new session.")
-    if spec.fresh_id is not None:
-        raise NotAble("OpenCode chooses the ids of its sessions itself.", "Open the session without an id.")
+    """The server would accept a missing directory, and create it when the first file is written."""
+    check_opening(spec, AGENT)
     place = Path(spec.directory.real or spec.directory.path)
-    if not place.is_dir():
-        # The server would accept it, and create it when the first file is written.
-        raise CannotStart(f"There is no directory {place}.", "Make it, or name another.")
+    check_directory(place)
     return str(place)
 
 

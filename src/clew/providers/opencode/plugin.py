@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from clew.programs.faults import Refused
-from clew.programs.ledger import Ledger, LedgerEntry
+from clew.programs.state import Ledger, LedgerEntry
 
 
 class Gate:

@@ -22,28 +22,18 @@ from clew.kernel import (
     Sent,
 )
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
-from clew.programs.checks import MALFORMED, MalformedId, check_options, check_variables
-from clew.programs.environment import environment_for
-from clew.programs.faults import ProgramFault, Refused, TooSlow
-from clew.programs.ledger import open_ledger
+from clew.programs.checks import check_options, check_variables, directory_at
+from clew.programs.cursor import MALFORMED, MalformedId, busy_probe, failed_probe
+from clew.programs.faults import ProgramFault, Refused, SessionMissing
 from clew.programs.locks import is_locked
-from clew.programs.scratch import Scratch
+from clew.programs.program import environment_for
 from clew.programs.secrets import Redactor
+from clew.programs.state import ProviderState
 from clew.providers.opencode.api import NOT_FOUND, Api
 from clew.providers.opencode.archive import FORMAT, read_archive, write_archive
 from clew.providers.opencode.evidence import Witness
-from clew.providers.opencode.faults import SessionMissing
-from clew.providers.opencode.home import (
-    CURSOR_VERSION,
-    ID_SHAPE,
-    credential,
-    cursor_of,
-    directory_at,
-    id_of,
-    locks,
-    store,
-)
-from clew.providers.opencode.launch import AGENT, PASSWORD, PROJECT_CONFIG, Launch, launch_of
+from clew.providers.opencode.home import CURSORS, credential, locks, store
+from clew.providers.opencode.launch import AGENT, PASSWORD, PROJECT_CONFIG, OpenCodeLaunch, launch_of
 from clew.providers.opencode.opened import Opened, Opener, checked_directory
 from clew.providers.opencode.plugin import ShellEnvironment
 from clew.providers.opencode.restore import Restore
@@ -68,9 +58,9 @@ CAPABILITIES = Capabilities(
     steers=True,
     hears=True,
     modes=frozenset(PermissionMode),
-    cursor_versions=frozenset({CURSOR_VERSION}),
+    cursor_versions=frozenset({CURSORS.version}),
     archive_formats=frozenset({FORMAT}),
-    id_shape=ID_SHAPE,
+    id_shape=CURSORS.shape,
     missing_signals=frozenset({MISSING}),
     rejection_signals=frozenset({MALFORMED, SUBAGENT}),
     # Neither model nor account: a session has no model before its first prompt, and each model's provider has its own
@@ -85,9 +75,8 @@ class OpenCodeProvider:
         self._settings = settings
         environment = environment_for(settings.home, settings.environment)
         self._store = store(environment)
-        self._ledger = open_ledger(settings.state)
-        self._scratch = Scratch(settings.state / "scratch" if settings.state is not None else None)
-        self._scratch.remove_orphans()
+        self._state = ProviderState(settings.state)
+        self._ledger = self._state.open()
         # One for all servers: what is redacted stays redacted when the server is restarted.
         self._password = secrets.token_urlsafe(24)
         self._locks = locks(self._store)
@@ -120,18 +109,14 @@ class OpenCodeProvider:
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
-            id_ = id_of(cursor)
+            id_ = CURSORS.id_of(cursor)
             if is_locked(self._locks, id_):
-                return Probe(
-                    ProbeKind.BUSY, holder="another session of Clew", detail="another session of Clew has it open"
-                )
+                return busy_probe()
             session = await self._shared.run(lambda server: Api(server).session(id_))
-        except MalformedId as fault:
-            return Probe(ProbeKind.REJECTED, signal=MALFORMED, detail=fault.words)
         except SessionMissing as fault:
             return Probe(ProbeKind.MISSING, signal=MISSING, detail=fault.words)
         except ProgramFault as fault:
-            return Probe(ProbeKind.UNREACHABLE, detail=str(fault))
+            return failed_probe(fault)
         if session.get("parentID"):
             return Probe(ProbeKind.REJECTED, signal=SUBAGENT, detail=f"It belongs to {session['parentID']}.")
         there = directory_at(str(session["directory"]))
@@ -144,7 +129,7 @@ class OpenCodeProvider:
 
     async def _heard(self, cursor: Cursor, sent: Sent) -> Attestation:
         try:
-            id_ = id_of(cursor)
+            id_ = CURSORS.id_of(cursor)
         except MalformedId as fault:
             return Attestation(Evidence.UNKNOWN, fault.words)
         ours = any(session.cursor == cursor for session in self._open)
@@ -152,7 +137,7 @@ class OpenCodeProvider:
 
     async def open(self, spec: OpenSpec) -> LiveSession:
         if spec.cursor is not None:
-            id_of(spec.cursor)
+            CURSORS.id_of(spec.cursor)
         checked_directory(spec)
         # A shell with bad variables would fail without a reason. Strict: they are written as UTF-8.
         check_variables(spec.environment, errors="strict")
@@ -165,9 +150,8 @@ class OpenCodeProvider:
         shell_environment = ShellEnvironment(opened.id, spec.environment, self._ledger)
         redactor = launch.redactor(spec.environment)
         session = OpenCodeSession(
-            opened, spec, self._shared, shell_environment, launch.deadlines, redactor, self._open.discard, self._heard
-        )
-        self._open.add(session)
+            opened, spec, self._shared, shell_environment, launch.deadlines, redactor, self._heard
+        ).listed_in(self._open)
         try:
             await session.attach()
         except BaseException:
@@ -180,7 +164,7 @@ class OpenCodeProvider:
         found = await self._shared.run(lambda server: Api(server).sessions())
         return [
             FoundSession(
-                cursor_of(str(each["id"])),
+                CURSORS.cursor(str(each["id"])),
                 directory_at(str(each["directory"])),
                 str(each.get("title", "")),
                 float(each["time"]["updated"]) / 1000,
@@ -189,7 +173,7 @@ class OpenCodeProvider:
         ]
 
     async def archive(self, cursor: Cursor, directory: Directory, into: Path, since: Path | None = None) -> ArchiveFile:  # noqa: ARG002 - one store
-        id_ = id_of(cursor)
+        id_ = CURSORS.id_of(cursor)
         seconds = self._settings.deadlines.start
         return await self._shared.run(lambda server: write_archive(Api(server), id_, into, since, seconds))
 
@@ -198,7 +182,7 @@ class OpenCodeProvider:
         place = checked_directory(OpenSpec(directory, PermissionMode.READ))
         launch = self._launch()
         await self._shared.run(lambda server: Restore(server, self._shared, launch, self._locks, session, place).run())
-        return cursor_of(session.id)
+        return CURSORS.cursor(session.id)
 
     async def close(self) -> None:
         try:
@@ -206,16 +190,12 @@ class OpenCodeProvider:
         finally:
             await self._shared.close()
 
-    def _launch(self) -> Launch:
-        return launch_of(self._settings, self._password, self._ledger, self._scratch)
+    def _launch(self) -> OpenCodeLaunch:
+        return launch_of(self._settings, self._password, self._ledger, self._state.scratch)
 
 
-async def _version(launch: Launch) -> str:
-    try:
-        result = await launch.run("--version", directory=Path("/"), seconds=launch.deadlines.answer)
-    except TimeoutError as fault:
-        words = f"OpenCode did not say its version within {launch.deadlines.answer:g} s."
-        raise TooSlow(words, "Run `opencode --version` yourself.") from fault
+async def _version(launch: OpenCodeLaunch) -> str:
+    result = await launch.run("--version", seconds=launch.deadlines.answer)
     if not result.lines or result.status != 0:
         raise Refused(f"OpenCode did not say its version: {result.words or 'it said nothing'}", "Install it again.")
     said = result.lines[-1].decode(errors="replace").strip()

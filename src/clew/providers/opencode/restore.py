@@ -6,26 +6,33 @@ is rolled back.
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from clew.programs.faults import BadArchive, NotUnderstood, ProgramFault, Refused, TooSlow
+from clew.programs.checks import directory_at
+from clew.programs.faults import (
+    BadArchive,
+    NotUnderstood,
+    ProgramFault,
+    Refused,
+    SessionDiverged,
+    SessionMissing,
+    TooSlow,
+)
 from clew.programs.locks import lock_session
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.archive import ArchivedSession
-from clew.providers.opencode.faults import SessionDiverged, SessionMissing
-from clew.providers.opencode.home import directory_at
-from clew.providers.opencode.launch import Launch
+from clew.providers.opencode.launch import OpenCodeLaunch
 from clew.providers.opencode.messages import Json
-from clew.providers.opencode.schema import Checker
 from clew.providers.opencode.server import Server, SharedServer
 
 
-async def run_import(launch: Launch, document: Json, directory: str) -> None:
+async def run_import(launch: OpenCodeLaunch, document: Json, directory: str) -> None:
     """Import a session, with a directory to which it is bound: the working directory of the import.
 
     An import adds what is missing. Of what is there it changes only the directory.
@@ -36,7 +43,7 @@ async def run_import(launch: Launch, document: Json, directory: str) -> None:
         seconds = launch.deadlines.start
         try:
             result = await launch.run("import", str(file), directory=Path(directory), seconds=seconds)
-        except TimeoutError as fault:
+        except TooSlow as fault:
             words = f"OpenCode's import of session {document['info']['id']} did not end within {seconds:g} s."
             raise TooSlow(words, "Give it more time.") from fault
     said = b"\n".join(result.lines).decode(errors="replace")
@@ -45,7 +52,7 @@ async def run_import(launch: Launch, document: Json, directory: str) -> None:
         raise Refused(words, "Look at its own log.")
 
 
-async def move_to(api: Api, launch: Launch, session: Json, directory: str) -> Json:
+async def move_to(api: Api, launch: OpenCodeLaunch, session: Json, directory: str) -> Json:
     """Bind the session to that directory and return it. An import without messages leaves its history alone."""
     await run_import(launch, {"info": dict(session), "messages": []}, directory)
     moved = await api.session(str(session["id"]))
@@ -56,6 +63,76 @@ async def move_to(api: Api, launch: Launch, session: Json, directory: str) -> Js
         )
     return moved
 
+
+# ---------------------------------------------------------------- check
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+_REFERENCE = "#/components/schemas/"
+
+
+class Checker:
+    """Checks values against the JSON schemas in OpenCode's own API description: OpenCode does not undo a failed import.
+
+    Only the part of JSON Schema that this description uses. Unnamed properties are accepted, as an import does.
+    """
+
+    def __init__(self, schemas: Json) -> None:
+        self._schemas = schemas
+
+    def knows(self, *names: str) -> bool:
+        return all(name in self._schemas for name in names)
+
+    def problem(self, value: Any, name: str) -> str | None:
+        """The first thing that is wrong with the value, by the schema of that name."""
+        return next(self._problems(value, self._schemas[name], name), None)
+
+    def _problems(self, value: Any, schema: Json, at: str) -> Iterator[str]:
+        if "$ref" in schema:
+            yield from self._problems(value, self._schemas[schema["$ref"].removeprefix(_REFERENCE)], at)
+            return
+        for choices in (schema[key] for key in ("anyOf", "oneOf") if key in schema):
+            if all(next(self._problems(value, each, at), None) for each in choices):
+                yield f"{at} fits none of its schemas"
+        for each in schema.get("allOf", ()):
+            yield from self._problems(value, each, at)
+        kind = schema.get("type")
+        if isinstance(kind, str) and not _is(value, kind):
+            yield f"{at} is no {kind}"
+            return
+        if "enum" in schema and value not in schema["enum"]:
+            yield f"{at} is {value!r}"
+        yield from self._inside(value, schema, at)
+
+    def _inside(self, value: Any, schema: Json, at: str) -> Iterator[str]:
+        match value:
+            case str() if "pattern" in schema and not re.search(schema["pattern"], value):
+                yield f"{at} has the wrong form"
+            case dict():
+                yield from (f"{at} lacks {name}" for name in schema.get("required", ()) if name not in value)
+                for name, inner in schema.get("properties", {}).items():
+                    if name in value:
+                        yield from self._problems(value[name], inner, f"{at}.{name}")
+            case list() if "items" in schema:
+                for number, each in enumerate(value):
+                    yield from self._problems(each, schema["items"], f"{at}[{number}]")
+
+
+def _is(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    whole = kind == "integer" and isinstance(value, float) and value.is_integer()
+    return whole or isinstance(value, _TYPES.get(kind, (object,)))
+
+
+# ---------------------------------------------------------------- restore
 
 _NOTHING = "Nothing was changed; use another copy."
 _ROLLED_BACK = "The import was rolled back; look at OpenCode's own log."
@@ -71,7 +148,7 @@ class Before:
 class Restore:
     server: Server
     shared: SharedServer
-    launch: Launch
+    launch: OpenCodeLaunch
     locks: Path
     archived: ArchivedSession
     place: str

@@ -12,7 +12,7 @@ from clew.programs.faults import CannotStart, ProgramEnded, ProgramFault, TooSlo
 from clew.programs.program import Program
 from clew.programs.tasks import cancelled_from_outside, closed_provider
 from clew.providers.opencode.faults import CutOff, NotListening
-from clew.providers.opencode.launch import USER, Launch, for_server
+from clew.providers.opencode.launch import USER, OpenCodeLaunch, for_server
 from clew.providers.opencode.messages import Json
 from clew.providers.opencode.plugin import Gate
 
@@ -40,7 +40,7 @@ class Listener:
 class Server:
     """Made by `_start`. `directory` is its own, for the files of its plugin."""
 
-    def __init__(self, launch: Launch, program: Program, http: "Http", directory: Path) -> None:
+    def __init__(self, launch: OpenCodeLaunch, program: Program, http: "Http", directory: Path) -> None:
         self.directory = directory
         self.gate = Gate(directory)
         self._launch, self._program, self._http = launch, program, http
@@ -145,7 +145,7 @@ class Server:
                 listener.on_end(words)
 
 
-async def _start(launch: Launch) -> Server:
+async def _start(launch: OpenCodeLaunch) -> Server:
     """Returns when the server answers. If it fails, nothing of it is left."""
     # Here and not at the top: it imports httpx2, which takes 0.3 s.
     from clew.providers.opencode.http import Http  # noqa: PLC0415
@@ -154,7 +154,7 @@ async def _start(launch: Launch) -> Server:
     try:
         extra = for_server(launch, directory)
         arguments = ("serve", "--port", "0", "--hostname", "127.0.0.1")
-        program = await launch.start(*arguments, directory=directory, extra=extra)
+        program = await launch.start(directory, *arguments, extra=extra)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -202,7 +202,7 @@ async def _until_healthy(server: Server) -> None:
 class SharedServer:
     """The one server of a home: started when it is needed, restarted when it has died, and kept until `close`."""
 
-    def __init__(self, launch: Callable[[], Launch]) -> None:
+    def __init__(self, launch: Callable[[], OpenCodeLaunch]) -> None:
         self._launch = launch
         self._server: Server | None = None
         self._starting: asyncio.Task[Server] | None = None

@@ -20,13 +20,14 @@ from clew.kernel import (
 )
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed
 from clew.ports.provider import Deadlines, OpenSpec
-from clew.programs.faults import NotUnderstood, ProgramEnded, ProgramFault, Refused, SessionBusy, TooSlow
+from clew.programs.faults import NotUnderstood, ProgramEnded, ProgramFault, SessionBusy, TooSlow
 from clew.programs.secrets import Redactor
+from clew.programs.session import OpenSession
 from clew.providers.opencode.api import Api
 from clew.providers.opencode.approvals import Approvals
 from clew.providers.opencode.events import TurnFollower
 from clew.providers.opencode.faults import NotListening
-from clew.providers.opencode.home import cursor_of
+from clew.providers.opencode.home import CURSORS
 from clew.providers.opencode.messages import Json, cut_off, message_id, part_id
 from clew.providers.opencode.modes import apply
 from clew.providers.opencode.opened import Opened, check_model
@@ -44,7 +45,7 @@ _RETRYABLE: Mapping[type[ProgramFault], ErrorCode] = {
 """Faults after which another try may succeed."""
 
 
-class OpenCodeSession:
+class OpenCodeSession(OpenSession):
     def __init__(
         self,
         opened: Opened,
@@ -53,10 +54,11 @@ class OpenCodeSession:
         shell_environment: ShellEnvironment,
         deadlines: Deadlines,
         redactor: Redactor,
-        closed: Callable[["OpenCodeSession"], None],
         heard: Callable[[Cursor, Sent], Awaitable[Attestation]],
     ) -> None:
-        self._opened, self._shared, self._shell_environment, self._closed = opened, shared, shell_environment, closed
+        super().__init__()
+        self.after_close.callback(opened.lock.release)
+        self._opened, self._shared, self._shell_environment = opened, shared, shell_environment
         self._deadlines, self._redactor, self._heard = deadlines, redactor, heard
         self._mode, self._model, self._instructions = spec.mode, spec.model, spec.instructions
         self._unfinished_tools = opened.unfinished_tools
@@ -65,7 +67,6 @@ class OpenCodeSession:
         self._server: Server | None = None
         self._turn: Turn | None = None
         self._mode_lock = asyncio.Lock()
-        self._closing: asyncio.Task[None] | None = None
 
     @property
     def landing(self) -> Landing:
@@ -73,7 +74,7 @@ class OpenCodeSession:
 
     @property
     def cursor(self) -> Cursor | None:
-        return cursor_of(self._opened.id)
+        return CURSORS.cursor(self._opened.id)
 
     @property
     def has_ended(self) -> bool:
@@ -81,14 +82,12 @@ class OpenCodeSession:
 
     @property
     def address(self) -> Cursor | None:
-        return cursor_of(self._opened.id)
+        return CURSORS.cursor(self._opened.id)
 
     # ---------------------------------------------------------------- a turn
 
     async def turn(self, prompt: str, id: PromptId | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the prompt's own
-        self._must_be_open()
-        if self._running_turn is not None:
-            raise SessionBusy("A turn of this session is running.", "Wait for its end, or interrupt it.")
+        self._must_be_idle(self._running_turn)
         follower = TurnFollower(self._opened.id, self._redactor, self._approvals, self._opened.known)
         turn = self._turn = Turn(self._opened.id, self._opened.directory, follower, self._deadlines, self._redactor)
         turn.withdraw = lambda: self._withdraw(turn)
@@ -96,7 +95,9 @@ class OpenCodeSession:
         if id is not None:
             turn.messages.append(message_id(id))
         try:
-            yield SessionNamed(self._opened.landing.native_id or cursor_of(self._opened.id).native_id, durable=True)
+            yield SessionNamed(
+                self._opened.landing.native_id or CURSORS.cursor(self._opened.id).native_id, durable=True
+            )
             tools, self._unfinished_tools = self._unfinished_tools, ()
             for tool in tools:
                 yield cut_off(tool)
@@ -129,7 +130,7 @@ class OpenCodeSession:
                 await self._shell_environment.end_processes()
 
     def _called_off(self, turn: Turn) -> bool:
-        return turn.interrupted or self._closing is not None
+        return turn.interrupted or self.is_closed
 
     async def _post(self, turn: Turn, message: Json, mode: PermissionMode) -> Api | None:
         """Apply the mode and post the prompt. None if the turn was called off before that.
@@ -141,7 +142,7 @@ class OpenCodeSession:
             server = await self.attach()
             api = Api(server)
             try:
-                await self._must_be_idle(api)
+                await self._abort_earlier(api)
                 await self._apply(api, mode)
                 if self._called_off(turn):
                     return None
@@ -171,7 +172,7 @@ class OpenCodeSession:
             message["system"] = self._instructions
         return message
 
-    async def _must_be_idle(self, api: Api) -> None:
+    async def _abort_earlier(self, api: Api) -> None:
         """Abort an earlier turn that still runs: the prompt would become part of it."""
         if await api.busy(self._opened.id, self._opened.directory):
             await self._abort()
@@ -224,14 +225,14 @@ class OpenCodeSession:
             return False
         if server.alive:
             return not server.gate.shut(message_id(id_))
-        attested = await self._heard(cursor_of(self._opened.id), Sent(id_, digest_of(prompt)))
+        attested = await self._heard(CURSORS.cursor(self._opened.id), Sent(id_, digest_of(prompt)))
         if attested.evidence is Evidence.UNKNOWN:
             raise fault
         return attested.evidence in HELD_BY_AGENT
 
     async def answer(self, approval: ApprovalId, given: Answer, words: str = "") -> bool:
         server = self._server
-        if self._running_turn is None or self._closing is not None or server is None or not server.alive:
+        if self._running_turn is None or self.is_closed or server is None or not server.alive:
             return False
         try:
             return await self._approvals.answer(Api(server), self._opened.directory, approval, given, words)
@@ -329,24 +330,11 @@ class OpenCodeSession:
 
     # ---------------------------------------------------------------- end
 
-    async def close(self) -> None:
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._close())
-        await asyncio.shield(self._closing)
-
     async def _close(self) -> None:
-        try:
-            self._approvals.clear()
-            if (turn := self._running_turn) is not None:
-                await self._stop(turn)
-                turn.put(Gone("The session was closed.", closed=True))
-            if self._server is not None:
-                self._server.unlisten(self._listener)
-            await self._shell_environment.remove()
-        finally:
-            self._opened.lock.release()
-            self._closed(self)
-
-    def _must_be_open(self) -> None:
-        if self._closing is not None:
-            raise Refused("This session is closed.", "Open it again.")
+        self._approvals.clear()
+        if (turn := self._running_turn) is not None:
+            await self._stop(turn)
+            turn.put(Gone("The session was closed.", closed=True))
+        if self._server is not None:
+            self._server.unlisten(self._listener)
+        await self._shell_environment.remove()

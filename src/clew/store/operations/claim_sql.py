@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from sqlalchemy import (
     ARRAY,
     CTE,
+    Integer,
     Text,
     bindparam,
     func,
@@ -17,7 +18,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import Carried, Evidence, RunState, WaitsFor, WakeEvent, WakeState
-from clew.store.engine.dialect import listed, now
+from clew.store.engine.dialect import greater, lesser, listed, now
 from clew.store.engine.statement import Statement
 from clew.store.operations.runtimes import is_program, started
 from clew.store.operations.wake_state import PENDING, state_after
@@ -55,9 +56,10 @@ _WORKSPACE_KEYS = ("id", "kind", "directory", "project_id", "machine_id", "branc
 _ENTRY_KEYS = tuple(column.name for column in journal.c if column.name != "thread_id")
 
 
-def _picked() -> CTE:
+def _picked(dialect: str) -> CTE:
     """The first runs of the queue that may start, in the order of ix_runs_queue; no other run is read.
 
+    No more than the runtime has free places: every row that is read is locked, and read with all that its run needs.
     Agents without a free place are found once and skipped here, so that one agent's queue does not block the others.
     PostgreSQL: FOR UPDATE SKIP LOCKED, so concurrent claims take different runs.
     """
@@ -73,18 +75,19 @@ def _picked() -> CTE:
         .scalar_subquery()
     )
     most_live = select(runtimes.c.max_live).where(runtimes.c.id == bindparam("runtime")).scalar_subquery()
+    # A runtime that is not registered has no places; without a number, there would be no limit.
+    free = func.coalesce(most_live, literal_column("0")) - live_here
     picked = (
         select(r.c.id.label("run_id"), r.c.attempt, r.c.rank, r.c.lane_id, r.c.agent_id, r.c.runtime_id)
         .where(
             text("r.state = 'queued' AND r.hold <> 'person'"),
             r.c.runtime_id == bindparam("runtime"),
             r.c.not_before.is_(None) | (r.c.not_before <= now()),
-            live_here < most_live,
             r.c.agent_id.not_in(full),
             select(may_work).where(a.c.id == r.c.agent_id).scalar_subquery(),
         )
         .order_by(r.c.rank, r.c.id)
-        .limit(bindparam("most"))
+        .limit(greater(dialect, lesser(dialect, free, bindparam("most", type_=Integer)), literal_column("0")))
         .with_for_update(of=r, skip_locked=True)
     )
     return picked.cte("q")
@@ -95,7 +98,7 @@ _UNHEARD = re.sub(r"\b(ended_at|steer|prompt|evidence)\b", r"u.\1", UNHEARD)
 
 
 def _queued(dialect: str) -> ClauseElement:
-    q, a, l, t = _picked(), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
+    q, a, l, t = _picked(dialect), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
     rt, m, p, ws = runtimes.alias("rt"), machines.alias("m"), projects.alias("p"), workspaces.alias("ws")
     whole, places = journal.alias("k"), workspaces.alias("wt")
     pg, w, j = programs.alias("pg"), wakes.alias("w"), journal.alias("j")

@@ -147,7 +147,7 @@ def kept(plan: Plan, record: str, run: RunId, attempt: int, step: int, at: Insta
 
 
 def decision_record(plan: Plan) -> str:
-    """The JSON that `clew.kernel.replay` reads: the same as of `decision_to_record`, written by orjson in one pass."""
+    """The JSON that `clew.kernel.record` reads: the same as of `decision_to_record`, written by orjson in one pass."""
     whole = {"version": RECORD_VERSION, "situation": plan.situation, "plan": plan_to_record(plan)}
     return orjson.dumps(whole, default=_plain).decode()
 
@@ -159,5 +159,5 @@ def _plain(value: object) -> list[object]:
 
 
 def decisions_of(connection: Connection, run: RunId) -> list[Row]:
-    """Every decision of a run in order; `record` is what `clew.kernel.replay` reads."""
+    """Every decision of a run in order; `record` is what `clew.kernel.record` reads."""
     return _of_run.rows(connection, run=run)

@@ -21,7 +21,7 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class RecordedDecision:
-    """`record` is the JSON that `clew.kernel.replay` reads."""
+    """`record` is the JSON that `clew.kernel.record` reads."""
 
     run: str
     attempt: int

@@ -1,8 +1,10 @@
-"""The ledger: the process tags in use, on disk, so that the next start can end what a crash left running."""
+"""What a provider keeps on disk for the start after a crash: the tags of its processes, and temporary directories."""
 
 import asyncio
 import contextlib
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,15 +81,6 @@ class LedgerEntry:
         await asyncio.to_thread(end_tagged, [self.tag])
 
 
-def open_ledger(state: Path | None) -> Ledger | None:
-    """The ledger of a provider, after its orphans have been ended; None where the provider keeps no state. Blocks."""
-    if state is None:
-        return None
-    ledger = Ledger(state / "ledger")
-    ledger.end_orphans()
-    return ledger
-
-
 @contextlib.contextmanager
 def _writable(directory: Path) -> Iterator[None]:
     """A program that cannot be recorded is not started."""
@@ -96,3 +89,69 @@ def _writable(directory: Path) -> Iterator[None]:
     except OSError as fault:
         words = f"The ledger {directory} cannot be written, so no program is started: {fault.strerror}."
         raise CannotStart(words, "Make it a directory that Clew may write to.") from fault
+
+
+class Scratch:
+    """Each directory is named after the process that made it. Without a `place` they are made in the system's own."""
+
+    def __init__(self, place: Path | None) -> None:
+        self._place = place
+
+    def remove_orphans(self) -> None:
+        """Remove the directories of processes that have ended."""
+        if self._place is None or not self._place.is_dir():
+            return
+        for each in self._place.iterdir():
+            if not _owner_lives(each.name):
+                shutil.rmtree(each, ignore_errors=True)
+
+    def make(self) -> Path:
+        """Readable for this user only."""
+        owner = Owner.ourselves()
+        try:
+            if self._place is not None:
+                self._place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return Path(tempfile.mkdtemp(prefix=f"clew-{owner.pid}-{owner.started}-", dir=self._place))
+        except OSError as fault:
+            words = f"No temporary directory can be made in {self._place or tempfile.gettempdir()}: {fault.strerror}."
+            raise CannotStart(words, "Make it a directory that Clew may write to.") from fault
+
+    @contextlib.contextmanager
+    def temporary(self) -> Iterator[Path]:
+        made = self.make()
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+class ProviderState:
+    """The ledger and the temporary directories of one provider. Without a directory, no ledger is kept."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        self.scratch = Scratch(directory / "scratch" if directory is not None else None)
+        self._ledger: Ledger | None = None
+        self._opening = asyncio.Lock()
+
+    def open(self) -> Ledger | None:
+        """The ledger, after the processes and directories that a crash has left are removed. Blocks."""
+        if self._ledger is None and self._directory is not None:
+            ledger = Ledger(self._directory / "ledger")
+            ledger.end_orphans()
+            self.scratch.remove_orphans()
+            self._ledger = ledger
+        return self._ledger
+
+    async def ledger(self) -> Ledger | None:
+        """The same. The first call opens it, in a thread."""
+        async with self._opening:
+            return self._ledger or await asyncio.to_thread(self.open)
+
+
+def _owner_lives(name: str) -> bool:
+    try:
+        _, pid, started, _ = name.split("-", 3)
+        return Owner(int(pid), int(started)).lives
+    except ValueError:
+        return False

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from clew.providers.opencode.schema import Checker
+from clew.providers.opencode.restore import Checker
 
 SCHEMAS: dict[str, Any] = {
     "Message": {"anyOf": [{"$ref": "#/components/schemas/User"}, {"$ref": "#/components/schemas/Other"}]},

@@ -10,16 +10,15 @@ import pytest
 
 from clew.programs import process_tag
 from clew.programs.faults import CannotStart
-from clew.programs.ledger import Ledger
 from clew.programs.process_tag import Owner, ProcessTag, Swept, end_tagged, lowest_child, new_tag, tagged_processes
-from clew.programs.scratch import Scratch
+from clew.programs.state import Ledger, Scratch
 from tests.programs.kit import alive, eventually, pid_in, run, shell
 
 OWNER = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from clew.programs.ledger import Ledger
+from clew.programs.state import Ledger
 from tests.programs.kit import shell
 
 async def main():
