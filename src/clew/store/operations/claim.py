@@ -81,10 +81,10 @@ def claim(connection: Connection, asked: ClaimRequest) -> tuple[Order, ...]:
             wanted = asked.most - len(orders)
             if wanted <= 0:
                 break
+            # What the read before held or delayed is not read again, and has left its place to others.
             groups = _by_run(sql.queued.rows(connection, runtime=runtime, most=wanted))
             found = _claim_found(connection, asked, groups)
             orders += found
-            # Runs that were read and not taken are not read again, and their places are free for others.
             if len(groups) < wanted and len(found) == len(groups):
                 break
     return tuple(orders)

@@ -59,7 +59,7 @@ _ENTRY_KEYS = tuple(column.name for column in journal.c if column.name != "threa
 def _picked(dialect: str) -> CTE:
     """The first runs of the queue that may start, in the order of ix_runs_queue; no other run is read.
 
-    No more than the runtime has free places: every row that is read is locked, and read with all that its run needs.
+    No more than the runtime has free places: every row here is locked, and read with all that its run needs.
     Agents without a free place are found once and skipped here, so that one agent's queue does not block the others.
     PostgreSQL: FOR UPDATE SKIP LOCKED, so concurrent claims take different runs.
     """
