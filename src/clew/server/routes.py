@@ -55,11 +55,12 @@ from clew.protocol.views import (
     WhyView,
     WorkspaceView,
 )
-from clew.server.router import By, Filter, Limit, Name, Routes, Seq
+from clew.server.router import By, Filter, Limit, Name, Routes, Seq, strict
 
 EntryBefore = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 
+@strict
 @dataclass(frozen=True, slots=True)
 class LaneChange:
     overlap: Overlapping
@@ -273,6 +274,7 @@ def _projects(routes: Routes, services: Services) -> None:
         return await change_project(services, by, name, asked)
 
 
+@strict
 @dataclass(frozen=True, slots=True)
 class Clean:
     """Without names, removes workspaces that are merged and clean; named ones are removed in any case."""
