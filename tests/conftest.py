@@ -65,7 +65,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
 
 
 def _is_proof(item: pytest.Item) -> bool:
-    return item.get_closest_marker("proof") is not None
+    """`proof` is for all of a test, `proof("postgresql")` for its variants with that value."""
+    call = getattr(item, "callspec", None)
+    values = () if call is None else tuple(map(str, call.params.values()))
+    return any(not mark.args or any(each in values for each in mark.args) for mark in item.iter_markers("proof"))
 
 
 def _is_slow(item: pytest.Item) -> bool:

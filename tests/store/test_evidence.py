@@ -195,6 +195,7 @@ def test_what_is_said_of_a_prompt_that_never_was_to_go_out_counts_for_nothing(
 # ---------------------------------------------------------------- answered
 
 
+@pytest.mark.proof("postgresql")
 @pytest.mark.case("L13", "P19")
 @pytest.mark.parametrize("evidence", [UNSENT, TAKEN, CUT_OFF, FINISHED])
 @pinned_or_not
@@ -396,6 +397,7 @@ def test_a_prompt_in_a_context_of_its_own_is_asked_for_like_any_other(daemon: Da
 # ---------------------------------------------------------------- fresh starts
 
 
+@pytest.mark.proof("postgresql")
 @pytest.mark.case("P09", "P19", "W02")
 @pytest.mark.parametrize("demand", [{"freshness": Freshness.FRESH}, {"reason": WakeReason.ASSIGNMENT}], ids=str)
 @pytest.mark.parametrize("evidence", [TAKEN, CUT_OFF])

@@ -87,6 +87,7 @@ def test_a_mark_that_marks_nothing_is_no_hindrance(
     assert upgrade_database(address, only_pre) == SchemaVersion(NEXT, oldest)
 
 
+@pytest.mark.proof("postgresql")
 @pytest.mark.parametrize("only_pre", [False, True])
 @pytest.mark.parametrize(
     ("script", "fault"),

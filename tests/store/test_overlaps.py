@@ -197,12 +197,14 @@ def come_back(connection: Connection) -> None:
     connection.execute(update(wakes).where(wakes.c.state == "pending").values(not_before=None))
 
 
+@pytest.mark.proof("postgresql")
 @pytest.mark.case("L03")
 @pytest.mark.parametrize("first", ANY_TIME)
 def test_a_lane_that_waits(daemon: Daemon, first: str) -> None:
     race(daemon, first, ANY_TIME, queued_scene)
 
 
+@pytest.mark.proof("postgresql")
 @pytest.mark.case("L03")
 @pytest.mark.parametrize("first", [*ANY_TIME, *WHILE_IT_GOES])
 def test_a_lane_that_is_going(daemon: Daemon, first: str) -> None:

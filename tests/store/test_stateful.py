@@ -30,7 +30,7 @@ from tests.store.stateful.observed import untouched
 from tests.store.stateful.trying import Trial
 from tests.store.stateful.world import AGENTS
 
-EXAMPLES = int(os.environ.get("CLEW_STATEFUL", "0")) or (400 if os.environ.get("CLEW_THOROUGH") == "1" else 30)
+EXAMPLES = int(os.environ.get("CLEW_STATEFUL", "0")) or (400 if os.environ.get("CLEW_THOROUGH") == "1" else 12)
 STEPS = 30
 PHASES = [phase for phase in Phase if phase is not Phase.shrink or os.environ.get("CLEW_SHRINK") == "1"]
 """To find a smaller example takes minutes, and what depends on the moment has none: CLEW_SHRINK=1 asks for it."""

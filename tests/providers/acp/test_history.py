@@ -50,6 +50,7 @@ async def after(session: LiveSession, provider: Provider, tmp_path: Path, text: 
 # ---------------------------------------------------------------- what a history says of a prompt
 
 
+@pytest.mark.proof("Be brief.\n\nAnd kind.")
 @pytest.mark.case("P19", "C35")
 @pytest.mark.parametrize("how", [{}, {"numbered": True}, {"blocks": True}, {"loads": "late", "pause": 0.6}])
 @pytest.mark.parametrize("instructions", [None, "Be brief.\n\nAnd kind."])

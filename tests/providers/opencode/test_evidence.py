@@ -173,6 +173,7 @@ def test_a_failed_and_an_interrupted_turn_are_held_by_the_session(lab: Lab) -> N
 # ---------------------------------------------------------------- the connection
 
 
+@pytest.mark.proof("True")
 @pytest.mark.case("P19", "L13")
 @pytest.mark.parametrize("how", Spoil, ids=lambda how: how.name)
 @pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])
@@ -266,6 +267,7 @@ def test_a_prompt_that_is_posted_twice_is_kept_once(lab: Lab) -> None:
     lab.play(scene())
 
 
+@pytest.mark.proof
 @pytest.mark.case("P19")
 @pytest.mark.parametrize("how", [Spoil.CUT_BEFORE, Spoil.CUT_AFTER, Spoil.MUTE], ids=lambda how: how.name)
 def test_steered_words_whose_answer_was_lost_are_taken_or_never_come(lab: Lab, how: Spoil) -> None:
@@ -339,6 +341,7 @@ def test_a_server_that_does_not_answer_is_unknown_until_it_does(lab: Lab) -> Non
     lab.play(scene())
 
 
+@pytest.mark.proof
 @pytest.mark.case("P19")
 def test_a_message_without_its_text_is_unsent_as_no_model_sees_it(lab: Lab) -> None:
     async def scene() -> None:

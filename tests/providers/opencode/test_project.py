@@ -136,6 +136,7 @@ def test_who_edits_is_asked_before_what_opencode_and_git_are_told_by(lab: Lab) -
     lab.play(scene())
 
 
+@pytest.mark.proof
 @pytest.mark.case("A01")
 def test_a_patch_asks_before_them_too(lab: Lab) -> None:
     async def scene() -> None:

@@ -101,6 +101,7 @@ def history_after(lab: Lab, turned: object) -> list[Any]:
     return history(lab)
 
 
+@pytest.mark.proof
 @pytest.mark.case("T01", "T08")
 def test_an_earlier_state_is_added_to(lab: Lab) -> None:
     async def scene() -> None:
