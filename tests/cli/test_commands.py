@@ -358,6 +358,13 @@ def test_what_is_sent_is_what_the_api_takes(stub: Stub, capfd: Cap, change: tupl
         assert set(sent) <= {"asked"}
 
 
+@pytest.mark.case("S15")
+def test_another_account_is_allowed_by_a_command(stub: Stub, capfd: Cap) -> None:
+    stub.on("PATCH", "/agents/ada", replace(samples.AGENT, across_accounts=True))
+    done(here(capfd, "agent", "edit", "ada", "--across-accounts", "yes"))
+    assert stub.bodies("PATCH", "/agents/ada") == [{"across_accounts": True}]
+
+
 def test_what_is_not_named_in_an_edit_stays(stub: Stub, capfd: Cap) -> None:
     stub.on("PATCH", "/agents/ada", samples.AGENT)
     done(here(capfd, "agent", "edit", "ada", "--mode", "read"))
