@@ -94,7 +94,7 @@ async def _find(services: Services, asked: Adopt) -> FoundSession:
         if each.cursor.native_id == asked.native_id:
             return each
     raise NoSuchSession(
-        f"Runtime {asked.runtime} has no session {asked.native_id!r}.", "See them with `clew sessions found`."
+        f"Runtime {asked.runtime} has no session {asked.native_id!r}.", "See them with `clew sessions --found`."
     )
 
 

@@ -225,7 +225,7 @@ def adopt_session(connection: Connection, adoption: Adoption) -> Adopted:
     if runtime is None or adoption.runtime == UNKNOWN_RUNTIME:
         raise NoSuchRuntime(f"There is no runtime {adoption.runtime}.", "Start its daemon once, so that it registers.")
     if _agent.first(connection, agent=adoption.agent) is None:
-        raise NoSuchAgent(f"There is no agent {adoption.agent}.", "See them with `clew agents`.")
+        raise NoSuchAgent(f"There is no agent {adoption.agent}.", "See them with `clew agent list`.")
     if _thread.first(connection, thread=adoption.thread) is None:
         raise NoSuchThread(f"There is no thread {adoption.thread}.", "Open it first.")
     lane = lane_id(adoption.agent, adoption.thread)

@@ -185,7 +185,7 @@ def _read_facts(connection: Connection, request: WakeRequest, thread: ThreadId, 
     else:
         row = _facts_by_key.first(connection, key=request.dedupe_key, **known)
     if row is None:
-        raise NoSuchAgent(f"There is no agent {request.agent}.", "See them with `clew agents`.")
+        raise NoSuchAgent(f"There is no agent {request.agent}.", "See them with `clew agent list`.")
     return row
 
 

@@ -75,7 +75,7 @@ def read_agent(connection: Connection, agent: str) -> AgentRecord | None:
 def show_agent(connection: Connection, agent: str) -> AgentView:
     row = _agent.first(connection, agent=agent)
     if row is None:
-        raise NoSuchAgent(f"There is no agent {agent}.", "See them with `clew agents`.")
+        raise NoSuchAgent(f"There is no agent {agent}.", "See them with `clew agent list`.")
     return _view(connection, row, count_runs(connection, "agent_id"))
 
 
