@@ -221,3 +221,19 @@ def test_json_that_is_meant_for_another_program_is_not_asked_of_this_one(capfd: 
     said = here(capfd, *ADD, "--", "report", "--json")
     assert (said.status, said.out) == (1, "")
     assert said.err.startswith("clew: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("agent", "add", "eve", "--provider", "command", "cat", "--evry", "5m"), "--evry"),
+        (("agent", "edit", "ada", "--modle", "opus"), "--modle"),
+    ],
+)
+def test_a_mistyped_option_is_not_taken_for_a_part_of_the_program(
+    stub: Stub, capfd: Cap, words: tuple[str, ...], option: str
+) -> None:
+    said = here(capfd, *words)
+    assert said.status == 2
+    assert f"Unknown option: {option}." in said.err
+    assert stub.bodies("POST", "/agents") == []

@@ -244,6 +244,3 @@ class LiveTurn:
             self._silence.words if self._ends_silent and self._silence is not None else "",
             self._closed,
         )
-
-
-_log = logging.getLogger("clew.daemon")

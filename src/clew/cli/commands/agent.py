@@ -15,7 +15,7 @@ from clew.protocol.views import AgentView, Mode, Rhythm
 
 app = App(name="agent", help="Add, list, edit and pause agents.", help_format="markdown")
 
-Program = Annotated[str, Parameter(allow_leading_hyphen=True, help="The program and its arguments, after --.")]
+Program = Annotated[str, Parameter(help="The program and its arguments, after --.")]
 YesNo = Literal["yes", "no"]
 Setting = Annotated[tuple[str, ...], Parameter(metavar="NAME=VALUE", negative=())]
 
