@@ -124,7 +124,10 @@ def test_a_server_that_stays_away_is_not_waited_for_forever(
     stub.streams.append(frames(samples.RUN))
     said = here(capfd, *SAY)
     assert said.status == 1
-    assert said.err.endswith("clew: Clew is not running. Start it with `clew up`. [cli:not-running]\n")
+    assert said.err.endswith(
+        "clew: Clew is not running. What you asked for is stored (wake-1) and is served when Clew runs again. "
+        "Do not send it again: start Clew with `clew up` and see `clew thread show chat-1`. [cli:not-running]\n"
+    )
 
 
 def test_a_run_that_is_tried_again_is_followed_to_the_end(stub: Stub, capfd: Cap) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from clew.cli.activity import Speech, approval_lines, decision_of, ended, failure_of, line_of
 from clew.cli.answers import get_thread, parsed, read, read_all
-from clew.cli.client import Server, part
+from clew.cli.client import NoAnswer, NotRunning, Server, part
 from clew.cli.live import (
     HeldForPerson,
     Outage,
@@ -72,6 +72,12 @@ class Turn:
             run = held.run
             self._speech.pause()
             tell_problem(run.code or "run:held", one_line(run.words or "The run is held."), as_json=self._json)
+            return ExitStatus.FAILED
+        except (NotRunning, NoAnswer) as gone:
+            self._speech.pause()
+            words = f"{gone.words} What you asked for is stored ({self._wake.id}) and is served when Clew runs again."
+            remedy = f"Do not send it again: start Clew with `clew up` and see `clew thread show {self._wake.thread}`."
+            tell_problem(gone.code, f"{words} {remedy}", as_json=self._json)
             return ExitStatus.FAILED
 
     def _show(self) -> ExitStatus:
