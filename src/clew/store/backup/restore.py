@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
 from sqlalchemy import URL, Connection, Table, create_engine, select, true
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
@@ -187,6 +186,9 @@ def _refuse_rows(connection: Connection, tables: Sequence[Table], name: object) 
 
 @contextmanager
 def _one_transaction(url: URL, name: str) -> Iterator[Connection]:
+    # Imported only here: psycopg is slow to import, and most servers use SQLite.
+    import psycopg  # noqa: PLC0415
+
     engine = create_engine(url, poolclass=NullPool)
     try:
         with engine.begin() as connection:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 from sqlalchemy import URL, Connection, create_engine
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
@@ -81,6 +80,9 @@ def _of_file(path: Path) -> Iterator[Connection]:
 
 @contextmanager
 def _of_server(url: URL) -> Iterator[Connection]:
+    # Imported only here: psycopg is slow to import, and most servers use SQLite.
+    import psycopg  # noqa: PLC0415
+
     engine = create_engine(url, poolclass=NullPool)
     try:
         with engine.connect() as connection:
