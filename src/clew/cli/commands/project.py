@@ -126,7 +126,7 @@ def edit(
 
     For example:
 
-        clew project edit web --path ~/work/web
+        clew project edit web --path ~/src/web
 
         clew project edit web --setup "npm ci" --setup "npm run build"
 
