@@ -12,10 +12,10 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test test-fast proof contract check bench bench-store bench-providers bench-run kills soak agents examples enumerate mutants lock format clean
+.PHONY: help up test test-fast proof contract check bench bench-store bench-providers bench-run kills soak agents examples enumerate mutants mutants-sample lock format clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # Half of the time a test waits for an agent or a disk, so there are twice as many at once as there are cores. Tests
 # that share a warm program stay in one worker.
@@ -97,6 +97,9 @@ mutants: $(VENV)/tools ## Mutate the kernel, run its tests against each mutant, 
 	@CI=1 $(BIN)/python -m mutmut run $(ARGS)
 	@$(BIN)/python -m mutmut export-cicd-stats >/dev/null
 	@$(BIN)/python tools/mutation_score.py
+
+mutants-sample: $(VENV)/tools ## Mutate the daemon and the store in 200 places; print the mutants that no test catches (an hour)
+	@$(BIN)/python -m tools.mutant_sample $(ARGS)
 
 format: $(VENV)/tools ## Fix what the linter can fix, then format
 	@$(BIN)/python -m ruff check --fix --exit-zero --quiet .
