@@ -166,6 +166,31 @@ def test_a_timer_works_in_the_lanes_worktree(tmp_path: Path) -> None:
     run(scene())
 
 
+@pytest.mark.case("C18")
+def test_a_project_behind_a_link_is_resolved_and_no_other_place_with_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, COLD) as there:
+            await there.add_agent("ada", AgentProgram("loom"))
+            real, link = there.place / "real", there.place / "link"
+            real.mkdir()
+            link.symlink_to(real)
+            there.add_project("maze", link, kind="plain")
+            there.add_thread("issue-1", "issue", title="Find the way out", number=1, project_id="maze")
+            first = await there.tell("begin", thread="issue-1")
+            assert first.state == "succeeded", first.words
+            ordered, resolved = (_place_facts(row) for row in there.rows(decisions, "step", run_id=first.id))
+            assert ordered["prepared"]["directory"]["place"] == str(link)
+            known = {"path": str(link), "real": str(real), "place": str(real)}
+            assert resolved == {**ordered, "prepared": {**ordered["prepared"], "directory": known}}
+
+    run(scene())
+
+
+def _place_facts(decision: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(decision.record)["situation"]["place"]
+    return facts
+
+
 @pytest.mark.case("D03", "D13")
 def test_a_project_that_is_gone_holds_with_the_reason(tmp_path: Path) -> None:
     async def scene() -> None:

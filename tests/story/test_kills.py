@@ -30,24 +30,25 @@ def test_after_any_kill_the_next_word_reaches_the_same_session(rig: Rig, home: H
     session, directory = page["runs"][0]["session"], page["lanes"][0]["directory"]
     assert Path(directory).is_dir()
     assert page["entries"][-1]["author"] == "ada", page
+    wakes = [wake["id"] for wake in home.get(f"/why/{page['runs'][0]['id']}")["wakes"]]
     for victim, moment in MATRIX if EVERYTHING else BRIEF:
-        strike(rig, home, ref, victim, moment)
-        page = home.quiet(ref)
-        seen = goes_on(rig, home, ref, f"After {victim} {moment}.")
-        assert seen.users > 1
+        wakes.append(strike(rig, home, ref, victim, moment))
+        home.quiet(ref)
+        wakes.append(goes_on(rig, home, ref, f"After {victim} {moment}."))
         run = home.get(f"/threads/{ref}")["runs"][0]
         assert (run["session"], run["decision"], run["claim"]) == (session, "resume", "resumed"), (victim, moment)
         why = home.get(f"/why/{run['id']}")
         assert why["landing"]["directory"] == directory
         assert why["decisions"][-1]["considered"], "the trace names what was considered"
-    wakes_are_all_over(home, ref)
+    assert len(wakes) == len(set(wakes))
+    assert {home.get(f"/wakes/{wake}")["state"] for wake in wakes} == {"served"}
     refuses_what_its_mode_forbids(rig, home, ref, tmp_path)
 
 
-def strike(rig: Rig, home: House, ref: str, victim: str, moment: str) -> None:
-    """Kill it while it answers, or while its tool runs."""
+def strike(rig: Rig, home: House, ref: str, victim: str, moment: str) -> str:
+    """Kill it while it answers, or while its tool runs. Returns the wake that this cuts short."""
     asked = len(rig.loopback.work)
-    home.post(f"/threads/{ref}/words", {"text": WORDS[moment]})
+    wake = wake_with(home, ref, WORDS[moment])
     rig.loopback.wait(asked + 1, 90)
     if moment == "mid-tool":
         home.until(lambda: home.allow(ref) and asleep(rig), "its tool runs")
@@ -60,25 +61,27 @@ def strike(rig: Rig, home: House, ref: str, victim: str, moment: str) -> None:
             os.kill(pid, signal.SIGKILL)
     if victim in ("server", "everything"):
         home.up()
+    return wake
+
+
+def wake_with(home: House, ref: str, words: str) -> str:
+    """The wake that these words make."""
+    return str(home.post(f"/threads/{ref}/words", {"text": words})["wake"]["id"])
 
 
 def asleep(rig: Rig) -> bool:
     return any(line.startswith(b"sleep\0") for line in rig.command_lines("a"))
 
 
-def goes_on(rig: Rig, home: House, ref: str, words: str) -> Seen:
-    """The history before it, by the model; the directory, by a tool."""
-    page = home.say(ref, f"{words}\nRUN: pwd")
+def goes_on(rig: Rig, home: House, ref: str, words: str) -> str:
+    """The history before it, by the model; the directory, by a tool. Returns the wake."""
+    wake = wake_with(home, ref, f"{words}\nRUN: pwd")
+    page = home.quiet(ref)
     reply = page["entries"][-1]["text"]
     assert page["lanes"][0]["directory"] in reply, page["entries"][-2:]
     assert "FIRST WORD" in (rig.heard() or ""), "the first word is in what the model was handed"
-    return Seen.in_(reply)
-
-
-def wakes_are_all_over(home: House, ref: str) -> None:
-    page = home.get(f"/threads/{ref}")
-    live = [run for run in page["runs"] if run["ended_at"] is None]
-    assert live == []
+    assert Seen.in_(reply).users > 1
+    return wake
 
 
 def refuses_what_its_mode_forbids(rig: Rig, home: House, ref: str, tmp_path: Path) -> None:
