@@ -34,7 +34,7 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "clew"
-ROOMS = {
+ROOMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "narrow": {"daemon": ("daemon",), "store": ("store",)},
     "broad": {"daemon": ("cli", "server", "testing"), "store": ("control", "daemon", "cli", "server", "testing")},
     "deep": {"daemon": ("daemon", "up"), "store": ("store", "control")},
@@ -123,6 +123,8 @@ class Places:
                     if each.arg in self.optional.get(name, ()):
                         comma = re.match(rb"\s*,", self.source[self.end(each) :])
                         self.add(self.start(each), self.end(each) + (comma.end() if comma else 0), "")
+            case _:
+                pass
 
     def force(self, test: ast.expr, *after: str) -> None:
         """Force a condition, unless it binds a name or is a constant already."""
@@ -234,6 +236,7 @@ class Copy:
 
     def __init__(self, place: Path) -> None:
         self.place = place
+        self.running: subprocess.Popen[bytes] | None = None
         shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(".*", "__pycache__", "mutants"))
 
     def judge(self, path: str, mutate: Callable[[bytes], bytes], which: str, seconds: float | None) -> str:
@@ -250,6 +253,11 @@ class Copy:
             file.write_bytes(original)
             compiled.unlink(missing_ok=True)
 
+    def stop(self) -> None:
+        if self.running is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.running.pid, signal.SIGKILL)
+
     def _pytest(self, tests: Sequence[str], seconds: float | None) -> str:
         with tempfile.TemporaryDirectory(prefix="mut-", ignore_cleanup_errors=True) as scratch:
             env = {**os.environ, "PYTHONPATH": str(self.place / "src"), "TMPDIR": scratch, "CI": "1"}
@@ -257,7 +265,7 @@ class Copy:
             command = [sys.executable, "-m", "pytest", "-x", "-n", "0", "-p", "no:cacheprovider", "--tb=line", *tests]
             said = Path(scratch) / "said"
             with said.open("wb") as out:
-                running = subprocess.Popen(
+                running = self.running = subprocess.Popen(
                     command, cwd=self.place, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0
                 )
             try:
@@ -286,7 +294,7 @@ class Trial:
     """Tries mutants, each in one of the copies; verdicts go to a file."""
 
     def __init__(self, copies: Sequence[Copy], verdicts: Path) -> None:
-        self.verdicts, self.workers = verdicts, len(copies)
+        self.copies, self.verdicts, self.workers = copies, verdicts, len(copies)
         self.free: SimpleQueue[Copy] = SimpleQueue()
         for copy in copies:
             self.free.put(copy)
@@ -316,17 +324,24 @@ class Trial:
         left = [mutant for mutant in mutants if mutant not in caught]
         packages = {Path(mutant.path).parts[2] for mutant in left}
         with ThreadPoolExecutor(self.workers) as pool:
-            limits = dict(zip(packages, pool.map(lambda each: self.limit(each, which), packages), strict=True))
-            jobs = {
-                pool.submit(self.judge, each.path, each.apply, which, limits[Path(each.path).parts[2]]): each
-                for each in left
-            }
-            for job in as_completed(jobs):
-                caught[jobs[job]] = job.result()
-                with self.verdicts.open("a", encoding="utf-8") as out:
-                    line = {"pass": which, "caught": job.result(), "mutant": asdict(jobs[job])}
-                    out.write(json.dumps(line) + "\n")
-                print(f"{which} {'caught  ' if job.result() else 'SURVIVED'} {jobs[job]}", flush=True)
+            try:
+                limits = dict(zip(packages, pool.map(lambda each: self.limit(each, which), packages), strict=True))
+                jobs = {
+                    pool.submit(self.judge, each.path, each.apply, which, limits[Path(each.path).parts[2]]): each
+                    for each in left
+                }
+                for job in as_completed(jobs):
+                    caught[jobs[job]] = job.result()
+                    with self.verdicts.open("a", encoding="utf-8") as out:
+                        line = {"pass": which, "caught": job.result(), "mutant": asdict(jobs[job])}
+                        out.write(json.dumps(line) + "\n")
+                    print(f"{which} {'caught  ' if job.result() else 'SURVIVED'} {jobs[job]}", flush=True)
+            except BaseException:
+                # Interrupted: what is being tried is ended, and nothing is tried after it.
+                pool.shutdown(wait=False, cancel_futures=True)
+                for copy in self.copies:
+                    copy.stop()
+                raise
         return [mutant for mutant in mutants if not caught[mutant]]
 
     def _known(self, which: str) -> dict[Mutant, str]:
@@ -346,6 +361,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the mutants and try none")
     parser.add_argument("--verdicts", type=Path, help="the JSON-lines file; otherwise mutants/sample-SEED-PLACES.jsonl")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     mutants = sample(asked.places, asked.seed)
     if asked.list:
         print(*mutants, sep="\n")

@@ -1,6 +1,7 @@
 """Evidence: after a turn that did not end well, the agent's own store says what became of the prompt."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNam
 from clew.ports.provider import OpenSpec
 from clew.programs.faults import TooSlow
 from tests.daemon.kit import World, run, until, world
-from tests.daemon.scripted import Session
+from tests.daemon.scripted import ABLE, Session, Turn
 
 CUT_OFF = "cut off"
 
@@ -130,5 +131,48 @@ def test_a_try_that_came_to_no_prompt_leaves_no_trace_in_the_session(tmp_path: P
             await there.tell("second-words")
             assert len(there.loom.prompts) == 2
             assert not any(CUT_OFF in each for each in there.loom.prompts)
+
+    run(scene())
+
+
+async def is_not_started(_session: Session, _prompt: str) -> AsyncIterator[Event]:
+    yield Failed(ErrorCode.PROGRAM_ENDED, "there is no such program", False, handed=False)
+    yield Done(Ending.FAILED)
+
+
+async def says_nothing(session: Session, prompt: str) -> AsyncIterator[Event]:
+    session.take(prompt)
+    yield Failed(ErrorCode.PROGRAM_ENDED, "it ended", False)
+    yield Done(Ending.FAILED)
+
+
+async def breaks_off(session: Session, prompt: str) -> AsyncIterator[Event]:
+    session.take(prompt)
+    yield SessionNamed(session.kept.id, durable=True)
+    raise RuntimeError("the pipe is gone")
+
+
+@pytest.mark.case("P19")
+@pytest.mark.parametrize(
+    ("turn", "evidence"),
+    [
+        (is_not_started, Evidence.UNSENT),
+        (says_nothing, Evidence.TAKEN),
+        (dies_within, Evidence.CUT_OFF),
+        (breaks_off, Evidence.UNKNOWN),
+    ],
+)
+def test_of_an_agent_without_a_store_it_is_known_what_the_daemon_saw(
+    tmp_path: Path, turn: Turn, evidence: Evidence
+) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            there.loom.capabilities = replace(ABLE, hears=False)
+            await furnished(there)
+            there.loom.turns.append(turn)
+            there.say("first-words")
+            await until(lambda: there.runs() != [] and there.runs()[0].ended_at is not None, "its run ends")
+            assert there.runs()[0].evidence == evidence.value
+            assert there.loom.asked == []
 
     run(scene())

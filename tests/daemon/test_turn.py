@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.kernel import Answer, ApprovalId, RunOutcome, SilenceLimits
+from clew.kernel import Answer, ApprovalId, NativeId, RunOutcome, SilenceLimits
 from clew.ports.events import (
     ApprovalAsked,
     Done,
@@ -88,6 +88,35 @@ def test_what_is_asked_is_shown_and_answered_once(tmp_path: Path, given: Answer,
             assert there.loom.answers == [("1", given, "go on")]
             (shown,) = [body for kind, body in there.log(row.id) if kind == "approval"]
             assert shown["id"] == asked.id
+
+    run(scene())
+
+
+def slips_into(other: NativeId) -> Turn:
+    async def turn(session: Session, prompt: str) -> AsyncIterator[Event]:
+        session.kept = session.loom.kept[other]
+        session.take(prompt)
+        yield Text("where am I?")
+        await session.interrupted.wait()
+        yield Done(Ending.INTERRUPTED)
+
+    return turn
+
+
+def test_an_agent_that_slips_into_the_session_of_another_lane_is_stopped_there(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            there.add_thread("chat-2")
+            await there.tell("one")
+            (pinned,) = there.sessions()
+            there.loom.turns.append(slips_into(NativeId(pinned.native_id)))
+            row = await there.served(there.say("two", thread="chat-2"))
+            assert row.state == "failed", row.words
+            assert f"Session {pinned.native_id} belongs to" in row.words
+            assert [each for each in there.sessions() if each.native_id == pinned.native_id] == [pinned]
+            # What was reported together with the session is kept without it.
+            assert "where am I?" in [body.get("text") for _, body in there.log(row.id)]
 
     run(scene())
 
