@@ -1,12 +1,26 @@
 """A landing says whether the agent has shown anything of the session that it goes on with."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from clew.daemon.landing import ON_ITS_WORD, landed_of
-from clew.kernel import Landing, NativeId, Plan, Probe, ProbeKind, decide, settle, verify
-from tests.kernel.kit import can, here, session, situation
+from clew.daemon.landing import ON_ITS_WORD, Pins, landed_of
+from clew.kernel import (
+    Cursor,
+    Directory,
+    Landing,
+    NativeId,
+    PermissionMode,
+    Plan,
+    Probe,
+    ProbeKind,
+    decide,
+    settle,
+    verify,
+)
+from tests.kernel.kit import WORKTREE, can, here, session, situation
 
 UNNAMED = here(capabilities=can(reports=frozenset(), names_itself=False))
 
@@ -35,3 +49,29 @@ def test_what_was_not_shown_is_said_to_be_on_its_word(landing: Landing, on_its_w
 def test_nothing_of_it_is_said_of_a_new_session() -> None:
     plan = decide(situation([], here=UNNAMED))
     assert "on_its_word" not in json.loads(landed_of(verify(plan, Landing()), Landing()).landing)
+
+
+CURSOR = Cursor(1, NativeId("n-1"))
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {},
+        {"cursor": Cursor(1, NativeId("n-1"), "more")},
+        {"directory": Directory(WORKTREE.directory.path, "/elsewhere")},
+        {"directory": Directory(f"{WORKTREE.directory.path}/.")},
+        {"model": "small"},
+        {"mode": PermissionMode.READ},
+        {"mode": None},
+        {"instructions": "i2"},
+        {"tools": "t2"},
+        {"credential": "another key"},
+    ],
+)
+def test_a_session_that_goes_on_is_reported_only_where_the_server_has_it_otherwise(known: dict[str, Any]) -> None:
+    pins = Pins(replace(resumed(), session=session(1, **known)), WORKTREE.directory, Landing(model="large"))
+    due = pins.due(CURSOR)
+    assert (due is None) == (not known)
+    assert due is None or due.cursor == CURSOR
+    assert pins.due(CURSOR) is None, "the server has it now"

@@ -183,6 +183,20 @@ def test_a_turn_that_starts_while_the_reaper_looks_goes_first(monkeypatch: pytes
     run(scene())
 
 
+def test_a_session_that_is_given_back_after_the_end_is_ended_too() -> None:
+    async def scene() -> None:
+        loom, warm = Loom(), WarmSessions(QUICK)
+        first, second = await session_of(loom, 1), await session_of(loom, 2)
+        warm.park(first)
+        await warm.close()
+        assert loom.closed == ["loom-1"]
+        warm.park(second)
+        assert len(warm) == 0
+        await until(lambda: loom.closed == ["loom-1", "loom-2"], "it is ended")
+
+    run(scene())
+
+
 @pytest.mark.case("P16")
 def test_machine_sleep_is_not_counted_as_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:

@@ -112,7 +112,6 @@ def _is_known(new: NewSession, session: Session | None) -> bool:
     """Whether the server has all of it on record."""
     return session is not None and (
         new.cursor == session.cursor
-        and new.directory == session.directory
         and (new.directory.path, new.directory.real) == (session.directory.path, session.directory.real)
         and (new.model, new.instructions, new.tools) == (session.model, session.instructions, session.tools)
         and new.credential == session.credential

@@ -160,8 +160,7 @@ class LiveTurn:
                 self._tools.add(id_)
                 self._reports.note_tool()
             case ToolFinished(id_):
-                # A tool that an earlier turn left running says nothing about this turn.
-                self._said = self._said or id_ in self._tools
+                # Says nothing new: a tool of this turn was seen to start; one of an earlier turn is not about this one.
                 self._tools.discard(id_)
             case Used():
                 self._used = event
