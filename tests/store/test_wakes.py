@@ -71,6 +71,13 @@ def test_a_request_that_is_repeated_is_one_request(accept: Accept, database: Dat
 
 
 @pytest.mark.case("W03")
+def test_a_repeated_request_without_a_message_names_no_entry(accept: Accept) -> None:
+    asked = request(said=None)
+    first, again = accept(asked), accept(asked)
+    assert (first.entry, again.entry, again.repeated) == (None, None, True)
+
+
+@pytest.mark.case("W03")
 def test_one_key_from_many_callers_at_once_is_one_wake(accept: Accept, database: Database) -> None:
     asked = [request(dedupe_key="k", said=Said(PERSON, str(number))) for number in range(12)]
     answers = [database.write(partial(_accept_one, asked=each)) for each in asked]
