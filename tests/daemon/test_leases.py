@@ -217,6 +217,19 @@ def test_a_daemon_that_is_full_takes_the_next_when_there_is_room(tmp_path: Path)
     run(scene())
 
 
+def test_a_daemon_that_was_full_hears_of_new_work_as_soon_as_it_has_room(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, replace(QUICK, capacity=1, poll=600.0)) as there:
+            await there.add_agent()
+            there.add_thread()
+            await there.tell("one")
+            await until(lambda: there.daemon.live == 0, "it has room")
+            await there.tell("two")
+            assert there.loom.prompts[-1] == "two"
+
+    run(scene())
+
+
 def test_stopping_may_be_called_off_and_called_again(tmp_path: Path) -> None:
     async def scene() -> None:
         async with world(tmp_path) as there:
