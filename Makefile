@@ -17,9 +17,9 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-# Half of the time a test waits for an agent or a disk, so there are twice as many at once as there are cores. Tests
+# Most of the time a test waits for an agent or a disk, so there are three times as many at once as there are cores. Tests
 # that share a warm program stay in one worker.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(12, 3 * (os.cpu_count() or 1)))')
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 up: $(VENV)/ready ## Start Clew on this machine; Ctrl-C stops it (ARGS="--data DIR --port N")
