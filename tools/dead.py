@@ -63,7 +63,6 @@ ALLOWED: dict[str, str] = {
     "clew.store.operations.moves.move_lane": "case R08: a lane is moved off a machine that is gone, as above",
     "clew.store.schema.tables.work.deliveries": "the delivery of replies, which is planned, fills it",
     "clew.store.schema.tables.work.routes": "as above",
-    "clew.kernel.queue.waits_for": "case R12: `clew why` and the run views word this by themselves",
     "clew.ports.context.ContextEngine.compact": _PORT,
     "clew.ports.context.ContextEngine.maintain": _PORT,
     "clew.ports.delivery.Delivery*": _DELIVERY,

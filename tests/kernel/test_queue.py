@@ -1,5 +1,7 @@
 """The queue: limits, aging, order, and what each run waits for."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +11,10 @@ from clew.kernel.lease import Presence
 from clew.kernel.queue import (
     LANE_LIMIT,
     Aging,
-    Limits,
+    RunLimits,
     LiveRuns,
     QueuedRun,
+    QueueFacts,
     Waiting,
     WaitReason,
     may_start,
@@ -19,13 +22,13 @@ from clew.kernel.queue import (
     waits_for,
 )
 
-LIMITS = Limits(agent=2, runtime=4)
+LIMITS = RunLimits(agent=2, runtime=4)
 AGING = Aging(seconds_per_step=300.0)
 IDLE = LiveRuns()
 
 
-def _queued(queued_at: int = 0, priority: int = 0, name: str = "r", not_before: float | None = None) -> QueuedRun:
-    return QueuedRun(RunId(name), float(queued_at), priority, not_before)
+def _queued(queued_at: int = 0, priority: int = 0, name: str = "r") -> QueuedRun:
+    return QueuedRun(RunId(name), float(queued_at), priority)
 
 
 @pytest.mark.case("R01")
@@ -48,7 +51,7 @@ def test_a_run_starts_only_below_every_limit(live: LiveRuns, then: WaitReason | 
 @pytest.mark.case("R01")
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
 def test_the_limits_hold_after_every_start(lane: int, agent: int, runtime: int, of_agent: int, of_runtime: int) -> None:
-    if may_start(LiveRuns(lane, agent, runtime), Limits(of_agent, of_runtime)) is None:
+    if may_start(LiveRuns(lane, agent, runtime), RunLimits(of_agent, of_runtime)) is None:
         assert lane + 1 <= LANE_LIMIT
         assert agent + 1 <= of_agent
         assert runtime + 1 <= of_runtime
@@ -103,59 +106,76 @@ def test_low_priority_work_moves_while_urgent_work_arrives_forever() -> None:
     assert first.id == "low"
 
 
-@pytest.mark.case("R12")
+FACTS = QueueFacts("ada", IDLE, LIMITS, machine="laptop")
+GONE = "claude is not on the PATH of the server."
+
+
+@pytest.mark.case("R12", "R13")
 @pytest.mark.parametrize(
-    ("run", "live", "where", "ahead", "reason", "words"),
+    ("facts", "not_before", "reason", "words"),
     [
-        (_queued(not_before=130.0), LiveRuns(1), Presence.GONE, 1, WaitReason.NOT_YET, "It is not due for 30 s."),
-        (_queued(not_before=100.0), IDLE, Presence.OFFLINE, 1, WaitReason.RUNTIME_AWAY, "Its runtime is offline."),
-        (_queued(not_before=90.0), LiveRuns(1), Presence.GONE, 0, WaitReason.RUNTIME_AWAY, "Its runtime is gone."),
         (
-            _queued(),
-            LiveRuns(lane=1),
-            Presence.ONLINE,
-            2,
+            replace(FACTS, active=False, missing=GONE),
+            130.0,
+            WaitReason.PAUSED,
+            "ada is paused. Resume it with `clew agent resume ada`.",
+        ),
+        (
+            replace(FACTS, missing=GONE, registered=False, where=Presence.GONE),
+            130.0,
+            WaitReason.PROGRAM_GONE,
+            f"ada cannot be started: {GONE} Clew keeps looking for it; `clew doctor` looks at once.",
+        ),
+        (
+            replace(FACTS, registered=False, where=Presence.GONE),
+            130.0,
+            WaitReason.NO_RUNTIME,
+            "No connected machine has the program of ada; the run waits for one.",
+        ),
+        (replace(FACTS, where=Presence.GONE), 130.0, WaitReason.NOT_YET, "It is not due yet."),
+        (replace(FACTS, why="Its limit is reached."), 100.5, WaitReason.NOT_YET, "Its limit is reached."),
+        (
+            replace(FACTS, where=Presence.OFFLINE, live=LiveRuns(1), ahead=1),
+            100.0,
+            WaitReason.MACHINE_AWAY,
+            "Machine laptop is offline; the run starts when Clew runs there again.",
+        ),
+        (
+            replace(FACTS, live=LiveRuns(lane=1), ahead=2),
+            None,
             WaitReason.LANE_BUSY,
             "Its lane has a live run; it starts when that one ends.",
         ),
         (
-            _queued(),
-            LiveRuns(agent=3),
-            Presence.ONLINE,
-            2,
+            replace(FACTS, live=LiveRuns(agent=3), busy_in=("issue-3", "chat-1"), ahead=2),
+            None,
             WaitReason.AGENT_FULL,
-            "Its agent has 3 live runs; 2 are allowed.",
+            "ada is busy in issue-3, chat-1; it may have 2 runs at once.",
         ),
         (
-            _queued(),
-            LiveRuns(runtime=5),
-            Presence.ONLINE,
-            2,
+            replace(FACTS, live=LiveRuns(agent=1), limits=RunLimits(1, 4)),
+            None,
+            WaitReason.AGENT_FULL,
+            "ada is busy; it may have 1 run at once.",
+        ),
+        (
+            replace(FACTS, live=LiveRuns(runtime=5), ahead=2),
+            None,
             WaitReason.RUNTIME_FULL,
-            "Its runtime has 5 live runs; 4 are allowed.",
+            "Machine laptop is busy: 5 runs are live there, and no more are allowed.",
         ),
-        (_queued(), IDLE, Presence.ONLINE, 1, WaitReason.BEHIND, "Runs that go first: 1."),
-        (
-            _queued(),
-            IDLE,
-            Presence.ONLINE,
-            0,
-            WaitReason.NEXT,
-            "It is next; the runtime takes it with its next claim.",
-        ),
+        (replace(FACTS, ahead=1), None, WaitReason.BEHIND, "Queued behind 1 run."),
+        (replace(FACTS, ahead=3), None, WaitReason.BEHIND, "Queued behind 3 runs."),
+        (FACTS, None, WaitReason.NEXT, "It is next, and starts within seconds."),
     ],
 )
 def test_the_queue_says_what_each_waits_for(
-    run: QueuedRun, live: LiveRuns, where: Presence, ahead: int, reason: WaitReason, words: str
+    facts: QueueFacts, not_before: float | None, reason: WaitReason, words: str
 ) -> None:
-    left = 30.0 if reason is WaitReason.NOT_YET else 0.0
-    waiting = waits_for(run, live, LIMITS, where, ahead, now=100.0)
-    assert waiting == Waiting(reason, live, LIMITS, where, left, ahead)
-    assert waiting.words == words
-
-
-def test_a_delay_of_less_than_a_second_is_still_a_delay() -> None:
-    assert waits_for(_queued(not_before=100.5), IDLE, LIMITS, Presence.ONLINE, 0, 100.0).reason is WaitReason.NOT_YET
+    waiting = waits_for(facts, not_before, now=100.0)
+    until = not_before if reason is WaitReason.NOT_YET else None
+    assert (waiting, waiting.words) == (Waiting(reason, facts, until), words)
+    assert waiting.needs_person is (reason in (WaitReason.PAUSED, WaitReason.PROGRAM_GONE))
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])

@@ -11,7 +11,7 @@ from pathlib import Path
 from clew.app.logs import FoundAgents, Notice
 from clew.control.actor import Actor, MachineDaemon
 from clew.control.agents import add_agent, list_agents
-from clew.control.programs import GUIDE, offer_agents, own_program_providers
+from clew.control.programs import GUIDE, look_again, offer_agents, own_program_providers
 from clew.control.services import Services
 from clew.daemon import Daemon, LocalMachine
 from clew.kernel import MachineId
@@ -29,9 +29,31 @@ _RETRY, _RETRY_MAX = 1.0, 60.0
 """Seconds before the first retry, and the most that the doubling delay reaches."""
 
 
+LOOK_AGAIN = 10.0
+"""Seconds between two looks for programs that could not be started."""
+
+
 async def discover(services: Services, machine: Machine, daemon: Daemon, notify: Callable[[Notice], None]) -> None:
-    """Runs once the server answers, because some programs are slow to start. Retries until it has worked, and logs
-    each reason once."""
+    """Runs once the server answers, because some programs are slow to start. Then looks now and then for programs that
+    could not be started."""
+    await _until_discovered(services, machine, daemon, notify)
+    actor, logged = MachineDaemon(machine.id), ""
+    while True:
+        await asyncio.sleep(LOOK_AGAIN)
+        try:
+            for check in await look_again(services, actor, machine.id):
+                log.info("%s can be started again: %s", check.name, check.words)
+            logged = ""
+        except Fault as fault:
+            if fault.words != logged:
+                log.warning("looking for programs failed, retrying: %s", fault)
+            logged = fault.words
+
+
+async def _until_discovered(
+    services: Services, machine: Machine, daemon: Daemon, notify: Callable[[Notice], None]
+) -> None:
+    """Retries until it has worked, and logs each reason once."""
     delay, logged = _RETRY, ""
     while True:
         try:

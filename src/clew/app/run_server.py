@@ -127,6 +127,7 @@ def _machine(data: DataDirectory) -> LocalMachine:
         data.state,
         data.workspaces,
         homes={GUIDE: {GUIDE_HOME: str(data.guide)}},
+        find=find_providers,
     )
 
 

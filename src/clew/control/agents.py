@@ -87,6 +87,7 @@ async def change_agent(services: Services, actor: Actor, name: str, change: Agen
             to["runtime_id"] = register_runtime(tx, found)
             to["settings"] = write_program(program)
             to["program"] = found.program
+            to["missing"] = None
         if change.across_accounts is not None:
             to["policy"] = with_policy(agent.policy, agent.id, history_across_accounts=change.across_accounts)
         store.change_agent(tx, agent.id, to)

@@ -11,7 +11,7 @@ import orjson
 from clew.control.actor import Actor
 from clew.control.faults import BadRequest
 from clew.control.services import Services
-from clew.kernel import Carried, Policy, RecordError, RunState, WakeState, policy_from_record
+from clew.kernel import Carried, Policy, RecordError, WakeState, policy_from_record
 from clew.kernel import replay as decide_again
 from clew.protocol.requests import Replay
 from clew.protocol.views import Changed, DecisionView, ReplayView, RunView, WakeView, WhyView
@@ -19,7 +19,7 @@ from clew.store.engine.database import Transaction
 from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.queries.decisions import RecordedDecision, decisions_after, decisions_of_run, first_since
 from clew.store.queries.names import run_called, wake_called
-from clew.store.queries.runs import RunRecord, live_runs_of, open_run_of, run_details, show_run
+from clew.store.queries.runs import open_run_of, run_details, show_run
 from clew.store.queries.wakes import lane_of_wake, pending_wakes, show_wake, wakes_of_run
 
 
@@ -46,7 +46,7 @@ def _of_run(tx: Transaction, run: str) -> WhyView:
     decisions = decisions_of_run(tx, found.record.id)
     return WhyView(
         subject=run,
-        headline=_headline(tx, found.record, found.view, decisions),
+        headline=_headline(found.view, decisions),
         run=found.view,
         wakes=wakes_of_run(tx, run) or pending_wakes(tx, found.record.lane),
         decisions=decisions,
@@ -69,7 +69,7 @@ def _of_wake(tx: Transaction, wake: WakeView) -> WhyView:
     if waiting is not None:
         run = show_run(tx, waiting.id)
         decisions = decisions_of_run(tx, waiting.id)
-        waits = run.words or _queue_words(tx, waiting) if run.state == "queued" else ""
+        waits = run.words or "" if run.state == "queued" else ""
     headline = f"{wake.state}: {wake.words} [{wake.code}] {waits}".strip()
     return WhyView(wake.id, headline, run, (wake,), decisions, {}, ())
 
@@ -81,29 +81,14 @@ def _carried_headline(wake: WakeView, why: WhyView) -> str:
     return f"steered: {Carried.STEERED.fill(run=wake.run)} [{Carried.STEERED.code}]"
 
 
-def _headline(tx: Transaction, record: RunRecord, run: RunView, decisions: Sequence[DecisionView]) -> str:
-    if run.state == "queued" and record.held:
-        # The last decision was made before the run was held.
-        return f"hold: {run.words} [{run.code}]"
+def _headline(run: RunView, decisions: Sequence[DecisionView]) -> str:
+    if run.state == "queued":
+        # The last decision was made before the run was queued again or held.
+        return f"{'hold' if run.held else 'queued'}: {run.words} [{run.code}]"
     if not decisions:
-        waits = run.words or _queue_words(tx, record)
-        return f"{run.state}: {waits}"
+        return f"{run.state}: {run.words or ''}".rstrip(": ")
     last = decisions[-1]
     return f"{last.outcome}: {last.words} [{last.code}]"
-
-
-def _queue_words(tx: Transaction, run: RunRecord) -> str:
-    """Why a run that may start has not: mostly because its agent is busy elsewhere."""
-    live = live_runs_of(tx, run.agent)
-    if not live:
-        return f"Run {run.id} is queued and was not claimed yet."
-    busy = ", ".join(
-        f"{each.ref} (which waits for your answer, see `clew approvals`)"
-        if each.state is RunState.WAITING
-        else each.ref
-        for each in live
-    )
-    return f"Run {run.id} is queued: {run.agent_name} is busy in {busy}."
 
 
 PAGE = 200

@@ -6,15 +6,16 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 
 from clew.control.actor import Actor
-from clew.control.programs import own_program_providers
+from clew.control.programs import look_for, own_program_providers
 from clew.control.services import Services
 from clew.kernel import AgentState, MachineId
 from clew.ports.fault import Fault
-from clew.protocol.machine import AgentProgram, Machine
+from clew.protocol.machine import AgentProgram, Looked, Machine
 from clew.protocol.views import CheckView, RuntimeView
 from clew.store.engine.dialect import read_clock
 from clew.store.queries import runtimes as queries
@@ -105,7 +106,8 @@ async def _git() -> CheckView:
 
 
 async def _provider(machine: Machine, name: str) -> CheckView:
-    return await _look(machine, name, AgentProgram(name), "Agents of other providers work without it.")
+    program = AgentProgram(name)
+    return await _look(name, program, machine.discover(program), "Agents of other providers work without it.")
 
 
 async def _agent(services: Services, agent: AgentRecord, machine: MachineId | None) -> CheckView:
@@ -114,16 +116,26 @@ async def _agent(services: Services, agent: AgentRecord, machine: MachineId | No
         there = services.remaining_machine(machine)
     except Fault as fault:
         return CheckView(name, "failed", fault.words, fault.remedy)
-    found = await _look(there, name, agent.program, "Install it again, or change it with `clew agent edit`.")
+    found = await _look(
+        name, agent.program, _look_for(services, there, agent), "Install it again, or change it with `clew agent edit`."
+    )
     if found.state == "ok" and agent.state is not AgentState.ACTIVE:
         return CheckView(name, "warning", f"It is {agent.state}.", f"Resume it with `clew agent resume {agent.name}`.")
     return found
 
 
-async def _look(machine: Machine, name: str, program: AgentProgram, remedy: str) -> CheckView:
+async def _look_for(services: Services, machine: Machine, agent: AgentRecord) -> Looked:
+    """Runs that waited for a program that is there now are started."""
+    looked, runtime = await look_for(services, machine, agent)
+    if runtime is not None:
+        await machine.offer(runtime, agent.program)
+    return looked
+
+
+async def _look(name: str, program: AgentProgram, looking: Awaitable[Looked], remedy: str) -> CheckView:
     try:
         async with asyncio.timeout(_WAIT):
-            looked = await machine.discover(program)
+            looked = await looking
     except TimeoutError:
         return CheckView(name, "failed", f"{program.provider} did not answer within {_WAIT:g} s.", remedy)
     except Fault as fault:

@@ -9,11 +9,12 @@ from clew.control.services import Services
 from clew.kernel import MachineId, RuntimeId
 from clew.ports.fault import Fault
 from clew.protocol.control import Registration
-from clew.protocol.machine import AgentProgram, Machine
+from clew.protocol.machine import AgentProgram, Looked, Machine
 from clew.protocol.views import CheckView
 from clew.store.engine.database import Transaction
+from clew.store.engine.dialect import storable
 from clew.store.faults import Busy
-from clew.store.operations.agents import AgentColumns, change_agent
+from clew.store.operations.agents import AgentColumns, change_agent, set_missing
 from clew.store.operations.runtimes import register_runtime
 from clew.store.queries.agents import AgentRecord, agent_records, read_agent
 from clew.store.queries.runtimes import runtime_records
@@ -76,16 +77,20 @@ async def offer_agents(services: Services, actor: Actor, machine: MachineId) -> 
     An agent whose program is gone stays as it is and stops no other. A database that is busy says nothing about any
     of them: then Busy is raised, and all have to be offered again."""
     there = services.machine(machine)
+    agents = await _agents_of(services, machine)
+    unregistered = _Unregistered(agents)
+    # Together: a program that is slow to answer delays no other agent.
+    return tuple(await asyncio.gather(*(_offer(services, there, agent, unregistered) for agent in agents)))
+
+
+async def _agents_of(services: Services, machine: MachineId) -> list[AgentRecord]:
     machines = {record.id: record.machine for record in await services.read(runtime_records)}
-    agents = [
+    return [
         agent
         for agent in await services.read(agent_records)
         # A database that was brought to another machine names the former one.
         if agent.runtime is None or machines.get(agent.runtime) == machine or len(services.machines) == 1
     ]
-    unregistered = _Unregistered(agents)
-    # Together: a program that is slow to answer delays no other agent.
-    return tuple(await asyncio.gather(*(_offer(services, there, agent, unregistered) for agent in agents)))
 
 
 class _Unregistered:
@@ -112,16 +117,42 @@ class _Unregistered:
             await registered.wait()
 
 
+async def look_again(services: Services, actor: Actor, machine: MachineId) -> tuple[CheckView, ...]:
+    """Look for the programs that could not be started; one result for each that can be now."""
+    there = services.machine(machine)
+    gone = [agent for agent in await _agents_of(services, machine) if agent.missing]
+    looked = await asyncio.gather(*(_offer(services, there, agent, _Unregistered(())) for agent in gone))
+    return tuple(each for each in looked if each.state == "ok")
+
+
+async def look_for(services: Services, machine: Machine, agent: AgentRecord) -> tuple[Looked, RuntimeId | None]:
+    """Look for the agent's program, and record whether it can be started: its runs wait while it cannot. Returns its
+    runtime, where it can be."""
+    try:
+        looked = await machine.discover(agent.program)
+    except Fault as fault:
+        await _set_missing(services, agent, str(fault))
+        raise
+    found = looked.registration
+    if found is None:
+        await _set_missing(services, agent, looked.missing or f"{agent.program.provider} was not found.")
+        return looked, None
+    return looked, await _register(services, agent, found)
+
+
+async def _set_missing(services: Services, agent: AgentRecord, words: str) -> None:
+    await services.write(lambda tx: set_missing(tx, agent.id, storable(words)))
+
+
 async def _offer(services: Services, machine: Machine, agent: AgentRecord, unregistered: _Unregistered) -> CheckView:
     name, program = f"agent {agent.name}", agent.program
     try:
         try:
-            looked = await machine.discover(program)
-            if looked.registration is None:
-                return CheckView(name, "missing", looked.missing or f"{program.provider} was not found.", _REMEDY)
-            runtime = await _register(services, agent, looked.registration)
+            looked, runtime = await look_for(services, machine, agent)
         finally:
             unregistered.looked_at(agent)
+        if runtime is None:
+            return CheckView(name, "missing", looked.missing or f"{program.provider} was not found.", _REMEDY)
         await unregistered.none_in(runtime)
         await machine.offer(runtime, program)
     except Busy:
@@ -145,6 +176,7 @@ async def _register(services: Services, before: AgentRecord, found: Registration
                 columns["program"] = found.program
             if columns:
                 change_agent(tx, agent.id, columns)
+            set_missing(tx, agent.id, "")
         return runtime
 
     return await services.write(write)

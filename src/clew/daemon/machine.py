@@ -29,7 +29,7 @@ class NoSuchRuntime(Fault):
 
 class LocalMachine:
     """`state` is the directory that records which processes run; `root` is where workspaces are made. `homes` has the
-    home, by provider, of agents that name none."""
+    home, by provider, of agents that name none. `find` finds the providers again: packages come and go."""
 
     def __init__(
         self,
@@ -42,9 +42,10 @@ class LocalMachine:
         max_live: int = 8,
         deadlines: Deadlines = Deadlines(),
         homes: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+        find: Callable[[], Providers] | None = None,
     ) -> None:
         self._id, self._name = id_, name
-        self._providers, self._workspaces = providers, workspaces
+        self._providers, self._find, self._workspaces = providers, find, workspaces
         self._state, self._root = state, root
         self._max_live, self._deadlines, self._homes = max_live, deadlines, homes
         self._made: dict[str, Provider] = {}
@@ -71,10 +72,17 @@ class LocalMachine:
     # ---------------------------------------------------------------- for the server
 
     async def providers(self) -> Sequence[str]:
+        await self._find_providers()
         return sorted(self._providers.makers)
+
+    async def _find_providers(self) -> None:
+        if self._find is not None:
+            self._providers = await asyncio.to_thread(self._find)
 
     async def discover(self, program: AgentProgram) -> Looked:
         try:
+            await self._find_providers()
+            self._providers.check(program.provider)
             provider = self.provider(program)
             found = await provider.discover()
         except BadOptions:

@@ -39,6 +39,9 @@ _PASSING = frozenset(
     }
 )
 
+# The program or its provider is not there, or cannot be started.
+_GONE = frozenset({"program:cannot-start", "provider:unknown", "provider:broken"})
+
 DAEMON_STOPPED = "The daemon was stopped."
 
 
@@ -120,7 +123,7 @@ def end_before_prompt(fault: Exception) -> End:
         return Returned(words, fault.code, WaitsFor.SESSION_FREE)
     if fault.code in _PASSING:
         return Failed(FailureKind.TRANSIENT, words)
-    return Returned(words, fault.code, WaitsFor.PERSON)
+    return Returned(words, fault.code, WaitsFor.PERSON, program_gone=fault.code in _GONE)
 
 
 def _failed(failed: AgentFailed, plan: Plan, usage: Usage, heard: Attestation | None) -> Failed:

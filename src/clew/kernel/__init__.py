@@ -102,7 +102,7 @@ from clew.kernel.plan import (
     headline,
 )
 from clew.kernel.probe import Probe, ProbeKind
-from clew.kernel.queue import Aging, QueuedRun, rank
+from clew.kernel.queue import Aging, LiveRuns, QueuedRun, QueueFacts, RunLimits, Waiting, WaitReason, rank, waits_for
 from clew.kernel.reason import Reason
 from clew.kernel.record import (
     RECORD_VERSION,
@@ -193,21 +193,22 @@ __all__ = [
     "CANDIDATES", "HELD_BY_AGENT", "HUMAN", "LIVE", "NEVER_AGAIN", "NOTHING_SEEN", "NOTHING_TO_REPORT",
     "RECORD_VERSION", "RUN_ENDS", "RUN_TABLE", "SESSION_TABLE", "STARTS_NEW_SESSION", "STEER_TABLE",
     "USES_EARLIER_SESSION", "WAKE_ENDS", "AccountId", "AdmissionPolicy", "AdmissionReason", "AdmissionVerdict",
-    "AgentId", "AgentState", "Aging", "Answer", "Answered", "Approval", "ApprovalEvent", "ApprovalId", "ApprovalReason",
-    "ApprovalState", "Archive", "ArchiveState", "Attestation", "Audience", "Author", "AuthorKind", "Budget",
-    "BudgetReason", "Capabilities", "Carried", "Claim", "Cursor", "Delivered", "Demand", "Directory", "EnginePolicy",
-    "EntrySeq", "Every", "Evidence", "EvidenceReason", "Failure", "FailureKind", "Fate", "Floor", "Found",
-    "FoundReason", "Freshness", "Heard", "Here", "Instant", "JournalEntry", "Landing", "LandingField", "LaneId",
-    "LaneScope", "MachineId", "ModelChange", "Moment", "NativeId", "NextAfter", "NoticeReason", "Origin", "OriginKind",
-    "Outcome", "Overlap", "PacePolicy", "Patience", "PermissionMode", "Pin", "PinReason", "PlaceFacts", "PlaceStep",
-    "Plan", "PlanReason", "Policy", "Presence", "Probe", "ProbeKind", "ProjectId", "PromptId", "ProviderName",
-    "QueuedRun", "QuietHours", "ReadState", "Reader", "Reaped", "Reason", "RecordError", "Request", "ResetPolicy",
-    "ResolvedPlace", "Resumability", "RetryChoice", "RetryPolicy", "RetryStep", "Route", "RouteKey", "RouteKind",
-    "RuleReason", "Run", "RunEvent", "RunId", "RunOutcome", "RunRefusal", "RunScope", "RunState", "RuntimeId",
-    "Sameness", "ScopeKey", "Sent", "Served", "Session", "SessionChange", "SessionEvent", "SessionId", "SessionLimits",
-    "SessionState", "Silence", "SilenceLimits", "Situation", "Source", "SourceRead", "SteerEvent", "Step", "Subject",
-    "ThreadId", "Tick", "TickDecision", "TickFacts", "TickVerdict", "Unheard", "UnreadableCursor", "Verification",
-    "WaitsFor", "Wake", "WakeEnd", "WakeEvent", "WakeId", "WakeReason", "WakeState", "WarmFacts", "Weight", "Workspace",
+    "AgentId", "AgentState", "Aging", "Answer", "Answered", "Approval", "ApprovalEvent", "ApprovalId",
+    "ApprovalReason", "ApprovalState", "Archive", "ArchiveState", "Attestation", "Audience", "Author", "AuthorKind",
+    "Budget", "BudgetReason", "Capabilities", "Carried", "Claim", "Cursor", "Delivered", "Demand", "Directory",
+    "EnginePolicy", "EntrySeq", "Every", "Evidence", "EvidenceReason", "Failure", "FailureKind", "Fate", "Floor",
+    "Found", "FoundReason", "Freshness", "Heard", "Here", "Instant", "JournalEntry", "Landing", "LandingField",
+    "LaneId", "LaneScope", "LiveRuns", "MachineId", "ModelChange", "Moment", "NativeId", "NextAfter", "NoticeReason",
+    "Origin", "OriginKind", "Outcome", "Overlap", "PacePolicy", "Patience", "PermissionMode", "Pin", "PinReason",
+    "PlaceFacts", "PlaceStep", "Plan", "PlanReason", "Policy", "Presence", "Probe", "ProbeKind", "ProjectId",
+    "PromptId", "ProviderName", "QueueFacts", "QueuedRun", "QuietHours", "ReadState", "Reader", "Reaped", "Reason",
+    "RecordError", "Request", "ResetPolicy", "ResolvedPlace", "Resumability", "RetryChoice", "RetryPolicy",
+    "RetryStep", "Route", "RouteKey", "RouteKind", "RuleReason", "Run", "RunEvent", "RunId", "RunLimits", "RunOutcome",
+    "RunRefusal", "RunScope", "RunState", "RuntimeId", "Sameness", "ScopeKey", "Sent", "Served", "Session",
+    "SessionChange", "SessionEvent", "SessionId", "SessionLimits", "SessionState", "Silence", "SilenceLimits",
+    "Situation", "Source", "SourceRead", "SteerEvent", "Step", "Subject", "ThreadId", "Tick", "TickDecision",
+    "TickFacts", "TickVerdict", "Unheard", "UnreadableCursor", "Verification", "WaitReason", "Waiting", "WaitsFor",
+    "Wake", "WakeEnd", "WakeEvent", "WakeId", "WakeReason", "WakeState", "WarmFacts", "Weight", "Workspace",
     "WorkspaceId", "WorkspaceKind", "admit", "advance_approval", "advance_session", "advance_wake", "answer", "apply",
     "ask_next", "capabilities_from_record", "capabilities_to_record", "choose_mode", "coalesce", "confirm", "decide",
     "decision_to_record", "dedupe", "digest_of", "due", "explain", "gather", "headline", "holds", "isolated",
@@ -215,7 +216,7 @@ __all__ = [
     "parse_mode", "pin", "plan_to_record", "policy_from_record", "policy_to_record", "presence", "rank", "read_cursor",
     "read_subject", "ready", "reap", "replay", "resolve_place", "resumability", "retry", "runtime_id", "select",
     "settle", "silence", "situation_from_record", "situation_to_record", "standing", "steered_plan", "thread_for",
-    "tick", "to_steer", "value_from_record", "value_to_record", "verify", "voice", "wakes_on", "with_observed_work",
-    "write_cursor",
+    "tick", "to_steer", "value_from_record", "value_to_record", "verify", "voice", "waits_for", "wakes_on",
+    "with_observed_work", "write_cursor",
 ]
 # fmt: on

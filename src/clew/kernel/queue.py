@@ -11,7 +11,7 @@ LANE_LIMIT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RunLimits:
     """How many runs may be live at once."""
 
     agent: int
@@ -32,7 +32,6 @@ class QueuedRun:
     id: RunId
     queued_at: Instant
     priority: int = 0
-    not_before: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +46,74 @@ class Aging:
 
 
 class WaitReason(Reason):
+    PAUSED = "waits:agent-paused", "{facts.agent} is paused. Resume it with `clew agent resume {facts.agent}`."
+    PROGRAM_GONE = (
+        "waits:program-gone",
+        "{facts.agent} cannot be started: {facts.missing} Clew keeps looking for it; `clew doctor` looks at once.",
+    )
+    NO_RUNTIME = "waits:no-runtime", "No connected machine has the program of {facts.agent}; the run waits for one."
+    NOT_YET = "waits:not-yet", "{why}"
+    MACHINE_AWAY = (
+        "waits:machine-away",
+        "Machine {facts.machine} is {facts.where}; the run starts when Clew runs there again.",
+    )
     LANE_BUSY = "waits:lane-busy", "Its lane has a live run; it starts when that one ends."
-    AGENT_FULL = "waits:agent-full", "Its agent has {live.agent} live runs; {limits.agent} are allowed."
-    RUNTIME_FULL = "waits:runtime-full", "Its runtime has {live.runtime} live runs; {limits.runtime} are allowed."
-    RUNTIME_AWAY = "waits:runtime-away", "Its runtime is {where}."
-    NOT_YET = "waits:not-yet", "It is not due for {left:.0f} s."
-    BEHIND = "waits:behind", "Runs that go first: {ahead}."
-    NEXT = "waits:next", "It is next; the runtime takes it with its next claim."
+    AGENT_FULL = "waits:agent-full", "{facts.agent} is busy{busy}; it may have {runs} at once."
+    RUNTIME_FULL = (
+        "waits:runtime-full",
+        "Machine {facts.machine} is busy: {facts.live.runtime} runs are live there, and no more are allowed.",
+    )
+    BEHIND = "waits:behind", "Queued behind {runs}."
+    NEXT = "waits:next", "It is next, and starts within seconds."
+
+
+NEEDS_PERSON = frozenset({WaitReason.PAUSED, WaitReason.PROGRAM_GONE})
+"""Waits that do not end by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFacts:
+    """What is known about a queued run. `missing`: why its agent's program cannot be started, empty if it can. `why`:
+    why it is delayed. `busy_in`: where its agent works now."""
+
+    agent: str
+    live: LiveRuns
+    limits: RunLimits
+    active: bool = True
+    missing: str = ""
+    registered: bool = True
+    machine: str = ""
+    where: Presence = Presence.ONLINE
+    ahead: int = 0
+    why: str = ""
+    busy_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What a queued run waits for, with the numbers behind it."""
+    """What a queued run waits for. `until` is when that ends, where it is known."""
 
     reason: WaitReason
-    live: LiveRuns
-    limits: Limits
-    where: Presence = Presence.ONLINE
-    left: float = 0.0
-    ahead: int = 0
+    facts: QueueFacts
+    until: Instant | None = None
+
+    @property
+    def needs_person(self) -> bool:
+        return self.reason in NEEDS_PERSON
 
     @property
     def words(self) -> str:
-        return self.reason.fill(live=self.live, limits=self.limits, where=self.where, left=self.left, ahead=self.ahead)
+        facts = self.facts
+        number = facts.ahead if self.reason is WaitReason.BEHIND else facts.limits.agent
+        return self.reason.fill(
+            facts=facts,
+            why=facts.why or "It is not due yet.",
+            busy=f" in {', '.join(facts.busy_in)}" if facts.busy_in else "",
+            runs="1 run" if number == 1 else f"{number} runs",
+        )
 
 
-def may_start(live: LiveRuns, limits: Limits) -> WaitReason | None:
+def may_start(live: LiveRuns, limits: RunLimits) -> WaitReason | None:
     """None when one more run may start; else the limit that is reached, the narrowest first."""
     if live.lane >= LANE_LIMIT:
         return WaitReason.LANE_BUSY
@@ -92,12 +133,20 @@ def rank(run: QueuedRun, aging: Aging) -> Instant:
     return run.queued_at - run.priority * aging.seconds_per_step
 
 
-def waits_for(run: QueuedRun, live: LiveRuns, limits: Limits, where: Presence, ahead: int, now: Instant) -> Waiting:
-    """Why a queued run does not start: its own delay, its runtime, a limit, or its position in the queue."""
-    left = 0.0 if run.not_before is None else max(0.0, run.not_before - now)
-    if left > 0:
-        return Waiting(WaitReason.NOT_YET, live, limits, where, left, ahead)
-    if where is not Presence.ONLINE:
-        return Waiting(WaitReason.RUNTIME_AWAY, live, limits, where, left, ahead)
-    reason = may_start(live, limits) or (WaitReason.BEHIND if ahead else WaitReason.NEXT)
-    return Waiting(reason, live, limits, where, left, ahead)
+def waits_for(facts: QueueFacts, not_before: Instant | None, now: Instant) -> Waiting:
+    """Why a queued run does not start. What a person must mend comes first: nothing else helps before that."""
+    if not facts.active:
+        return Waiting(WaitReason.PAUSED, facts)
+    if facts.missing:
+        return Waiting(WaitReason.PROGRAM_GONE, facts)
+    if not facts.registered:
+        return Waiting(WaitReason.NO_RUNTIME, facts)
+    if not_before is not None and not_before > now:
+        return Waiting(WaitReason.NOT_YET, facts, not_before)
+    if facts.where is not Presence.ONLINE:
+        return Waiting(WaitReason.MACHINE_AWAY, facts)
+    return Waiting(may_start(facts.live, facts.limits) or _in_line(facts), facts)
+
+
+def _in_line(facts: QueueFacts) -> WaitReason:
+    return WaitReason.BEHIND if facts.ahead else WaitReason.NEXT

@@ -6,6 +6,7 @@ A package adds a plugin by an entry point in its metadata.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import invalidate_caches
 from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Generic, TypeVar
 
@@ -49,12 +50,16 @@ class Plugins(Generic[S, P]):
     makers: Mapping[str, Callable[[S], P]]
     broken: Mapping[str, BrokenPlugin]
 
-    def make(self, name: str, settings: S) -> P:
+    def check(self, name: str) -> None:
+        """Raise why there is no such plugin, or why it cannot be used."""
         if name in self.broken:
             raise self.broken[name]
         if name not in self.makers:
             installed = ", ".join(sorted(self.makers)) or "none"
             raise UnknownPlugin(self.noun, f"There is no {self.noun} {name!r}.", f"Installed: {installed}.")
+
+    def make(self, name: str, settings: S) -> P:
+        self.check(name)
         try:
             made = self.makers[name](settings)
         except (Fault, KeyboardInterrupt):
@@ -76,7 +81,9 @@ _REINSTALL = "Install it again, or remove it."
 
 
 def find_providers() -> Providers:
-    """Every installed provider. This imports what each of them needs, so call it once."""
+    """Every installed provider, also those that were installed since the last call. The first call is slow: it imports
+    what each of them needs."""
+    invalidate_caches()
     return _find("clew.providers", "provider", "open")
 
 

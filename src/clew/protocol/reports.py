@@ -219,11 +219,14 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The claim is given back before any prompt was sent; the run is tried again later, or a person acts first."""
+    """The claim is given back before any prompt was sent; the run is tried again later, or a person acts first.
+
+    `program_gone`: the agent's program cannot be started. All its runs wait until its machine finds it again."""
 
     why: str
     code: str
     waits_for: WaitsFor = WaitsFor.ANOTHER_TRY
+    program_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class AgentView:
     heartbeat: Rhythm | None = None
     across_accounts: bool = False
     """Whether history made under one account of the provider may be sent to another account."""
+    missing: str = ""
+    """Why its program cannot be started; empty if its machine found it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class ThreadView:
     entries: int
     created_at: float
     updated_at: float
+    until: float | None = None
+    """When a held thread goes on by itself, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ class RunView:
     not_before: float | None = None
     stopping: bool = False
     held: str | None = None
-    """For a held run, what ends the hold: another-try, session-free or person. Its state is queued."""
+    """For a held run, what ends the hold: another-try, session-free, person or time. Its state is queued."""
     on_its_word: bool = False
     """Whether only the agent itself says that this is the session that was asked for."""
 

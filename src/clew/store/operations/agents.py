@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import TypedDict
 
-from sqlalchemy import Connection, bindparam, case, insert, literal_column, null, select, text, update
+from sqlalchemy import Connection, bindparam, case, func, insert, literal_column, null, select, text, update
 
-from clew.kernel import AgentId, RuntimeId, own_thread
+from clew.kernel import AgentId, RunId, RuntimeId, own_thread
 from clew.store.engine.dialect import insert as insert_or
 from clew.store.engine.dialect import now
-from clew.store.engine.hints import hint_queue
+from clew.store.engine.hints import hint_queue, hint_run
 from clew.store.engine.statement import Statement
 from clew.store.faults import NameTaken
 from clew.store.operations.ids import new_id
@@ -47,7 +47,11 @@ class AgentColumns(TypedDict, total=False):
     program: str
     policy: str
     state: str
+    missing: str | None
 
+
+_MOST_HINTS = 200
+"""How many of an agent's queued runs are hinted at, each one a line that somebody may be looking at."""
 
 _runtime_of = Statement(lambda _: select(agents.c.runtime_id).where(agents.c.id == bindparam("agent")))
 
@@ -71,6 +75,29 @@ _follow = Statement(
             runs.c.lane_id.in_(select(lanes.c.id).where(lanes.c.id == runs.c.lane_id, lanes.c.runtime_id.is_(None))),
         )
         .values(runtime_id=bindparam("runtime"))
+    )
+)
+
+_set_missing = Statement(
+    lambda _: (
+        agents.update()
+        .where(
+            agents.c.id == bindparam("agent"),
+            func.coalesce(agents.c.missing, literal_column("''")) != bindparam("missing"),
+        )
+        .values(missing=func.nullif(bindparam("missing", type_=agents.c.missing.type), literal_column("''")))
+    )
+)
+
+_queued_of = Statement(
+    lambda _: (
+        select(runs.c.id)
+        .where(
+            text(f"runs.{NOT_ENDED} AND runs.state = 'queued'"),
+            # As in _follow.
+            runs.c.agent_id + literal_column("''") == bindparam("agent"),
+        )
+        .limit(_MOST_HINTS)
     )
 )
 
@@ -135,3 +162,15 @@ def change_agent(connection: Connection, agent: AgentId, values: AgentColumns) -
         _follow.count(connection, agent=agent, runtime=runtime)
     _look_again.count(connection, agent=agent)
     hint_queue(connection, None if runtime is None else RuntimeId(str(runtime)))
+
+
+def set_missing(connection: Connection, agent: AgentId, missing: str) -> bool:
+    """Record why the agent's program cannot be started; empty when it was found. Returns whether that is new. Its
+    queued runs wait for the program; when it is there again, all of them are decided again."""
+    if not _set_missing.count(connection, agent=agent, missing=missing):
+        return False
+    for row in _queued_of.rows(connection, agent=agent):
+        hint_run(connection, RunId(row["id"]))
+    if not missing:
+        change_agent(connection, agent, {})
+    return True

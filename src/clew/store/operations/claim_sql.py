@@ -67,7 +67,7 @@ def _picked(dialect: str) -> CTE:
     a, o = agents.alias("a"), agents.alias("o")
     allowed = select(o.c.max_live).where(o.c.id == b.c.agent_id).scalar_subquery()
     full = select(b.c.agent_id).where(text(f"b.{LIVE}")).group_by(b.c.agent_id).having(func.count() >= allowed)
-    may_work = (a.c.state == literal_column("'active'")) & (a.c.max_live > literal_column("0"))
+    may_work = (a.c.state == literal_column("'active'")) & (a.c.max_live > literal_column("0")) & a.c.missing.is_(None)
     live_here = (
         select(func.count())
         .select_from(c)

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, bindparam, literal_column
 
 from clew.kernel import (
     HELD_BY_AGENT,
+    AgentId,
     Attestation,
     EntrySeq,
     Evidence,
@@ -39,6 +40,7 @@ from clew.store.engine.dialect import storable
 from clew.store.engine.hints import hint_run
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations import claim_sql
+from clew.store.operations.agents import set_missing
 from clew.store.operations.cancel import end_idle, open_run
 from clew.store.operations.carried_wakes import WakeEnding, carried_by, end_carried, pending_in
 from clew.store.operations.evidence import Followed, open_prompts, pinned_by_evidence, record_answers
@@ -264,7 +266,10 @@ def _returned(connection: Connection, row: Row, end: Returned) -> Finished:
     # A wake that came meanwhile was not part of the decision, so the run must not wait for a person.
     waits = WaitsFor.ANOTHER_TRY if pending_in(connection, LaneId(row["lane_id"])) else end.waits_for
     end_carried(connection, row, WakeEnding(WakeEvent.RELEASE, RunOutcome.RETURNED.code, words))
-    if RunState(row["state"]) is RunState.QUEUED:
+    if end.program_gone:
+        # The run itself is not held: no run of this agent is claimed until its machine finds the program.
+        set_missing(connection, AgentId(row["agent_id"]), _why(end))
+    elif RunState(row["state"]) is RunState.QUEUED:
         until = None if waits is WaitsFor.PERSON else row["now"] + claim_sql.HELD_FOR[waits]
         claim_sql.hold.count(connection, run=row["id"], hold=waits.value, code=end.code, words=_why(end), until=until)
     return Finished(True, RunState(row["state"]), words)

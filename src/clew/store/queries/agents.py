@@ -33,6 +33,8 @@ class AgentRecord:
     registered: str
     policy: str
     settings: str
+    missing: str = ""
+    """Why its program cannot be started."""
 
     @property
     def program(self) -> AgentProgram:
@@ -90,6 +92,7 @@ def agent_record(row: Row) -> AgentRecord:
         registered=row["program"],
         policy=row["policy"],
         settings=row["settings"],
+        missing=row["missing"] or "",
     )
 
 
@@ -141,4 +144,5 @@ def _view(connection: Connection, row: Row, counts: Mapping[str, tuple[int, int]
         waiting=waiting,
         heartbeat=read_heartbeat(connection, AgentId(row["id"])),
         across_accounts=across_accounts(row["policy"]),
+        missing=row["missing"] or "",
     )

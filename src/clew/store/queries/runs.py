@@ -18,15 +18,15 @@ from sqlalchemy import (
     tuple_,
 )
 
-from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunState, ThreadId, WaitsFor
+from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunState, ThreadId
 from clew.protocol.reports import read_prompted
 from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchRun
 from clew.store.operations.rows import read_object
-from clew.store.queries.threads import THREAD_NAME, held_words, thread_ref, with_owner
-from clew.store.schema.tables import LIVE as LIVE_RUN
+from clew.store.queries.thread_names import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.waiting import Wait, queued_waits
 from clew.store.schema.tables import NOT_ENDED, agents, decisions, events, landings, lanes, runs, threads
 
 LAST = "~"
@@ -107,8 +107,6 @@ one = Statement(lambda _: _shown(runs.c.id == bindparam("run")))
 
 _open = Statement(lambda _: _shown(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}")))
 
-_live = Statement(lambda _: _shown(runs.c.agent_id == bindparam("agent"), text(f"runs.{LIVE_RUN}")))
-
 _lanes = Statement(lambda _: select(lanes.c.id).where(lanes.c.thread_id == bindparam("thread")))
 
 decisions_of_runs = Statement(
@@ -173,11 +171,6 @@ def open_run_of(connection: Connection, lane: str) -> RunRecord | None:
     """The lane's run that has not ended."""
     row = _open.first(connection, lane=lane, most=1)
     return None if row is None else _record(row)
-
-
-def live_runs_of(connection: Connection, agent: str) -> tuple[RunRecord, ...]:
-    """What the agent is doing now; five at most, for a sentence that a person reads."""
-    return tuple(map(_record, _live.rows(connection, agent=agent, most=5)))
 
 
 def list_runs(
@@ -252,10 +245,11 @@ def _record(row: Row) -> RunRecord:
 
 def _views(connection: Connection, rows: Sequence[Row]) -> tuple[RunView, ...]:
     decided = _newest_decisions(connection, [row["id"] for row in rows])
-    return tuple(_view(row, decided.get(row["id"])) for row in rows)
+    waits = queued_waits(connection, rows)
+    return tuple(_view(row, decided.get(row["id"]), waits.get(row["id"])) for row in rows)
 
 
-def _view(row: Row, decision: Row | None) -> RunView:
+def _view(row: Row, decision: Row | None, wait: Wait | None) -> RunView:
     state = RunState(row["state"])
     return RunView(
         id=row["id"],
@@ -271,21 +265,13 @@ def _view(row: Row, decision: Row | None) -> RunView:
         decision=None if decision is None else decision["outcome"],
         decision_words=None if decision is None else _decision_words(decision),
         claim=row["claim"],
-        code=row["outcome"] or row["stop_code"] or row["hold_code"],
-        words=_waiting_words(row) if state is RunState.QUEUED else row["words"],
+        code=row["outcome"] or row["stop_code"] or row["hold_code"] if wait is None else wait.code,
+        words=row["words"] if wait is None else wait.words,
         not_before=row["not_before"],
         stopping=state is RunState.STOPPING,
-        held=row["hold"] or None if state is RunState.QUEUED else None,
+        held=None if wait is None else wait.held,
         on_its_word='"on_its_word"' in (row["landing"] or ""),
     )
-
-
-def _waiting_words(row: Row) -> str | None:
-    if row["hold"] == WaitsFor.PERSON:
-        return held_words(row["words"] or "", row["id"], row["hold_code"])
-    if row["words"] is None and row["runtime_id"] is None:
-        return "No connected machine has its agent's program; the run waits for one."
-    return row["words"] or None
 
 
 def _decision_words(decision: Row) -> str:

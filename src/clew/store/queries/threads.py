@@ -1,18 +1,21 @@
 """Threads and their lanes as views, newest first. A thread's status comes from the newest run of each lane."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Connection, FromClause, Select, bindparam, func, select, text, tuple_
+from sqlalchemy import Connection, Select, bindparam, func, select, text, tuple_
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import LIVE, EvidenceReason, RunState, WaitsFor
+from clew.kernel import LIVE, RunState
 from clew.protocol.orders import Entry
 from clew.protocol.views import EntryView, LaneView, ThreadView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchThread
+from clew.store.queries.thread_names import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.waiting import Wait, queued_waits
 from clew.store.schema.tables import agents, journal, lanes, projects, runs, threads, workspaces
 
 KINDS = ("issue", "chat", "own", "subject")
@@ -20,28 +23,6 @@ STATES = ("open", "closed")
 
 _RANKS: Mapping[str, int] = {"waiting": 0, "running": 1, "held": 2, "queued": 3, "idle": 4}
 """A thread with several lanes shows the first of these that one of them is in."""
-
-_owner = agents.alias("owner")
-
-THREAD_NAME = (
-    threads.c.kind.label("thread_kind"),
-    threads.c.number.label("thread_number"),
-    _owner.c.name.label("thread_owner"),
-)
-"""The columns that `thread_ref` reads."""
-
-
-def with_owner(source: FromClause) -> FromClause:
-    return source.outerjoin(_owner, _owner.c.id == threads.c.assignee)
-
-
-def thread_ref(row: Row) -> str:
-    """The name that people use for a thread, as issue-3. The row has the columns of THREAD_NAME."""
-    if row["thread_number"] is not None:
-        return f"{row['thread_kind']}-{row['thread_number']}"
-    if row["thread_kind"] == "own" and row["thread_owner"] is not None:
-        return f"own-{row['thread_owner']}"
-    return str(row["thread_id"])
 
 
 def _shown(_: str) -> Select[Any]:
@@ -189,55 +170,52 @@ def show_entry(entry: Entry) -> EntryView:
     return EntryView(entry.seq, author.kind.value, author.name, entry.body, entry.at, entry.run)
 
 
-def held_words(words: str, run: str, code: str | None) -> str:
-    """Why a run is held for a person, and the command that lets it continue. Clew does not check by itself whether
-    the cause was fixed."""
-    words = words.strip()
-    if code == EvidenceReason.UNKNOWN.code:
-        # These words already say what a person can decide.
-        return f"{words} Or `clew cancel {run}`."
-    # The reason may come from an agent's program, and need not be a whole sentence.
-    stop = "" if not words or words.endswith((".", "!", "?")) else "."
-    return f"{words}{stop} Once that is fixed, run `clew retry {run}`; or `clew cancel {run}`.".strip()
-
-
 def _views(connection: Connection, rows: Sequence[Row]) -> tuple[ThreadView, ...]:
-    newest: dict[str, list[Row]] = {}
     # The newest run of a lane is the one that has not ended, if there is one.
-    for run in newest_runs.rows(connection, threads=[row["id"] for row in rows]) if rows else ():
-        newest.setdefault(run["thread_id"], []).append(run)
+    found = newest_runs.rows(connection, threads=[row["id"] for row in rows]) if rows else []
+    waits = queued_waits(connection, found)
+    newest: dict[str, list[_Status]] = {}
+    for run in found:
+        newest.setdefault(run["thread_id"], []).append(_status(run, waits.get(run["id"])))
     return tuple(_view(row, newest.get(row["id"], [])) for row in rows)
 
 
-def _view(row: Row, newest: Iterable[Row]) -> ThreadView:
-    status, words = min((_status(run) for run in newest), key=lambda each: _RANKS[each[0]], default=("idle", ""))
+@dataclass(frozen=True, slots=True)
+class _Status:
+    name: str
+    words: str = ""
+    until: float | None = None
+
+
+def _view(row: Row, statuses: Iterable[_Status]) -> ThreadView:
+    status = min(statuses, key=lambda each: _RANKS[each.name], default=_Status("idle"))
     return ThreadView(
         id=row["id"],
         ref=thread_ref(row),
         kind=row["kind"],
         title=row["title"],
         state=row["state"],
-        status=status,
-        words=words,
+        status=status.name,
+        words=status.words,
         project=row["project_name"],
         assignee=row["thread_owner"],
         entries=row["entries"],
         created_at=row["created_at"],
         updated_at=max(row["updated_at"], row["created_at"]),
+        until=status.until,
     )
 
 
-def _status(run: Row) -> tuple[str, str]:
+def _status(run: Row, wait: Wait | None) -> _Status:
     state, words = RunState(run["state"]), run["words"] or ""
     if state is RunState.WAITING:
-        return "waiting", words or "It waits for an answer."
+        return _Status("waiting", words or "It waits for an answer.")
     if state in LIVE:
-        return "running", words
-    if state is RunState.QUEUED:
-        held = held_words(words, run["id"], run["hold_code"]) if run["hold"] == WaitsFor.PERSON else words
-        return ("held" if run["hold"] else "queued"), held
+        return _Status("running", words)
+    if wait is not None:
+        return _Status("held" if wait.held else "queued", wait.words, wait.until)
     # How the last run ended is shown only where it did not end well.
-    return "idle", words if state in (RunState.FAILED, RunState.LOST) else ""
+    return _Status("idle", words if state in (RunState.FAILED, RunState.LOST) else "")
 
 
 def _lane_view(row: Row) -> LaneView:

@@ -48,6 +48,8 @@ agents = Table(
     required("settings", "{}"),
     # programs.key of that program.
     required("program", ""),
+    # Why that program cannot be started; NULL when its machine found it.
+    optional("missing"),
     UniqueConstraint("name"),
     CheckConstraint(one_of("mode", PermissionMode), "mode"),
     CheckConstraint(one_of("state", AgentState), "state"),

@@ -72,6 +72,7 @@ CREATE TABLE agents (
 	home TEXT NOT NULL,
 	settings TEXT DEFAULT '{}' NOT NULL,
 	program TEXT DEFAULT '' NOT NULL,
+	missing TEXT,
 	CONSTRAINT pk_agents PRIMARY KEY (id),
 	CONSTRAINT uq_agents_name UNIQUE (name),
 	CONSTRAINT ck_agents_mode CHECK ((mode = 'read' OR mode = 'ask' OR mode = 'edit' OR mode = 'full')),
