@@ -250,7 +250,7 @@ def test_a_wake_is_cancelled_once(database: Database, tmp_path: Path) -> None:
             woken = await poke(at.services, USER, Poke("ada", text="hello"))
             told = await explain(at.services, USER, woken.id)
             assert told.headline.startswith("pending: The next run of the lane takes it")
-            assert "is queued" in told.headline
+            assert "It is next, and starts within seconds." in told.headline
             done = await cancel_wake(at.services, USER, woken.id[:-3])
             assert (done.taken, done.state) == (True, "cancelled")
             again = await cancel_wake(at.services, USER, woken.id)

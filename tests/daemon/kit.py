@@ -35,12 +35,14 @@ from clew.ports.plugins import Providers
 from clew.ports.provider import Deadlines, Provider, Settings
 from clew.protocol.control import ControlPlane
 from clew.protocol.machine import AgentProgram
+from clew.protocol.views import RunView
 from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.providers import command, guide
 from clew.store.engine.database import Database
 from clew.store.engine.open import open_database
 from clew.store.operations.ids import new_id
 from clew.store.operations.wakes import accept_wake
+from clew.store.queries.runs import list_runs
 from clew.store.schema.tables import agents, decisions, events, journal, projects, runs, sessions, threads, wakes
 from clew.store.schema.version import upgrade
 from clew.workspaces import GitWorkspaces
@@ -206,6 +208,10 @@ class World:
 
     def runs(self) -> list[Any]:
         return self.rows(runs, "queued_at")
+
+    def waits(self) -> RunView:
+        """The newest run as people see it."""
+        return self.database.read(lambda tx: list_runs(tx, None, None, None, 1, None))[0]
 
     def sessions(self) -> list[Any]:
         return self.rows(sessions, "generation")

@@ -494,7 +494,8 @@ def test_an_opening_that_takes_too_long_is_tried_again_later(tmp_path: Path) -> 
     run(scene())
 
 
-def test_an_agent_that_is_not_there_waits_for_a_person_with_the_remedy(tmp_path: Path) -> None:
+@pytest.mark.case("R13")
+def test_runs_of_an_agent_that_is_not_there_wait_for_its_program(tmp_path: Path) -> None:
     async def missing(spec: OpenSpec) -> None:  # noqa: ARG001
         raise CannotStart("loom is not here.", "Install it.")
 
@@ -503,8 +504,8 @@ def test_an_agent_that_is_not_there_waits_for_a_person_with_the_remedy(tmp_path:
             await furnished(there)
             there.loom.before_open = missing
             there.say("one")
-            await until(lambda: there.runs()[0].hold == "person", "it waits for a person")
-            assert there.runs()[0].words.endswith("loom is not here. Install it.")
+            await until(lambda: there.waits().code == "waits:program-gone", "it waits for its program")
+            assert "loom is not here. Install it." in (there.waits().words or "")
 
     run(scene())
 

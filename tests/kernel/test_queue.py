@@ -11,10 +11,10 @@ from clew.kernel.lease import Presence
 from clew.kernel.queue import (
     LANE_LIMIT,
     Aging,
-    RunLimits,
     LiveRuns,
     QueuedRun,
     QueueFacts,
+    RunLimits,
     Waiting,
     WaitReason,
     may_start,

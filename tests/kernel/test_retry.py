@@ -54,12 +54,13 @@ def _retry(failure: Failure, tries: int = 1, jitter: float = 0.0) -> RetryChoice
 
 
 def test_the_usual_policy() -> None:
-    assert RetryPolicy() == RetryPolicy(5, 5.0, 2.0, 900.0, 0.5, 120.0, 691_200.0)
+    assert RetryPolicy() == RetryPolicy(5, 50, 300.0, 5.0, 2.0, 900.0, 0.5, 120.0, 691_200.0)
 
 
 GRID = """
                  unsent   taken     cut-off   finished  unknown
 transient        resend   continue  continue  -         ask-first
+outage           resend   continue  continue  -         ask-first
 usage-limit      resend   continue  continue  -         ask-first
 crashed          resend   continue  continue  -         ask-first
 interrupted      resend   continue  continue  -         ask-first
@@ -90,7 +91,7 @@ def test_every_failure_with_every_evidence(kind: FailureKind) -> None:
     """All of it: what is known of the prompt, whether its session can be found, and how far the run had come."""
     looked = 0
     for evidence, continues, tool_ran, reopened, tries in product(
-        Evidence, (True, False), (True, False), (True, False), (1, POLICY.max_tries)
+        Evidence, (True, False), (True, False), (True, False), (1, POLICY.most_tries(kind))
     ):
         failure = Failure(kind, "it broke.", evidence, continues, tool_ran=tool_ran, reopened=reopened)
         choice = _retry(failure, tries)
@@ -112,29 +113,29 @@ def test_every_failure_with_every_evidence(kind: FailureKind) -> None:
             assert choice.redo in (None, Redo.RESEND)
         elif evidence is UNKNOWN:
             assert choice.redo is Redo.ASK_FIRST, "asking costs nothing, however often it failed"
-        elif tries == POLICY.max_tries:
+        elif tries == POLICY.most_tries(kind):
             assert choice.redo is None
     assert looked == 5 * 2 * 2 * 2 * 2
 
 
 @pytest.mark.case("L06")
 def test_the_delay_grows_up_to_the_cap() -> None:
-    assert [backoff(tries, POLICY, 0.0) for tries in range(1, 7)] == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
+    assert [backoff(tries, POLICY, 0.0, POLICY.cap) for tries in range(1, 7)] == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0]
 
 
 @pytest.mark.case("L06")
 def test_jitter_takes_off_up_to_the_spread() -> None:
-    assert backoff(2, POLICY, 0.5) == 7.5
-    assert backoff(2, POLICY, 0.999_999) == pytest.approx(5.0, abs=1e-4)
-    assert backoff(5, POLICY, 0.5) == 45.0
-    assert backoff(3, RetryPolicy(base=5.0, spread=0.0), 0.9) == 20.0
+    assert backoff(2, POLICY, 0.5, POLICY.cap) == 7.5
+    assert backoff(2, POLICY, 0.999_999, POLICY.cap) == pytest.approx(5.0, abs=1e-4)
+    assert backoff(5, POLICY, 0.5, POLICY.cap) == 45.0
+    assert backoff(3, RetryPolicy(base=5.0, spread=0.0), 0.9, 60.0) == 20.0
 
 
 @pytest.mark.case("L06")
 def test_the_delay_stays_bounded_after_any_number_of_tries() -> None:
-    assert backoff(10_000, POLICY, 0.0) == 60.0
-    assert backoff(10_000, RetryPolicy(base=1, factor=2, cap=7), 0.0) == 7
-    assert backoff(10_000, RetryPolicy(base=3.0, factor=1.0, cap=60.0), 0.0) == 3.0
+    assert backoff(10_000, POLICY, 0.0, POLICY.cap) == 60.0
+    assert backoff(10_000, RetryPolicy(base=1, factor=2), 0.0, 7) == 7
+    assert backoff(10_000, RetryPolicy(base=3.0, factor=1.0), 0.0, 60.0) == 3.0
 
 
 @pytest.mark.case("L06")
@@ -151,8 +152,8 @@ def test_backoff_never_shrinks_and_never_passes_the_cap(
     few: int, many: int, base: float, factor: float, cap: float, spread: float, jitter: float
 ) -> None:
     few, many = sorted((few, many))
-    policy = RetryPolicy(base=base, factor=factor, cap=cap, spread=spread)
-    assert 0.0 <= backoff(few, policy, jitter) <= backoff(many, policy, jitter) <= cap
+    policy = RetryPolicy(base=base, factor=factor, spread=spread)
+    assert 0.0 <= backoff(few, policy, jitter, cap) <= backoff(many, policy, jitter, cap) <= cap
 
 
 @pytest.mark.case("L06")
@@ -162,7 +163,7 @@ def test_a_transient_failure_is_tried_again_later_in_the_same_session() -> None:
     assert choice == RetryChoice(
         RetryStep.AGAIN, RetryReason.BACKOFF, failure, 2, POLICY, wait=7.5, at=1007.5, redo=Redo.CONTINUE
     )
-    assert choice.words == "Retrying in 8 s (try 3 of 5): it broke."
+    assert choice.words == "Trying again (try 3 of 5): it broke."
 
 
 @pytest.mark.case("L06")
@@ -182,7 +183,7 @@ def test_tries_are_bounded() -> None:
     for tries in (5, 6):
         choice = _retry(failure, tries=tries)
         assert choice == RetryChoice(RetryStep.GIVE_UP, RetryReason.TRIED_OUT, failure, tries, POLICY)
-        assert choice.words == f"Tried {tries} times, the limit is 5: it broke."
+        assert choice.words == f"Tried {tries} times, which is the limit: it broke."
 
 
 @pytest.mark.case("P09", "P19")
@@ -253,7 +254,7 @@ def test_what_a_restart_interrupted_goes_on_at_once(evidence: Evidence, redo: Re
     failure = _failure(FailureKind.INTERRUPTED, evidence)
     choice = _retry(failure, jitter=0.5)
     assert choice == RetryChoice(RetryStep.AGAIN, RetryReason.AT_ONCE, failure, 1, POLICY, at=1000.0, redo=redo)
-    assert choice.words == "Retrying now (try 2 of 5): it broke."
+    assert choice.words == "Trying again now (try 2 of 5): it broke."
     assert _retry(failure, tries=5).reason is RetryReason.TRIED_OUT
 
 
@@ -264,7 +265,7 @@ def test_a_usage_limit_holds_until_its_reset_and_returns_spread_out() -> None:
     assert choice == RetryChoice(
         RetryStep.HOLD, RetryReason.USAGE_LIMIT, failure, 1, POLICY, wait=600.0, at=1600.0, redo=Redo.CONTINUE
     )
-    assert choice.words == "Waiting 600 s for the usage limit to reset: it broke."
+    assert choice.words == "Waiting for the usage limit to reset: it broke."
     assert _retry(failure, jitter=0.25).at == 1630.0
 
 
@@ -279,11 +280,11 @@ def test_a_reset_that_has_passed_still_returns_spread_out() -> None:
 def test_a_usage_limit_is_not_waited_for_without_bound() -> None:
     edge = _failure(FailureKind.USAGE_LIMIT, reset_at=NOW + 86_400.0)
     assert _retry(edge).step is RetryStep.HOLD
-    assert _retry(edge, tries=5).reason is RetryReason.TRIED_OUT
+    assert _retry(edge, tries=POLICY.outage_tries).reason is RetryReason.TRIED_OUT
     beyond = _failure(FailureKind.USAGE_LIMIT, reset_at=NOW + 86_401.0)
     choice = _retry(beyond)
     assert choice == RetryChoice(RetryStep.ASK, RetryReason.TOO_LONG, beyond, 1, POLICY, wait=86_401.0)
-    assert choice.words == "The usage limit resets in 86401 s, too long to wait unasked: it broke."
+    assert choice.words == "The usage limit resets in 1 days, too long to wait unasked: it broke."
 
 
 @pytest.mark.case("L10")
@@ -337,3 +338,14 @@ def test_a_policy_that_makes_no_sense_is_refused(odd: dict[str, Any]) -> None:
 def test_the_plainest_policies_are_accepted() -> None:
     assert RetryPolicy(max_tries=1, base=0.0, factor=1.0, cap=0.0, spread=0.0).max_tries == 1
     assert RetryPolicy(spread=1.0).spread == 1.0
+
+
+@pytest.mark.case("L06")
+def test_an_outage_of_an_hour_is_waited_out_and_its_end_is_noticed_within_minutes() -> None:
+    failure, policy = _failure(FailureKind.OUTAGE, CUT_OFF), RetryPolicy()
+    choices = [retry(failure, tries, policy, NOW, jitter=0.99) for tries in range(1, policy.outage_tries)]
+    assert {(choice.step, choice.redo) for choice in choices} == {(RetryStep.AGAIN, Redo.CONTINUE)}
+    assert sum(choice.wait for choice in choices) > 3600.0
+    assert max(choice.wait for choice in choices) <= 300.0
+    assert choices[0].words == "The model does not answer, so this is tried again (try 2): it broke."
+    assert retry(failure, policy.outage_tries, policy, NOW, jitter=0.0).reason is RetryReason.TRIED_OUT

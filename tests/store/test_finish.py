@@ -130,7 +130,7 @@ def test_an_event_whose_run_failed_is_pending_again(daemon: Daemon) -> None:
     assert finished.state is RunState.FAILED
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code, wake.run_id, wake.began) == ("pending", "run:retrying", None, 0)
-    assert wake.words.startswith("Failed. Retrying in ")
+    assert wake.words.startswith("Failed. Trying again ")
     come_back(daemon)
     again = daemon.claim_one()
     assert [each.id for each in again.wakes] == [accepted.wake]
@@ -172,7 +172,7 @@ def test_every_failure_waits_longer_and_the_last_is_given_up(daemon: Daemon) -> 
     order = daemon.serve("n-1", TRANSIENT)
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code) == ("cancelled", "cancelled:gave-up")
-    assert "Tried 5 times, the limit is 5: the provider was overloaded" in wake.words
+    assert "Tried 5 times, which is the limit: the provider was overloaded" in wake.words
     assert daemon.run(order.run).outcome == "run:gave-up"
     assert daemon.claim() == ()
 
@@ -296,7 +296,7 @@ def test_a_usage_limit_that_is_too_far_off_is_given_up_with_the_reason(daemon: D
 @pytest.mark.case("L10")
 def test_the_tries_against_a_usage_limit_are_bounded(daemon: Daemon) -> None:
     accepted = daemon.say("one")
-    limits = RetryPolicy(max_tries=2)
+    limits = RetryPolicy(outage_tries=2)
     for _ in range(2):
         order = daemon.claim_one()
         daemon.prompt(order, "n-1")

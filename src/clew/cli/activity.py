@@ -41,8 +41,8 @@ def text_of(event: EventView) -> str | None:
         case "session":
             kept = "" if body.get("durable") else ", not durable yet"
             return f"session: {_text(body, 'native_id')}{kept}"
-        case "failed":
-            return f"failed: {_text(body, 'words')} [{_text(body, 'code')}]"
+        case "retrying" | "failed":
+            return _trouble(event)
         case "done":
             return f"done: {_text(body, 'ending')}"
         case "step" | "steer":
@@ -51,6 +51,13 @@ def text_of(event: EventView) -> str | None:
             return None
         case other:
             return other
+
+
+def _trouble(event: EventView) -> str:
+    words = _text(event.body, "words")
+    if event.kind == "retrying":
+        return f"the model does not answer, and the agent tries again: {words}"
+    return f"failed: {words} [{_text(event.body, 'code')}]"
 
 
 def _step(body: Mapping[str, object]) -> str:

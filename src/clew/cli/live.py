@@ -8,6 +8,7 @@ from http.client import HTTPException, HTTPResponse
 from clew.cli.answers import read, read_all
 from clew.cli.client import NoAnswer, NotRunning, Query, Refused, Server, part
 from clew.cli.output import warn
+from clew.cli.times import until
 from clew.protocol.views import ApprovalView, EventView, LogView, RunView, ThreadPage, WakeView
 
 SILENCE = 60.0
@@ -216,7 +217,8 @@ def next_run(
                 _raise_if_lane_held(server, wake, outage)
             words = page.thread.words or wake.words
             if words != reported:
-                report(words)
+                at = page.thread.until
+                report(words if at is None else f"Held {until(at, time.time())}: {words}")
             reported = words
     return wake
 

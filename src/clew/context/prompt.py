@@ -117,8 +117,20 @@ def prompt_for(request: PromptRequest) -> Prompt:
     chosen = _choose(request)
     lines = preamble(request)
     plain = not plan.already_told and _is_plain(request, lines, chosen)
-    text = chosen.verbatim[0].body if plain else _laid_out(request, lines, chosen)
+    if plain:
+        text = chosen.verbatim[0].body
+    elif _was_reminded(request, lines, chosen):
+        text = ""
+    else:
+        text = _laid_out(request, lines, chosen)
     return Prompt(text or "Go on.", plan.catch_up.through, chosen.words)
+
+
+def _was_reminded(request: PromptRequest, lines: Sequence[str], chosen: _Chosen) -> bool:
+    """Whether the try before this one has told the session all there is to tell. While a model is away, there may be
+    dozens of tries, and each leaves its prompt in the session."""
+    told = bool(request.plan.already_told) and request.tries > 1
+    return told and not (lines or chosen.verbatim or chosen.brief)
 
 
 def _choose(request: PromptRequest) -> _Chosen:

@@ -21,7 +21,7 @@ class RunContext:
         await self._engine.bootstrap(scope)
         await self._engine.ingest(scope, order.entries)
         budget = self._limits.budget
-        request = PromptRequest(plan, order.agent.id, order.thread, order.wakes, order.entries, budget)
+        request = PromptRequest(plan, order.agent.id, order.thread, order.wakes, order.entries, budget, order.tries)
         return await self._engine.assemble(scope, request)
 
     async def after_turn(self, plan: Plan, prompt: Prompt, id_: PromptId, completed: bool, tokens: int) -> None:

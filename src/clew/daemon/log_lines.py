@@ -12,6 +12,7 @@ from clew.ports.events import (
     Failed,
     PlanChanged,
     QuestionAsked,
+    Retrying,
     SessionNamed,
     Text,
     Thought,
@@ -24,7 +25,7 @@ from clew.protocol.reports import Steer
 LONGEST = 64 * 1024
 """Characters of one text in the log. The agent's own store has the whole text."""
 
-TEXT, THOUGHT, STEP, STEER = "text", "thought", "step", "steer"
+TEXT, THOUGHT, STEP, STEER, RETRYING = "text", "thought", "step", "steer", "retrying"
 
 
 def line_of(event: Event, asked_as: ApprovalId | None = None) -> tuple[str, dict[str, Any]]:
@@ -42,17 +43,23 @@ def line_of(event: Event, asked_as: ApprovalId | None = None) -> tuple[str, dict
             return "plan", {"steps": [list(step) for step in steps]}
         case Used(read, written, cached, cost):
             return "used", {"input": read, "output": written, "cached": cached, "cost": cost}
-        case ApprovalAsked(id_, tool, words, command, file):
-            body = {"id": asked_as or id_, "tool": tool, "words": clipped(words), "command": _may(command)}
-            return "approval", {**body, "file": file}
-        case QuestionAsked(id_, words, choices):
-            return "question", {"id": asked_as or id_, "words": clipped(words), "choices": list(choices)}
+        case ApprovalAsked() | QuestionAsked():
+            return _asked_line(event, asked_as or event.id)
         case SessionNamed(native_id, durable):
             return "session", {"native_id": native_id, "durable": durable}
+        case Retrying(words):
+            return RETRYING, {"words": clipped(words)}
         case Failed(code, words, retryable):
             return "failed", {"code": code.value, "words": clipped(words), "retryable": retryable}
         case Done(ending, reply):
             return "done", {"ending": ending.value, "reply": clipped(reply)}
+
+
+def _asked_line(event: ApprovalAsked | QuestionAsked, known_as: ApprovalId) -> tuple[str, dict[str, Any]]:
+    if isinstance(event, QuestionAsked):
+        return "question", {"id": known_as, "words": clipped(event.words), "choices": list(event.choices)}
+    body = {"id": known_as, "tool": event.tool, "words": clipped(event.words), "command": _may(event.command)}
+    return "approval", {**body, "file": event.file}
 
 
 def line_of_steer(steer: Steer, taken: bool) -> tuple[str, dict[str, Any]]:
@@ -86,7 +93,7 @@ def in_short(event: Event) -> str:
             return _one_line(f"it asked: {words}")
         case Failed(_, words):
             return _one_line(words)
-        case PlanChanged() | Used() | SessionNamed() | Done():
+        case PlanChanged() | Used() | SessionNamed() | Retrying() | Done():
             return ""
 
 

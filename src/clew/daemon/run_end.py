@@ -14,8 +14,8 @@ from clew.ports.fault import Fault
 from clew.protocol.reports import Completed, End, Failed, Returned, Stopped, Usage
 
 _KINDS: Mapping[ErrorCode, tuple[FailureKind, FailureKind]] = {
-    ErrorCode.MODEL_UNREACHABLE: (FailureKind.TRANSIENT, FailureKind.PERMANENT),
-    ErrorCode.MODEL_FAILED: (FailureKind.TRANSIENT, FailureKind.PERMANENT),
+    ErrorCode.MODEL_UNREACHABLE: (FailureKind.OUTAGE, FailureKind.PERMANENT),
+    ErrorCode.MODEL_FAILED: (FailureKind.OUTAGE, FailureKind.PERMANENT),
     ErrorCode.NOT_ALLOWED: (FailureKind.TRANSIENT, FailureKind.PERMANENT),
     ErrorCode.USAGE_LIMIT: (FailureKind.USAGE_LIMIT, FailureKind.USAGE_LIMIT),
     ErrorCode.BAD_REQUEST: (FailureKind.TRANSIENT, FailureKind.PERMANENT),

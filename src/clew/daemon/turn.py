@@ -21,6 +21,7 @@ from clew.ports.events import (
     Failed,
     PlanChanged,
     QuestionAsked,
+    Retrying,
     Text,
     Thought,
     ToolFinished,
@@ -141,7 +142,8 @@ class LiveTurn:
     def _record(self, event: Event) -> None:
         if self._done is not None:
             return
-        self._last, self._last_at, self._flagged = in_short(event) or self._last, time.monotonic(), False
+        if not isinstance(event, Retrying):
+            self._last, self._last_at, self._flagged = in_short(event) or self._last, time.monotonic(), False
         if isinstance(event, ApprovalAsked | QuestionAsked):
             asked = self._questions.ask(event)
             self._said = True

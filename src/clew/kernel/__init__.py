@@ -119,7 +119,7 @@ from clew.kernel.record import (
     value_from_record,
     value_to_record,
 )
-from clew.kernel.retry import Failure, FailureKind, RetryChoice, RetryPolicy, RetryStep, retry
+from clew.kernel.retry import WAITED_OUT, Failure, FailureKind, RetryChoice, RetryPolicy, RetryStep, retry
 from clew.kernel.rule_reason import RuleReason
 from clew.kernel.run import (
     LIVE,
@@ -192,17 +192,17 @@ from clew.kernel.warm import Fate, Moment, Reaped, WarmFacts, confirm, reap
 __all__ = [
     "CANDIDATES", "HELD_BY_AGENT", "HUMAN", "LIVE", "NEVER_AGAIN", "NOTHING_SEEN", "NOTHING_TO_REPORT",
     "RECORD_VERSION", "RUN_ENDS", "RUN_TABLE", "SESSION_TABLE", "STARTS_NEW_SESSION", "STEER_TABLE",
-    "USES_EARLIER_SESSION", "WAKE_ENDS", "AccountId", "AdmissionPolicy", "AdmissionReason", "AdmissionVerdict",
-    "AgentId", "AgentState", "Aging", "Answer", "Answered", "Approval", "ApprovalEvent", "ApprovalId",
-    "ApprovalReason", "ApprovalState", "Archive", "ArchiveState", "Attestation", "Audience", "Author", "AuthorKind",
-    "Budget", "BudgetReason", "Capabilities", "Carried", "Claim", "Cursor", "Delivered", "Demand", "Directory",
-    "EnginePolicy", "EntrySeq", "Every", "Evidence", "EvidenceReason", "Failure", "FailureKind", "Fate", "Floor",
-    "Found", "FoundReason", "Freshness", "Heard", "Here", "Instant", "JournalEntry", "Landing", "LandingField",
-    "LaneId", "LaneScope", "LiveRuns", "MachineId", "ModelChange", "Moment", "NativeId", "NextAfter", "NoticeReason",
-    "Origin", "OriginKind", "Outcome", "Overlap", "PacePolicy", "Patience", "PermissionMode", "Pin", "PinReason",
-    "PlaceFacts", "PlaceStep", "Plan", "PlanReason", "Policy", "Presence", "Probe", "ProbeKind", "ProjectId",
-    "PromptId", "ProviderName", "QueueFacts", "QueuedRun", "QuietHours", "ReadState", "Reader", "Reaped", "Reason",
-    "RecordError", "Request", "ResetPolicy", "ResolvedPlace", "Resumability", "RetryChoice", "RetryPolicy",
+    "USES_EARLIER_SESSION", "WAITED_OUT", "WAKE_ENDS", "AccountId", "AdmissionPolicy", "AdmissionReason",
+    "AdmissionVerdict", "AgentId", "AgentState", "Aging", "Answer", "Answered", "Approval", "ApprovalEvent",
+    "ApprovalId", "ApprovalReason", "ApprovalState", "Archive", "ArchiveState", "Attestation", "Audience", "Author",
+    "AuthorKind", "Budget", "BudgetReason", "Capabilities", "Carried", "Claim", "Cursor", "Delivered", "Demand",
+    "Directory", "EnginePolicy", "EntrySeq", "Every", "Evidence", "EvidenceReason", "Failure", "FailureKind", "Fate",
+    "Floor", "Found", "FoundReason", "Freshness", "Heard", "Here", "Instant", "JournalEntry", "Landing",
+    "LandingField", "LaneId", "LaneScope", "LiveRuns", "MachineId", "ModelChange", "Moment", "NativeId", "NextAfter",
+    "NoticeReason", "Origin", "OriginKind", "Outcome", "Overlap", "PacePolicy", "Patience", "PermissionMode", "Pin",
+    "PinReason", "PlaceFacts", "PlaceStep", "Plan", "PlanReason", "Policy", "Presence", "Probe", "ProbeKind",
+    "ProjectId", "PromptId", "ProviderName", "QueueFacts", "QueuedRun", "QuietHours", "ReadState", "Reader", "Reaped",
+    "Reason", "RecordError", "Request", "ResetPolicy", "ResolvedPlace", "Resumability", "RetryChoice", "RetryPolicy",
     "RetryStep", "Route", "RouteKey", "RouteKind", "RuleReason", "Run", "RunEvent", "RunId", "RunLimits", "RunOutcome",
     "RunRefusal", "RunScope", "RunState", "RuntimeId", "Sameness", "ScopeKey", "Sent", "Served", "Session",
     "SessionChange", "SessionEvent", "SessionId", "SessionLimits", "SessionState", "Silence", "SilenceLimits",

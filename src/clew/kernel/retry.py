@@ -10,9 +10,11 @@ from clew.kernel.reason import Reason
 
 
 class FailureKind(StrEnum):
-    """How a run failed. Crashed: the agent died. Interrupted: its daemon or server restarted or lost it."""
+    """How a run failed. Outage: the model could not be reached or failed. Crashed: the agent died. Interrupted: its
+    daemon or server restarted or lost it."""
 
     TRANSIENT = "transient"
+    OUTAGE = "outage"
     PERMANENT = "permanent"
     USAGE_LIMIT = "usage-limit"
     CRASHED = "crashed"
@@ -47,7 +49,13 @@ class Redo(StrEnum):
     ASK_FIRST = "ask-first"
 
 
-_PASSING = (FailureKind.TRANSIENT, FailureKind.USAGE_LIMIT, FailureKind.CRASHED, FailureKind.INTERRUPTED)
+_PASSING = (
+    FailureKind.TRANSIENT,
+    FailureKind.OUTAGE,
+    FailureKind.USAGE_LIMIT,
+    FailureKind.CRASHED,
+    FailureKind.INTERRUPTED,
+)
 
 REDO_TABLE: Mapping[tuple[FailureKind, Evidence], Redo] = {
     **{(kind, Evidence.UNSENT): Redo.RESEND for kind in (*_PASSING, FailureKind.UNKNOWN)},
@@ -59,11 +67,19 @@ REDO_TABLE: Mapping[tuple[FailureKind, Evidence], Redo] = {
 reply is in the agent's store has not failed."""
 
 
+WAITED_OUT = frozenset({FailureKind.OUTAGE, FailureKind.USAGE_LIMIT})
+"""Failures that are not the run's own: they end by themselves, after hours perhaps."""
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """`spread` is the part of a delay that jitter may remove; `return_within` spreads the runs after a usage limit."""
+    """`spread` is the part of a delay that jitter may remove; `return_within` spreads the runs after a usage limit.
+    Outages and limits of a model have bounds of their own: with these, some hours are waited out, and the end is
+    noticed within minutes."""
 
     max_tries: int = 5
+    outage_tries: int = 50
+    outage_cap: float = 300.0
     base: float = 5.0
     factor: float = 2.0
     cap: float = 900.0
@@ -72,10 +88,16 @@ class RetryPolicy:
     longest_hold: float = 8 * 86_400.0
 
     def __post_init__(self) -> None:
-        if self.max_tries < 1 or self.factor < 1 or min(self.base, self.cap) < 0:
-            raise ValueError("a retry policy needs max_tries and factor of at least 1, and base and cap of at least 0")
+        if min(self.max_tries, self.outage_tries, self.factor) < 1 or min(self.base, self.cap, self.outage_cap) < 0:
+            raise ValueError("a retry policy needs tries and factor of at least 1, and base and caps of at least 0")
         if not 0 <= self.spread <= 1:
             raise ValueError(f"the spread of a retry policy must be between 0 and 1 (got {self.spread})")
+
+    def most_tries(self, kind: FailureKind) -> int:
+        return self.outage_tries if kind in WAITED_OUT else self.max_tries
+
+    def longest_wait(self, kind: FailureKind) -> float:
+        return self.outage_cap if kind in WAITED_OUT else self.cap
 
 
 class RetryStep(StrEnum):
@@ -86,16 +108,17 @@ class RetryStep(StrEnum):
 
 
 class RetryReason(Reason):
-    BACKOFF = "retry:backoff", "Retrying in {wait:.0f} s (try {next} of {policy.max_tries}): {failure.why}"
-    AT_ONCE = "retry:at-once", "Retrying now (try {next} of {policy.max_tries}): {failure.why}"
-    USAGE_LIMIT = "retry:usage-limit", "Waiting {wait:.0f} s for the usage limit to reset: {failure.why}"
+    BACKOFF = "retry:backoff", "Trying again (try {next} of {most}): {failure.why}"
+    OUTAGE = "retry:outage", "The model does not answer, so this is tried again (try {next}): {failure.why}"
+    AT_ONCE = "retry:at-once", "Trying again now (try {next} of {most}): {failure.why}"
+    USAGE_LIMIT = "retry:usage-limit", "Waiting for the usage limit to reset: {failure.why}"
     NEW_SESSION = "retry:new-session", "The agent refused to resume the session; trying a new one, once: {failure.why}"
     PERMANENT = "retry:permanent", "{failure.why}"
-    TRIED_OUT = "retry:tried-out", "Tried {tries} times, the limit is {policy.max_tries}: {failure.why}"
+    TRIED_OUT = "retry:tried-out", "Tried {tries} times, which is the limit: {failure.why}"
     REJECTED_AGAIN = "retry:rejected-again", "A new session was already tried: {failure.why}"
     TOO_LONG = (
         "retry:too-long",
-        "The usage limit resets in {wait:.0f} s, too long to wait unasked: {failure.why}",
+        "The usage limit resets in {days:.0f} days, too long to wait unasked: {failure.why}",
     )
     ASK_FIRST = "retry:ask-first", "First checking in the agent's own store whether it took the prompt: {failure.why}"
     NOT_RESENT = "retry:not-resent", "The agent took the prompt, so it is not sent again: {failure.why}"
@@ -117,17 +140,21 @@ class RetryChoice:
     @property
     def words(self) -> str:
         return self.reason.fill(
-            failure=self.failure, tries=self.tries, next=self.tries + 1, policy=self.policy, wait=self.wait
+            failure=self.failure,
+            tries=self.tries,
+            next=self.tries + 1,
+            most=self.policy.most_tries(self.failure.kind),
+            days=self.wait / 86_400.0,
         )
 
 
-def backoff(tries: int, policy: RetryPolicy, jitter: float) -> float:
+def backoff(tries: int, policy: RetryPolicy, jitter: float, cap: float) -> float:
     """Seconds to wait after that many tries: growing up to the cap, minus the jitter."""
     try:
         grown = policy.base * float(policy.factor) ** (tries - 1)
     except OverflowError:
-        grown = policy.cap
-    return min(grown, policy.cap) * (1.0 - policy.spread * jitter)
+        grown = cap
+    return min(grown, cap) * (1.0 - policy.spread * jitter)
 
 
 def retry(failure: Failure, tries: int, policy: RetryPolicy, now: Instant, jitter: float) -> RetryChoice:
@@ -151,7 +178,7 @@ def retry(failure: Failure, tries: int, policy: RetryPolicy, now: Instant, jitte
     if redo is Redo.ASK_FIRST:
         # Asking needs no model call, so it does not count as a try.
         return choose(RetryStep.AGAIN, RetryReason.ASK_FIRST, redo=redo)
-    if tries >= policy.max_tries:
+    if tries >= policy.most_tries(failure.kind):
         return choose(RetryStep.GIVE_UP, RetryReason.TRIED_OUT)
     if failure.kind is FailureKind.USAGE_LIMIT and failure.reset_at is not None:
         left = max(0.0, failure.reset_at - now)
@@ -160,4 +187,6 @@ def retry(failure: Failure, tries: int, policy: RetryPolicy, now: Instant, jitte
         return choose(RetryStep.HOLD, RetryReason.USAGE_LIMIT, left + policy.return_within * jitter, redo)
     if failure.kind is FailureKind.INTERRUPTED:
         return choose(RetryStep.AGAIN, RetryReason.AT_ONCE, redo=redo)
-    return choose(RetryStep.AGAIN, RetryReason.BACKOFF, backoff(tries, policy, jitter), redo)
+    reason = RetryReason.OUTAGE if failure.kind is FailureKind.OUTAGE else RetryReason.BACKOFF
+    wait = backoff(tries, policy, jitter, policy.longest_wait(failure.kind))
+    return choose(RetryStep.AGAIN, reason, wait, redo)

@@ -56,7 +56,8 @@ class Thread(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """The facts of one prompt. `entries` are the journal entries that the plan hands to the session, in order."""
+    """The facts of one prompt. `entries` are the journal entries that the plan hands to the session, in order.
+    `tries`: how often these wakes were tried before."""
 
     plan: Plan
     agent: AgentId
@@ -64,6 +65,7 @@ class PromptRequest:
     wakes: tuple[Wake, ...]
     entries: Sequence[Entry]
     budget: Budget
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,13 @@ class SessionNamed(AgentEvent):
     durable: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Retrying(AgentEvent):
+    """The model failed, and the program itself tries again. It is no progress: a turn of these alone is silent."""
+
+    words: str
+
+
 class ErrorCode(StrEnum):
     """Why a turn failed, as far as a retry depends on it."""
 
@@ -155,6 +162,7 @@ Event = (
     | ApprovalAsked
     | QuestionAsked
     | SessionNamed
+    | Retrying
     | Failed
     | Done
 )

@@ -96,7 +96,8 @@ class Order:
 
     `attempt` is the fence that every report carries. `session` is the id of the session to continue, or the id for a
     new one. `entries` are the journal entries for the prompt, in order. The run's log continues after line `logged`.
-    With `questions`, nothing is opened: the daemon asks them, and the run is decided again with the answers.
+    With `questions`, nothing is opened: the daemon asks them, and the run is decided again with the answers. `tries`:
+    how often its wakes were tried before.
     """
 
     run: RunId
@@ -114,3 +115,4 @@ class Order:
     route: RouteKey | None = None
     logged: int = 0
     questions: tuple[StoreQuestion, ...] = ()
+    tries: int = 0

@@ -1,5 +1,6 @@
 """`clew runs`, `cancel`, `interrupt`, `retry` and `rerun`: list runs and act on one."""
 
+import time
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from clew.cli.commands.say import answer_wakes
 from clew.cli.input import OPTIONS, Limit, Options, Wait
 from clew.cli.output import ExitStatus, facts, tell, tell_answer
 from clew.cli.safe_text import one_line
-from clew.cli.times import lasted, moment
+from clew.cli.times import lasted, moment, until
 from clew.protocol.views import Cancelled, RunView, WakeView
 
 app = App(name="runs", help_format="markdown")
@@ -83,8 +84,11 @@ def show(run: str, /, *, options: Options = OPTIONS) -> None:
 
 
 def state_of(run: RunView) -> str:
-    """A held run is stored as queued."""
-    return "held" if run.held else run.state
+    """A held run is stored as queued. Where it goes on by itself, it is said when."""
+    if not run.held:
+        return run.state
+    now = time.time()
+    return f"held {until(run.not_before, now)}" if run.not_before is not None and run.not_before > now else "held"
 
 
 def _facts(run: RunView) -> list[tuple[str, str]]:
@@ -97,7 +101,6 @@ def _facts(run: RunView) -> list[tuple[str, str]]:
         ("message", f"{run.words} [{run.code}]" if run.words and run.code else run.words or run.code or ""),
         ("attempt", str(run.attempt)),
         ("queued", moment(run.queued_at)),
-        ("not before", moment(run.not_before)),
         ("started", moment(run.started_at)),
         ("ended", moment(run.ended_at)),
         ("took", lasted(run.started_at, run.ended_at)),

@@ -1,6 +1,7 @@
 """`clew threads` and `clew thread`: list threads, show one, and set the policy for messages to a busy agent."""
 
 import re
+import time
 from typing import Literal
 
 from cyclopts import App
@@ -12,7 +13,7 @@ from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, BadText, Last, Limit, Options
 from clew.cli.output import facts, tell
 from clew.cli.safe_text import one_line, safe
-from clew.cli.times import moment
+from clew.cli.times import moment, until
 from clew.ports.fault import Fault
 from clew.protocol.views import EntryView, LaneView, ThreadPage, ThreadView
 
@@ -159,12 +160,16 @@ def show_page(options: Options, ref: str, last: int) -> None:
     print_view(options, said, ThreadPage, _tell_page)
 
 
+def _status(thread: ThreadView) -> str:
+    return thread.status if thread.until is None else f"{thread.status} {until(thread.until, time.time())}"
+
+
 def _tell_page(page: ThreadPage) -> None:
     thread = page.thread
     tell(f"{thread.ref}: {one_line(thread.title)}" if thread.title else thread.ref)
     facts(
         [
-            ("  state", f"{thread.state}, {thread.status}" + (f": {one_line(thread.words)}" if thread.words else "")),
+            ("  state", f"{thread.state}, {_status(thread)}" + (f": {one_line(thread.words)}" if thread.words else "")),
             ("  project", thread.project or ""),
             ("  agent", thread.assignee or ""),
             ("  opened", moment(thread.created_at)),

@@ -3,6 +3,9 @@ policy."""
 
 import json
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from clew.cli.answers import print_view
@@ -45,8 +48,8 @@ def explained(found: WhyView, full: bool) -> list[str]:
     lines = [one_line(found.headline)]
     for wake in found.wakes:
         lines += _wake(wake)
-    for number, decision in enumerate(found.decisions, 1):
-        lines += ["", *_decision(decision, number, len(found.decisions), full)]
+    for number, alike in _folded(found.decisions):
+        lines += ["", *_decision(alike, number, len(found.decisions), full)]
     if found.landing:
         lines += ["", "Confirmed by the agent"]
         margin = max(map(len, found.landing)) + 2
@@ -87,10 +90,24 @@ def place_of(decision: DecisionView | Changed) -> str:
     return f"attempt {decision.attempt}, step {decision.step}"
 
 
-def _decision(decision: DecisionView, number: int, of: int, full: bool) -> list[str]:
+def _folded(decisions: Sequence[DecisionView]) -> Iterator[tuple[int, list[DecisionView]]]:
+    """Decisions in a row that say the same, with the number of the first."""
+    number = 1
+    for _, alike in groupby(decisions, key=lambda each: replace(each, attempt=0, step=min(each.step, 0), at=0.0)):
+        same = list(alike)
+        yield number, same
+        number += len(same)
+
+
+def _decision(alike: list[DecisionView], number: int, of: int, full: bool) -> list[str]:
+    decision, last = alike[0], alike[-1]
     which = f"Decision {number} of {of}" if of > 1 else "Decision"
+    when = f"{which} ({place_of(decision)}), {moment(decision.at)}"
+    if len(alike) > 1:
+        when = f"Decisions {number} to {number + len(alike) - 1} of {of}, all alike, from {moment(decision.at)}"
+        when += f" to {moment(last.at)} (the last: {place_of(last)})"
     lines = [
-        f"{which} ({place_of(decision)}), {moment(decision.at)}",
+        when,
         f"  {decision.outcome}: {one_line(decision.words)} [{decision.code}]",
         f"  directory  {decision.directory or 'none'}  ({one_line(decision.place_words)})",
         f"  mode       {decision.mode or 'none'}  ({one_line(decision.mode_words)})",

@@ -22,6 +22,7 @@ from clew.providers.claude.turn import (
     Received,
     RequestClosed,
     Requested,
+    Retried,
     Silence,
     Steer,
     Turn,
@@ -146,7 +147,7 @@ class ClaudeSession(OpenSession):
                     self.on_request(number, request)
                 case RequestClosed(number):
                     self.on_withdrawn(number)
-                case PromptWritten() | ProcessEnded() | Silence():
+                case PromptWritten() | ProcessEnded() | Silence() | Retried():
                     pass
 
     async def _prepare(self, turn: Turn) -> list[Event]:

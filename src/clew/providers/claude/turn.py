@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clew.kernel import PermissionMode
-from clew.ports.events import Done, Ending, ErrorCode, Event, Used
+from clew.ports.events import Done, Ending, ErrorCode, Event, Retrying, Used
 from clew.programs import json_lines
 from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
 from clew.programs.rpc import Message
@@ -58,7 +58,14 @@ class Silence:
     """Nothing was received within the deadline."""
 
 
-Signal = Received | Requested | RequestClosed | PromptWritten | ProcessEnded | Silence
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """The model failed, and the program tries again by itself."""
+
+    message: Message
+
+
+Signal = Received | Requested | RequestClosed | PromptWritten | ProcessEnded | Silence | Retried
 
 
 @dataclass
@@ -100,6 +107,8 @@ class Turn:
     interrupted: bool = False
     over: bool = False
     stopped: tuple[ErrorCode, str] | None = None
+    alive_at: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    """When the program last showed life, by the clock of the loop."""
     last_retry: Message | None = None
     last_status: Message | None = None
     steering: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -216,6 +225,10 @@ class TurnFollower:
                 return list(turn.cut(ErrorCode.PROGRAM_ENDED, said))
             case Silence():
                 return await self._silent()
+            case Retried(message):
+                status = message.get("error_status")
+                words = f"{message.get('error')} {'' if status is None else status}".strip()
+                return [Retrying(words, raw=opened.redactor.value(dict(message)))]
             case RequestClosed(number):
                 opened.approvals.withdraw(number)
                 return []
@@ -223,19 +236,23 @@ class TurnFollower:
     async def _next(self) -> Signal:
         """There is no deadline while a person is asked."""
         opened, turn = self._opened, self._turn
+        now = asyncio.get_running_loop().time()
         if turn.result is not None:
-            seconds = min(_LATE_STEER, opened.deadlines.answer)
+            deadline = now + min(_LATE_STEER, opened.deadlines.answer)
         elif turn.ending:
-            seconds = opened.deadlines.answer
+            deadline = now + opened.deadlines.answer
         else:
-            seconds = opened.deadlines.silence + turn.reader.allowed
+            deadline = turn.alive_at + opened.deadlines.silence + turn.reader.allowed
         try:
-            async with asyncio.timeout(None if opened.approvals else seconds):
+            async with asyncio.timeout_at(None if opened.approvals else deadline):
                 while True:
                     signal = await turn.inbox.get()
                     if not isinstance(signal, Received) or signal.shows_life:
+                        turn.alive_at = asyncio.get_running_loop().time()
                         return signal
-                    turn.last_retry = signal.message if signal.is_retry else turn.last_retry
+                    if signal.is_retry:
+                        turn.last_retry = signal.message
+                        return Retried(signal.message)
         except TimeoutError:
             return Silence()
 

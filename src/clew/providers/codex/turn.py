@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.kernel import PromptId
-from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, PlanChanged, Text
+from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, PlanChanged, Retrying, Text
 from clew.programs.secrets import Redaction, Redactor
 from clew.providers.codex.events import Meter, failed, finished_events, started_events
 from clew.providers.codex.rollout import written
@@ -181,7 +181,9 @@ class Turn:
             case "thread/tokenUsage/updated":
                 yield self._meter.used(arguments.get("tokenUsage") or {}, raw)
             case "error":
-                self._retried = self._retried or bool(arguments.get("willRetry"))
+                if arguments.get("willRetry"):
+                    self._retried = True
+                    yield Retrying(str((arguments.get("error") or {}).get("message") or "The model failed."), raw=raw)
             case "turn/completed":
                 yield from self._end(arguments.get("turn") or {}, limits, raw)
             case _:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from clew.ports.events import Event, PlanChanged, Text, Thought, ToolFinished, ToolStarted, Used
+from clew.ports.events import Event, PlanChanged, Retrying, Text, Thought, ToolFinished, ToolStarted, Used
 from clew.programs.secrets import Redaction, Redactor
 from clew.providers.opencode.approvals import Approvals
 from clew.providers.opencode.messages import Json
@@ -108,7 +108,7 @@ class TurnFollower:
     def _own(self, kind: str, properties: Json) -> Iterator[Event]:
         match kind:
             case "session.status":
-                self._status(properties.get("status") or {})
+                yield from self._status(properties)
             case "session.idle":
                 self.idle = self.begun
             case "session.error":
@@ -153,13 +153,15 @@ class TurnFollower:
             case _:
                 pass
 
-    def _status(self, status: Json) -> None:
+    def _status(self, properties: Json) -> Iterator[Event]:
+        status = properties.get("status") or {}
         match status.get("type"):
             case "busy":
                 self.idle = False
             case "retry":
                 next_, attempt = float(status.get("next", 0)) / 1000, _number(status.get("attempt"))
                 self.retry = Retry(str(status.get("message", "")), next_, attempt)
+                yield Retrying(self._redactor.text(self.retry.words) or "The model failed.", raw=self._raw(properties))
             case "idle":
                 self.idle = self.begun
             case _:

@@ -191,6 +191,7 @@ def _decide(connection: Connection, asked: ClaimRequest, group: Sequence[Row]) -
         route=plan.situation.demand.route,
         logged=row["logged"],
         questions=tuple(each.question for each in left),
+        tries=row["tries"],
     )
     return order, carried
 

@@ -78,7 +78,7 @@ def _picked(dialect: str) -> CTE:
     # A runtime that is not registered has no places; without a number, there would be no limit.
     free = func.coalesce(most_live, literal_column("0")) - live_here
     picked = (
-        select(r.c.id.label("run_id"), r.c.attempt, r.c.rank, r.c.lane_id, r.c.agent_id, r.c.runtime_id)
+        select(r.c.id.label("run_id"), r.c.attempt, r.c.tries, r.c.rank, r.c.lane_id, r.c.agent_id, r.c.runtime_id)
         .where(
             text("r.state = 'queued' AND r.hold <> 'person'"),
             r.c.runtime_id == bindparam("runtime"),

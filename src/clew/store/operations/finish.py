@@ -7,6 +7,7 @@ from sqlalchemy import Connection, bindparam, literal_column
 
 from clew.kernel import (
     HELD_BY_AGENT,
+    WAITED_OUT,
     AgentId,
     Attestation,
     EntrySeq,
@@ -217,7 +218,8 @@ def _completed(connection: Connection, row: Row, end: Completed) -> Finished:
 
 
 def _failed(connection: Connection, row: Row, end: Failed, policy: RetryPolicy) -> Finished:
-    row = update_session(connection, _pinned(connection, row), end.usage)
+    left_nothing = end.kind in WAITED_OUT and not row["tool_ran"]
+    row = update_session(connection, _pinned(connection, row), end.usage, left_nothing)
     if end.poisons and row["pinned"]:
         change_sessions(connection, [SessionChange(SessionId(row["session_id"]), SessionEvent.POISONED, Why.POISONED)])
     failure = failure_of(row, end.kind, _why(end), end.reset_at)

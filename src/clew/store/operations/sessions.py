@@ -146,15 +146,17 @@ def _run_ended(dialect: str) -> ClauseElement:
 _update = Statement(_run_ended)
 
 
-def update_session(connection: Connection, row: Row, usage: Usage) -> Row:
+def update_session(connection: Connection, row: Row, usage: Usage, left_nothing: bool = False) -> Row:
     """Record in the session what its run used, and that it has seen the prompt if the agent is known to have taken it.
+    `left_nothing`: a turn that was cut off had nothing going that the agent could wait for.
 
     Returns the run with `pinned` as it is now: the report that pins the session may commit while this end waits for
     the lock on the run."""
     if not (row["prompt_sent"] or usage.turns):
         return row
     _clear_remade_if_told(connection, row)
-    return {**row, "pinned": _update.count(connection, **_session_values(row, EntrySeq(row["told"]), usage))}
+    values = _session_values(row, EntrySeq(row["told"]), usage, left_nothing)
+    return {**row, "pinned": _update.count(connection, **values)}
 
 
 def update_session_deferred(connection: Connection, row: Row, seen: EntrySeq, usage: Usage) -> None:
@@ -180,12 +182,13 @@ _CUT_OFF: Mapping[Evidence, int | None] = {
 """Whether the next prompt must say that the turn was cut off. A prompt that the agent took has said so already."""
 
 
-def _session_values(row: Row, seen: EntrySeq, usage: Usage) -> dict[str, Any]:
+def _session_values(row: Row, seen: EntrySeq, usage: Usage, left_nothing: bool = False) -> dict[str, Any]:
     evidence = evidence_of(row)
+    cut_off = _CUT_OFF[evidence]
     return {
         "session": row["session_id"],
         "seen": seen if evidence in HELD_BY_AGENT else NOTHING_SEEN,
-        "cut_off": _CUT_OFF[evidence],
+        "cut_off": 0 if cut_off and left_nothing else cut_off,
         "turns": usage.turns,
         "tokens": usage.tokens,
         "size": usage.size,

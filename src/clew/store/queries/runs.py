@@ -35,7 +35,9 @@ LAST = "~"
 _MANY = 5000
 """How many rows are filtered where two conditions are given and only one of them has an index."""
 
-_STEER = "steer"
+_STEER, _RETRYING = "steer", "retrying"
+_OUTAGE = "The model does not answer, and the agent tries again"
+_later = events.alias("later")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,22 @@ log_of_run = Statement(
         .where(events.c.run_id == bindparam("run"), events.c.seq > bindparam("after"))
         .order_by(events.c.seq)
         .limit(bindparam("most"))
+    )
+)
+
+_last_lines = Statement(
+    lambda dialect: (
+        select(events.c.run_id, events.c.kind, events.c.body)
+        .select_from(runs)
+        .join(
+            events,
+            (events.c.run_id == runs.c.id)
+            & (
+                events.c.seq
+                == select(func.max(_later.c.seq)).where(_later.c.run_id == runs.c.id).correlate(runs).scalar_subquery()
+            ),
+        )
+        .where(among(dialect, runs.c.id, "runs"), events.c.kind == literal_column(f"'{_RETRYING}'"))
     )
 )
 
@@ -246,10 +264,20 @@ def _record(row: Row) -> RunRecord:
 def _views(connection: Connection, rows: Sequence[Row]) -> tuple[RunView, ...]:
     decided = _newest_decisions(connection, [row["id"] for row in rows])
     waits = queued_waits(connection, rows)
-    return tuple(_view(row, decided.get(row["id"]), waits.get(row["id"])) for row in rows)
+    outages = _outages(connection, rows)
+    return tuple(
+        _view(row, decided.get(row["id"]), waits.get(row["id"]), outages.get(row["id"], row["words"])) for row in rows
+    )
 
 
-def _view(row: Row, decision: Row | None, wait: Wait | None) -> RunView:
+def _outages(connection: Connection, rows: Sequence[Row]) -> dict[str, str]:
+    """For each run whose agent waits for its model at the moment: what it says about it."""
+    running = [row["id"] for row in rows if RunState(row["state"]) is RunState.RUNNING]
+    found = _last_lines.rows(connection, runs=running) if running else ()
+    return {row["run_id"]: f"{_OUTAGE}: {(read_object(row['body']) or {}).get('words', '')}" for row in found}
+
+
+def _view(row: Row, decision: Row | None, wait: Wait | None, words: str | None) -> RunView:
     state = RunState(row["state"])
     return RunView(
         id=row["id"],
@@ -266,7 +294,7 @@ def _view(row: Row, decision: Row | None, wait: Wait | None) -> RunView:
         decision_words=None if decision is None else _decision_words(decision),
         claim=row["claim"],
         code=row["outcome"] or row["stop_code"] or row["hold_code"] if wait is None else wait.code,
-        words=row["words"] if wait is None else wait.words,
+        words=words if wait is None else wait.words,
         not_before=row["not_before"],
         stopping=state is RunState.STOPPING,
         held=None if wait is None else wait.held,
