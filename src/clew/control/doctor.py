@@ -40,7 +40,7 @@ async def examine(services: Services, actor: Actor) -> tuple[CheckView, ...]:
         for name in await own_program_providers(machine)
     ]
     agents = [
-        _agent(services, agent, None if agent.runtime is None else machines.get(agent.runtime))
+        _agent(services, actor, agent, None if agent.runtime is None else machines.get(agent.runtime))
         for agent in await services.read(agent_records)
     ]
     found = await asyncio.gather(*looked, *agents)
@@ -110,23 +110,26 @@ async def _provider(machine: Machine, name: str) -> CheckView:
     return await _look(name, program, machine.discover(program), "Agents of other providers work without it.")
 
 
-async def _agent(services: Services, agent: AgentRecord, machine: MachineId | None) -> CheckView:
+async def _agent(services: Services, actor: Actor, agent: AgentRecord, machine: MachineId | None) -> CheckView:
     name = f"agent {agent.name}"
     try:
         there = services.remaining_machine(machine)
     except Fault as fault:
         return CheckView(name, "failed", fault.words, fault.remedy)
     found = await _look(
-        name, agent.program, _look_for(services, there, agent), "Install it again, or change it with `clew agent edit`."
+        name,
+        agent.program,
+        _look_for(services, actor, there, agent),
+        "Install it again, or change it with `clew agent edit`.",
     )
     if found.state == "ok" and agent.state is not AgentState.ACTIVE:
         return CheckView(name, "warning", f"It is {agent.state}.", f"Resume it with `clew agent resume {agent.name}`.")
     return found
 
 
-async def _look_for(services: Services, machine: Machine, agent: AgentRecord) -> Looked:
+async def _look_for(services: Services, actor: Actor, machine: Machine, agent: AgentRecord) -> Looked:
     """Runs that waited for a program that is there now are started."""
-    looked, runtime = await look_for(services, machine, agent)
+    looked, runtime = await look_for(services, actor, machine, agent)
     if runtime is not None:
         await machine.offer(runtime, agent.program)
     return looked

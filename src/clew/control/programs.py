@@ -80,7 +80,7 @@ async def offer_agents(services: Services, actor: Actor, machine: MachineId) -> 
     agents = await _agents_of(services, machine)
     unregistered = _Unregistered(agents)
     # Together: a program that is slow to answer delays no other agent.
-    return tuple(await asyncio.gather(*(_offer(services, there, agent, unregistered) for agent in agents)))
+    return tuple(await asyncio.gather(*(_offer(services, actor, there, agent, unregistered) for agent in agents)))
 
 
 async def _agents_of(services: Services, machine: MachineId) -> list[AgentRecord]:
@@ -121,11 +121,13 @@ async def look_again(services: Services, actor: Actor, machine: MachineId) -> tu
     """Look for the programs that could not be started; one result for each that can be now."""
     there = services.machine(machine)
     gone = [agent for agent in await _agents_of(services, machine) if agent.missing]
-    looked = await asyncio.gather(*(_offer(services, there, agent, _Unregistered(())) for agent in gone))
+    looked = await asyncio.gather(*(_offer(services, actor, there, agent, _Unregistered(())) for agent in gone))
     return tuple(each for each in looked if each.state == "ok")
 
 
-async def look_for(services: Services, machine: Machine, agent: AgentRecord) -> tuple[Looked, RuntimeId | None]:
+async def look_for(
+    services: Services, actor: Actor, machine: Machine, agent: AgentRecord
+) -> tuple[Looked, RuntimeId | None]:
     """Look for the agent's program, and record whether it can be started: its runs wait while it cannot. Returns its
     runtime, where it can be."""
     try:
@@ -144,11 +146,13 @@ async def _set_missing(services: Services, agent: AgentRecord, words: str) -> No
     await services.write(lambda tx: set_missing(tx, agent.id, storable(words)))
 
 
-async def _offer(services: Services, machine: Machine, agent: AgentRecord, unregistered: _Unregistered) -> CheckView:
+async def _offer(
+    services: Services, actor: Actor, machine: Machine, agent: AgentRecord, unregistered: _Unregistered
+) -> CheckView:
     name, program = f"agent {agent.name}", agent.program
     try:
         try:
-            looked, runtime = await look_for(services, machine, agent)
+            looked, runtime = await look_for(services, actor, machine, agent)
         finally:
             unregistered.looked_at(agent)
         if runtime is None:
