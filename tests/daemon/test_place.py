@@ -1,8 +1,10 @@
 """Where a run works: the lane's own worktree, made again when it is gone, and never another place in its stead."""
 
+import asyncio
 import json
 import shutil
 import subprocess
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +12,16 @@ from typing import Any
 import pytest
 
 from clew.daemon.reports import Reports
-from clew.kernel import LaneId, WakeReason
+from clew.kernel import LaneId, WaitsFor, WakeReason
+from clew.ports.events import Event
 from clew.programs.faults import Refused
 from clew.protocol.machine import AgentProgram
 from clew.protocol.reports import Reported
+from clew.store.operations import claim_sql
 from clew.store.operations.workspaces import keep_remade
 from clew.store.schema.tables import agents, decisions, projects
 from tests.daemon.kit import QUICK, World, run, until, world
+from tests.daemon.scripted import Session, plain
 from tests.workspaces.kit import git, repository
 
 COLD = replace(QUICK, warm=0)
@@ -257,5 +262,40 @@ def test_settings_that_cannot_be_read_wait_for_a_person(tmp_path: Path) -> None:
             there.say("begin", thread="issue-1")
             await until(lambda: there.runs()[0].hold == "person", "it waits for a person")
             assert there.runs()[0].hold_code == "daemon:settings-unreadable"
+
+    run(scene())
+
+
+@pytest.mark.case("R13")
+def test_who_waits_for_a_directory_is_told_who_has_it_and_goes_on_when_it_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without a call it would wait for days.
+    monkeypatch.setattr(claim_sql, "HELD_FOR", dict.fromkeys(WaitsFor, 1e6))
+
+    async def scene() -> None:
+        async with world(tmp_path, COLD) as there:
+            await there.add_agent("ada", max_live=2)
+            papers = there.place / "papers"
+            papers.mkdir()
+            there.add_project("papers", papers, kind="plain")
+            for number in (1, 2):
+                there.add_thread(f"issue-{number}", "issue", number=number, project_id="papers")
+            gate = asyncio.Event()
+
+            async def slow(session: Session, prompt: str) -> AsyncIterator[Event]:
+                await gate.wait()
+                async for event in plain(session, prompt):
+                    yield event
+
+            there.loom.turns.append(slow)
+            first = there.say("one", thread="issue-1")
+            await until(lambda: there.runs()[0].state == "running", "the first works")
+            second = there.say("two", thread="issue-2")
+            await until(lambda: there.waits().code == "workspace:in-use", "the second waits")
+            assert f"{papers} is in use: ada in issue-1 works there since" in (there.waits().words or "")
+            gate.set()
+            assert (await there.served(first)).state == "succeeded"
+            assert (await there.served(second)).state == "succeeded"
 
     run(scene())

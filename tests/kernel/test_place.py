@@ -261,6 +261,7 @@ def test_a_workspace_without_a_machine_is_reachable_from_all() -> None:
             "/srv/maze should be on branch issue-7 but is no git worktree (X).",
             marks=pytest.mark.case("D08"),
         ),
+        (Found.IN_USE, PlaceStep.HOLD, "/srv/maze is in use: X. The run starts when it is free."),
         pytest.param(
             Found.FOREIGN_MARKER,
             PlaceStep.HOLD,

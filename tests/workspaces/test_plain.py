@@ -25,7 +25,7 @@ def test_a_second_lane_is_told_who_has_the_directory(tmp_path: Path) -> None:
         for asked in (one, two):
             held = await asked.ensure(second)
             assert isinstance(held, Held)
-            assert held.reason is FoundReason.FOREIGN_MARKER
+            assert held.reason is FoundReason.IN_USE
             assert held.passing
             assert f"agent Ada's lane ln_1 works there since {time.strftime('%Y-')}" in held.words
         assert isinstance(await two.ensure(first), Ensured), "the lane itself may come again"

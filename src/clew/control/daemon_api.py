@@ -19,6 +19,7 @@ from clew.store.operations.claim import claim
 from clew.store.operations.finish import finish
 from clew.store.operations.leases import end_orphans, mark_seen, renew
 from clew.store.operations.report import report
+from clew.store.operations.retry import let_go
 from clew.store.operations.runtimes import register_runtime
 
 POLL = 3.0
@@ -105,6 +106,9 @@ class DaemonApi:
 
     async def renew(self, of: Sequence[RuntimeId], held: Sequence[Held]) -> Renewed:
         return await self._services.write(partial(renew, of=of, held=held))
+
+    async def go_on(self, runs: Sequence[RunId]) -> None:
+        await self._services.write(partial(let_go, runs=runs))
 
     async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
         return await self._services.write(partial(end_orphans, by=by, of=of, held=held))

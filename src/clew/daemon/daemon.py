@@ -10,6 +10,7 @@ from clew.daemon.claimer import Claimer
 from clew.daemon.limits import Limits
 from clew.daemon.machine import LocalMachine
 from clew.daemon.outbox import Outbox
+from clew.daemon.place import PlaceQueue
 from clew.daemon.run import RunDependencies, ServedRun
 from clew.daemon.run_end import DAEMON_STOPPED
 from clew.daemon.stop_signal import StopCause
@@ -47,7 +48,7 @@ class Daemon:
             self.name, plane, self._backlog, self._limits, self._holding, self._start, self._on_news
         )
         self._with = RunDependencies(
-            plane, machine, context, self._outbox, self._warm, self._limits, self._claimer.claim_now
+            plane, machine, context, self._outbox, self._warm, self._limits, self._claimer.claim_now, PlaceQueue(plane)
         )
         self._background: list[asyncio.Task[None]] = []
 

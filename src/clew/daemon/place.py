@@ -1,15 +1,21 @@
 """The place of a run: its directory is ensured before anything is opened, and the plan follows what the disk says."""
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clew.daemon.limits import Limits
 from clew.daemon.reports import Reports
 from clew.daemon.settings import place_wanted
 from clew.daemon.stop_signal import StopSignal
-from clew.kernel import Directory, FoundReason, Plan, Workspace, decide
+from clew.kernel import Directory, FoundReason, Plan, RunId, Workspace, decide
 from clew.ports.fault import Fault
 from clew.ports.workspaces import Held, PlaceWanted, Workspaces
+from clew.programs.tasks import TaskSet
+from clew.protocol.control import ControlPlane
 from clew.protocol.orders import Order
+
+_log = logging.getLogger("clew.daemon")
 
 
 class NoPlace(Fault):
@@ -23,6 +29,39 @@ class PlaceHeld(Exception):
         super().__init__(held.words)
         self.reason: FoundReason = held.reason
         self.words, self.passing = held.words, held.passing
+
+
+class PlaceQueue:
+    """Runs that were given back because their directory was in use. They go on when one is released."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._waiting: set[RunId] = set()
+        self._tasks = TaskSet()
+        self.released = 0
+        """How many directories were released so far."""
+
+    def add(self, run: RunId, released: int) -> None:
+        """`released` as it was before the directory was found to be in use: it may be free by now."""
+        self._waiting.add(run)
+        if self.released != released:
+            self._call()
+
+    def release(self) -> None:
+        self.released += 1
+        if self._waiting:
+            self._call()
+
+    def _call(self) -> None:
+        runs, self._waiting = sorted(self._waiting), set()
+        self._tasks.start(self._go_on(runs))
+
+    async def _go_on(self, runs: Sequence[RunId]) -> None:
+        try:
+            await self._plane.go_on(runs)
+        except Fault as fault:
+            # They are tried again in a while all the same.
+            _log.warning("runs that waited for a directory: %s", fault)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from clew.daemon.limits import Limits
 from clew.daemon.machine import LocalMachine
 from clew.daemon.open import Opened, Opener, PlanHolds
 from clew.daemon.outbox import Outbox
-from clew.daemon.place import Placed, PlaceHeld, ensure_place
+from clew.daemon.place import Placed, PlaceHeld, PlaceQueue, ensure_place
 from clew.daemon.reports import Reports
 from clew.daemon.run_end import DAEMON_STOPPED, TurnResult, end_before_prompt, end_of_turn
 from clew.daemon.settings import program_of
@@ -24,6 +24,7 @@ from clew.kernel import (
     Attestation,
     Evidence,
     FailureKind,
+    FoundReason,
     NoticeReason,
     Outcome,
     Plan,
@@ -36,7 +37,18 @@ from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, Provider
 from clew.protocol.control import ControlPlane, Held
 from clew.protocol.orders import Order, StoreQuestion
-from clew.protocol.reports import End, Failed, NewSession, Prompted, Reported, Stopped, StoreAsked, Usage, new_prompt_id
+from clew.protocol.reports import (
+    End,
+    Failed,
+    NewSession,
+    Prompted,
+    Reported,
+    Returned,
+    Stopped,
+    StoreAsked,
+    Usage,
+    new_prompt_id,
+)
 
 _log = logging.getLogger("clew.daemon")
 
@@ -56,6 +68,7 @@ class RunDependencies:
     warm: WarmSessions
     limits: Limits
     freed: Callable[[], None]
+    places: PlaceQueue
 
 
 class ServedRun:
@@ -89,6 +102,7 @@ class ServedRun:
 
     async def serve(self) -> None:
         """Serve the run and report its end, whatever happens; nothing is reported once the lease is lost."""
+        released = self._with.places.released
         try:
             end = await self._end()
             if self._stop.cause is StopCause.LOST:
@@ -101,12 +115,15 @@ class ServedRun:
                 await self._park_or_close()
             finished = await self._reports.finish(end)
             self._with.freed()
+            if isinstance(end, Returned) and end.code == FoundReason.IN_USE.code:
+                self._with.places.add(self._order.run, released)
             if not finished.taken:
                 _log.info("run %s: the server did not accept its end: %s", self._order.run, finished.words)
         finally:
             await self._park_or_close()
             if self._place is not None:
                 await self._place.release()
+                self._with.places.release()
         await self._context.dispose(finished)
 
     # ---------------------------------------------------------------- from the order to the end

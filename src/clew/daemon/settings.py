@@ -45,7 +45,9 @@ def place_wanted(order: Order, plan: Plan) -> PlaceWanted | None:
     workspace = plan.workspace
     if workspace is None:
         return None
-    who = f"agent {order.agent.name}'s lane {order.lane}"
+    thread = order.thread
+    where = thread.id if thread.number is None else f"{thread.kind}-{thread.number}"
+    who = f"{order.agent.name} in {where}"
     return PlaceWanted(order.lane, workspace, _source(order, plan), who)
 
 

@@ -152,6 +152,7 @@ class Found(StrEnum):
     NO_GIT = "no-git"
     FOREIGN_MARKER = "foreign-marker"
     OUTSIDE_ROOT = "outside-root"
+    IN_USE = "in-use"
     CANNOT_MAKE = "cannot-make"
 
 
@@ -177,6 +178,7 @@ class FoundReason(Reason):
     NO_GIT = "workspace:no-git", "{wanted} should be on branch {branch} but is no git worktree ({seen})."
     FOREIGN_MARKER = "workspace:foreign-marker", "{wanted} carries the marker of another lane ({seen})."
     OUTSIDE_ROOT = "workspace:outside-root", "{wanted} leads outside of its root, to {seen}."
+    IN_USE = "workspace:in-use", "{wanted} is in use: {seen}. The run starts when it is free."
     CANNOT_MAKE = "workspace:cannot-make", "{wanted} cannot be made: {seen}"
 
 
@@ -191,6 +193,7 @@ FOUND_TABLE: Mapping[Found, tuple[PlaceStep, FoundReason]] = {
     Found.NO_GIT: (PlaceStep.HOLD, FoundReason.NO_GIT),
     Found.FOREIGN_MARKER: (PlaceStep.HOLD, FoundReason.FOREIGN_MARKER),
     Found.OUTSIDE_ROOT: (PlaceStep.HOLD, FoundReason.OUTSIDE_ROOT),
+    Found.IN_USE: (PlaceStep.HOLD, FoundReason.IN_USE),
     Found.CANNOT_MAKE: (PlaceStep.HOLD, FoundReason.CANNOT_MAKE),
 }
 """No state leads to another directory: the workspace is used or created, or the run is held."""

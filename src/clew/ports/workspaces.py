@@ -56,7 +56,7 @@ class ProjectSource:
 
 @dataclass(frozen=True, slots=True)
 class PlaceWanted:
-    """The workspace that a lane needs. `who` names the lane for people, as in "agent Ada's lane ln_1"."""
+    """The workspace that a lane needs. `who` names the lane for people, as in "ada in issue-3"."""
 
     lane: LaneId
     workspace: Workspace

@@ -78,6 +78,10 @@ class ControlPlane(Protocol):
 
     async def renew(self, of: Sequence[RuntimeId], held: Sequence[Held]) -> Renewed: ...
 
+    async def go_on(self, runs: Sequence[RunId]) -> None:
+        """These runs were held for something on this machine that is free now: they are decided again at once."""
+        ...
+
     async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
         """Called once when the daemon starts: ends its runs from before, except those in `held`."""
         ...

@@ -83,7 +83,7 @@ class GitWorkspaces:
             other = self._uses.acquire(wanted, directory)
         if other is None:
             return result
-        place = resolve_place(wanted.workspace, Found.FOREIGN_MARKER, other)
+        place = resolve_place(wanted.workspace, Found.IN_USE, other)
         return Held(place.reason, place.words, passing=True)
 
     def _home(self, wanted: PlaceWanted) -> Ensured | Held:

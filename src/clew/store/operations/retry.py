@@ -14,12 +14,14 @@ from clew.kernel import (
     RunId,
     RuntimeId,
     ThreadId,
+    WaitsFor,
     WakeId,
     WakeReason,
 )
 from clew.protocol.wakes import Accepted, WakeRequest
-from clew.store.engine.hints import hint_queue, hint_thread
+from clew.store.engine.hints import hint_queue, hint_run, hint_thread
 from clew.store.engine.statement import Row, Statement
+from clew.store.operations.claim_sql import QUEUED
 from clew.store.operations.evidence import ask_stores_again
 from clew.store.operations.ids import asked_again, derived_id
 from clew.store.operations.rows import read_wake
@@ -35,6 +37,19 @@ _go_now = Statement(
         .where(runs.c.lane_id == bindparam("lane"), text("runs.ended_at IS NULL AND runs.state = 'queued'"))
         .values(hold=literal_column("''"), hold_code=null(), not_before=null())
         .returning(runs.c.id, runs.c.runtime_id)
+    )
+)
+
+_let_go = Statement(
+    lambda _: (
+        runs.update()
+        .where(
+            runs.c.id == bindparam("run"),
+            runs.c.state == QUEUED,
+            runs.c.hold == literal_column(f"'{WaitsFor.ANOTHER_TRY}'"),
+        )
+        .values(hold=literal_column("''"), hold_code=null(), not_before=null(), words=null())
+        .returning(runs.c.runtime_id)
     )
 )
 
@@ -59,6 +74,15 @@ def go_now(connection: Connection, lane: LaneId, thread: ThreadId) -> RunId | No
     hint_queue(connection, None if run["runtime_id"] is None else RuntimeId(run["runtime_id"]))
     hint_thread(connection, thread)
     return RunId(run["id"])
+
+
+def let_go(connection: Connection, runs: Sequence[RunId]) -> None:
+    """What these runs were to be tried again for is there: they may start now. One that waits for a person stays."""
+    for run in runs:
+        row = _let_go.first(connection, run=run)
+        if row is not None:
+            hint_queue(connection, None if row["runtime_id"] is None else RuntimeId(row["runtime_id"]))
+            hint_run(connection, run)
 
 
 def ask_again(
