@@ -51,7 +51,7 @@ def planned(*wakes: Wake, seen: int | None = 3, head: int = 5, cut_off: bool = F
 
 
 def request_of(order: Order, budget: Budget = BUDGET) -> PromptRequest:
-    return PromptRequest(order.plan, order.agent.id, order.thread, order.wakes, order.entries, budget)
+    return PromptRequest(order.plan, order.agent.id, order.thread, order.wakes, order.entries, budget, order.tries)
 
 
 def prompt(of: Order, budget: Budget = Budget(10_000, 500)) -> Prompt:  # noqa: B008 - a frozen value

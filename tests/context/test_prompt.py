@@ -153,6 +153,20 @@ def test_a_turn_that_never_began_was_not_cut_off() -> None:
     assert "([3]). No answer to it has arrived" in told
 
 
+@pytest.mark.case("L06")
+def test_while_its_model_is_away_a_session_is_reminded_once_and_not_at_every_try() -> None:
+    again = wake(1, entries=(EntrySeq(3),), began=True)
+    plan = planned(again, seen=5)
+    assert "No answer to it has arrived" in prompt(order(plan, wakes=(again,), tries=1)).text
+    assert prompt(order(plan, wakes=(again,), tries=2)).text == "Go on."
+    # What is new is told, however often it was tried; and so is what was cut off.
+    assert (
+        "Look here."
+        in prompt(order(planned(again, seen=4), entry(5, PERSON, "Look here."), wakes=(again,), tries=2)).text
+    )
+    assert "cut off" in prompt(order(planned(again, seen=5, cut_off=True), wakes=(again,), tries=2)).text
+
+
 def test_what_is_asked_for_once_more_was_not_cut_off() -> None:
     again = wake(1, entries=(EntrySeq(3),), resume_run=RunId("rn_1"))
     told = prompt(order(planned(again, seen=5), wakes=(again,))).text

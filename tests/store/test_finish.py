@@ -456,3 +456,19 @@ def test_two_agents_of_a_thread_answer_in_one_journal(daemon: Daemon) -> None:
     daemon.say("ada again")
     # Bob's answer stands between what she was told and her own.
     assert bodies(daemon.claim_one()) == ["bob here", "ada here", "ada again"]
+
+
+@pytest.mark.case("L06", "L11")
+@pytest.mark.parametrize(("tool_ran", "cut_off"), [(False, 0), (True, 1)])
+def test_after_an_outage_only_a_turn_that_ran_a_tool_is_said_to_be_cut_off(
+    daemon: Daemon, tool_ran: bool, cut_off: int
+) -> None:
+    daemon.say("one")
+    order = daemon.claim_one()
+    daemon.prompt(order, "n-1", tool_ran=tool_ran)
+    away = Failed(FailureKind.OUTAGE, "the model is away", heard=said(Evidence.CUT_OFF))
+    assert daemon.finish(order, away).taken
+    (session,) = daemon.rows(sessions)
+    assert session.cut_off == cut_off
+    come_back(daemon)
+    assert daemon.claim_one().tries == 1
