@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.providers.agents import installed
 from tests.providers.rig import Rig, rigs
+from tests.story.postgres import new_database
 
 PATIENCE = 120.0
 OVER = frozenset({"idle", "held"})
@@ -24,12 +25,13 @@ class House:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.data = root / "data"
+        self._database = new_database()
         self._process: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
         with (self.root / "up.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "clew", "up", "--data", str(self.data), "--port", "0"],
+                [sys.executable, "-m", "clew", "up", "--data", str(self.data), "--port", "0", *self._database],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -8,6 +8,7 @@ import time
 from tests.story.boundary.matrix import AGENTS
 from tests.story.boundary.reporting import failures, table, worst
 from tests.story.boundary.running import legs, run
+from tests.story.postgres import serving
 
 
 def main() -> int:
@@ -22,13 +23,15 @@ def main() -> int:
     parser.add_argument("--brief", action="store_true", help="only the moments that matter most, and no taps")
     parser.add_argument("--no-retry", action="store_true", help="nobody asks again for what is held or given up")
     parser.add_argument("--only", default="", help="only combinations whose name holds this, as 'warm, kills agent'")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite", help="of the servers")
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
     began = time.monotonic()
     chosen = legs(asked.agents.split(","), asked.tries, asked.seed, brief=asked.brief, retries=not asked.no_retry)
     if asked.only:
         chosen = [narrowed for leg in chosen if (narrowed := leg.narrowed(asked.only)) is not None]
-    outcomes, faults = run(chosen, asked.jobs, lambda words: print(words, flush=True))
+    with serving(asked.database):
+        outcomes, faults = run(chosen, asked.jobs, lambda words: print(words, flush=True))
     wrong = [each for each in outcomes if not each.good]
     if wrong:
         print(f"\n{failures(wrong, asked.seed)}\n")

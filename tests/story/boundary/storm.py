@@ -20,6 +20,7 @@ from typing import Any
 
 from tests.story.boundary.words import TOKEN
 from tests.story.kit import House
+from tests.story.postgres import serving
 
 CALLERS = 4
 _WORDS = 8
@@ -199,8 +200,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.story.boundary.storm")
     parser.add_argument("--kills", type=int, default=60, help="how often the server is killed (%(default)s)")
     parser.add_argument("--seed", default=str(random.SystemRandom().randrange(10**6)))
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite", help="of the servers")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="clew-storm-", ignore_cleanup_errors=True) as place:
+    root = tempfile.TemporaryDirectory(prefix="clew-storm-", ignore_cleanup_errors=True)
+    with serving(asked.database), root as place:
         sums = storm(Path(place).resolve(), asked.kills, asked.seed)
     print(f"seed {asked.seed}\n{sums}")
     return 0 if sums.good else 1
