@@ -207,6 +207,7 @@ def prompted_of(order: Order, native: str | None = None, **changes: Any) -> Prom
         pin_of(plan, native or resumed or f"n-{order.session}"),
         tuple(wake.id for wake in order.wakes),
         plan.situation.here.capabilities.hears,
+        late=plan.told_late or None,
     )
     return replace(plain, **changes)
 

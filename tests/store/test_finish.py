@@ -8,6 +8,7 @@ from clew.kernel import Attestation as Said
 from clew.kernel import (
     Evidence,
     FailureKind,
+    Freshness,
     Origin,
     OriginKind,
     Outcome,
@@ -472,3 +473,24 @@ def test_after_an_outage_only_a_turn_that_ran_a_tool_is_said_to_be_cut_off(
     assert session.cut_off == cut_off
     come_back(daemon)
     assert daemon.claim_one().tries == 1
+
+
+@pytest.mark.case("P09", "C35")
+@pytest.mark.parametrize("evidence", [Evidence.CUT_OFF, Evidence.UNSENT])
+def test_what_is_older_than_its_session_is_told_there_once(daemon: Daemon, evidence: Evidence) -> None:
+    """A fresh start is asked for while another message waits for its time: that one is older than the session which it
+    comes to."""
+    daemon.say("start over", freshness=Freshness.FRESH, origin=OUTSIDE)
+    daemon.put(wakes, {"id": daemon.say("and this").wake}, not_before=now(daemon) + 1000)
+    fresh = daemon.claim_one()
+    daemon.prompt(fresh, "n-1")
+    daemon.finish(fresh)
+    come_back(daemon)
+    late = daemon.claim_one()
+    assert (late.plan.outcome, bodies(late), late.plan.told_late) == (Outcome.RESUME, ["and this"], late.plan.act_on)
+    daemon.prompt(late, "n-1")
+    daemon.finish(late, replace(TRANSIENT, heard=said(evidence)))
+    come_back(daemon)
+    again = daemon.claim_one()
+    taken = evidence is Evidence.CUT_OFF
+    assert (bodies(again), again.plan.already_told) == (([], again.plan.act_on) if taken else (["and this"], ()))

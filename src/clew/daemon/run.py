@@ -233,7 +233,9 @@ class ServedRun:
         hears = self._provider is not None and self._provider.capabilities.hears
         wakes = tuple(wake.id for wake in self._order.wakes)
         told = any(notice.reason is NoticeReason.WORKSPACE_REMADE for notice in plan.notices)
-        return Prompted(sent, session, wakes, hears, plan.situation.place.remade if told else None)
+        return Prompted(
+            sent, session, wakes, hears, plan.situation.place.remade if told else None, plan.told_late or None
+        )
 
     async def _ask_about_prompt(self, opened: Opened, result: TurnResult) -> Attestation:
         """Ask the agent's own store about the prompt of a turn that was not completed."""

@@ -180,6 +180,14 @@ class Plan:
         return tuple(entry for entry in self.act_on if was_told(self.session, entry, seen))
 
     @property
+    def told_late(self) -> tuple[EntrySeq, ...]:
+        """The entries to act on that are older than this session and that it is told now."""
+        if self.session is None or self.outcome not in USES_EARLIER_SESSION:
+            return ()
+        known = frozenset(self.already_told)
+        return tuple(entry for entry in self.act_on if entry <= self.session.begins and entry not in known)
+
+    @property
     def new_floor(self) -> Floor | None:
         """The lane's floor once the session of this plan exists, if the plan cuts the lane's history off.
 

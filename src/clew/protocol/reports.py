@@ -64,7 +64,7 @@ class Prompted:
 
     `session` is pinned if the store turns out to have the prompt; None while the agent has not named its session.
     `hears` is false if the provider cannot answer such a question. `remade` is the prompt's note about a directory
-    that was made again.
+    that was made again. `late` are the entries that it tells although they are older than the session.
     """
 
     sent: Sent
@@ -72,6 +72,7 @@ class Prompted:
     wakes: tuple[WakeId, ...]
     hears: bool = True
     remade: str | None = None
+    late: tuple[EntrySeq, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +305,7 @@ def new_prompt_id() -> PromptId:
 
 
 TELLS_REMADE = '"remade": "'
+TELLS_LATE = '"late": ['
 """Occurs in the JSON of every `Prompted` with a `remade` note, and of no other: found without parsing."""
 
 

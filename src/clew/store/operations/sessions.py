@@ -1,5 +1,6 @@
 """Sessions: the candidates of a decision, what a decision and the end of a run change in them, and adoption."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +28,7 @@ from clew.kernel import (
     advance_session,
     lane_id,
 )
-from clew.protocol.reports import TELLS_REMADE, NewSession, Usage
+from clew.protocol.reports import TELLS_LATE, TELLS_REMADE, NewSession, Usage, read_prompted
 from clew.store.engine.dialect import greater, insert, now, read_clock, storable
 from clew.store.engine.hints import hint_thread
 from clew.store.engine.statement import Row, Statement, named
@@ -145,6 +146,14 @@ def _run_ended(dialect: str) -> ClauseElement:
 
 _update = Statement(_run_ended)
 
+# FOR UPDATE: the ends of two runs of the lane may be recorded at once, and neither may lose what the other adds.
+_also = Statement(
+    lambda _: select(sessions.c.also).where(sessions.c.id == bindparam("session")).with_for_update(of=sessions)
+)
+_set_also = Statement(
+    lambda _: sessions.update().where(sessions.c.id == bindparam("session")).values(also=bindparam("also"))
+)
+
 
 def update_session(connection: Connection, row: Row, usage: Usage, left_nothing: bool = False) -> Row:
     """Record in the session what its run used, and that it has seen the prompt if the agent is known to have taken it.
@@ -155,6 +164,7 @@ def update_session(connection: Connection, row: Row, usage: Usage, left_nothing:
     if not (row["prompt_sent"] or usage.turns):
         return row
     _clear_remade_if_told(connection, row)
+    _add_late(connection, row)
     values = _session_values(row, EntrySeq(row["told"]), usage, left_nothing)
     return {**row, "pinned": _update.count(connection, **values)}
 
@@ -163,7 +173,18 @@ def update_session_deferred(connection: Connection, row: Row, seen: EntrySeq, us
     """The same for a caller that needs no answer. `seen` may include the agent's own reply."""
     if row["prompt_sent"] or usage.turns:
         _clear_remade_if_told(connection, row)
+        _add_late(connection, row)
         _update.defer(connection, **_session_values(row, seen, usage))
+
+
+def _add_late(connection: Connection, row: Row) -> None:
+    """Record the entries that the prompt told although they are older than its session."""
+    if TELLS_LATE not in (row["prompt"] or "") or evidence_of(row) not in HELD_BY_AGENT:
+        return
+    known = _also.first(connection, session=row["session_id"])
+    if known is not None:
+        also = {*json.loads(known["also"]), *(read_prompted(row["prompt"]).late or ())}
+        _set_also.count(connection, session=row["session_id"], also=json.dumps(sorted(also)))
 
 
 def _clear_remade_if_told(connection: Connection, row: Row) -> None:
