@@ -113,6 +113,9 @@ class Server:
     async def renew(self, of: Sequence[RuntimeId], held: Sequence[Held]) -> Renewed:
         return await self._over(lambda: self._plane.renew(of, held))
 
+    async def go_on(self, runs: Sequence[RunId]) -> None:
+        await self._over(lambda: self._plane.go_on(runs))
+
     async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
         return await self._over(lambda: self._plane.settle(by, of, held))
 
