@@ -20,12 +20,14 @@ from sqlalchemy import (
 
 from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunState, ThreadId, WaitsFor
 from clew.protocol.reports import read_prompted
+from clew.protocol.usage import UsedView
 from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchRun
 from clew.store.operations.rows import read_object
-from clew.store.queries.threads import THREAD_NAME, held_words, thread_ref, with_owner
+from clew.store.queries.threads import THREAD_NAME, held_words, run_ref, thread_ref, with_owner
+from clew.store.queries.usage import used_of
 from clew.store.schema.tables import LIVE as LIVE_RUN
 from clew.store.schema.tables import NOT_ENDED, agents, decisions, events, landings, lanes, runs, threads
 
@@ -43,6 +45,8 @@ class RunRecord:
     """What a use case has to know of a run. `isolated`: it has a context of its own, which ends with it."""
 
     id: RunId
+    name: str
+    """Its name for people: run-17."""
     lane: LaneId
     thread: ThreadId
     agent: AgentId
@@ -239,6 +243,7 @@ def _newest_decisions(connection: Connection, of: Sequence[str]) -> dict[str, Ro
 def _record(row: Row) -> RunRecord:
     return RunRecord(
         id=RunId(row["id"]),
+        name=run_ref(row),
         lane=LaneId(row["lane_id"]),
         thread=ThreadId(row["thread_id"]),
         agent=AgentId(row["agent_id"]),
@@ -252,13 +257,15 @@ def _record(row: Row) -> RunRecord:
 
 def _views(connection: Connection, rows: Sequence[Row]) -> tuple[RunView, ...]:
     decided = _newest_decisions(connection, [row["id"] for row in rows])
-    return tuple(_view(row, decided.get(row["id"])) for row in rows)
+    used = used_of(connection, [row["id"] for row in rows])
+    return tuple(_view(row, decided.get(row["id"]), used.get(row["id"])) for row in rows)
 
 
-def _view(row: Row, decision: Row | None) -> RunView:
+def _view(row: Row, decision: Row | None, used: UsedView | None) -> RunView:
     state = RunState(row["state"])
     return RunView(
         id=row["id"],
+        ref=run_ref(row),
         thread=thread_ref(row),
         agent=row["agent_name"],
         state=state.value,
@@ -277,12 +284,13 @@ def _view(row: Row, decision: Row | None) -> RunView:
         stopping=state is RunState.STOPPING,
         held=row["hold"] or None if state is RunState.QUEUED else None,
         on_its_word='"on_its_word"' in (row["landing"] or ""),
+        used=used,
     )
 
 
 def _waiting_words(row: Row) -> str | None:
     if row["hold"] == WaitsFor.PERSON:
-        return held_words(row["words"] or "", row["id"], row["hold_code"])
+        return held_words(row["words"] or "", run_ref(row), row["hold_code"])
     if row["words"] is None and row["runtime_id"] is None:
         return "No connected machine has its agent's program; the run waits for one."
     return row["words"] or None

@@ -44,6 +44,11 @@ def thread_ref(row: Row) -> str:
     return str(row["thread_id"])
 
 
+def run_ref(row: Row) -> str:
+    """The name that people use for a run, as run-17. The row has the run's number."""
+    return f"run-{row['number']}"
+
+
 def _shown(_: str) -> Select[Any]:
     last = (
         select(journal.c.at)
@@ -99,7 +104,9 @@ def _newest_runs(dialect: str) -> ClauseElement:
         select(
             lanes.c.thread_id,
             runs.c.id,
+            runs.c.number,
             runs.c.state,
+            runs.c.queued_at,
             runs.c.hold,
             runs.c.hold_code,
             runs.c.words,
@@ -234,7 +241,7 @@ def _status(run: Row) -> tuple[str, str]:
     if state in LIVE:
         return "running", words
     if state is RunState.QUEUED:
-        held = held_words(words, run["id"], run["hold_code"]) if run["hold"] == WaitsFor.PERSON else words
+        held = held_words(words, run_ref(run), run["hold_code"]) if run["hold"] == WaitsFor.PERSON else words
         return ("held" if run["hold"] else "queued"), held
     # How the last run ended is shown only where it did not end well.
     return "idle", words if state in (RunState.FAILED, RunState.LOST) else ""
