@@ -64,6 +64,7 @@ ISSUE = replace(THREAD, id="thread-2", ref="issue-3", kind="issue", title="The p
 
 RUN = RunView(
     id="run-1",
+    ref="run-1",
     thread="chat-1",
     agent="ada",
     state="succeeded",

@@ -1,10 +1,12 @@
 """A command at a terminal: a person types, and sees what comes."""
 
+import fcntl
 import os
 import pty
 import select
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -63,11 +65,12 @@ class Terminal:
 
 
 @contextmanager
-def terminal(*words: str, **settings: str) -> Iterator[Terminal]:
+def terminal(*words: str, columns: int = 100, **settings: str) -> Iterator[Terminal]:
     end, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (40, columns))
     process = subprocess.Popen(
         [*PROGRAM, *words],
-        env=environment(TERM="xterm", PYTHONUTF8="1", **settings),
+        env=environment(**{"TERM": "xterm", "PYTHONUTF8": "1", "COLUMNS": "", **settings}),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -87,7 +90,4 @@ def _own_terminal() -> None:
     os.setsid()
     # Whoever runs the tests in the background has it ignored, and so would everything they start.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    import fcntl  # noqa: PLC0415
-    import termios  # noqa: PLC0415
-
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -10,13 +10,12 @@ import pytest
 from pydantic import TypeAdapter
 
 from clew.protocol import requests as asks
+from clew.protocol.replay import Changed, ReplayView
 from clew.protocol.views import (
     Cancelled,
-    Changed,
     CheckView,
     CleanedView,
     FoundSessionView,
-    ReplayView,
     RuntimeView,
     Spoken,
     WorkspaceView,

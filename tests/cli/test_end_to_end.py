@@ -81,7 +81,7 @@ def test_a_chat_goes_on_in_the_same_conversation_and_says_why(data: Path) -> Non
     assert "prompt 1 of our conversation" in done(data, "chat", "ada", "--once", "hello")
     said = asked(data, "chat", "ada", "--continue", "--once", "and again")
     assert "prompt 2 of our conversation" in said.out
-    assert "· resume: Continuing the same conversation (session 1)." in said.err
+    assert "· Continuing (run-" in said.err
     ref = json.loads(done(data, "threads", "--kind", "chat", "--agent", "ada", "--json"))[0]["ref"]
     why = done(data, "why", latest(data, ref))
     assert why.startswith("resume: Continuing the same conversation (session 1). [session:fits]\n")
@@ -99,10 +99,10 @@ def test_after_a_restart_of_everything_the_next_message_continues_the_same_sessi
     stopped = asked(place, "threads")
     assert stopped.err == "clew: Clew is not running. Start it with `clew up`. [cli:not-running]\n"
     with up(place):
-        said = asked(place, "chat", "--in", "1", "--once", "who am I?")
+        said = asked(place, "chat", "--in", "chat-1", "--once", "who am I?")
         assert "prompt 2 of our conversation" in said.out
         assert 'users=2 first="remember me"' in said.out
-        assert "· resume: " in said.err
+        assert "· Continuing (run-" in said.err
 
 
 @pytest.mark.case("D12")

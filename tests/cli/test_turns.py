@@ -31,7 +31,7 @@ PARTS = [
     log(8, "text", text="Done.", final=True),
     log(9, "done", ending="completed", reply="Done."),
 ]
-NOTES = "· resume: Continuing the same conversation (session 1).\n· Bash: make test\n· failed: No rule. Sorry.\n"
+NOTES = "· Continuing (run-1).\n· Bash: make test\n· failed: No rule. Sorry.\n"
 
 
 def frames(*views: object) -> list[Frame | str]:
@@ -470,7 +470,7 @@ def test_a_chat_is_taken_up_again(stub: Stub, capfd: Cap) -> None:
     chatting(stub)
     stub.on("GET", "/threads", [samples.THREAD])
     stub.streams += [frames(samples.RUN)] * 3
-    assert here(capfd, "chat", "--in", "1", "--once", "on").status == 0
+    assert here(capfd, "chat", "--in", "chat-1", "--once", "on").status == 0
     assert here(capfd, "chat", "ada", "-c", "--once", "on").status == 0
     assert stub.bodies("POST", "/chats") == []
     stub.on("GET", "/threads", [])

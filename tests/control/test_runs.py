@@ -18,7 +18,7 @@ from clew.protocol.reports import Completed, Failed, Returned, RunEventRecord, S
 from clew.protocol.requests import AgentChange, NewChat, NewIssue, Poke, Words
 from clew.store.engine.database import Database
 from clew.store.engine.dialect import read_clock
-from clew.store.faults import Ambiguous, NoSuchRun
+from clew.store.faults import Ambiguous, NoRunYet, NoSuchRun, NoSuchThread
 from tests.control.kit import USER, office
 from tests.store.kit import bodies
 
@@ -66,6 +66,49 @@ def test_runs_are_listed_newest_first_page_by_page(database: Database, tmp_path:
                 assert [run.id for run in await list_runs(at.services, USER, **asked)] == found
             with pytest.raises(BadRequest, match="Unknown run state"):
                 await list_runs(at.services, USER, state="done")
+
+    asyncio.run(story())
+
+
+def test_runs_are_numbered_in_order_and_called_by_number_or_by_their_thread(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent("ada")
+            await at.agent("bob")
+            opened = await open_issue(at.services, USER, NewIssue("The page is blank"))
+            assert opened.thread.ref == "issue-1"
+            with pytest.raises(NoRunYet, match="issue-1 has no runs yet"):
+                await show_run(at.services, USER, "1")
+            with pytest.raises(NoRunYet):
+                await explain(at.services, USER, "#1")
+            await say(at.services, USER, "1", Words("look at it", agent="ada"))
+            first = await at.serve("n-1")
+            await say(at.services, USER, "#1", Words("and again", agent="ada"))
+            await at.serve("n-1")
+            await poke(at.services, USER, Poke("bob"))
+            runs = {run.ref: run for run in await list_runs(at.services, USER)}
+            assert [run.agent for run in runs.values()] == ["bob", "ada", "ada"]
+            numbers = [int(name.removeprefix("run-")) for name in runs]
+            assert numbers == sorted(numbers, reverse=True)
+            oldest, newest = list(runs.values())[-1], list(runs.values())[1]
+            assert oldest.id == first.run
+            # By its number, its id, and its thread in each spelling.
+            for asked in (newest.ref, newest.id, "issue-1", "1", "#1", newest.id[:-2]):
+                assert (await show_run(at.services, USER, asked)).id == newest.id
+                assert (await explain(at.services, USER, asked)).subject == newest.id
+            assert (await show_run(at.services, USER, "own-bob")).agent == "bob"
+            # Ada's run goes on while a newer one of another agent has ended.
+            await say(at.services, USER, "1", Words("go on", agent="ada"))
+            going = await at.claim(2)
+            assert {order.plan.situation.lane for order in going}
+            live = (await show_run(at.services, USER, "1")).id
+            assert live in {order.run for order in going}
+            assert (await cancel_run(at.services, USER, "1")).taken
+            with pytest.raises(NoSuchRun, match="There is no run 'run-999'") as caught:
+                await show_run(at.services, USER, "run-999")
+            assert caught.value.remedy.startswith("The newest is run-")
+            with pytest.raises(NoSuchThread):
+                await interrupt_run(at.services, USER, "77")
 
     asyncio.run(story())
 
@@ -150,7 +193,7 @@ def test_a_held_run_goes_now_when_a_person_says_so(database: Database, tmp_path:
             await at.finish(order, Returned("the worktree is gone", "workspace:branch-gone", WaitsFor.PERSON))
             thread = await find_thread(at.services, USER, "issue-1")
             assert thread.status == "held"
-            assert thread.words.startswith("the worktree is gone. Once that is fixed, run `clew retry rn_")
+            assert thread.words.startswith("the worktree is gone. Once that is fixed, run `clew retry run-")
             held = await show_run(at.services, USER, order.run)
             assert (held.state, held.code, held.words) == ("queued", "workspace:branch-gone", thread.words)
             assert held.held == "person"

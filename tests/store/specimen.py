@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from sqlalchemy import Connection, Table, insert
+from sqlalchemy import Connection, Table, func, insert, select
 
 from clew.kernel import decide, decision_to_record
 from clew.store.schema.tables import (
@@ -46,7 +46,8 @@ def put(connection: Connection, table: Table, **values: Any) -> None:
 
 
 def put_run(connection: Connection, name: str, lane: str, state: str, **values: Any) -> None:
-    plain = {"agent_id": LANES[lane], "runtime_id": "rt-1", "rank": 1.0, "queued_at": 1.0}
+    plain: dict[str, Any] = {"agent_id": LANES[lane], "runtime_id": "rt-1", "rank": 1.0, "queued_at": 1.0}
+    plain["number"] = select(func.coalesce(func.max(runs.c.number), 0) + 1).scalar_subquery()
     put(connection, runs, **{**plain, "id": name, "lane_id": lane, "state": state, **values})
 
 

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, create_engine, insert, select, update
+from sqlalchemy import Connection, create_engine, func, insert, select, update
 from sqlalchemy.engine import URL
 
+from clew.kernel import AgentId, LaneId
 from clew.ports.fault import Fault
 from clew.store.backup.backup import FileThere, backup
 from clew.store.backup.copy import CannotWrite, rows_in
@@ -24,8 +25,9 @@ from clew.store.backup.snapshot import NoDatabase, snapshot
 from clew.store.engine.database import Database
 from clew.store.engine.open import open_database
 from clew.store.faults import HeldByAnother, NewerThanProgram, NotClew, Unreachable
+from clew.store.operations.queue import queue_run
 from clew.store.schema.check import check
-from clew.store.schema.tables import journal, machines, meta, metadata, runtimes
+from clew.store.schema.tables import journal, machines, meta, metadata, runs, runtimes
 from clew.store.schema.version import PROGRAM, SchemaVersion, read_version, upgrade
 from tests.store.next_version import NEXT, become_next_version
 from tests.store.specimen import fill, put_wake
@@ -48,6 +50,12 @@ def opened(address: str) -> Iterator[Database]:
         yield database
     finally:
         database.close()
+
+
+def it_has(database: Database) -> int:
+    """The number of its newest run."""
+    newest: int = database.read(lambda it: it.execute(select(func.max(runs.c.number))).scalar_one())
+    return newest
 
 
 def filled(address: str) -> str:
@@ -114,6 +122,10 @@ def test_what_is_restored_is_what_was_there(source: str, target: str, tmp_path: 
         assert check(connection) == ()
     with opened(target) as database:
         assert database.write(upgrade).result(60) == SchemaVersion(PROGRAM, PROGRAM)
+        # The next run gets the next number.
+        count = it_has(database)
+        database.write(lambda it: queue_run(it, LaneId("idle"), AgentId("bob"), None, 1.0)).result(60)
+        assert it_has(database) == count + 1
 
 
 def test_a_backup_is_one_file_that_any_tool_can_read(source: str, tmp_path: Path) -> None:

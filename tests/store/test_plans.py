@@ -191,6 +191,7 @@ def _run(number: int, lane: str, each: int) -> dict[str, Any]:
     """The last run waits in one lane of ten and goes in another; all others have ended."""
     plain = {
         "id": f"run-{number}-{each}",
+        "number": number * PER_LANE + each + 1,
         "lane_id": lane,
         "agent_id": f"agent-{number % 40}",
         "runtime_id": f"rt-{number // 10 % 10 + 1}",

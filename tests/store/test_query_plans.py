@@ -12,7 +12,7 @@ from clew.store.engine.statement import POSTGRESQL, SQLITE, Statement
 from clew.store.operations import approvals as kept
 from clew.store.operations import schedules
 from clew.store.queries import agents as reading_agents
-from clew.store.queries import approvals, decisions, names, runs, sessions, threads, wakes
+from clew.store.queries import approvals, decisions, names, runs, sessions, threads, usage, wakes
 from clew.store.queries.runs import LAST
 from clew.store.schema.tables import approvals as kept_approvals
 from clew.store.schema.tables import decisions as kept_decisions
@@ -47,6 +47,9 @@ SHOWN = {
     "runs that failed": Shown(runs.unserved, "ix_runs_unserved", {**BEFORE, "state": "failed"}),
     "a run": Shown(runs.one, None, {"run": "run-7-1", "most": 1}),
     "a run by its beginning": Shown(names.runs_beginning, None, {"first": "run-7", "last": "run-7zz"}),
+    "a run by its number": Shown(names.run_numbered, "uq_runs_number", {"number": 7}),
+    "what runs have used": Shown(usage.used_by_runs, "ix_events_used", {"runs": ["run-7-1", "run-8-1"]}),
+    "what a thread has used": Shown(usage.used_in_thread, "ix_events_used", {"thread": "thread-7"}),
     "decisions of runs": Shown(runs.decisions_of_runs, None, {"runs": ["run-7-1", "run-8-1"]}),
     "a log": Shown(runs.log_of_run, None, {"run": "run-7-1", "after": 3, "most": 20}),
     "threads": Shown(threads.listed, "ix_threads_listed", BEFORE_THREAD),

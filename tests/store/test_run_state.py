@@ -56,7 +56,9 @@ def put(connection: Connection, run: Run) -> None:
     row: dict[str, Any] = {name: int(getattr(run, name)) for name in FLAGS}
     row |= {"lease_until": run.lease_until, "ended_at": 1.0 if run.state in RUN_ENDS else None}
     row |= {"agent_place": 1, "runtime_place": 1, "runtime_id": RUNTIME, "agent_id": ADA, "rank": 0.0, "queued_at": 0.0}
-    connection.execute(insert(runs).values(id=run.id, lane_id=LANE, state=run.state.value, attempt=run.attempt, **row))
+    connection.execute(
+        insert(runs).values(id=run.id, number=1, lane_id=LANE, state=run.state.value, attempt=run.attempt, **row)
+    )
 
 
 def by_kernel(run: Run, events: tuple[RunEvent, ...], attempt: int) -> Run | None:

@@ -73,14 +73,19 @@ def _result(output: str, *, ok: bool) -> str | None:
 
 
 def decision_of(run: RunView) -> str | None:
-    return None if run.decision is None else one_line(f"{run.decision}: {run.decision_words or ''}".rstrip(": "))
+    """How it continues, in one line: briefly for a resume, which is what everybody expects; anything else says why."""
+    if run.decision is None:
+        return None
+    if run.decision == "resume":
+        return f"Continuing ({run.ref})." if not run.on_its_word else f"Continuing, on the agent's word ({run.ref})."
+    return one_line(f"{run.decision}: {run.decision_words or ''}".rstrip(": ")) + f" ({run.ref})"
 
 
 def failure_of(run: RunView) -> str:
     """How a run failed, in a sentence; empty if it succeeded."""
     if run.state == "succeeded":
         return ""
-    return ended(run) + (f": {run.words}" if run.words else ".") + f" See `clew why {run.id}`."
+    return ended(run) + (f": {run.words}" if run.words else ".") + f" See `clew why {run.ref}`."
 
 
 def ended(run: RunView) -> str:

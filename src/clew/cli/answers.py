@@ -2,7 +2,7 @@
 ignored."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import UnionType
@@ -22,10 +22,18 @@ def print_view(options: Options, said: bytes, kind: type[V], show: Callable[[V],
 
 
 def print_table(
-    options: Options, said: bytes, kind: type[V], row: Callable[[V], Mapping[str, str]], nothing: str
+    options: Options,
+    said: bytes,
+    kind: type[V],
+    row: Callable[[V], Mapping[str, str]],
+    nothing: str,
+    first_to_go: Sequence[str] = (),
 ) -> None:
-    """A list of views, one row each: the texts by their headings. Without any, prints `nothing`."""
-    tell_answer(said, lambda: table([row(view) for view in read_all(kind, said)], nothing), as_json=options.json)
+    """A list of views, one row each: the texts by their headings. Without any, prints `nothing`. A narrow terminal
+    leaves out the columns `first_to_go`."""
+    tell_answer(
+        said, lambda: table([row(view) for view in read_all(kind, said)], nothing, first_to_go), as_json=options.json
+    )
 
 
 def get_thread(server: Server, ref: str) -> ThreadView:

@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from enum import IntEnum
+from typing import TextIO
 
+from clew.cli.columns import GAP, Column, fitted
 from clew.cli.safe_text import one_line, safe, width
 from clew.ports.fault import Fault
 
@@ -40,12 +43,11 @@ def warn(line: str) -> None:
     sys.stderr.write(f"clew: {safe(line)}\n")
 
 
-def note(line: str) -> None:
-    """A note between results: on stderr, dim on a terminal."""
+def note(line: str, *, loud: bool = False) -> None:
+    """A note between results: on stderr, dim on a terminal unless it is `loud`."""
     sys.stdout.flush()
-    plain = not sys.stderr.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     line = safe(line)
-    sys.stderr.write(f"{line}\n" if plain else f"\x1b[2m{line}\x1b[0m\n")
+    sys.stderr.write(f"\x1b[{_DIM}m{line}\x1b[0m\n" if has_colours(sys.stderr) and not loud else f"{line}\n")
     sys.stderr.flush()
 
 
@@ -74,21 +76,18 @@ def progress(title: str) -> Iterator[Callable[[int, int, str], None]]:
         yield watch
 
 
-_CELL = 60
-_FOLDS = 24
-"""A column wider than this may be folded."""
 _ID = re.compile(r"(?:ap|rn|ss|wk)_[0-9a-f]{16,}")
 _PREFIX = 18
 
 
-def table(rows: Sequence[Mapping[str, str]], nothing: str) -> None:
-    """Rows of texts by their headings: drawn on a terminal, aligned plain text elsewhere. Without rows, prints
-    `nothing`."""
+def table(rows: Sequence[Mapping[str, str]], nothing: str, first_to_go: Sequence[str] = ()) -> None:
+    """Rows of texts by their headings. On a terminal they are cut to its width, and the columns `first_to_go` are left
+    out where it is narrow; elsewhere nothing is cut. Without rows, prints `nothing`."""
     lines = [[one_line(cell) for cell in row.values()] for row in rows]
     if not lines:
         tell(nothing)
     elif sys.stdout.isatty():
-        _drawn(list(rows[0]), lines)
+        _drawn(list(rows[0]), lines, first_to_go)
     else:
         _aligned([[heading.upper() for heading in rows[0]], *lines])
 
@@ -107,30 +106,40 @@ def facts(pairs: Iterable[tuple[str, str]]) -> None:
 def _aligned(lines: list[list[str]]) -> None:
     wide = [max(width(line[at]) for line in lines) for at in range(len(lines[0]))]
     for line in lines:
-        padded = (cell + " " * (most - width(cell)) for cell, most in zip(line, wide, strict=True))
+        padded = (_padded(cell, most) for cell, most in zip(line, wide, strict=True))
         tell("  ".join(padded).rstrip())
 
 
-def _drawn(headings: Sequence[str], lines: list[list[str]]) -> None:
-    # Rich takes longer to load than most commands take to run.
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+def _drawn(headings: Sequence[str], lines: list[list[str]], first_to_go: Sequence[str]) -> None:
+    columns = [
+        Column(heading, _shortened(list(cells)))
+        for heading, cells in zip(headings, zip(*lines, strict=True), strict=True)
+    ]
+    kept = fitted(columns, shutil.get_terminal_size().columns, first_to_go)
+    gap = " " * GAP
+    _write(gap.join(_styled(_padded(one_line(each.heading, each.width), each.width), _BOLD) for each in kept))
+    _write("─" * (sum(each.width for each in kept) + GAP * (len(kept) - 1)))
+    for cells in zip(*(column.cut() for column in kept), strict=True):
+        padded = [_padded(cell, column.width) for cell, column in zip(cells, kept, strict=True)]
+        padded[-1] = padded[-1].rstrip()
+        _write(gap.join(_styled(text, _STYLES.get(text.rstrip(), "")) for text in padded))
 
-    columns = [_shortened(list(column)) for column in zip(*lines, strict=True)]
-    wide = [max(map(width, (heading, *column))) for heading, column in zip(headings, columns, strict=True)]
-    console = Console(file=sys.stdout)
-    if sum(min(most, _FOLDS) + 2 for most in wide) > console.width:
-        # Too narrow to fold readably: print long lines instead.
-        _aligned([[heading.upper() for heading in headings], *map(list, zip(*columns, strict=True))])
-        return
-    drawn = Table(box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading, most in zip(headings, wide, strict=True):
-        drawn.add_column(heading, overflow="fold", no_wrap=most <= _FOLDS, max_width=_CELL)
-    for line in zip(*columns, strict=True):
-        drawn.add_row(*(Text(cell, _STYLES.get(cell, "")) for cell in line))
-    console.print(drawn)
+
+def _write(line: str) -> None:
+    """Cells are safe already; the line has Clew's own colours."""
+    sys.stdout.write(f"{line}\n")
+
+
+def _padded(cell: str, most: int) -> str:
+    return cell + " " * (most - width(cell))
+
+
+def _styled(text: str, style: str) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if style and has_colours(sys.stdout) else text
+
+
+def has_colours(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _shortened(column: list[str]) -> list[str]:
@@ -139,24 +148,25 @@ def _shortened(column: list[str]) -> list[str]:
     return short if len(set(short)) == len(set(column)) else column
 
 
+_BOLD, _DIM, _RED, _GREEN, _YELLOW, _CYAN = "1", "2", "31", "32", "33", "36"
 _STYLES = {
-    "running": "cyan",
-    "succeeded": "green",
-    "served": "green",
-    "ok": "green",
-    "online": "green",
-    "waiting": "yellow",
-    "held": "yellow",
-    "pending": "yellow",
-    "paused": "yellow",
-    "warning": "yellow",
-    "missing": "yellow",
-    "failed": "red",
-    "lost": "red",
-    "cancelled": "dim",
-    "closed": "dim",
-    "idle": "dim",
-    "offline": "dim",
+    "running": _CYAN,
+    "succeeded": _GREEN,
+    "served": _GREEN,
+    "ok": _GREEN,
+    "online": _GREEN,
+    "waiting": _YELLOW,
+    "held": _YELLOW,
+    "pending": _YELLOW,
+    "paused": _YELLOW,
+    "warning": _YELLOW,
+    "missing": _YELLOW,
+    "failed": _RED,
+    "lost": _RED,
+    "cancelled": _DIM,
+    "closed": _DIM,
+    "idle": _DIM,
+    "offline": _DIM,
 }
 
 

@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ),
         ("runs", "clew.cli.commands.runs:app", "List runs, or show one."),
         ("logs", "clew.cli.commands.logs:logs", "Show the log of a run."),
+        ("usage", "clew.cli.commands.usage:usage", "Show tokens and cost by agent, project or day."),
         ("why", "clew.cli.commands.why:why", "Explain how a run was decided, or why a wake did not run."),
         ("replay", "clew.cli.commands.why:replay", "Show which past decisions another policy would change."),
     ),

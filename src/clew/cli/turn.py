@@ -124,7 +124,8 @@ class Turn:
         self._run = run
         if (decision := decision_of(run) or "") != self._decision:
             self._decision = decision
-            self._note(decision)
+            # A resume is what everybody expects, and a first conversation too; anything else is said aloud.
+            self._note(decision, loud=run.decision not in ("resume", "blank"))
         if run.state == "queued":
             self._note(run.words or "")
 
@@ -173,7 +174,7 @@ class Turn:
             return ExitStatus.FAILED
         if run.state != "succeeded":
             if self._json:
-                words, why = run.words or f"{ended(run)}.", f"See `clew why {run.id}`."
+                words, why = run.words or f"{ended(run)}.", f"See `clew why {run.ref}`."
                 tell_problem(run.code or f"run:{run.state}", words, why, as_json=True)
             else:
                 self._note(failure_of(run))
@@ -182,14 +183,14 @@ class Turn:
             self._note(f"{run.agent} ended its turn without a reply.")
         return ExitStatus.DONE
 
-    def _note(self, line: str) -> None:
+    def _note(self, line: str, *, loud: bool = False) -> None:
         """A line beside the agent's messages; an immediate repetition is dropped."""
         line = one_line(line)
         if not line or line == self._noted:
             return
         self._noted = line
         self._speech.pause()
-        note(f"· {line}")
+        note(f"· {line}", loud=loud)
 
 
 def watch_thread(server: Server, ref: str, *, as_json: bool) -> ExitStatus:

@@ -13,8 +13,9 @@ from clew.control.faults import BadRequest
 from clew.control.services import Services
 from clew.kernel import Carried, Policy, RecordError, WakeState, policy_from_record
 from clew.kernel import replay as decide_again
+from clew.protocol.replay import Changed, ReplayView
 from clew.protocol.requests import Replay
-from clew.protocol.views import Changed, DecisionView, ReplayView, RunView, WakeView, WhyView
+from clew.protocol.views import DecisionView, RunView, WakeView, WhyView
 from clew.store.engine.database import Transaction
 from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.queries.decisions import RecordedDecision, decisions_after, decisions_of_run, first_since
@@ -24,7 +25,7 @@ from clew.store.queries.wakes import lane_of_wake, pending_wakes, show_wake, wak
 
 
 async def explain(services: Services, actor: Actor, what: str) -> WhyView:
-    """For a run or a wake, by its id or a prefix that no other has."""
+    """For a run by its number, or its thread for the latest one; or for a wake; each also by id or a unique prefix."""
     return await services.read(lambda tx: _explain(tx, what))
 
 
@@ -37,7 +38,8 @@ def _explain(tx: Transaction, what: str) -> WhyView:
         return _of_wake(tx, show_wake(tx, wake_called(tx, what)))
     except NoSuchWake as fault:
         raise NoSuchRun(
-            f"There is no run and no wake {what!r}.", "Give an id or the beginning of one; `clew runs` shows them."
+            f"There is no run and no wake {what!r}.",
+            "Give a run (run-17), a thread (issue-3) or an id; see them with `clew runs`.",
         ) from fault
 
 

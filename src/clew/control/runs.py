@@ -75,7 +75,7 @@ async def interrupt_run(services: Services, actor: Actor, run: str) -> Cancelled
         found = read_run(tx, run_called(tx, run))
         if found.live:
             return _stop(tx, found.id, RunOutcome.STOPPED, actor)
-        return Cancelled(False, found.state.value, f"Run {found.id} is {found.state}: there is no turn to interrupt.")
+        return Cancelled(False, found.state.value, f"{found.name} is {found.state}: there is no turn to interrupt.")
 
     return await services.write(write)
 
@@ -88,11 +88,11 @@ async def retry_run(services: Services, actor: Actor, run: str, asked: Retry | N
     def write(tx: Transaction) -> tuple[WakeView, ...]:
         found = _in_open_thread(tx, run)
         if found.live:
-            raise NotNow(f"Run {found.id} is {found.state} already.", "Wait for its end, or cancel it first.")
+            raise NotNow(f"{found.name} is {found.state} already.", "Wait for its end, or cancel it first.")
         if asked is not None and asked.taken is not None:
             return _decide(tx, found, asked.taken, actor)
         if found.state is RunState.SUCCEEDED:
-            raise NotNow(f"Run {found.id} has succeeded.", f"Send a new message, or `clew rerun {found.id}`.")
+            raise NotNow(f"{found.name} has succeeded.", f"Send a new message, or `clew rerun {found.name}`.")
         retried = (
             []
             if found.state is RunState.QUEUED
@@ -100,7 +100,7 @@ async def retry_run(services: Services, actor: Actor, run: str, asked: Retry | N
         )
         waiting = go_now(tx, found.lane, found.thread)
         if waiting is None and not retried:
-            raise NotNow(f"Run {found.id} has nothing left to retry.", "Wake its agent in its thread again.")
+            raise NotNow(f"{found.name} has nothing left to retry.", "Wake its agent in its thread again.")
         return _views(tx, found, retried)
 
     return await services.write(write)
@@ -109,7 +109,7 @@ async def retry_run(services: Services, actor: Actor, run: str, asked: Retry | N
 def _decide(tx: Transaction, run: RunRecord, taken: bool, actor: Actor) -> tuple[WakeView, ...]:
     if not attest_by_person(tx, run.lane, taken, by=name_of(actor)):
         words = f"It is known what happened to every prompt in {run.ref}; there is nothing left to decide."
-        raise NotNow(words, f"`clew why {run.id}` shows it. Retry it without --taken or --not-taken.")
+        raise NotNow(words, f"`clew why {run.name}` shows it. Retry it without --taken or --not-taken.")
     go_now(tx, run.lane, run.thread)
     return _views(tx, run, ())
 
@@ -122,14 +122,14 @@ async def rerun(services: Services, actor: Actor, run: str) -> tuple[WakeView, .
     def write(tx: Transaction) -> tuple[WakeView, ...]:
         found = _in_open_thread(tx, run)
         if found.isolated:
-            raise NotNow(f"Run {found.id} had a context of its own, which ended with it.", "Wake its agent again.")
+            raise NotNow(f"{found.name} had a context of its own, which ended with it.", "Wake its agent again.")
         if not run_session(tx, found.id):
-            raise NotNow(f"No session of run {found.id} is known, so there is none to continue.", "Retry it instead.")
+            raise NotNow(f"No session of {found.name} is known, so there is none to continue.", "Retry it instead.")
         asked = ask_again(tx, found.id, origin_of(actor), only_unserved=False, resume=name)
         if not asked:
             raise NotNow(
-                f"Run {found.id} carries no wake: its wakes went to another run, or wait for one.",
-                f"See `clew thread show {found.ref}` and `clew why {found.id}`.",
+                f"{found.name} carries no wake: its wakes went to another run, or wait for one.",
+                f"See `clew thread show {found.ref}` and `clew why {found.name}`.",
             )
         return _views(tx, found, asked)
 

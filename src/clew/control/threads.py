@@ -14,6 +14,7 @@ from clew.store.queries import threads as queries
 from clew.store.queries.approvals import pending_approvals
 from clew.store.queries.names import agent_named, project_named, thread_called
 from clew.store.queries.runs import list_runs
+from clew.store.queries.usage import used_of_thread
 
 RUNS_SHOWN = 20
 
@@ -65,6 +66,7 @@ def thread_page(tx: Transaction, thread: ThreadId, before: int | None = None, mo
         runs=list_runs(tx, thread, None, None, RUNS_SHOWN, None),
         approvals=pending_approvals(tx, thread),
         earlier=bool(entries) and entries[0].seq > 1,
+        used=used_of_thread(tx, thread),
     )
 
 

@@ -253,7 +253,7 @@ def _must_be_of_this_lane(tx: Transaction, request: WakeRequest) -> None:
     run = read_run(tx, request.resume_run)
     if (run.agent, run.thread) != (request.agent, thread_for(request.agent, request.thread)):
         raise BadRequest(
-            f"Run {run.id} is {run.agent_name}'s in {run.ref}.",
+            f"{run.name} is {run.agent_name}'s in {run.ref}.",
             "A conversation continues in its own thread: wake that agent there.",
         )
 

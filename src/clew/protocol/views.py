@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from clew.protocol.usage import UsedView
+
 Mode = Literal["read", "ask", "edit", "full"]
 
 
@@ -117,6 +119,8 @@ class ThreadPage:
     approvals: tuple["ApprovalView", ...]
     earlier: bool
     """Whether there are entries before the first."""
+    used: UsedView | None = None
+    """What all its runs have used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,8 @@ class Spoken:
 @dataclass(frozen=True, slots=True)
 class RunView:
     id: str
+    ref: str
+    """Its name for people: run-17."""
     thread: str
     agent: str
     state: str
@@ -173,6 +179,8 @@ class RunView:
     """For a held run, what ends the hold: another-try, session-free, person or time. Its state is queued."""
     on_its_word: bool = False
     """Whether only the agent itself says that this is the session that was asked for."""
+    used: UsedView | None = None
+    """None where the agent reported nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,27 +333,6 @@ class ApprovalView:
     expires_at: float | None = None
     """When it is denied if there is no answer."""
     ended_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A recorded decision that another policy would change. A run has one for each step of each attempt."""
-
-    run: str
-    thread: str
-    at: float
-    was: str
-    now: str
-    words: str
-    attempt: int = 1
-    step: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayView:
-    looked_at: int
-    unreadable: int
-    changed: tuple[Changed, ...]
 
 
 @dataclass(frozen=True, slots=True)

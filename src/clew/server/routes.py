@@ -16,8 +16,10 @@ from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs,
 from clew.control.services import Services
 from clew.control.sessions import adopt_session, found_sessions, list_sessions
 from clew.control.threads import close_thread, list_threads, open_chat, reopen_thread, set_overlap, show_thread
+from clew.control.usage import show_usage
 from clew.control.wakes import cancel_wake, poke, say, show_wake
 from clew.control.workspaces import clean_workspaces, list_workspaces
+from clew.protocol.replay import ReplayView
 from clew.protocol.requests import (
     Adopt,
     AgentChange,
@@ -34,6 +36,7 @@ from clew.protocol.requests import (
     Retry,
     Words,
 )
+from clew.protocol.usage import UsageView
 from clew.protocol.views import (
     AgentView,
     ApprovalView,
@@ -44,7 +47,6 @@ from clew.protocol.views import (
     FoundSessionView,
     LaneView,
     ProjectView,
-    ReplayView,
     RuntimeView,
     RunView,
     SessionView,
@@ -57,6 +59,8 @@ from clew.protocol.views import (
 )
 from clew.server.router import By, Filter, Limit, Name, Routes, Seq, strict
 
+Since = Annotated[float, Query(ge=0, le=2**40, allow_inf_nan=False)]
+Grouped = Annotated[str, Query(alias="by", max_length=20)]
 EntryBefore = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
 
@@ -99,7 +103,7 @@ def _threads(routes: Routes, services: Services) -> None:
     @routes.get("/threads/{ref}")
     async def show(by: By, ref: Name, before: EntryBefore = None, limit: Limit = 50) -> ThreadPage:
         """One thread with the latest entries of its journal, or those before entry `before`. `ref` is its name
-        (issue-3, chat-1, own-ada) or its id."""
+        (issue-3, or 3; chat-1, own-ada) or its id."""
         return await show_thread(services, by, ref, before=before, limit=limit)
 
     @routes.post("/threads/{ref}/words", status_code=201)
@@ -150,7 +154,7 @@ def _runs(routes: Routes, services: Services) -> None:
 
     @routes.get("/runs/{run}")
     async def show(by: By, run: Name) -> RunView:
-        """One run, by its id or a unique prefix of it."""
+        """One run. `run` is its name (run-17), its id or a unique prefix, or a thread (issue-3): its latest run."""
         return await show_run(services, by, run)
 
     @routes.get("/runs/{run}/events")
@@ -183,6 +187,11 @@ def _runs(routes: Routes, services: Services) -> None:
     async def why(by: By, subject: Name) -> WhyView:
         """How a run was decided, or why a wake did not run."""
         return await explain(services, by, subject)
+
+    @routes.get("/usage")
+    async def usage(by: By, since: Since, grouped: Grouped = "agent") -> UsageView:
+        """Tokens and cost of the runs queued since then (seconds since the epoch), by agent, project or day."""
+        return await show_usage(services, by, grouped, since)
 
     @routes.post("/replay")
     async def replay(by: By, asked: Replay) -> ReplayView:

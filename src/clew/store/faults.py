@@ -95,6 +95,10 @@ class NoSuchRun(StoreFault):
     code = "store:no-such-run"
 
 
+class NoRunYet(StoreFault):
+    code = "store:no-run-yet"
+
+
 class NoSuchWake(StoreFault):
     code = "store:no-such-wake"
 

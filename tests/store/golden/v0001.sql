@@ -29,27 +29,27 @@ INSERT INTO lanes (id, agent_id, thread_id, workspace_id, remade) VALUES
 INSERT INTO workspaces (id, lane_id, kind, directory, created_at) VALUES
   ('ws-1', 'there-and-back', 'directory', '/srv/maze', 100);
 
-INSERT INTO runs (id, lane_id, agent_id, runtime_id, state, rank, queued_at, started_at, ended_at, told,
+INSERT INTO runs (id, number, lane_id, agent_id, runtime_id, state, rank, queued_at, started_at, ended_at, told,
                   session_id, scope_run) VALUES
-  ('run-1', 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 's-1', ''),
-  ('run-2', 'there-and-back', 'ada', 'rt-server', 'succeeded', 0, 120, 120, 129, 1, 's-2', ''),
-  ('run-3', 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 130, 130, 139, 2, 's-3', ''),
-  ('run-4', 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 140, 140, 149, 2, 's-4', 'run-4');
+  ('run-1', 1, 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 110, 110, 119, 1, 's-1', ''),
+  ('run-2', 2, 'there-and-back', 'ada', 'rt-server', 'succeeded', 0, 120, 120, 129, 1, 's-2', ''),
+  ('run-3', 3, 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 130, 130, 139, 2, 's-3', ''),
+  ('run-4', 4, 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 140, 140, 149, 2, 's-4', 'run-4');
 
 INSERT INTO wakes (id, lane_id, thread_id, reason, origin_kind, accepted_at, state, run_id, code, words, ended_at)
 VALUES ('wake-1', 'there-and-back', 't1', 'comment', 'human', 105, 'served', 'run-1', 'served', 'Run run-1 did it.', 119);
 
 -- Bob's first turn was cut off. It is not known yet whether he took the second prompt, or the message sent during the
 -- third turn.
-INSERT INTO runs (id, lane_id, agent_id, runtime_id, state, rank, queued_at, started_at, ended_at, told, prompt_sent,
+INSERT INTO runs (id, number, lane_id, agent_id, runtime_id, state, rank, queued_at, started_at, ended_at, told, prompt_sent,
                   session_id, prompt, evidence, evidence_words, evidence_at, evidence_asked, steer) VALUES
-  ('run-5', 'with-a-key', 'bob', 'rt-laptop', 'failed', 0, 160, 160, 169, 3, 1, 's-6',
+  ('run-5', 5, 'with-a-key', 'bob', 'rt-laptop', 'failed', 0, 160, 160, 169, 3, 1, 's-6',
    '{"sent": {"id": "0198c0de-0000-7000-8000-000000000001", "digest": "00", "turns": 0}, "session": null, "wakes": ["wake-2"], "hears": true}',
    'cut-off', 'It is in the store, and part of a turn.', 169, 0, NULL),
-  ('run-6', 'with-a-key', 'bob', 'rt-laptop', 'failed', 0, 170, 170, 179, 3, 1, 's-6',
+  ('run-6', 6, 'with-a-key', 'bob', 'rt-laptop', 'failed', 0, 170, 170, 179, 3, 1, 's-6',
    '{"sent": {"id": "0198c0de-0000-7000-8000-000000000002", "digest": "00", "turns": 1}, "session": null, "wakes": ["wake-2"], "hears": true}',
    'unknown', 'Its store is being written.', 179, 2, NULL),
-  ('run-7', 'with-a-key', 'bob', 'rt-laptop', 'failed', 0, 180, 180, 189, 3, 0, 's-6', NULL, '', NULL, NULL, 0,
+  ('run-7', 7, 'with-a-key', 'bob', 'rt-laptop', 'failed', 0, 180, 180, 189, 3, 0, 's-6', NULL, '', NULL, NULL, 0,
    '{"id": "0198c0de-0000-7000-8000-000000000003", "wakes": ["wake-3"], "through": 3}');
 
 INSERT INTO wakes (id, lane_id, thread_id, reason, origin_kind, accepted_at, state, code, words, ended_at) VALUES

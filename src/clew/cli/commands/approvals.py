@@ -27,7 +27,7 @@ def approvals(*, state: str = "pending", run: str | None = None, options: Option
 
         clew approvals --state all
 
-        clew approvals --run rn_01a1 --state all
+        clew approvals --run run-17 --state all
 
         clew approvals allow ap_4f
 
@@ -40,7 +40,7 @@ def approvals(*, state: str = "pending", run: str | None = None, options: Option
     """
     said = Server(options.data).get("/approvals", {"state": state, "run": run})
     nothing = "No pending approvals." if state == "pending" else "No approvals."
-    print_table(options, said, ApprovalView, _row, nothing)
+    print_table(options, said, ApprovalView, _row, nothing, ("by", "kind", "asked", "state"))
 
 
 def _row(approval: ApprovalView) -> dict[str, str]:

@@ -11,7 +11,7 @@ from clew.cli.activity import approval_lines
 from clew.cli.answers import get_thread, read, read_all
 from clew.cli.client import Query, Server, part
 from clew.cli.commands.say import send
-from clew.cli.commands.thread import WhichAgent, named
+from clew.cli.commands.thread import WhichAgent
 from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, messages
 from clew.cli.output import ExitStatus, note, tell, tell_fault, tell_json
 from clew.cli.turn import Answerer, Turn
@@ -50,7 +50,7 @@ def chat(
     agent
         The agent; required if there are several.
     in_
-        Continue this thread: chat-1, issue-3, or an id.
+        Continue this thread: chat-1, issue-3 or 3, or an id.
     continue_
         Continue the latest chat with the agent.
     project
@@ -86,7 +86,7 @@ def _thread(
     server: Server, agent: str | None, in_: str | None, go_on: bool, project: str | None, title: str
 ) -> ThreadView:
     if in_ is not None:
-        return get_thread(server, named(in_, "chat"))
+        return get_thread(server, in_)
     agent = agent or _only_agent(server)
     if go_on:
         query: Query = {"kind": "chat", "state": "open", "agent": agent, "limit": 1}

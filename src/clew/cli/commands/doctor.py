@@ -1,11 +1,12 @@
 """`clew doctor` and `clew runtimes`: which agents are installed and work, and where they run."""
 
+import sys
 from collections.abc import Sequence
 
 from clew.cli.answers import print_table, read_all
 from clew.cli.client import NotRunning, Server
 from clew.cli.input import OPTIONS, Options
-from clew.cli.output import ExitStatus, table, tell_answer
+from clew.cli.output import ExitStatus, table, tell, tell_answer
 from clew.cli.times import moment
 from clew.protocol.views import CheckView, RuntimeView
 
@@ -23,9 +24,21 @@ def doctor(*, options: Options = OPTIONS) -> ExitStatus:
         clew doctor
     """
     checks = _checks(options)
-    rows = [{"check": check.name, "state": check.state, "message": f"{check.words} {check.remedy}"} for check in checks]
-    tell_answer(checks, lambda: table(rows, "There is nothing to check."), as_json=options.json)
+    tell_answer(checks, lambda: _show(checks), as_json=options.json)
     return ExitStatus.FAILED if any(check.state == "failed" for check in checks) else ExitStatus.DONE
+
+
+def _show(checks: Sequence[CheckView]) -> None:
+    """At a terminal, what to do stands below the table, where nothing is cut."""
+    below = sys.stdout.isatty()
+    rows = [
+        {"check": each.name, "state": each.state, "message": each.words if below else f"{each.words} {each.remedy}"}
+        for each in checks
+    ]
+    table(rows, "There is nothing to check.")
+    for check in checks if below else ():
+        if check.remedy:
+            tell(f"{check.name}: {check.remedy}")
 
 
 def _checks(options: Options) -> Sequence[CheckView]:
@@ -45,7 +58,12 @@ def runtimes(*, options: Options = OPTIONS) -> None:
 
         clew runtimes
     """
-    print_table(options, Server(options.data).get("/runtimes"), RuntimeView, _row, "There are no runtimes yet.")
+    print_table(
+        options, Server(options.data).get("/runtimes"), RuntimeView, _row, "There are no runtimes yet.", _NARROW
+    )
+
+
+_NARROW = ("seen", "waiting", "account", "running", "machine")
 
 
 def _row(runtime: RuntimeView) -> dict[str, str]:

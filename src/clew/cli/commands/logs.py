@@ -18,7 +18,7 @@ from clew.protocol.views import ApprovalView, EventView, RunView
 
 
 def logs(
-    run: str,
+    run: Annotated[str, Parameter(metavar="RUN|THREAD")],
     /,
     *,
     follow: Annotated[bool, Parameter(alias="-f")] = False,
@@ -31,14 +31,14 @@ def logs(
 
     For example:
 
-        clew logs rn_01a1
+        clew logs issue-3
 
-        clew logs rn_01a1 -f
+        clew logs run-17 -f
 
     Parameters
     ----------
     run
-        Its id, or a unique prefix.
+        Its name (run-17), a thread (its latest run), its id or a unique prefix.
     follow
         Follow the run until it ends. With --json, prints one event per line.
     full
@@ -46,7 +46,7 @@ def logs(
     """
     server = Server(options.data)
     found = read(RunView, server.get(f"/runs/{part(run)}"))
-    place, log = RunPosition(found.id), _LogPrinter(found.id, full=full)
+    place, log = RunPosition(found.id), _LogPrinter(found.ref, full=full)
     place.outage.over()
     if not follow:
         every = list(events_after(server, place))

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from clew.cli.answers import print_table, print_view, read, read_all
 from clew.cli.client import NOT_FOUND, Refused, Server, part
 from clew.cli.commands.say import answer_wakes
+from clew.cli.commands.usage import cost_of, tokens_of, used_words
 from clew.cli.input import OPTIONS, Limit, Options, Wait
 from clew.cli.output import ExitStatus, facts, tell, tell_answer
 from clew.cli.safe_text import one_line
@@ -38,7 +39,7 @@ def runs(
 
         clew runs --agent ada --state failed
 
-        clew runs show rn_01a1
+        clew runs show run-17
 
     Parameters
     ----------
@@ -50,18 +51,23 @@ def runs(
         queued (includes held), claimed, opening, running, waiting, stopping, succeeded, failed, cancelled or lost.
     """
     query = {"thread": thread, "agent": agent, "state": state, "limit": limit}
-    print_table(options, Server(options.data).get("/runs", query), RunView, _row, "No runs.")
+    print_table(options, Server(options.data).get("/runs", query), RunView, _row, "No runs.", _NARROW)
+
+
+_NARROW = ("took", "cost", "tokens", "started", "decision", "agent")
 
 
 def _row(run: RunView) -> dict[str, str]:
     return {
-        "run": run.id,
+        "run": run.ref,
         "thread": run.thread,
         "agent": run.agent,
         "state": state_of(run),
         "decision": f"{run.decision} (unverified)" if run.on_its_word else run.decision or "",
         "started": moment(run.started_at or run.queued_at),
         "took": "" if run.held else lasted(run.started_at, run.ended_at),
+        "tokens": tokens_of(run.used),
+        "cost": cost_of(run.used),
         "message": "" if run.state == "succeeded" else one_line(run.words or "", 0 if run.held else _WORDS),
     }
 
@@ -72,12 +78,12 @@ def show(run: str, /, *, options: Options = OPTIONS) -> None:
 
     For example:
 
-        clew runs show rn_01a1
+        clew runs show run-17
 
     Parameters
     ----------
     run
-        Its id, or a unique prefix.
+        Its name (run-17), a thread (its latest run), its id or a unique prefix.
     """
     said = Server(options.data).get(f"/runs/{part(run)}")
     print_view(options, said, RunView, lambda found: facts(_facts(found)))
@@ -94,7 +100,8 @@ def state_of(run: RunView) -> str:
 def _facts(run: RunView) -> list[tuple[str, str]]:
     stopping = ", stopping" if run.stopping else ""
     return [
-        ("run", run.id),
+        ("run", run.ref),
+        ("id", run.id),
         ("thread", run.thread),
         ("agent", run.agent),
         ("state", state_of(run) + stopping),
@@ -104,6 +111,7 @@ def _facts(run: RunView) -> list[tuple[str, str]]:
         ("started", moment(run.started_at)),
         ("ended", moment(run.ended_at)),
         ("took", lasted(run.started_at, run.ended_at)),
+        ("used", used_words(run.used)),
         ("decision", "" if run.decision is None else f"{run.decision}: {run.decision_words or ''}"),
         ("confirmed", f"{run.claim} (unverified)" if run.claim and run.on_its_word else run.claim or ""),
         ("session", run.session or ""),
@@ -111,23 +119,30 @@ def _facts(run: RunView) -> list[tuple[str, str]]:
     ]
 
 
-Run = Annotated[str, Parameter(metavar="RUN", help="Its id, or a unique prefix.")]
+Run = Annotated[
+    str,
+    Parameter(metavar="RUN|THREAD", help="Its name (run-17), a thread (its latest run), its id or a unique prefix."),
+]
 
 
 Taken = Annotated[bool | None, Parameter(name="--taken", negative="--not-taken")]
 
 
-def cancel(subject: Annotated[str, Parameter(metavar="RUN|WAKE")], /, *, options: Options = OPTIONS) -> ExitStatus:
+def cancel(
+    subject: Annotated[str, Parameter(metavar="RUN|THREAD|WAKE")], /, *, options: Options = OPTIONS
+) -> ExitStatus:
     """Cancel a run, or a pending wake. The session is kept, and the next message continues it.
 
     For example:
 
-        clew cancel rn_01a1
+        clew cancel run-17
+
+        clew cancel issue-3
 
     Parameters
     ----------
     subject
-        A run or a wake: its id, or a unique prefix.
+        A run (run-17), a thread (its latest run), or a wake; each also by its id or a unique prefix.
     """
     server = Server(options.data)
     try:
@@ -147,7 +162,7 @@ def interrupt(run: Run, /, *, options: Options = OPTIONS) -> ExitStatus:
 
     For example:
 
-        clew interrupt rn_01a1
+        clew interrupt chat-1
     """
     return _tell(options, Server(options.data).post(f"/runs/{part(run)}/interrupt"))
 
@@ -161,9 +176,9 @@ def retry(run: Run, /, *, taken: Taken = None, wait: Wait = False, options: Opti
 
     For example:
 
-        clew retry rn_01a1 -w
+        clew retry run-17 -w
 
-        clew retry rn_01a1 --not-taken
+        clew retry run-17 --not-taken
 
     Parameters
     ----------
@@ -178,7 +193,7 @@ def rerun(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> Exi
 
     For example:
 
-        clew rerun rn_01a1
+        clew rerun run-17
     """
     return _again(options, run, "rerun", wait)
 

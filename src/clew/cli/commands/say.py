@@ -45,7 +45,7 @@ def say(
     Parameters
     ----------
     thread
-        The thread: issue-3, chat-1, own-ada, a subject, or an id.
+        The thread: issue-3 or 3, chat-1, own-ada, a subject, or an id.
     text
         The message; - reads it from stdin.
     to
@@ -184,7 +184,7 @@ def wake(
     text
         The message; - reads it from stdin.
     thread
-        The thread to wake it in: issue-3, chat-1, or an id. Default: the agent's own.
+        The thread to wake it in: issue-3 or 3, chat-1, or an id. Default: the agent's own.
     subject
         Something outside that this is an event of, as source:name. All events of a subject go to one thread. The agent
         is told that the text is from outside, not from you.

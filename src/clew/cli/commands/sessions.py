@@ -46,7 +46,7 @@ def sessions(
         print_table(options, said, FoundSessionView, _found_row, "No agent on this machine has a session.")
     else:
         said = server.get("/sessions", {"thread": thread, "agent": agent, "limit": limit})
-        print_table(options, said, SessionView, _row, "No sessions.")
+        print_table(options, said, SessionView, _row, "No sessions.", ("seen", "turns", "gen", "proven", "provider"))
 
 
 def _row(session: SessionView) -> dict[str, str]:
@@ -96,7 +96,7 @@ def adopt(
     Parameters
     ----------
     thread
-        The thread: issue-3, chat-1, or an id.
+        The thread: issue-3 or 3, chat-1, or an id.
     session
         The agent's own session id, or a unique prefix. See `clew sessions --found`.
     agent

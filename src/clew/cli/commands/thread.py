@@ -10,6 +10,7 @@ from clew.cli.activity import approval_lines
 from clew.cli.answers import get_thread, print_table, print_view
 from clew.cli.client import Server, part, thread_part
 from clew.cli.commands.runs import state_of
+from clew.cli.commands.usage import used_words
 from clew.cli.input import OPTIONS, BadText, Last, Limit, Options
 from clew.cli.output import facts, tell
 from clew.cli.safe_text import one_line, safe
@@ -49,7 +50,7 @@ def show(ref: str, /, *, last: Last = 20, options: Options = OPTIONS) -> None:
     Parameters
     ----------
     ref
-        The thread: issue-3, chat-1, own-ada, a subject, or an id.
+        The thread: issue-3 or 3, chat-1, own-ada, a subject, or an id.
     last
         How many of the latest entries to show.
     """
@@ -79,7 +80,7 @@ def overlap(
     Parameters
     ----------
     ref
-        The thread: issue-3, chat-1, own-ada, a subject, or an id.
+        The thread: issue-3 or 3, chat-1, own-ada, a subject, or an id.
     policy
         queue, steer, interrupt or reject.
     agent
@@ -92,7 +93,7 @@ def overlap(
         options,
         said,
         LaneView,
-        lambda lane: tell(f"Messages in {ref} while {lane.agent} is busy {_MEANS[lane.overlap]}."),
+        lambda lane: tell(f"Messages in {named(ref)} while {lane.agent} is busy {_MEANS[lane.overlap]}."),
     )
 
 
@@ -139,7 +140,10 @@ def list_threads(options: Options, kind: str | None, state: str, agent: str | No
         raise BadText(f"Unknown thread state {state!r}.", f"Use one of: {', '.join(_STATES)}.")
     query = {"kind": kind, "state": None if state == "all" else state, "agent": agent, "limit": limit}
     nothing = "No threads." if state == "all" else f"No {state} threads."
-    print_table(options, Server(options.data).get("/threads", query), ThreadView, _row, nothing)
+    print_table(options, Server(options.data).get("/threads", query), ThreadView, _row, nothing, _NARROW)
+
+
+_NARROW = ("entries", "opened", "project", "updated")
 
 
 def _row(thread: ThreadView) -> dict[str, str]:
@@ -177,7 +181,8 @@ def _tell_page(page: ThreadPage) -> None:
                 (f"  {lane.agent}", f"{lane.directory or 'no directory yet'} {lane.branch or ''}")
                 for lane in page.lanes
             ),
-            *(("  run", f"{run.id} {state_of(run)} {run.decision or ''}") for run in page.runs[:3]),
+            *(("  run", f"{run.ref} {state_of(run)} {run.decision or ''}") for run in page.runs[:3]),
+            ("  used", used_words(page.used)),
         ]
     )
     if page.earlier:
@@ -199,7 +204,7 @@ def _tell_entry(entry: EntryView) -> None:
         tell(f"  {line}".rstrip())
 
 
-def named(ref: str, kind: str) -> str:
-    """Expands a number: 3 or #3 is issue-3."""
+def named(ref: str, kind: str = "issue") -> str:
+    """Expands a number for a sentence: 3 or #3 is issue-3. The server understands both."""
     number = re.fullmatch(r"#?(\d+)", ref)
     return f"{kind}-{number[1]}" if number else ref

@@ -16,7 +16,8 @@ from clew.cli.output import counted, table, tell
 from clew.cli.safe_text import one_line
 from clew.cli.times import moment, seconds_of
 from clew.ports.fault import Fault
-from clew.protocol.views import Changed, ConsideredView, DecisionView, ReplayView, StepView, WakeView, WhyView
+from clew.protocol.replay import Changed, ReplayView
+from clew.protocol.views import ConsideredView, DecisionView, StepView, WakeView, WhyView
 
 FIT = "fit"
 
@@ -29,14 +30,14 @@ def why(subject: str, /, *, full: bool = False, options: Options = OPTIONS) -> N
 
     For example:
 
-        clew why rn_01a1
+        clew why issue-3
 
-        clew why wk_01a1 --full
+        clew why run-17 --full
 
     Parameters
     ----------
     subject
-        A run or a wake: its id, or a unique prefix.
+        A run (run-17), a thread (its latest run), or a wake; each also by its id or a unique prefix.
     full
         Also explain the rules that matched.
     """

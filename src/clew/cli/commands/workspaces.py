@@ -38,9 +38,12 @@ def list_(*, options: Options = OPTIONS) -> None:
         clew workspaces list
     """
     said = Server(options.data).get("/workspaces", deadline=_DEADLINE)
-    print_table(options, said, WorkspaceView, _row, "No workspaces yet.")
+    print_table(options, said, WorkspaceView, _row, "No workspaces yet.", _NARROW)
     if not options.json and (found := read_all(WorkspaceView, said)):
         tell(f"{counted(len(found), 'workspace')}, {size(sum(each.bytes for each in found))}.")
+
+
+_NARROW = ("size", "used", "project", "agent", "branch")
 
 
 def _row(workspace: WorkspaceView) -> dict[str, str]:

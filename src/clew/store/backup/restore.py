@@ -168,6 +168,10 @@ def _into_server(url: URL, file: Path, force: bool, unchecked: bool, progress: P
                 _refuse_rows(target, tables, name)
             empty_tables(target, tables)
             copy_rows(source, target, tables, progress)
+            # The next run's number follows the last one that was copied.
+            target.exec_driver_sql(
+                "SELECT setval(pg_get_serial_sequence('runs', 'number'), coalesce(max(number), 0) + 1, false) FROM runs"
+            )
         return rows
 
 

@@ -1,19 +1,25 @@
 """The queue: at most one run is queued for a lane, as early as the earliest of the wakes it is for."""
 
+from typing import Any
+
 from sqlalchemy import Connection, bindparam, case, func, literal_column, null, select, text
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import AgentId, Aging, Instant, LaneId, QueuedRun, RunId, RuntimeId, rank
 from clew.store.engine.dialect import insert_in, lesser
 from clew.store.engine.hints import hint_queue
-from clew.store.engine.statement import Statement
+from clew.store.engine.statement import SQLITE, Statement
 from clew.store.operations.ids import new_id
 from clew.store.schema.tables import NOT_ENDED, lanes, runs
 
 
 def _upsert(dialect: str) -> ClauseElement:
     names = ("id", "lane_id", "agent_id", "runtime_id", "rank", "queued_at", "not_before", "tries")
-    queued = insert_in(dialect, runs).values({name: bindparam(name) for name in names})
+    values: dict[str, Any] = {name: bindparam(name) for name in names}
+    if dialect == SQLITE:
+        # One writer, and no run is ever deleted: uq_runs_number gives the greatest number in one step.
+        values["number"] = select(func.coalesce(func.max(runs.c.number), 0) + 1).scalar_subquery()
+    queued = insert_in(dialect, runs).values(values)
     no_delay = queued.excluded.not_before.is_(None) | runs.c.not_before.is_(None)
     return queued.on_conflict_do_update(
         index_elements=[runs.c.lane_id],

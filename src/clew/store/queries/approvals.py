@@ -8,7 +8,7 @@ from clew.protocol.views import ApprovalView
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchApproval
 from clew.store.operations.rows import read_object
-from clew.store.queries.thread_names import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
 from clew.store.schema.tables import NOT_ENDED, agents, approvals, lanes, runs, threads
 
 

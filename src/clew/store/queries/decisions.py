@@ -12,7 +12,7 @@ from clew.store.engine.statement import Row, Statement
 from clew.store.operations.decisions import decisions_of
 from clew.store.operations.ids import first_id
 from clew.store.operations.rows import read_object
-from clew.store.queries.thread_names import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
 from clew.store.schema.tables import decisions, lanes, runs, threads
 
 Place = tuple[str, int, int]

@@ -16,6 +16,7 @@ from clew.store.engine.dialect import storable
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import (
     Ambiguous,
+    NoRunYet,
     NoSuchAgent,
     NoSuchApproval,
     NoSuchProject,
@@ -25,11 +26,15 @@ from clew.store.faults import (
 )
 from clew.store.queries.agents import AgentRecord, agent_record
 from clew.store.queries.projects import project_view
+from clew.store.queries.threads import KINDS, newest_runs
 from clew.store.schema.tables import agents, approvals, projects, runs, threads, wakes
 
 _MOST_NAMES = 1000
 _SHOWN = 5
 _NUMBERED = re.compile(r"(?P<kind>[a-z]+)-(?P<number>[0-9]{1,9})")
+_ISSUE = re.compile(r"#?(?P<number>[1-9][0-9]{0,8})")
+"""Where a thread is asked for, a number alone is an issue."""
+_RUN = "run"
 _OWN = "own-"
 
 
@@ -84,6 +89,8 @@ def _beginning_with(table: Table) -> Statement:
 
 
 runs_beginning = _beginning_with(runs)
+run_numbered = Statement(lambda _: select(runs.c.id).where(runs.c.number == bindparam("number")))
+_newest_run = Statement(lambda _: select(runs.c.number).order_by(runs.c.number.desc()).limit(1))
 wakes_beginning = _beginning_with(wakes)
 approvals_beginning = _beginning_with(approvals)
 
@@ -132,6 +139,7 @@ def _thread_row(connection: Connection, ref: str, locked: bool) -> Row:
         return row
     if ":" in ref:
         return _of_subject(connection, by_id, ref)
+    ref = _spelled_out(ref)
     numbered = _NUMBERED.fullmatch(ref)
     if numbered is not None:
         row = by_number.first(connection, kind=numbered["kind"], number=int(numbered["number"]))
@@ -141,6 +149,12 @@ def _thread_row(connection: Connection, ref: str, locked: bool) -> Row:
     if row is None:
         raise NoSuchThread(f"There is no thread {ref!r}.", _numbers(connection, numbered))
     return row
+
+
+def _spelled_out(ref: str) -> str:
+    """3 and #3 are issue-3."""
+    issue = _ISSUE.fullmatch(ref)
+    return ref if issue is None else f"issue-{issue['number']}"
 
 
 def _of_subject(connection: Connection, by_id: Statement, ref: str) -> Row:
@@ -156,8 +170,23 @@ def _of_subject(connection: Connection, by_id: Statement, ref: str) -> Row:
 
 
 def run_called(connection: Connection, text: str) -> str:
-    """The full id of a run, given the id or a prefix that only one run has."""
-    return _unique(connection, runs_beginning, "rn_", text, NoSuchRun, "run", "See them with `clew runs`.")
+    """The full id of a run, given its number (run-17), the id, a prefix that only one run has, or a thread: its latest
+    run, where one that has not ended goes first."""
+    numbered = _NUMBERED.fullmatch(_spelled_out(text))
+    if numbered is not None and numbered["kind"] == _RUN:
+        row = run_numbered.first(connection, number=int(numbered["number"]))
+        if row is not None:
+            return str(row["id"])
+    elif (numbered is not None and numbered["kind"] in KINDS) or text.startswith(_OWN) or ":" in text:
+        return _latest_run(connection, text)
+    return _unique(connection, runs_beginning, "rn_", text, NoSuchRun, "run", _run_numbers(connection))
+
+
+def _latest_run(connection: Connection, ref: str) -> str:
+    found = newest_runs.rows(connection, threads=[thread_called(connection, ref).id])
+    if not found:
+        raise NoRunYet(f"{_spelled_out(ref)} has no runs yet.", f"Send a message: `clew say {_spelled_out(ref)} TEXT`.")
+    return str(max(found, key=lambda run: (run["ended_at"] is None, run["queued_at"], run["id"]))["id"])
 
 
 def wake_called(connection: Connection, text: str) -> str:
@@ -199,6 +228,11 @@ def _numbers(connection: Connection, numbered: re.Match[str] | None) -> str:
         if newest is not None:
             return f"The newest is {numbered['kind']}-{newest['number']}; see them with `clew threads`."
     return "See them with `clew threads`."
+
+
+def _run_numbers(connection: Connection) -> str:
+    newest = _newest_run.first(connection)
+    return f"The newest is run-{newest['number']}; see them with `clew runs`." if newest else "There are no runs yet."
 
 
 def _what_there_is(name: str, there: Sequence[str], otherwise: str) -> str:

@@ -20,12 +20,14 @@ from sqlalchemy import (
 
 from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunState, ThreadId
 from clew.protocol.reports import read_prompted
+from clew.protocol.usage import UsedView
 from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchRun
 from clew.store.operations.rows import read_object
-from clew.store.queries.thread_names import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.refs import THREAD_NAME, run_ref, thread_ref, with_owner
+from clew.store.queries.usage import used_of
 from clew.store.queries.waiting import Wait, queued_waits
 from clew.store.schema.tables import NOT_ENDED, agents, decisions, events, landings, lanes, runs, threads
 
@@ -45,6 +47,8 @@ class RunRecord:
     """What a use case has to know of a run. `isolated`: it has a context of its own, which ends with it."""
 
     id: RunId
+    name: str
+    """Its name for people: run-17."""
     lane: LaneId
     thread: ThreadId
     agent: AgentId
@@ -250,6 +254,7 @@ def _newest_decisions(connection: Connection, of: Sequence[str]) -> dict[str, Ro
 def _record(row: Row) -> RunRecord:
     return RunRecord(
         id=RunId(row["id"]),
+        name=run_ref(row),
         lane=LaneId(row["lane_id"]),
         thread=ThreadId(row["thread_id"]),
         agent=AgentId(row["agent_id"]),
@@ -265,8 +270,15 @@ def _views(connection: Connection, rows: Sequence[Row]) -> tuple[RunView, ...]:
     decided = _newest_decisions(connection, [row["id"] for row in rows])
     waits = queued_waits(connection, rows)
     outages = _outages(connection, rows)
+    used = used_of(connection, [row["id"] for row in rows])
     return tuple(
-        _view(row, decided.get(row["id"]), waits.get(row["id"]), outages.get(row["id"], row["words"])) for row in rows
+        _view(
+            {**row, "words": outages.get(row["id"], row["words"])},
+            decided.get(row["id"]),
+            waits.get(row["id"]),
+            used.get(row["id"]),
+        )
+        for row in rows
     )
 
 
@@ -277,10 +289,11 @@ def _outages(connection: Connection, rows: Sequence[Row]) -> dict[str, str]:
     return {row["run_id"]: f"{_OUTAGE}: {(read_object(row['body']) or {}).get('words', '')}" for row in found}
 
 
-def _view(row: Row, decision: Row | None, wait: Wait | None, words: str | None) -> RunView:
+def _view(row: Row, decision: Row | None, wait: Wait | None, used: UsedView | None) -> RunView:
     state = RunState(row["state"])
     return RunView(
         id=row["id"],
+        ref=run_ref(row),
         thread=thread_ref(row),
         agent=row["agent_name"],
         state=state.value,
@@ -294,11 +307,12 @@ def _view(row: Row, decision: Row | None, wait: Wait | None, words: str | None) 
         decision_words=None if decision is None else _decision_words(decision),
         claim=row["claim"],
         code=row["outcome"] or row["stop_code"] or row["hold_code"] if wait is None else wait.code,
-        words=words if wait is None else wait.words,
+        words=row["words"] if wait is None else wait.words,
         not_before=row["not_before"],
         stopping=state is RunState.STOPPING,
         held=None if wait is None else wait.held,
         on_its_word='"on_its_word"' in (row["landing"] or ""),
+        used=used,
     )
 
 

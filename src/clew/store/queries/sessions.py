@@ -12,7 +12,7 @@ from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.rows import read_session
 from clew.store.operations.sessions import with_facts
-from clew.store.queries.thread_names import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
 from clew.store.schema.tables import UNKNOWN_RUNTIME, agents, lanes, runs, sessions, threads
 
 RECENT = 500

@@ -14,7 +14,7 @@ from clew.protocol.views import EntryView, LaneView, ThreadView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchThread
-from clew.store.queries.thread_names import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
 from clew.store.queries.waiting import Wait, queued_waits
 from clew.store.schema.tables import agents, journal, lanes, projects, runs, threads, workspaces
 
@@ -80,7 +80,9 @@ def _newest_runs(dialect: str) -> ClauseElement:
         select(
             lanes.c.thread_id,
             runs.c.id,
+            runs.c.number,
             runs.c.state,
+            runs.c.queued_at,
             runs.c.hold,
             runs.c.hold_code,
             runs.c.words,

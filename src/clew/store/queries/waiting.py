@@ -22,7 +22,7 @@ from clew.kernel import (
 )
 from clew.store.engine.dialect import among, now
 from clew.store.engine.statement import Row, Statement
-from clew.store.queries.thread_names import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.refs import THREAD_NAME, run_ref, thread_ref, with_owner
 from clew.store.schema.tables import LIVE, agents, lanes, machines, runs, runtimes, threads, wakes
 
 MOST_AHEAD = 100
@@ -111,8 +111,8 @@ busy = Statement(
 
 
 def queued_waits(connection: Connection, rows: Iterable[Row]) -> Mapping[str, Wait]:
-    """For each run among the rows that is queued. The rows have the run's id, state, hold, hold_code, words and
-    not_before."""
+    """For each run among the rows that is queued. The rows have the run's id, state, hold, hold_code, words, number
+    and not_before."""
     queued = {row["id"]: row for row in rows if RunState(row["state"]) is RunState.QUEUED}
     waits = {id_: _for_person(row) for id_, row in queued.items() if row["hold"] == WaitsFor.PERSON}
     others = [id_ for id_ in queued if id_ not in waits]
@@ -134,7 +134,7 @@ def held_words(words: str, run: str, code: str | None) -> str:
 
 
 def _for_person(row: Row) -> Wait:
-    return Wait(WaitsFor.PERSON, row["hold_code"], held_words(row["words"] or "", row["id"], row["hold_code"]))
+    return Wait(WaitsFor.PERSON, row["hold_code"], held_words(row["words"] or "", run_ref(row), row["hold_code"]))
 
 
 def _wait(connection: Connection, row: Row, facts: Row) -> Wait:

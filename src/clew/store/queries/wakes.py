@@ -10,7 +10,7 @@ from clew.protocol.views import WakeView
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchWake
 from clew.store.operations.rows import read_wake
-from clew.store.queries.thread_names import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
 from clew.store.schema.tables import agents, lanes, threads, wakes
 
 MOST = 200

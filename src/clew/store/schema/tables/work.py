@@ -1,6 +1,6 @@
 """Wakes, the runs that serve them with all that a run records, the schedules that make wakes, and deliveries."""
 
-from sqlalchemy import CheckConstraint, Column, Float, Index, Integer, PrimaryKeyConstraint, Table
+from sqlalchemy import CheckConstraint, Column, Float, Identity, Index, Integer, PrimaryKeyConstraint, Table
 
 from clew.kernel import LIVE as LIVE_STATES
 from clew.kernel import RUN_ENDS, WAKE_ENDS, WaitsFor, WakeState
@@ -70,6 +70,9 @@ runs = Table(
     "runs",
     metadata,
     row_id(),
+    # The number people call it by (run-17). PostgreSQL counts by a sequence, so that no writer waits for another; on
+    # SQLite the insert takes the next one (operations/queue.py).
+    Column("number", Integer, Identity(), nullable=False),
     reference("lane_id", "lanes.id"),
     reference("agent_id", "agents.id"),
     reference("runtime_id", "runtimes.id", nullable=True),
@@ -131,6 +134,7 @@ runs = Table(
     partial_index("ix_runs_held", "state = 'queued' AND hold <> ''", "queued_at"),
     partial_index("ix_runs_lease", LIVE, "lease_until"),
     Index("ix_runs_lane", "lane_id", "queued_at"),
+    Index("uq_runs_number", "number", unique=True),
     partial_index("ix_runs_started", "started_at IS NOT NULL", "agent_id", "started_at"),
     Index("ix_runs_agent", "agent_id", "id"),
     # Runs that went wrong are few and often searched for: small indexes of their own.
@@ -148,6 +152,8 @@ events = Table(
     required("body"),
     timestamp("at", nullable=False),
     PrimaryKeyConstraint("run_id", "seq"),
+    # What runs have used, found without reading their logs. With `kind` SQLite prefers it to the primary key.
+    partial_index("ix_events_used", "kind = 'used'", "kind", "run_id", "attempt", "seq"),
     sqlite_with_rowid=False,
 )
 

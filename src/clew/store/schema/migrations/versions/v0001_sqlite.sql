@@ -152,6 +152,7 @@ CREATE INDEX ix_lanes_thread ON lanes (thread_id);
 
 CREATE TABLE runs (
 	id TEXT NOT NULL,
+	number INTEGER NOT NULL,
 	lane_id TEXT NOT NULL,
 	agent_id TEXT NOT NULL,
 	runtime_id TEXT,
@@ -216,6 +217,8 @@ CREATE INDEX ix_runs_unserved ON runs (state, id) WHERE ended_at IS NOT NULL AND
 CREATE UNIQUE INDEX uq_runs_agent_place ON runs (agent_id, agent_place) WHERE lease_until IS NOT NULL;
 
 CREATE UNIQUE INDEX uq_runs_lane_not_ended ON runs (lane_id) WHERE ended_at IS NULL;
+
+CREATE UNIQUE INDEX uq_runs_number ON runs (number);
 
 CREATE UNIQUE INDEX uq_runs_runtime_place ON runs (runtime_id, runtime_place) WHERE lease_until IS NOT NULL;
 
@@ -318,6 +321,8 @@ CREATE TABLE events (
 	CONSTRAINT fk_events_run_id FOREIGN KEY(run_id) REFERENCES runs (id)
 )
  WITHOUT ROWID;
+
+CREATE INDEX ix_events_used ON events (kind, run_id, attempt, seq) WHERE kind = 'used';
 
 CREATE TABLE landings (
 	run_id TEXT NOT NULL,

@@ -1,4 +1,4 @@
-"""The names that people use for threads: issue-3, chat-1, own-ada."""
+"""The names that people use for threads and runs: issue-3, chat-1, own-ada, run-17."""
 
 from sqlalchemy import FromClause
 
@@ -26,3 +26,8 @@ def thread_ref(row: Row) -> str:
     if row["thread_kind"] == "own" and row["thread_owner"] is not None:
         return f"own-{row['thread_owner']}"
     return str(row["thread_id"])
+
+
+def run_ref(row: Row) -> str:
+    """The name that people use for a run, as run-17. The row has the run's number."""
+    return f"run-{row['number']}"
