@@ -105,7 +105,7 @@ async def _git() -> CheckView:
 
 
 async def _provider(machine: Machine, name: str) -> CheckView:
-    return await _look(machine, name, AgentProgram(name), "Agents of other providers work without it.")
+    return await look_at_program(machine, name, AgentProgram(name), "Agents of other providers work without it.")
 
 
 async def _agent(services: Services, agent: AgentRecord, machine: MachineId | None) -> CheckView:
@@ -114,13 +114,17 @@ async def _agent(services: Services, agent: AgentRecord, machine: MachineId | No
         there = services.remaining_machine(machine)
     except Fault as fault:
         return CheckView(name, "failed", fault.words, fault.remedy)
-    found = await _look(there, name, agent.program, "Install it again, or change it with `clew agent edit`.")
+    found = await look_at_program(
+        there, name, agent.program, "Install it again, or change it with `clew agent edit`.", agent.name
+    )
     if found.state == "ok" and agent.state is not AgentState.ACTIVE:
         return CheckView(name, "warning", f"It is {agent.state}.", f"Resume it with `clew agent resume {agent.name}`.")
     return found
 
 
-async def _look(machine: Machine, name: str, program: AgentProgram, remedy: str) -> CheckView:
+async def look_at_program(
+    machine: Machine, name: str, program: AgentProgram, remedy: str, agent: str = "AGENT"
+) -> CheckView:
     try:
         async with asyncio.timeout(_WAIT):
             looked = await machine.discover(program)
@@ -130,9 +134,15 @@ async def _look(machine: Machine, name: str, program: AgentProgram, remedy: str)
         return CheckView(name, "failed", fault.words, fault.remedy)
     if looked.registration is None:
         return CheckView(name, "missing", looked.missing or "It was not found.", remedy)
-    account, key = looked.registration.account, looked.registration.credential
-    login = f", as {account}" if account else ", with a key" if key else ""
-    return CheckView(name, "ok", f"{program.provider} {looked.version}".strip() + f"{login}.")
+    found, account = f"{program.provider} {looked.version}".strip(), looked.registration.account
+    known = await machine.logins(program)
+    if account:
+        return CheckView(name, "ok", f"{found}, as {account}.")
+    if known is None:
+        return CheckView(name, "ok", f"{found}{', with a key' if looked.registration.credential else ''}.")
+    if known.used:
+        return CheckView(name, "ok", f"{found}, with {known.used}.")
+    return CheckView(name, "warning", f"{found}, no login known.", known.remedy(agent))
 
 
 async def list_runtimes(services: Services, actor: Actor) -> tuple[RuntimeView, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from clew.cli.answers import print_table, read_all
 from clew.cli.client import NotRunning, Server
 from clew.cli.input import OPTIONS, Options
+from clew.cli.logins import with_keys_here
 from clew.cli.output import ExitStatus, table, tell_answer
 from clew.cli.times import moment
 from clew.protocol.views import CheckView, RuntimeView
@@ -16,16 +17,21 @@ _DEADLINE = 120.0
 def doctor(*, options: Options = OPTIONS) -> ExitStatus:
     """Check which agents are installed and work, and how to fix the rest.
 
-    The exit status is 1 if a check failed. Without a running server, only what is installed is checked.
+    For each agent it says which login it has, or how to give it one; no key is ever shown. `clew agent test` tries a
+    first prompt. The exit status is 1 if a check failed. Without a running server, only what is installed is checked.
 
     For example:
 
         clew doctor
     """
     checks = _checks(options)
-    rows = [{"check": check.name, "state": check.state, "message": f"{check.words} {check.remedy}"} for check in checks]
+    rows = [{"check": check.name, "state": check.state, "message": _message(check)} for check in checks]
     tell_answer(checks, lambda: table(rows, "There is nothing to check."), as_json=options.json)
     return ExitStatus.FAILED if any(check.state == "failed" for check in checks) else ExitStatus.DONE
+
+
+def _message(check: CheckView) -> str:
+    return f"{check.words} {with_keys_here(check.remedy)}".strip()
 
 
 def _checks(options: Options) -> Sequence[CheckView]:
