@@ -56,8 +56,32 @@ def done(data: Path, *words: object) -> str:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("clew") / "data"
     with up(place):
-        done(place, "agent", "add", "ada", "--provider", "guide", "--mode", "full", "--home", f"GUIDE_HOME={place}/ada")
-        done(place, "agent", "add", "eve", "--provider", "guide", "--mode", "ask", "--home", f"GUIDE_HOME={place}/eve")
+        done(
+            place,
+            "agent",
+            "add",
+            "ada",
+            "--provider",
+            "guide",
+            "--mode",
+            "full",
+            "--home",
+            f"GUIDE_HOME={place}/ada",
+            "--create-home",
+        )
+        done(
+            place,
+            "agent",
+            "add",
+            "eve",
+            "--provider",
+            "guide",
+            "--mode",
+            "ask",
+            "--home",
+            f"GUIDE_HOME={place}/eve",
+            "--create-home",
+        )
         yield place
 
 

@@ -181,6 +181,6 @@ def thread_part(ref: str) -> str:
 
 def part(name: str) -> str:
     """A name as one quoted path segment."""
-    if not name or name in (".", ".."):
-        raise BadText(f"{name!r} is not a name.", "Give a name or an id.")
+    if not name or name in (".", "..") or "/" in name:
+        raise BadText(f"{name!r} is not a name or an id.", "Names have no slash. Give a name or an id.")
     return quote(name, safe="")

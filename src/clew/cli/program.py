@@ -9,6 +9,7 @@ from itertools import takewhile
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from clew import __version__
+from clew.cli.misuse import Misused
 from clew.cli.output import ExitStatus, tell_fault, tell_problem
 from clew.ports.fault import Fault
 
@@ -108,7 +109,7 @@ def run_command(command: Callable[[], object], *, as_json: bool = False) -> Exit
         sys.stdout.flush()
     except Fault as fault:
         tell_fault(fault, as_json=as_json)
-        return ExitStatus.FAILED
+        return ExitStatus.MISUSED if isinstance(fault, Misused) else ExitStatus.FAILED
     except CycloptsError as fault:
         tell_problem("usage", _misused(fault), "Try --help.", as_json=as_json)
         return ExitStatus.MISUSED

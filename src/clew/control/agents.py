@@ -1,10 +1,11 @@
 """Agents: listed, shown, added with an installed program, changed, paused."""
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 
 from clew.control.actor import Actor
 from clew.control.faults import BadRequest
-from clew.control.programs import check_program, find_program, merged
+from clew.control.programs import check_program, find_program, replaced
 from clew.control.schedules import changed_rhythm, check_rhythm, set_rhythm
 from clew.control.services import Services
 from clew.control.validation import check_mode, check_name, check_size
@@ -26,6 +27,9 @@ from clew.store.queries.runtimes import read_runtime
 
 MOST_PARALLEL = 100
 
+_OF_PROGRAM = ("provider", "program", "options", "home", "environment", "add_environment", "remove_environment")
+"""The fields of a change that make another program of it."""
+
 
 async def list_agents(services: Services, actor: Actor) -> tuple[AgentView, ...]:
     return await services.read(queries.list_agents)
@@ -42,6 +46,7 @@ async def add_agent(services: Services, actor: Actor, asked: NewAgent) -> AgentV
     rhythm = None if asked.heartbeat is None else check_rhythm(asked.heartbeat)
     mode, most = check_mode(asked.mode), _check_parallel(asked.most)
     machine = services.chosen_machine(asked.machine)
+    await machine.check_homes(program.home, create=asked.create_home)
     found = await find_program(machine, program)
     _check_expressible(mode, found.provider, read_capabilities(found.provider, found.capabilities))
     agent = store.new_agent()
@@ -131,7 +136,7 @@ async def _changed_program(
     services: Services, kept: AgentRecord, change: AgentChange
 ) -> tuple[AgentProgram | None, Registration | None, Machine | None]:
     """The program after the change, what its machine found of it, and that machine; None where it does not change."""
-    if all(each is None for each in (change.provider, change.program, change.options, change.home, change.environment)):
+    if not any(getattr(change, each) is not None for each in _OF_PROGRAM):
         return None, None, None
     earlier = kept.program
     if change.provider is not None and change.provider != earlier.provider:
@@ -141,14 +146,30 @@ async def _changed_program(
         replace(
             earlier,
             program=earlier.program if change.program is None else change.program,
-            options=merged(earlier.options, change.options),
-            home=merged(earlier.home, change.home),
-            environment=merged(earlier.environment, change.environment),
+            options=replaced(earlier.options, change.options),
+            home=replaced(earlier.home, change.home),
+            environment=_environment(kept, earlier.environment, change),
         )
     )
     runtime = None if kept.runtime is None else await services.read(lambda tx: read_runtime(tx, kept.runtime or ""))
     machine = services.remaining_machine(None if runtime is None else runtime.machine)
+    if change.home:
+        await machine.check_homes(program.home, create=change.create_home)
     return program, await find_program(machine, program), machine
+
+
+def _environment(agent: AgentRecord, kept: Mapping[str, str], change: AgentChange) -> Mapping[str, str]:
+    added, removed = change.add_environment or {}, change.remove_environment or ()
+    if change.environment is not None and (added or removed):
+        raise BadRequest(
+            "The environment cannot be replaced and changed at once.", "Give all variables, or name those that change."
+        )
+    unknown = [name for name in removed if name not in kept]
+    if unknown:
+        there = f"It has {', '.join(sorted(kept))}." if kept else "It has none."
+        raise BadRequest(f"{agent.name} has no variable {unknown[0]!r}.", there)
+    stays = {name: text for name, text in replaced(kept, change.environment).items() if name not in removed}
+    return {**stays, **added}
 
 
 def _given(change: AgentChange) -> list[str]:

@@ -49,9 +49,9 @@ async def find_program(machine: Machine, program: AgentProgram) -> Registration:
     return looked.registration
 
 
-def merged(kept: Mapping[str, str], change: Mapping[str, str] | None) -> Mapping[str, str]:
-    """A name with a value is set, one with an empty value is removed, and the others stay."""
-    return kept if change is None else {name: text for name, text in {**kept, **change}.items() if text}
+def replaced(kept: Mapping[str, str], change: Mapping[str, str] | None) -> Mapping[str, str]:
+    """The change takes the place of all that there was; a name with an empty value is left out."""
+    return kept if change is None else {name: text for name, text in change.items() if text}
 
 
 def check_program(program: AgentProgram) -> AgentProgram:

@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from clew.kernel import MachineId, RuntimeId, WorkspaceId
+from clew.kernel import MachineId, PermissionMode, RuntimeId, WorkspaceId
+from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
 from clew.ports.workspaces import Cleaned, Listed, SourceFound
 from clew.protocol.control import Registration
@@ -33,6 +34,16 @@ class Looked:
     missing: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a first prompt in a session of its own: the agent's reply, or in `failed` why there is none."""
+
+    reply: str = ""
+    failed: str = ""
+    seconds: float = 0.0
+    mode: str = ""
+
+
 class Machine(Protocol):
     @property
     def id(self) -> MachineId: ...
@@ -43,6 +54,18 @@ class Machine(Protocol):
 
     async def discover(self, program: AgentProgram) -> Looked:
         """Look for the program. The caller registers its runtime."""
+        ...
+
+    async def check_homes(self, home: Mapping[str, str], create: bool) -> None:
+        """Refuse a home that does not exist, which is probably a typing error; with `create`, make its directories."""
+        ...
+
+    async def logins(self, program: AgentProgram) -> Logins | None:
+        """Which keys and logins it has; None for a program that needs none, or whose provider does not know them."""
+        ...
+
+    async def try_prompt(self, program: AgentProgram, model: str | None, mode: PermissionMode) -> Tried:
+        """Send one prompt in a new session and in a directory of its own, which is removed afterwards."""
         ...
 
     async def offer(self, runtime: RuntimeId, program: AgentProgram) -> None:

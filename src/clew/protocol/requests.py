@@ -22,6 +22,8 @@ class NewAgent:
     options: Mapping[str, str] = field(default_factory=dict)
     home: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    create_home: bool = False
+    """Whether to create the directories that `home` names. One that does not exist is refused otherwise."""
     most: int = 1
     """How many of its runs may be live at once."""
     heartbeat: Rhythm | None = None
@@ -45,7 +47,8 @@ class RhythmChange:
 
 @dataclass(frozen=True, slots=True)
 class AgentChange:
-    """Fields that are None stay as they are; an empty text clears one."""
+    """Fields that are None stay as they are; an empty text clears one. `options`, `home` and `environment` replace all
+    that there were; `add_environment` and `remove_environment` change single variables."""
 
     provider: str | None = None
     model: str | None = None
@@ -55,6 +58,9 @@ class AgentChange:
     options: Mapping[str, str] | None = None
     home: Mapping[str, str] | None = None
     environment: Mapping[str, str] | None = field(default=None, repr=False)
+    add_environment: Mapping[str, str] | None = field(default=None, repr=False)
+    remove_environment: tuple[str, ...] | None = None
+    create_home: bool = False
     most: int | None = None
     paused: bool | None = None
     heartbeat: RhythmChange | None = None

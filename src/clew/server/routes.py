@@ -11,6 +11,7 @@ from clew.control.approvals import answer_approval, list_approvals
 from clew.control.decisions import explain, replay_decisions
 from clew.control.doctor import examine, list_runtimes
 from clew.control.issues import assign_thread, open_issue
+from clew.control.logins import show_login, try_agent
 from clew.control.projects import add_project, change_project, list_projects, show_project
 from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
 from clew.control.services import Services
@@ -19,6 +20,7 @@ from clew.control.threads import close_thread, list_threads, open_chat, reopen_t
 from clew.control.usage import show_usage
 from clew.control.wakes import cancel_wake, poke, say, show_wake
 from clew.control.workspaces import clean_workspaces, list_workspaces
+from clew.protocol.checks import LoginView, TrialView
 from clew.protocol.replay import ReplayView
 from clew.protocol.requests import (
     Adopt,
@@ -257,6 +259,16 @@ def _agents(routes: Routes, services: Services) -> None:
     async def change(by: By, name: Name, asked: AgentChange) -> AgentView:
         """Change the fields that are sent; the others stay. `paused` pauses or resumes the agent."""
         return await change_agent(services, by, name, asked)
+
+    @routes.get("/{name}/login")
+    async def login(by: By, name: Name) -> LoginView:
+        """Which login its program has, or how it gets one. Names and places only, never a key."""
+        return await show_login(services, by, name)
+
+    @routes.post("/{name}/test")
+    async def test(by: By, name: Name) -> TrialView:
+        """Try one prompt in a session and a directory of its own. No thread is changed."""
+        return await try_agent(services, by, name)
 
 
 def _projects(routes: Routes, services: Services) -> None:

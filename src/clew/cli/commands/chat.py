@@ -13,6 +13,7 @@ from clew.cli.client import Query, Server, part
 from clew.cli.commands.say import send
 from clew.cli.commands.thread import WhichAgent
 from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, messages
+from clew.cli.misuse import not_together
 from clew.cli.output import ExitStatus, note, tell, tell_fault, tell_json
 from clew.cli.turn import Answerer, Turn
 from clew.ports.fault import Fault
@@ -60,12 +61,9 @@ def chat(
     once
         Send this one message, show the reply and exit; - reads it from stdin.
     """
-    if in_ is not None and continue_:
-        raise BadText("--in and --continue cannot be combined.", "Leave one of them out.")
+    not_together({"--in": in_, "--continue": continue_})
     for option, text in (("--project", project), ("--title", title)):
-        if text and (in_ is not None or continue_):
-            words = f"{option} is for a new chat; it cannot be combined with --in or --continue."
-            raise BadText(words, f"Leave out {option}, or start a new chat.")
+        not_together({option: text, "--in" if in_ else "--continue": in_ or continue_}, f"{option} is for a new chat")
     if sys.stdin is None and once is None:
         raise BadText("Cannot read from stdin: it is closed.", "Pass a message with --once.")
     typing = once is None and sys.stdin.isatty()

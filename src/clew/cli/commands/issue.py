@@ -8,7 +8,8 @@ from clew.cli.answers import read
 from clew.cli.client import Server, part
 from clew.cli.commands.say import say_in
 from clew.cli.commands.thread import list_threads, named, show_page
-from clew.cli.input import OPTIONS, BadText, Last, Limit, Options, Text, Wait, checked, given, piped
+from clew.cli.input import OPTIONS, Last, Limit, Options, Text, Wait, checked, given, piped
+from clew.cli.misuse import Misused
 from clew.cli.output import ExitStatus, tell, tell_answer
 from clew.cli.turn import watch_thread
 from clew.protocol.views import ThreadPage, ThreadView
@@ -131,7 +132,7 @@ def assign(
         Unassign it.
     """
     if (agent is None) is not nobody:
-        raise BadText("Name either an agent or --nobody.", "For example: `clew issue assign 3 ada`.")
+        raise Misused("Name either an agent or --nobody.", "For example: `clew issue assign 3 ada`.")
     server, ref = Server(options.data), named(issue, "issue")
     thread = _tell(options, "{ref} is {assigned}.", server.post(f"/threads/{part(ref)}/assign", {"agent": agent}))
     if not wait or nobody:

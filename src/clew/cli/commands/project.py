@@ -6,7 +6,7 @@ from cyclopts import App, Parameter
 
 from clew.cli.answers import print_table, print_view
 from clew.cli.client import Server, part
-from clew.cli.input import OPTIONS, Options, given, source
+from clew.cli.input import OPTIONS, NoNone, Options, given, source
 from clew.cli.output import facts, tell
 from clew.protocol.views import Mode, ProjectView
 
@@ -31,7 +31,7 @@ def add(
     *,
     base: str | None = None,
     setup: Setup = (),
-    mode_limit: Mode | None = None,
+    mode_limit: Annotated[Mode | None, NoNone] = None,
     plain: bool = False,
     options: Options = OPTIONS,
 ) -> None:
@@ -119,7 +119,7 @@ def edit(
     path: str | None = None,
     base: str | None = None,
     setup: Changed | None = None,
-    mode_limit: Mode | None = None,
+    mode_limit: Annotated[Mode | None, NoNone] = None,
     options: Options = OPTIONS,
 ) -> None:
     """Change a project. Only the given options change. Use --path after moving its directory.
