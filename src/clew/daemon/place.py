@@ -8,7 +8,7 @@ from clew.daemon.settings import place_wanted
 from clew.daemon.stop_signal import StopSignal
 from clew.kernel import Directory, FoundReason, Plan, Workspace, decide
 from clew.ports.fault import Fault
-from clew.ports.workspaces import Held, PlaceWanted, Workspaces
+from clew.ports.workspaces import Ensured, Held, PlaceWanted, Workspaces
 from clew.protocol.orders import Order
 
 
@@ -60,7 +60,7 @@ async def ensure_place(
         raise PlaceHeld(ensured)
     if ensured.setup_output is not None:
         reports.log_step("workspace", f"{ensured.words} The output of its setup is in {ensured.setup_output}.")
-    place = Placed(ensured.directory, _with_links_resolved(order.plan, ensured.directory), wanted, workspaces)
+    place = Placed(ensured.directory, _as_found(order.plan, ensured), wanted, workspaces)
     if not ensured.remade:
         return place
     reports.log_step("workspace", ensured.remade)
@@ -83,19 +83,22 @@ async def _report_remade(place: Placed, words: str, stop: StopSignal, reports: R
     return place
 
 
-def _with_links_resolved(plan: Plan, directory: Directory) -> Plan:
-    """The server cannot see this disk. Where the path leads elsewhere than it reads, that is one more fact."""
+def _as_found(plan: Plan, ensured: Ensured) -> Plan:
+    """The server cannot see this disk. Where the path leads elsewhere than it reads, or the branch has another name
+    because that one was taken, that is one more fact."""
     known = plan.workspace
-    if known is None or known.directory == directory:
+    if known is None or (known.directory == ensured.directory and known.branch == (ensured.branch or known.branch)):
         return plan
-    real = Directory(known.directory.path, directory.place)
+    real = Directory(known.directory.path, ensured.directory.place)
+    branch = ensured.branch or known.branch
 
     def resolved(place: Workspace) -> Workspace:
-        return replace(place, directory=real) if place.id == known.id else place
+        return replace(place, directory=real, branch=branch) if place.id == known.id else place
 
     facts = plan.situation.place
     resolved_facts = replace(
         facts,
+        on_branch=branch if branch != known.branch else facts.on_branch,
         agent_home=resolved(facts.agent_home),
         remembered=None if facts.remembered is None else resolved(facts.remembered),
         earlier=tuple(map(resolved, facts.earlier)),

@@ -73,7 +73,8 @@ class Ensured:
     """The workspace exists, and is locked for the lane until it is released. `directory` has its links resolved.
 
     `remade` tells the agent that the workspace was gone and was made again, and what was lost. It is repeated until
-    `acknowledge`, also after a crash: it is stored on disk.
+    `acknowledge`, also after a crash: it is stored on disk. `branch` is the one that it is on: another than the wanted
+    one where that name was taken.
     """
 
     directory: Directory
@@ -82,6 +83,7 @@ class Ensured:
     words: str
     setup_output: Path | None = None
     remade: str = ""
+    branch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,7 @@ workspaces = Table(
     optional("branch"),
     timestamp("created_at", nullable=False),
     Index("ix_workspaces_lane", "lane_id", "created_at"),
+    Index("ix_workspaces_directory", "machine_id", "directory"),
 )
 
 

@@ -255,6 +255,8 @@ CREATE TABLE workspaces (
 	CONSTRAINT fk_workspaces_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id)
 );
 
+CREATE INDEX ix_workspaces_directory ON workspaces (machine_id, directory);
+
 CREATE INDEX ix_workspaces_lane ON workspaces (lane_id, created_at);
 
 CREATE TABLE approvals (
