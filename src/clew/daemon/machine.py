@@ -13,6 +13,7 @@ from clew.kernel import MachineId, RuntimeId, WorkspaceId, capabilities_to_recor
 from clew.ports.fault import Fault
 from clew.ports.plugins import Providers
 from clew.ports.provider import Deadlines, FoundSession, Provider, Settings
+from clew.ports.work import WorkOf
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, Workspaces
 from clew.programs.faults import BadOptions
 from clew.programs.state import Ledger
@@ -116,6 +117,10 @@ class LocalMachine:
 
     async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]:
         return await self._workspaces.clean(asked)
+
+    @property
+    def worktrees(self) -> WorkOf:
+        return self._workspaces
 
     # ---------------------------------------------------------------- for the daemon
 

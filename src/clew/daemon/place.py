@@ -1,15 +1,19 @@
 """The place of a run: its directory is ensured before anything is opened, and the plan follows what the disk says."""
 
+import logging
 from dataclasses import dataclass, replace
 
 from clew.daemon.limits import Limits
 from clew.daemon.reports import Reports
 from clew.daemon.settings import place_wanted
 from clew.daemon.stop_signal import StopSignal
-from clew.kernel import Directory, FoundReason, Plan, Workspace, decide
+from clew.kernel import Directory, FoundReason, Plan, RunId, Workspace, WorkspaceKind, decide
 from clew.ports.fault import Fault
+from clew.ports.work import Work
 from clew.ports.workspaces import Ensured, Held, PlaceWanted, Workspaces
 from clew.protocol.orders import Order
+
+_log = logging.getLogger("clew.daemon")
 
 
 class NoPlace(Fault):
@@ -38,6 +42,24 @@ class Placed:
     async def release(self) -> None:
         await self.workspaces.release(self.wanted)
 
+    async def begin_run(self, run: RunId) -> None:
+        """Note the files as they are. Where that fails the run goes on: only `clew diff --run` has less to show."""
+        if self.wanted.workspace.kind is WorkspaceKind.WORKTREE:
+            try:
+                await self.workspaces.begin_run(self.wanted, run)
+            except (Fault, OSError) as fault:
+                _log.warning("run %s: its worktree could not be noted: %s", run, fault)
+
+    async def end_run(self, run: RunId) -> Work | None:
+        """What the worktree has now; None where there is none, or where git cannot tell."""
+        if self.wanted.workspace.kind is not WorkspaceKind.WORKTREE:
+            return None
+        try:
+            return await self.workspaces.end_run(self.wanted, run)
+        except (Fault, OSError) as fault:
+            _log.warning("run %s: its changes could not be counted: %s", run, fault)
+            return None
+
 
 async def ensure_place(
     order: Order, workspaces: Workspaces, stop: StopSignal, reports: Reports, limits: Limits
@@ -61,6 +83,7 @@ async def ensure_place(
     if ensured.setup_output is not None:
         reports.log_step("workspace", f"{ensured.words} The output of its setup is in {ensured.setup_output}.")
     place = Placed(ensured.directory, _as_found(order.plan, ensured), wanted, workspaces)
+    await place.begin_run(order.run)
     if not ensured.remade:
         return place
     reports.log_step("workspace", ensured.remade)

@@ -56,6 +56,7 @@ from clew.protocol.views import (
     WorkspaceView,
 )
 from clew.server.router import By, Filter, Limit, Name, Routes, Seq, strict
+from clew.server.work_routes import add_work_routes
 
 EntryBefore = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 
@@ -67,7 +68,7 @@ class LaneChange:
 
 
 def add_routes(routes: Routes, services: Services) -> None:
-    for add in (_agents, _projects, _threads, _wakes, _runs, _approvals, _machine):
+    for add in (_agents, _projects, _threads, add_work_routes, _wakes, _runs, _approvals, _machine):
         add(routes, services)
 
 

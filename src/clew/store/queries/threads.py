@@ -13,6 +13,7 @@ from clew.protocol.views import EntryView, LaneView, ThreadView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchThread
+from clew.store.operations.work import read_work
 from clew.store.schema.tables import agents, journal, lanes, projects, runs, threads, workspaces
 
 KINDS = ("issue", "chat", "own", "subject")
@@ -124,6 +125,7 @@ lanes_in_thread = Statement(
             agents.c.home,
             workspaces.c.directory,
             workspaces.c.branch,
+            workspaces.c.work,
         )
         .select_from(
             lanes.join(agents, agents.c.id == lanes.c.agent_id).outerjoin(
@@ -249,4 +251,5 @@ def _lane_view(row: Row) -> LaneView:
         branch=row["branch"],
         runtime=row["runtime_id"] or row["agent_runtime"],
         overlap=row["overlap"],
+        work=None if row["work"] is None else read_work(row["work"]),
     )

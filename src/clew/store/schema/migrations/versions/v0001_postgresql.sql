@@ -249,6 +249,7 @@ CREATE TABLE workspaces (
 	directory TEXT NOT NULL,
 	branch TEXT,
 	created_at FLOAT(53) NOT NULL,
+	work TEXT DEFAULT '{}' NOT NULL,
 	CONSTRAINT pk_workspaces PRIMARY KEY (id),
 	CONSTRAINT fk_workspaces_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
 	CONSTRAINT fk_workspaces_project_id FOREIGN KEY(project_id) REFERENCES projects (id),
