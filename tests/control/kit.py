@@ -32,6 +32,7 @@ from clew.kernel import (
 from clew.ports.fault import Fault
 from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
+from clew.ports.work import WorkOf
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, SourceKind
 from clew.protocol.control import Registration
 from clew.protocol.machine import AgentProgram, Looked, Tried
@@ -53,6 +54,7 @@ from clew.protocol.requests import NewAgent
 from clew.protocol.views import AgentView
 from clew.store.engine.database import Database
 from clew.store.schema.check import check
+from clew.workspaces import GitWorkspaces
 from tests.store.kit import pin_of, prompted_of
 
 LAPTOP = MachineId("laptop")
@@ -138,6 +140,10 @@ class Laptop:
 
     async def workspaces(self) -> Sequence[Listed]:
         return self.listed
+
+    @property
+    def worktrees(self) -> WorkOf:
+        return GitWorkspaces(self.root / "work")
 
     async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]:
         self.cleaned.extend(asked)

@@ -170,7 +170,7 @@ def test_a_lane_of_a_project_gets_a_workspace_of_its_own_and_keeps_it(daemon: Da
     daemon.accept(agent=BOB)
     mine, bobs = daemon.serve("n-1"), daemon.serve("n-2")
     places = [order.plan.workspace.directory.path for order in (mine, bobs) if order.plan.workspace is not None]
-    assert places == [f"/srv/work/maze/{mine.lane}", f"/srv/work/maze/{bobs.lane}"]
+    assert places == ["/srv/work/maze/issue-ada", "/srv/work/maze/issue-bob"]
     assert daemon.lane().workspace_id == mine.plan.workspace.id  # type: ignore[union-attr]
     daemon.accept()
     assert daemon.claim_one().plan.place.reason.code == "place:remembered"

@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("chat", "clew.cli.commands.chat:chat", "Chat with an agent."),
         ("say", "clew.cli.commands.say:say", "Send a message to a thread."),
         ("wake", "clew.cli.commands.say:wake", "Wake an agent manually, or with an event from outside."),
+        ("diff", "clew.cli.commands.diff:diff", "Show what an agent changed."),
         ("approvals", "clew.cli.commands.approvals:app", "List what agents ask you; allow, deny or answer."),
         ("cancel", "clew.cli.commands.runs:cancel", "Cancel a run or a pending wake."),
         ("interrupt", "clew.cli.commands.runs:interrupt", "Interrupt an agent's current turn."),

@@ -17,6 +17,7 @@ from clew.ports.fault import Fault
 from clew.ports.logins import KnowsItsLogins, Logins
 from clew.ports.plugins import Providers
 from clew.ports.provider import Deadlines, FoundSession, Provider, Settings
+from clew.ports.work import WorkOf
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, Workspaces
 from clew.programs.faults import BadOptions
 from clew.programs.state import Ledger
@@ -145,6 +146,10 @@ class LocalMachine:
 
     async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]:
         return await self._workspaces.clean(asked)
+
+    @property
+    def worktrees(self) -> WorkOf:
+        return self._workspaces
 
     # ---------------------------------------------------------------- for the daemon
 

@@ -115,7 +115,8 @@ class ServedRun:
             # A resumable session is parked before the end is reported: the next run may come at once and wants it.
             if self._opened is not None and self._opened.live.cursor is not None:
                 await self._park_or_close()
-            finished = await self._reports.finish(end)
+            work = await self._place.end_run(self._order.run) if self._place is not None and self._prompted else None
+            finished = await self._reports.finish(end, work)
             self._with.freed()
             if isinstance(end, Returned) and end.code == FoundReason.IN_USE.code:
                 self._with.places.add(self._order.run, released)

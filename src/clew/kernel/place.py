@@ -57,7 +57,8 @@ class PlaceFacts:
     `project`: the thread's project. `remembered`: the lane's last workspace. `earlier`: the workspaces of the lane's
     earlier runs, newest first. `prepared`: the workspace that would be created for the project on this machine;
     `obstacle`: why none can be. `remade`: the lane's directory was gone and was created again, with what was lost; it
-    stays set until the agent was told.
+    stays set until the agent was told. `on_branch`: the machine made the workspace on this branch, because the name
+    that was wanted is another's.
     """
 
     agent_home: Workspace
@@ -67,6 +68,7 @@ class PlaceFacts:
     prepared: Workspace | None = None
     obstacle: str | None = None
     remade: str | None = None
+    on_branch: str | None = None
 
 
 class PlaceReason(Reason):

@@ -7,6 +7,7 @@ from typing import Protocol
 from clew.kernel import MachineId, PermissionMode, RuntimeId, WorkspaceId
 from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
+from clew.ports.work import WorkOf
 from clew.ports.workspaces import Cleaned, Listed, SourceFound
 from clew.protocol.control import Registration
 
@@ -77,5 +78,10 @@ class Machine(Protocol):
     async def inspect(self, source: str, plain: bool, base: str | None = None) -> SourceFound: ...
 
     async def workspaces(self) -> Sequence[Listed]: ...
+
+    @property
+    def worktrees(self) -> WorkOf:
+        """The work in its worktrees."""
+        ...
 
     async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]: ...

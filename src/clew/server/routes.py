@@ -60,6 +60,7 @@ from clew.protocol.views import (
     WorkspaceView,
 )
 from clew.server.router import By, Filter, Limit, Name, Routes, Seq, strict
+from clew.server.work_routes import add_work_routes
 
 Since = Annotated[float, Query(ge=0, le=2**40, allow_inf_nan=False)]
 Grouped = Annotated[str, Query(alias="by", max_length=20)]
@@ -73,7 +74,7 @@ class LaneChange:
 
 
 def add_routes(routes: Routes, services: Services) -> None:
-    for add in (_agents, _projects, _threads, _wakes, _runs, _approvals, _machine):
+    for add in (_agents, _projects, _threads, add_work_routes, _wakes, _runs, _approvals, _machine):
         add(routes, services)
 
 

@@ -14,6 +14,7 @@ from clew.protocol.views import EntryView, LaneView, ThreadView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchThread
+from clew.store.operations.work import read_work
 from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
 from clew.store.queries.waiting import Wait, queued_waits
 from clew.store.schema.tables import agents, journal, lanes, projects, runs, threads, workspaces
@@ -107,6 +108,7 @@ lanes_in_thread = Statement(
             agents.c.home,
             workspaces.c.directory,
             workspaces.c.branch,
+            workspaces.c.work,
         )
         .select_from(
             lanes.join(agents, agents.c.id == lanes.c.agent_id).outerjoin(
@@ -229,4 +231,5 @@ def _lane_view(row: Row) -> LaneView:
         branch=row["branch"],
         runtime=row["runtime_id"] or row["agent_runtime"],
         overlap=row["overlap"],
+        work=None if row["work"] is None else read_work(row["work"]),
     )
