@@ -95,8 +95,11 @@ _waiting = Statement(
 
 
 def open_run(connection: Connection, lane: LaneId) -> Row | None:
-    """The lane's run that has not ended, locked until the transaction ends."""
-    return _open_run.first(connection, lane=lane)
+    """The lane's run that has not ended, locked until the transaction ends.
+
+    Read twice where there is none: on PostgreSQL a statement that waited for the lock of a run which then ended does
+    not see the run that was queued in its place."""
+    return _open_run.first(connection, lane=lane) or _open_run.first(connection, lane=lane)
 
 
 def cancel_run(
