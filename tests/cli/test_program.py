@@ -124,6 +124,10 @@ def test_a_command_that_needs_no_terminal_loads_none(tmp_path: Path) -> None:
     assert not loaded("db", "check", "--database", str(tmp_path / "clew.db")) & {"rich", "alembic"}
 
 
+def test_a_new_database_is_made_without_what_older_ones_are_upgraded_with(tmp_path: Path) -> None:
+    assert "alembic" not in loaded("db", "upgrade", "--database", str(tmp_path / "clew.db"))
+
+
 def loaded(*words: str) -> set[str]:
     """Every module that a command imported."""
     done = subprocess.run(

@@ -132,6 +132,12 @@ def test_a_decision_of_another_program_is_told_as_it_was_kept(database: Database
                 await at.services.write(lambda connection, kept=kept: connection.execute(kept).rowcount)  # type: ignore[misc]
                 told = await explain(at.services, USER, order.run)
                 assert told.decisions[0].outcome == whole.decisions[0].outcome
+            step = ["workspace", "place", "use", "place:its-own", "The lane has a place of its own."]
+            plan = {"words": "It was so.", "trace": [step, ["a step of another shape"]]}
+            kept = update(decisions).values(record=json.dumps({"version": 99, "plan": plan}))
+            await at.services.write(lambda connection: connection.execute(kept).rowcount)
+            (decision,) = (await explain(at.services, USER, order.run)).decisions
+            assert (decision.words, decision.place_words) == ("It was so.", "The lane has a place of its own.")
             view = await replay_decisions(at.services, USER, Replay(0.0))
             assert (view.looked_at, view.unreadable) == (1, 1)
             mended = update(decisions).values(record=row.record)

@@ -164,9 +164,7 @@ def reassign(connection: Connection, thread: ThreadId, old: AgentId, new: AgentI
     """The thread was assigned to another agent: cancel what is pending for the former one. How many wakes that was."""
     if old == new:
         return 0
-    ended = end_pending(connection, lane_id(old, thread), WakeEnd.REASSIGNED, RunOutcome.REASSIGNED, by)
-    hint_thread(connection, thread)
-    return ended
+    return end_pending(connection, lane_id(old, thread), WakeEnd.REASSIGNED, RunOutcome.REASSIGNED, by)
 
 
 def _with_actor(words: str, by: str | None) -> str:
