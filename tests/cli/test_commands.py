@@ -303,9 +303,15 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "/threads/chat-1/adopt",
         samples.SESSION,
         {"agent": "ada", "runtime": "rt-2", "native_id": "5f2a9c"},
-        "generation 2",
+        "chat-1 continues session native-1 with ada, and works in",
     ),
 ]
+
+
+def threads_there(stub: Stub) -> None:
+    """The threads that a command looks at before or after it changes one."""
+    stub.on("GET", "/threads/issue-3", replace(samples.PAGE, thread=replace(samples.ISSUE, assignee=None)))
+    stub.on("GET", "/threads/chat-1", replace(samples.PAGE, thread=samples.THREAD))
 
 
 @pytest.mark.parametrize(("words", "method", "path", "answer", "body", "shown"), CHANGES, ids=lambda v: str(v)[:40])
@@ -319,6 +325,7 @@ def test_what_is_asked_for_is_sent_and_its_answer_shown(
     body: dict[str, Any],
     shown: str,
 ) -> None:
+    threads_there(stub)
     stub.on(method, path, answer)
     assert shown in done(here(capfd, *words))
     sent = stub.bodies(method, path)[0]
@@ -348,6 +355,7 @@ BODIES: dict[str, type] = {
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: " ".join(change[0])[:40])
 def test_what_is_sent_is_what_the_api_takes(stub: Stub, capfd: Cap, change: tuple[Any, ...]) -> None:
     words, method, path, answer, _, _ = change
+    threads_there(stub)
     stub.on(method, path, answer)
     done(here(capfd, *words))
     (sent,) = stub.bodies(method, path)
@@ -435,7 +443,7 @@ def test_something_is_said_in_a_thread_that_is_nobodys(stub: Stub, capfd: Cap, w
     stub.on("GET", "/threads/issue-3", replace(samples.PAGE, thread=replace(samples.ISSUE, assignee=None)))
     said = here(capfd, *words)
     assert said.status == 0
-    assert "No agent is woken." in said.out + said.err
+    assert "No agent is woken: issue-3 is not assigned" in said.out + said.err
     stub.on("GET", "/threads/issue-3", samples.PAGE)
     assert "[ask:bad-request]" in here(capfd, *words).err
 

@@ -54,11 +54,12 @@ def test_help_of_a_group_names_each_of_its_commands(group: str, names: list[str]
 
 def test_the_groups_have_the_commands_that_are_promised() -> None:
     assert GROUPS == {
-        "agent": ["add", "edit", "list", "pause", "resume", "show", "test"],
+        "agent": ["add", "edit", "list", "pause", "remove", "resume", "show", "test"],
         "approvals": ["allow", "answer", "deny"],
         "db": ["backup", "check", "restore", "upgrade"],
-        "issue": ["assign", "close", "comment", "list", "new", "reopen", "show"],
-        "project": ["add", "edit", "list", "show"],
+        "issue": ["assign", "close", "comment", "edit", "list", "new", "reopen", "show"],
+        "policy": ["set", "show"],
+        "project": ["add", "edit", "list", "remove", "show"],
         "runs": ["show"],
         "thread": ["overlap", "show"],
         "workspaces": ["clean", "list"],

@@ -81,6 +81,7 @@ class Laptop:
     gone: set[str] = field(default_factory=lambda: {"spindle"})
     modes: frozenset[PermissionMode] = ABLE.modes
     account: AccountId | None = field(default_factory=lambda: AccountId("me"))
+    warm: set[tuple[RuntimeId, NativeId]] = field(default_factory=set)
     missing_homes: set[str] = field(default_factory=set)
     known: Logins | None = None
     tried: list[tuple[AgentProgram, str | None, PermissionMode]] = field(default_factory=list)
@@ -124,6 +125,11 @@ class Laptop:
 
     async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]:
         return self.found.get(runtime, [])
+
+    async def release(self, runtime: RuntimeId, natives: Collection[NativeId]) -> Sequence[NativeId]:
+        freed = [native for native in natives if (runtime, native) in self.warm]
+        self.warm.difference_update((runtime, native) for native in freed)
+        return freed
 
     async def inspect(self, source: str, plain: bool, base: str | None = None) -> SourceFound:
         if base not in (None, "main"):

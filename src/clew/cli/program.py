@@ -63,8 +63,14 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "Maintain": (
         ("sessions", "clew.cli.commands.sessions:sessions", "List agents' sessions."),
         ("adopt", "clew.cli.commands.sessions:adopt", "Continue an agent's existing session in a thread."),
+        ("release", "clew.cli.commands.sessions:release", "Let go of a thread's sessions, so that you can open them."),
         ("runtimes", "clew.cli.commands.doctor:runtimes", "List the runtimes: provider, home and machine."),
         ("workspaces", "clew.cli.commands.workspaces:app", "List the directories agents work in, or clean them up."),
+        (
+            "policy",
+            "clew.cli.commands.policy:app",
+            "Show and set when a conversation goes on and when a new one is started.",
+        ),
         ("db", "clew.cli.commands.db:app", "Upgrade, back up, restore and check the database."),
     ),
 }

@@ -42,6 +42,7 @@ async def examine(services: Services, actor: Actor) -> tuple[CheckView, ...]:
     agents = [
         _agent(services, actor, agent, None if agent.runtime is None else machines.get(agent.runtime))
         for agent in await services.read(agent_records)
+        if agent.state is not AgentState.ARCHIVED
     ]
     found = await asyncio.gather(*looked, *agents)
     if disk.state != "ok":
@@ -111,6 +112,8 @@ async def _provider(machine: Machine, name: str) -> CheckView:
 
 async def _agent(services: Services, actor: Actor, agent: AgentRecord, machine: MachineId | None) -> CheckView:
     name = f"agent {agent.name}"
+    if agent.damage:
+        return CheckView(name, "failed", f"Its stored {agent.damage} cannot be read.", _mend(agent))
     try:
         there = services.remaining_machine(machine)
     except Fault as fault:
@@ -134,6 +137,12 @@ async def _look_for(services: Services, actor: Actor, machine: Machine, agent: A
     if runtime is not None:
         await machine.offer(runtime, agent.program)
     return looked
+
+
+def _mend(agent: AgentRecord) -> str:
+    if agent.damage == "policy":
+        return f"Set one with `clew policy set FILE --agent {agent.name}`, or restore a backup."
+    return f"Give it its home, options and variables again with `clew agent edit {agent.name}`, or restore a backup."
 
 
 async def look_at_program(

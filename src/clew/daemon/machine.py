@@ -6,17 +6,17 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from clew.daemon.trial import try_prompt
-from clew.kernel import MachineId, PermissionMode, RuntimeId, WorkspaceId, capabilities_to_record
+from clew.kernel import MachineId, NativeId, PermissionMode, RuntimeId, WorkspaceId, capabilities_to_record
 from clew.ports.fault import Fault
 from clew.ports.logins import KnowsItsLogins, Logins
 from clew.ports.plugins import Providers
-from clew.ports.provider import Deadlines, FoundSession, Provider, Settings
+from clew.ports.provider import Deadlines, FoundSession, KeepsServer, Provider, Settings
 from clew.ports.work import WorkOf
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, Workspaces
 from clew.programs.faults import BadOptions
@@ -61,6 +61,7 @@ class LocalMachine:
         self._keys: dict[int, tuple[AgentProgram, str]] = {}
         self._offered: dict[RuntimeId, AgentProgram] = {}
         self._listener: Callable[[RuntimeId], None] | None = None
+        self._release: Callable[[RuntimeId, NativeId], Awaitable[bool]] | None = None
 
     @property
     def id(self) -> MachineId:
@@ -77,6 +78,10 @@ class LocalMachine:
     def listen(self, listener: Callable[[RuntimeId], None]) -> None:
         """Call `listener` for every runtime that is offered from now on."""
         self._listener = listener
+
+    def release_with(self, release: Callable[[RuntimeId, NativeId], Awaitable[bool]]) -> None:
+        """The daemon's way to end a session that it keeps open between turns."""
+        self._release = release
 
     # ---------------------------------------------------------------- for the server
 
@@ -137,6 +142,15 @@ class LocalMachine:
 
     async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]:
         return await self.provider(self.offered_as(runtime)).sessions()
+
+    async def release(self, runtime: RuntimeId, natives: Collection[NativeId]) -> Sequence[NativeId]:
+        release = self._release
+        freed = [] if release is None else [native for native in natives if await release(runtime, native)]
+        if runtime in self._offered:
+            provider: object = self.provider(self._offered[runtime])
+            if isinstance(provider, KeepsServer):
+                await provider.let_go()
+        return freed
 
     async def inspect(self, source: str, plain: bool, base: str | None = None) -> SourceFound:
         return await self._workspaces.inspect(source, plain, base)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from clew.kernel.contract import must_be
 from clew.kernel.ids import MachineId, ProjectId, WorkspaceId
 from clew.kernel.reason import Reason
 
@@ -20,6 +21,7 @@ class Directory:
 
     def __post_init__(self) -> None:
         known = self.path if self.real is None else self.real
+        must_be(known, str, "the path of a directory")
         if not known.startswith("/"):
             raise ValueError(f"a directory must be an absolute path, and {known!r} is not: give the whole path")
         # POSIX keeps exactly two leading slashes apart; no system Clew runs on does.

@@ -1,4 +1,4 @@
-"""Views of an agent's login, and of a first prompt that was tried."""
+"""Views of an agent's login, of a first prompt that was tried, and of sessions that were let go."""
 
 from dataclasses import dataclass
 
@@ -11,6 +11,16 @@ class LoginView:
     agent: str
     used: str
     words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedView:
+    """Sessions of a thread that were kept open between turns and are free now, by the agents' own ids. `busy` are the
+    runs that work in the thread: their sessions are not let go."""
+
+    thread: str
+    released: tuple[str, ...]
+    busy: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from clew.kernel import MachineId, PermissionMode, RuntimeId, WorkspaceId
+from clew.kernel import MachineId, NativeId, PermissionMode, RuntimeId, WorkspaceId
 from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
 from clew.ports.work import WorkOf
@@ -74,6 +74,10 @@ class Machine(Protocol):
         ...
 
     async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]: ...
+
+    async def release(self, runtime: RuntimeId, natives: Collection[NativeId]) -> Sequence[NativeId]:
+        """End the idle ones of these sessions that the daemon keeps open; those that it ended."""
+        ...
 
     async def inspect(self, source: str, plain: bool, base: str | None = None) -> SourceFound: ...
 

@@ -100,6 +100,16 @@ class NewIssue:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadChange:
+    """Fields that are None stay. The journal is never rewritten: a new `body` is a new entry of it, and wakes no
+    agent."""
+
+    title: str | None = None
+    body: str | None = None
+    project: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NewChat:
     agent: str
     project: str | None = None
@@ -167,7 +177,17 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """List the decisions after `since`, in seconds since the epoch, that another policy would change."""
+    """List the decisions after `since`, in seconds since the epoch, that another policy would change. With `agent` or
+    `project`, only its decisions, as if the policy were set for it."""
 
     since: float
     policy: Mapping[str, object] = field(default_factory=dict)
+    agent: str | None = None
+    project: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChange:
+    """The whole policy: it replaces the one that was set, and fields that are left out get their defaults."""
+
+    policy: Mapping[str, object]

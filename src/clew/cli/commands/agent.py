@@ -1,4 +1,4 @@
-"""`clew agent`: add, list, show, edit, pause and resume agents."""
+"""`clew agent`: add, list, show, edit, test, pause, resume and remove agents."""
 
 import os
 from contextlib import suppress
@@ -19,7 +19,7 @@ from clew.ports.fault import Fault
 from clew.protocol.checks import LoginView, TrialView
 from clew.protocol.views import AgentView, Mode
 
-app = App(name="agent", help="Add, list, edit and pause agents.", help_format="markdown")
+app = App(name="agent", help="Add, list, edit, test, pause and remove agents.", help_format="markdown")
 
 Program = Annotated[str, Parameter(help="The program and its arguments, after --.")]
 YesNo = Literal["yes", "no"]
@@ -159,14 +159,19 @@ def try_agent(name: str, /, *, options: Options = OPTIONS) -> ExitStatus:
 
 
 @app.command(name="list")
-def list_(*, options: Options = OPTIONS) -> None:
+def list_(*, removed: bool = False, options: Options = OPTIONS) -> None:
     """List the agents.
 
     For example:
 
         clew agent list
+
+    Parameters
+    ----------
+    removed
+        Also list removed agents; their state is archived.
     """
-    said = Server(options.data).get("/agents")
+    said = Server(options.data).get("/agents", {"removed": "true"} if removed else None)
     print_table(options, said, AgentView, _row, "No agents. Add one with `clew agent add`.")
 
 
@@ -303,6 +308,22 @@ def edit(
 
 
 @app.command
+def remove(name: str, /, *, options: Options = OPTIONS) -> None:
+    """Remove an agent: it is not woken any more, and is not listed.
+
+    Refused while it has runs or open issues. Its threads, runs and sessions stay, and its name stays taken;
+    `clew agent resume` brings it back, without its heartbeat.
+
+    For example:
+
+        clew agent remove ada
+    """
+    said = Server(options.data).delete(f"/agents/{part(name)}")
+    text = f"Removed {name}. Its threads and runs stay. Bring it back with `clew agent resume {name}`."
+    print_view(options, said, AgentView, lambda _: tell(text))
+
+
+@app.command
 def pause(name: str, /, *, options: Options = OPTIONS) -> None:
     """Pause an agent: it is not woken until it is resumed. A live run finishes.
 
@@ -315,7 +336,7 @@ def pause(name: str, /, *, options: Options = OPTIONS) -> None:
 
 @app.command
 def resume(name: str, /, *, options: Options = OPTIONS) -> None:
-    """Resume a paused agent.
+    """Resume a paused agent, or bring back a removed one.
 
     For example:
 

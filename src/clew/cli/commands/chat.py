@@ -10,7 +10,8 @@ from cyclopts import Parameter
 from clew.cli.activity import approval_lines
 from clew.cli.answers import get_thread, read, read_all
 from clew.cli.client import Query, Server, part
-from clew.cli.commands.say import send
+from clew.cli.commands.project import project_here
+from clew.cli.commands.say import nobody_woken, send
 from clew.cli.commands.thread import WhichAgent
 from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, messages
 from clew.cli.misuse import not_together
@@ -27,6 +28,7 @@ def chat(
     in_: Annotated[str | None, Parameter(name="--in", metavar="THREAD")] = None,
     continue_: Annotated[bool, Parameter(name=("--continue", "-c"))] = False,
     project: str | None = None,
+    no_project: bool = False,
     title: str = "",
     once: Text | None = None,
     options: Options = OPTIONS,
@@ -55,13 +57,17 @@ def chat(
     continue_
         Continue the latest chat with the agent.
     project
-        The project to work in, for a new chat. Default: the agent's home.
+        The project to work in, for a new chat. Default: the one whose directory you are in, else none: then the agent
+        works in its own home.
+    no_project
+        Work in no project, wherever you are.
     title
         The title of a new chat.
     once
         Send this one message, show the reply and exit; - reads it from stdin.
     """
     not_together({"--in": in_, "--continue": continue_})
+    not_together({"--project": project, "--no-project": no_project})
     for option, text in (("--project", project), ("--title", title)):
         not_together({option: text, "--in" if in_ else "--continue": in_ or continue_}, f"{option} is for a new chat")
     if sys.stdin is None and once is None:
@@ -74,7 +80,7 @@ def chat(
     if first is None and not typing:
         raise BadText("Nothing was said: stdin is empty.", "Say something with --once.")
     server = Server(options.data)
-    thread = _thread(server, agent, in_, continue_, project, title)
+    thread = _thread(server, agent, in_, continue_, "" if no_project else project, title)
     whom = agent if in_ is not None else None
     conversation = _Conversation(server, thread, whom, as_json=options.json)
     return conversation.typed() if first is None else conversation.piped(chain([first], said))
@@ -91,7 +97,12 @@ def _thread(
         latest = read_all(ThreadView, server.get("/threads", query))
         if latest:
             return latest[0]
-    return read(ThreadView, server.post("/chats", {"agent": agent, "project": project, "title": title}))
+    if project is None:
+        project = project_here(server)
+        if project is not None:
+            note(f"Working in project {project}, because you are in its directory. --no-project works in no project.")
+    new = {"agent": agent, "project": project or None, "title": title}
+    return read(ThreadView, server.post("/chats", new))
 
 
 def _only_agent(server: Server) -> str:
@@ -123,7 +134,7 @@ class _Conversation:
             tell_json(said)
         wake = read(Spoken, said).wake
         if wake is None:
-            note("No agent is woken.")
+            note(nobody_woken(self._thread.ref))
             return ExitStatus.DONE
         turn = Turn(self._server, wake, answer=answer, as_json=self._json)
         try:

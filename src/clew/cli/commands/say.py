@@ -107,9 +107,19 @@ def say_in(
     said = send(server, thread, body)
     woken = read(Spoken, said).wake
     if woken is None:
-        tell_answer(said, lambda: tell(f"Sent to {thread}. No agent is woken."), as_json=options.json)
+        tell_answer(said, lambda: tell(f"Sent to {thread}. {nobody_woken(thread, wakes)}"), as_json=options.json)
         return ExitStatus.DONE
     return answer_wakes(options, server, said, [woken], wait=wait)
+
+
+def nobody_woken(thread: str, wakes: bool = True) -> str:
+    """Why a message wakes no agent, and what to type so that one is woken."""
+    if not wakes:
+        return "No agent is woken."
+    return (
+        f"No agent is woken: {thread} is not assigned to one. Name one with `clew say {thread} TEXT --to AGENT`, or "
+        f"assign it with `clew issue assign {thread} AGENT`."
+    )
 
 
 def answer_wakes(options: Options, server: Server, said: bytes, wakes: Sequence[WakeView], *, wait: bool) -> ExitStatus:

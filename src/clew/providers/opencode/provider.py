@@ -189,6 +189,10 @@ class OpenCodeProvider:
         await self._shared.run(lambda server: Restore(server, self._shared, launch, self._locks, session, place).run())
         return CURSORS.cursor(session.id)
 
+    async def let_go(self) -> None:
+        if not self._open:
+            await self._shared.end_idle()
+
     async def close(self) -> None:
         try:
             await asyncio.gather(*(session.close() for session in tuple(self._open)))

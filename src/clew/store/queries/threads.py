@@ -21,6 +21,8 @@ from clew.store.schema.tables import agents, journal, lanes, projects, runs, thr
 
 KINDS = ("issue", "chat", "own", "subject")
 STATES = ("open", "closed")
+SOME = 5
+"""How many threads a message names."""
 
 _RANKS: Mapping[str, int] = {"waiting": 0, "running": 1, "held": 2, "queued": 3, "idle": 4}
 """A thread with several lanes shows the first of these that one of them is in."""
@@ -64,6 +66,22 @@ one = Statement(lambda dialect: _shown(dialect).where(threads.c.id == bindparam(
 _of_lane = Statement(
     lambda dialect: _shown(dialect).where(
         threads.c.id == select(lanes.c.thread_id).where(lanes.c.id == bindparam("lane")).scalar_subquery()
+    )
+)
+
+
+_worked_there = (
+    select(lanes.c.thread_id)
+    .join(workspaces, workspaces.c.lane_id == lanes.c.id)
+    .where(workspaces.c.project_id == bindparam("project"))
+)
+_in_project = Statement(
+    lambda _: (
+        select(threads.c.id.label("thread_id"), *THREAD_NAME)
+        .select_from(with_owner(threads))
+        .where((threads.c.project_id == bindparam("project")) | threads.c.id.in_(_worked_there))
+        .order_by(threads.c.created_at)
+        .limit(SOME)
     )
 )
 
@@ -152,6 +170,11 @@ def ref_of_lane(connection: Connection, lane: str) -> tuple[str, str] | None:
     """The id and the name of a lane's thread."""
     row = _of_lane.first(connection, lane=lane)
     return None if row is None else (row["id"], thread_ref(row))
+
+
+def refs_in_project(connection: Connection, project: str) -> tuple[str, ...]:
+    """The names of some threads that belong to a project, or that worked in it."""
+    return tuple(map(thread_ref, _in_project.rows(connection, project=project)))
 
 
 def has_runs(connection: Connection, thread: str) -> bool:
