@@ -11,15 +11,8 @@ from pydantic import TypeAdapter
 
 from clew.protocol import requests as asks
 from clew.protocol.replay import Changed, ReplayView
-from clew.protocol.views import (
-    Cancelled,
-    CheckView,
-    CleanedView,
-    FoundSessionView,
-    RuntimeView,
-    Spoken,
-    WorkspaceView,
-)
+from clew.protocol.views import Cancelled, CheckView, FoundSessionView, RuntimeView, Spoken
+from clew.protocol.work_views import CleanedView, WorkspaceView
 from tests.cli import samples
 from tests.cli.kit import Said, here
 from tests.cli.stub import Problem, Stub, plain

@@ -62,7 +62,7 @@ def test_the_groups_have_the_commands_that_are_promised() -> None:
         "project": ["add", "edit", "list", "remove", "show"],
         "runs": ["show"],
         "thread": ["overlap", "show"],
-        "workspaces": ["clean", "list"],
+        "workspaces": ["accept", "clean", "list"],
     }
 
 

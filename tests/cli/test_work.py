@@ -1,6 +1,7 @@
 """From done to merged on the command line, with a real server, real repositories and the guide agent."""
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.kit import Said
-from tests.cli.terminal import terminal
+from tests.cli.terminal import PATIENCE, terminal
 from tests.cli.test_end_to_end import asked, done, latest, up
-from tests.workspaces.kit import repository
+from tests.workspaces.kit import commit, git, repository
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +99,134 @@ def test_on_a_terminal_a_diff_has_colours_and_a_pager(desk: Desk, tmp_path: Path
     with terminal("diff", ref, CLEW_DATA=str(desk.data), PAGER=str(pager), NO_COLOR="") as screen:
         screen.until("PAGED")
         screen.until("+line")
+
+
+def stage(desk: Desk, ref: str) -> str:
+    return str(json.loads(desk.does("thread", "show", ref, "--json"))["thread"]["stage"])
+
+
+def test_an_issue_goes_from_done_to_merged_with_a_conflict_on_the_way(desk: Desk) -> None:
+    ref = desk.open("Login page", "WRITE: a.txt of ada")
+    assert stage(desk, ref) == "ready for review"
+    refused = desk.says("merge", ref)
+    assert refused.status == 1
+    assert f'in no commit: a.txt. Commit them with `clew commit {ref} -m "…"`' in refused.err
+    assert desk.does("commit", ref, "-m", "Show the form").startswith(f"Committed 1 file on clew/{ref}-login-page (")
+    (desk.project / "a.txt").write_text("of a person\n")
+    commit(desk.project, "meanwhile")
+    conflict = desk.says("merge", ref)
+    assert conflict.status == 1
+    assert f"clew/{ref}-login-page conflicts with main in a.txt. Nothing was changed." in conflict.err
+    assert f"clew checkout {ref}" in conflict.err
+    assert git(desk.project, "status", "--porcelain") == ""
+    # A person resolves it in the agent's worktree.
+    directory = Path(desk.does("checkout", ref).strip())
+    git(directory, "merge", "--quiet", "main", ok=False)
+    (directory / "a.txt").write_text("of both\n")
+    desk.does("commit", ref, "-m", "Resolve")
+    desk.does("checkout", ref, "--done")
+    said = desk.does("merge", ref)
+    assert said.startswith(f"Merged clew/{ref}-login-page into main (")
+    assert f"clew workspaces clean {directory}" in said
+    assert (desk.project / "a.txt").read_text() == "of both\n"
+    assert stage(desk, ref) == "merged"
+    assert "merged into main" in desk.does("issue", "show", ref)
+    assert "merged" in desk.does("issue", "list", "--state", "all")
+    assert "Nothing to merge" in desk.says("merge", ref).err
+    desk.does("workspaces", "clean", directory)
+    assert not directory.exists()
+    assert git(desk.project, "branch", "--list", "clew/*") == ""
+
+
+def test_wakes_wait_while_a_person_works_in_the_worktree_and_say_why(desk: Desk) -> None:
+    ref = desk.open("By hand", "WRITE: notes.txt hello")
+    directory = desk.does("checkout", ref).strip()
+    waits = desk.says("issue", "comment", ref, "WRITE: more.txt hi", "-w")
+    assert waits.status == 1
+    assert f"works in {directory} by hand." in waits.err
+    assert f"clew checkout {ref} --agent ada --done" in waits.err
+    assert stage(desk, ref) == "needs you"
+    assert "works there" in desk.does("thread", "show", ref)
+    assert not (Path(directory) / "more.txt").exists()
+    assert f"ada has {directory} again." in desk.does("checkout", ref, "--done")
+    assert "+hi" in _eventually(desk, ref, "+hi")
+    assert desk.says("checkout", ref, "--done").status == 1
+
+
+def _eventually(desk: Desk, ref: str, words: str) -> str:
+    limit = time.monotonic() + PATIENCE
+    while words not in (shown := desk.does("diff", ref)) and time.monotonic() < limit:
+        time.sleep(0.2)
+    return shown
+
+
+def test_closing_an_issue_says_what_is_not_merged_and_clean_spares_open_ones(desk: Desk) -> None:
+    ref = desk.open("Left", "WRITE: notes.txt hello")
+    said = desk.does("issue", "close", ref)
+    assert f"Not merged: 1 file changed, 1 uncommitted on clew/{ref}-left, which is kept." in said
+    untouched = desk.open("Only asked", "How are you?")
+    where = desk.worktree(untouched)
+    assert f"{untouched} is open" in desk.does("workspaces", "clean", "--dry-run")
+    assert "would be removed" in desk.does("workspaces", "clean", "--dry-run", "--open")
+    assert where.is_dir()
+
+
+@pytest.mark.case("D14")
+def test_ada_writes_and_cody_reviews_by_two_commands(desk: Desk) -> None:
+    ref = desk.open("Login page", "How are you?")
+    (desk.worktree(ref) / "notes.txt").write_text("hello")
+    review = desk.says("issue", "comment", ref, "RUN: cat notes.txt; git branch --show-current", "--to", "cody", "-w")
+    assert review.status == 0, review
+    assert "TOOL SAID: hello" in review.out
+    assert f"clew/{ref}-login-page-cody" in review.out
+    assert "begins with the work of another: ada's branch" in review.err
+    prompts = desk.does("logs", latest(desk.data, ref), "--full")
+    assert f"ada's branch clew/{ref}-login-page" in prompts
+    # What the reviewer sees is a copy: ada's worktree has what it had.
+    assert (desk.worktree(ref) / "notes.txt").read_text() == "hello"
+
+
+@pytest.mark.case("D14")
+def test_from_chooses_where_a_second_agent_begins(desk: Desk) -> None:
+    ref = desk.open("Start over", "How are you?")
+    (desk.worktree(ref) / "notes.txt").write_text("hello")
+    said = desk.says("issue", "assign", ref, "cody", "--from", "base", "-w")
+    assert said.status == 0, said
+    assert not (desk.worktree(ref, "cody") / "notes.txt").exists()
+    again = desk.says("issue", "comment", ref, "go on", "--to", "cody", "--from", "ada")
+    assert (again.status, "works in" in again.err) == (1, True)
+    assert desk.says("issue", "comment", ref, "go on", "--to", "guide", "--from", "no such").status == 1
+
+
+@pytest.mark.case("D15")
+def test_a_branch_that_an_agent_made_is_accepted_by_a_command(desk: Desk) -> None:
+    ref = desk.open("Own branch", "RUN: git switch -q -c feature/mine")
+    held = desk.says("issue", "comment", ref, "WRITE: notes.txt hello", "-w")
+    assert held.status == 1
+    assert f"should be on branch clew/{ref}-own-branch but is on feature/mine." in held.err
+    directory = desk.worktree(ref)
+    assert f"clew workspaces accept {directory}" in held.err
+    listed = json.loads(desk.does("workspaces", "--json"))
+    assert any(f"on feature/mine instead of clew/{ref}-own-branch" in each["note"] for each in listed)
+    said = desk.does("workspaces", "accept", ref)
+    assert said == f"ada works on branch feature/mine in {ref}. The branch clew/{ref}-own-branch is kept.\n"
+    assert "+hello" in _eventually(desk, ref, "+hello")
+    assert desk.lane(ref)["branch"] == "feature/mine"
+
+
+def test_a_branch_of_that_name_is_left_alone_and_the_server_knows_the_other_name(desk: Desk) -> None:
+    newest = json.loads(desk.does("issue", "list", "--state", "all", "--limit", "1", "--json"))
+    number = int(newest[0]["ref"].removeprefix("issue-")) + 1 if newest else 1
+    git(desk.project, "branch", f"clew/issue-{number}-taken")
+    ref = desk.open("Taken", "WRITE: notes.txt hello")
+    assert desk.lane(ref)["branch"] == f"clew/issue-{number}-taken-2"
+
+
+def test_pr_prints_how_to_open_one(desk: Desk) -> None:
+    ref = desk.open("Login page", "WRITE: notes.txt hello")
+    desk.does("commit", ref, "-m", "Show the form")
+    assert "no remote" in desk.says("pr", ref).err
+    git(desk.project, "remote", "add", "origin", "git@gitlab.com:acme/app.git")
+    said = desk.does("pr", ref)
+    assert f"push -u origin clew/{ref}-login-page" in said
+    assert "https://gitlab.com/acme/app/-/merge_requests/new?" in said

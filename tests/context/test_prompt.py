@@ -310,3 +310,9 @@ def test_an_isolated_run_is_told_nothing_of_it() -> None:
     tick = wake(1, reason=WakeReason.TIMER, entries=())
     plan = in_remade(tick, seen=None, scope=RunScope(LANE, RUN))
     assert REMADE not in prompt(order(plan, wakes=(tick,), thread=OrderedThread(THREAD, "own"))).text
+
+
+def test_a_new_conversation_in_a_worktree_is_told_to_stay_on_its_branch() -> None:
+    said = entry(5, PERSON, "Go on.")
+    assert "You work on git branch issue-7. Stay on it" in prompt(order(planned(seen=None), said)).text
+    assert "git branch" not in prompt(order(planned(seen=4), said)).text

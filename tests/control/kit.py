@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from clew.control.actor import MachineDaemon, Person
@@ -19,6 +20,7 @@ from clew.kernel import (
     Directory,
     Evidence,
     LandingField,
+    LaneId,
     MachineId,
     NativeId,
     PermissionMode,
@@ -151,7 +153,12 @@ class Laptop:
     def worktrees(self) -> WorkOf:
         return GitWorkspaces(self.root / "work")
 
-    async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]:
+    async def clean(
+        self,
+        asked: Collection[WorkspaceId] = (),
+        spared: Mapping[LaneId, str] = MappingProxyType({}),  # noqa: ARG002
+        dry: bool = False,  # noqa: ARG002
+    ) -> Sequence[Cleaned]:
         self.cleaned.extend(asked)
         return []
 

@@ -91,7 +91,7 @@ def test_an_agent_is_told_that_its_directory_was_made_again_and_what_was_lost(tm
                 "Staged there and never committed: window."
             )
             assert words in there.loom.prompts[-1]
-            assert ("step", {"what": "workspace", "words": words}) in there.log(second.id)
+            assert ("step", {"what": "notice", "words": words}) in there.log(second.id)
             # The server has it with the plan that was settled, and the agent is told once.
             settled = [json.loads(row.record)["plan"] for row in there.rows(decisions, "step", run_id=second.id)]
             assert [plan["notices"] for plan in settled[1:]] == [[["agent", "notice:workspace-remade", words]]] * 2

@@ -24,6 +24,7 @@ from clew.kernel import (
     value_from_record,
     value_to_record,
 )
+from clew.ports.work import WorkOf
 from clew.ports.workspaces import Progress
 from clew.protocol.codec import MESSAGES, VERSION, decode, encode
 from clew.protocol.control import ControlPlane, Held
@@ -97,7 +98,7 @@ def passed(protocol: type) -> set[type]:
     return found
 
 
-@pytest.mark.parametrize("protocol", [ControlPlane, Machine])
+@pytest.mark.parametrize("protocol", [ControlPlane, Machine, WorkOf])
 def test_everything_that_server_and_daemon_pass_is_a_message(protocol: type) -> None:
     assert passed(protocol) - set(MESSAGES.values()) == set()
     assert passed(protocol)

@@ -11,8 +11,9 @@ from sqlalchemy import Connection, Engine, Table, insert
 from clew.store.engine.statement import POSTGRESQL, SQLITE, Statement
 from clew.store.operations import approvals as kept
 from clew.store.operations import schedules
+from clew.store.operations import workspaces as places
 from clew.store.queries import agents as reading_agents
-from clew.store.queries import approvals, decisions, names, runs, sessions, threads, usage, wakes
+from clew.store.queries import approvals, decisions, names, runs, sessions, threads, usage, wakes, work
 from clew.store.queries.runs import LAST
 from clew.store.schema.tables import approvals as kept_approvals
 from clew.store.schema.tables import decisions as kept_decisions
@@ -56,6 +57,10 @@ SHOWN = {
     "threads of an agent": Shown(threads.listed_of_agent, "ix_threads_assignee", {**BEFORE_THREAD, "agent": "agent-7"}),
     "newest runs of threads": Shown(threads.newest_runs, "ix_lanes_thread", {"threads": ["thread-7", "thread-8"]}),
     "lanes of a thread": Shown(threads.lanes_in_thread, "ix_lanes_thread", {"thread": "thread-7"}),
+    "worktrees of a thread": Shown(work.of_thread, "ix_lanes_thread", {"thread": "thread-7"}),
+    "whose a directory is": Shown(
+        places.at_directory, "ix_workspaces_directory", {"machine": "m-1", "directory": "/srv/lane-7"}
+    ),
     "a thread": Shown(threads.one, None, {"thread": "thread-7"}),
     "a thread by its number": Shown(_by_number, "uq_threads_number", {"kind": "issue", "number": 7}),
     "wakes of a run": Shown(wakes.of_run, "ix_wakes_run", {"run": "run-7-1"}),

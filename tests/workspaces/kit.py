@@ -85,6 +85,8 @@ class Scene:
             PROJECT,
             MACHINE,
             changes.get("branch", f"clew/{lane}"),
+            changes.get("begins"),
+            changes.get("begun_by"),
         )
         return PlaceWanted(LaneId(lane), workspace, source or self.source)
 

@@ -1,16 +1,15 @@
 """What agents changed, in a line: at the end of a turn, and beside a thread's lanes."""
 
 from clew.cli.answers import read
-from clew.cli.client import NoAnswer, NotRunning, Refused, Server, thread_part
+from clew.cli.client import Server, thread_part
+from clew.ports.fault import Fault
 from clew.protocol.views import LaneView, RunView, ThreadPage
 
 
 def changes_after(server: Server, run: RunView) -> str:
     """What the worktree of the run's lane has that its base does not; empty if nothing."""
-    try:
-        page = read(ThreadPage, server.get(f"/threads/{thread_part(run.thread)}", {"limit": 1}))
-    except (NotRunning, NoAnswer, Refused):
-        # The turn is over and its reply is shown; this line is left out.
+    page = _page(server, run.thread)
+    if page is None:
         return ""
     lane = next((each for each in page.lanes if each.agent == run.agent), None)
     if lane is None or not (words := changes_of(lane)):
@@ -26,3 +25,24 @@ def changes_of(lane: LaneView) -> str:
     if work.merged_into is not None:
         return f"merged into {work.merged_into}"
     return work.words
+
+
+def unmerged(server: Server, ref: str) -> list[str]:
+    """A line for each agent of a thread whose work is not merged."""
+    page = _page(server, ref)
+    if page is None:
+        return []
+    lanes = [lane for lane in page.lanes if lane.work is not None and lane.work.merged_into is None and lane.work.words]
+    return [
+        f"Not merged: {changes_of(lane)} on {lane.branch}, which is kept. Merge with `clew merge {ref} --agent "
+        f"{lane.agent}`."
+        for lane in lanes
+    ]
+
+
+def _page(server: Server, ref: str) -> ThreadPage | None:
+    """None where it cannot be had: what was asked for is done, and this is only said beside it."""
+    try:
+        return read(ThreadPage, server.get(f"/threads/{thread_part(ref)}", {"limit": 1}))
+    except Fault:
+        return None

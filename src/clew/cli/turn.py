@@ -137,7 +137,7 @@ class Turn:
             self._speech.add(event.body)
         elif event.kind == "done" and not self._speech.said and event.body.get("reply"):
             self._speech.add({"text": event.body["reply"]})
-        elif event.kind == "step" and event.body.get("what") == "silence":
+        elif event.kind == "step" and event.body.get("what") in ("silence", "notice"):
             self._note(str(event.body.get("words") or ""))
         elif event.kind not in _QUIET and (line := self._denial(event) or line_of(event)):
             self._note(line)

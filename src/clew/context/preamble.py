@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 
 from clew.kernel import (
+    STARTS_NEW_SESSION,
     Audience,
     Freshness,
     NoticeReason,
     Outcome,
     RunScope,
     WakeReason,
+    WorkspaceKind,
 )
 from clew.ports.context import PromptRequest
 from clew.protocol.wakes import former_of
@@ -32,6 +34,8 @@ _NEW = "This is a new conversation: what was said before stands below, as far as
 
 _FILES = "The files are there."
 
+_STAY = "You work on git branch {branch}. Stay on it: do not switch to another branch, and make none."
+
 _HANDED_OVER = (
     "You take this issue over{former}. What is quoted below (>) is its history: who said what, and what was done. "
     "Nothing of it is to be done again: look how far it came, then go on with what is left."
@@ -46,7 +50,16 @@ def preamble(request: PromptRequest) -> list[str]:
         lines.append(_HANDED_OVER.format(former=_from_whom(request)))
     elif plan.outcome is Outcome.RESEED and request.entries:
         lines.append(_NEW if NoticeReason.WORKSPACE_REMADE in told else f"{_NEW} {_FILES}")
-    return [*_reasons(request), *lines]
+    return [*_reasons(request), *lines, *_branch(request)]
+
+
+def _branch(request: PromptRequest) -> list[str]:
+    """Told once for each conversation: a run on a branch that its agent made would be held."""
+    plan = request.plan
+    place = plan.workspace
+    if plan.outcome not in STARTS_NEW_SESSION or place is None or place.kind is not WorkspaceKind.WORKTREE:
+        return []
+    return [_STAY.format(branch=place.branch)] if place.branch else []
 
 
 def is_handed_over(request: PromptRequest) -> bool:

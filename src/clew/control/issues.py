@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.control.actor import Actor, author_of, name_of, origin_of
+from clew.control.beginning import choose_beginning
 from clew.control.faults import BadRequest, NotNow
 from clew.control.services import Services
 from clew.control.threads import thread_page
@@ -80,6 +81,8 @@ async def assign_thread(services: Services, actor: Actor, ref: str, asked: Assig
         new = None if agent is None else agent.id
         if agent is not None:
             must_be_open(thread, ref)
+            if asked.begin_from is not None:
+                choose_beginning(tx, thread.id, agent.id, asked.begin_from)
         if thread.assignee != new:
             # Before the former agent's pending wakes end: the request names the entries that they left unanswered.
             request = None if agent is None else _assignment(tx, actor, thread.id, agent, thread.assignee)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import count
 
 from clew.control.actor import Actor, Outside, author_of, name_of, origin_of
+from clew.control.beginning import choose_beginning
 from clew.control.faults import BadRequest
 from clew.control.services import Services
 from clew.control.threads import overlap_called
@@ -79,6 +80,8 @@ async def say(services: Services, actor: Actor, ref: str, words: Words) -> Spoke
         request = wake_request(
             named, agent, thread.id, reason, origin_of(actor), said, key=words.key, fresh=words.fresh
         )
+        if words.begin_from is not None:
+            choose_beginning(tx, thread.id, agent, words.begin_from)
         accepted = wake(tx, request, words.resume_run, overlap)
         return Spoken(accepted.entry or 0, queries.show_wake(tx, accepted.wake, accepted.repeated))
 

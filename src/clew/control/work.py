@@ -9,7 +9,7 @@ from clew.control.faults import BadRequest, NoWork
 from clew.control.services import Services
 from clew.kernel import RunId, WorkspaceKind
 from clew.ports.work import Diff, DiffWanted
-from clew.protocol.views import DiffView
+from clew.protocol.work_views import DiffView
 from clew.store.engine.database import Transaction
 from clew.store.operations.work import view_of
 from clew.store.queries.names import ThreadRecord, run_called, thread_called

@@ -7,10 +7,11 @@ from clew.control.faults import BadRequest
 from clew.control.services import Services
 from clew.kernel import MachineId, WorkspaceId
 from clew.ports.workspaces import Cleaned, Listed
-from clew.protocol.views import CleanedView, WorkspaceView
+from clew.protocol.work_views import CleanedView, WorkspaceView
 from clew.store.engine.database import Transaction
 from clew.store.queries.projects import list_projects
 from clew.store.queries.sessions import LaneName, lane_names
+from clew.store.queries.work import lanes_in_open_threads
 
 
 async def list_workspaces(services: Services, actor: Actor) -> tuple[WorkspaceView, ...]:
@@ -25,18 +26,24 @@ async def list_workspaces(services: Services, actor: Actor) -> tuple[WorkspaceVi
     return await services.read(read)
 
 
-async def clean_workspaces(services: Services, actor: Actor, asked: Sequence[str] = ()) -> tuple[CleanedView, ...]:
-    """Remove those that are merged, unchanged and idle. Where some are named, by directory or id, only those are
-    removed, even if they have changes or unmerged commits."""
+async def clean_workspaces(
+    services: Services, actor: Actor, asked: Sequence[str] = (), dry: bool = False, with_open: bool = False
+) -> tuple[CleanedView, ...]:
+    """Remove those that are merged, unchanged and idle, except those of open threads that are not merged; `with_open`
+    removes those too. Where some are named, by directory or id, only those are removed, even if they have changes or
+    unmerged commits. A `dry` run removes nothing."""
     machines = services.connected()
     named: dict[MachineId, list[WorkspaceId]] = {machine.id: [] for machine in machines} if not asked else {}
     there = [(machine.id, each) for machine in machines for each in await machine.workspaces()] if asked else []
     for name in dict.fromkeys(asked):
         machine_id, workspace = _called(name, there)
         named.setdefault(machine_id, []).append(workspace)
-    cleaned = [_cleaned(each) for at, ids in named.items() for each in await services.machine(at).clean(ids)]
+    spared = {} if with_open else await services.read(lanes_in_open_threads)
+    cleaned = [
+        _cleaned(each) for at, ids in named.items() for each in await services.machine(at).clean(ids, spared, dry)
+    ]
     for each in cleaned:
-        if each.removed:
+        if each.removed and not dry:
             services.record(actor, f"removed workspace {each.directory}")
     return tuple(cleaned)
 
@@ -64,7 +71,15 @@ def _view(listed: Listed, lane: LaneName | None, project: str | None) -> Workspa
         unmerged=listed.unmerged,
         used_by=listed.used_by,
         last_used=listed.last_used,
-        note=listed.note,
+        note=listed.note or _other_branch(listed),
+    )
+
+
+def _other_branch(listed: Listed) -> str:
+    if not listed.own_branch or listed.branch == listed.own_branch:
+        return ""
+    return (
+        f"on {listed.branch or 'no branch'} instead of {listed.own_branch}: clew workspaces accept {listed.directory}"
     )
 
 

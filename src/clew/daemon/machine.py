@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from clew.daemon.trial import try_prompt
-from clew.kernel import MachineId, NativeId, PermissionMode, RuntimeId, WorkspaceId, capabilities_to_record
+from clew.kernel import LaneId, MachineId, NativeId, PermissionMode, RuntimeId, WorkspaceId, capabilities_to_record
 from clew.ports.fault import Fault
 from clew.ports.logins import KnowsItsLogins, Logins
 from clew.ports.plugins import Providers
@@ -158,8 +158,13 @@ class LocalMachine:
     async def workspaces(self) -> Sequence[Listed]:
         return await self._workspaces.listed()
 
-    async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]:
-        return await self._workspaces.clean(asked)
+    async def clean(
+        self,
+        asked: Collection[WorkspaceId] = (),
+        spared: Mapping[LaneId, str] = MappingProxyType({}),
+        dry: bool = False,
+    ) -> Sequence[Cleaned]:
+        return await self._workspaces.clean(asked, spared=spared, dry=dry)
 
     @property
     def worktrees(self) -> WorkOf:

@@ -122,7 +122,7 @@ async def ensure_place(
     await place.begin_run(order.run)
     if not ensured.remade:
         return place
-    reports.log_step("workspace", ensured.remade)
+    reports.log_step("notice", ensured.remade)
     try:
         return await _report_remade(place, ensured.remade, stop, reports)
     except BaseException:

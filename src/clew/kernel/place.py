@@ -39,7 +39,8 @@ class WorkspaceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A directory a lane works in. `machine` is None when every machine can reach it."""
+    """A directory a lane works in. `machine` is None when every machine can reach it. A new branch begins from branch
+    `begins`, which is `begun_by`'s, an agent's; without it, from the project's base."""
 
     id: WorkspaceId
     kind: WorkspaceKind
@@ -47,6 +48,8 @@ class Workspace:
     project: ProjectId | None = None
     machine: MachineId | None = None
     branch: str | None = None
+    begins: str | None = None
+    begun_by: str | None = None
 
     def reachable_from(self, machine: MachineId) -> bool:
         return self.machine is None or self.machine == machine
@@ -60,7 +63,7 @@ class PlaceFacts:
     earlier runs, newest first. `prepared`: the workspace that would be created for the project on this machine;
     `obstacle`: why none can be. `remade`: the lane's directory was gone and was created again, with what was lost; it
     stays set until the agent was told. `on_branch`: the machine made the workspace on this branch, because the name
-    that was wanted is another's.
+    that was wanted is another's. `checked_out`: why the run has to wait for a person who works in its worktree.
     """
 
     agent_home: Workspace
@@ -71,6 +74,7 @@ class PlaceFacts:
     obstacle: str | None = None
     remade: str | None = None
     on_branch: str | None = None
+    checked_out: str | None = None
 
 
 class PlaceReason(Reason):
@@ -84,6 +88,7 @@ class PlaceReason(Reason):
     AGENT_HOME = "place:agent-home", "The lane has no project; it works in the agent's home {workspace.directory}."
     HOME_AWAY = "place:home-away", "The agent's home {other.directory} is on another machine; give it one here."
     CANNOT_MAKE = "place:cannot-make", "No workspace of project {project} can be made here: {obstacle}"
+    CHECKED_OUT = "place:checked-out", "{obstacle}"
     UNREACHABLE = "place:unreachable", "The lane works in {other.directory}, which this machine cannot reach."
 
 
@@ -105,7 +110,10 @@ class PlaceChoice:
 
 
 def choose_place(facts: PlaceFacts, machine: MachineId) -> PlaceChoice:
-    """In this order: the thread's project, the lane's workspace, its earlier workspaces, the agent's home."""
+    """None while a person works there. Else in this order: the thread's project, the lane's workspace, its earlier
+    workspaces, the agent's home."""
+    if facts.checked_out:
+        return PlaceChoice(None, PlaceReason.CHECKED_OUT, facts.remembered, obstacle=facts.checked_out)
     places = _memory(facts)
     project = facts.project or (places[0].project if places else None)
     if project is not None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 from clew.kernel import (
@@ -142,6 +143,8 @@ class Listed:
     changes: int = 0
     midst: str = ""
     unmerged: int | None = None
+    # The branch that is the lane's own; `branch` is the one that is checked out.
+    own_branch: str | None = None
     submodules: bool = False
     # Git's own lock on a worktree, with its reason.
     locked: str | None = None
@@ -167,12 +170,14 @@ class CleanReason(StrEnum):
     LOCKED = "clean:locked"
     SUBMODULES = "clean:submodules"
     NOT_OURS = "clean:not-ours"
+    THREAD_OPEN = "clean:thread-open"
     FAILED = "clean:failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What was done with one workspace, and why. `freed` is in bytes."""
+    """What was done with one workspace, and why. `freed` is in bytes. After a dry run `removed` says whether it would
+    be."""
 
     listed: Listed
     removed: bool
@@ -206,8 +211,15 @@ class Workspaces(WorkOf, Protocol):
         """Every workspace below the root."""
         ...
 
-    async def clean(self, asked: Collection[WorkspaceId] = (), idle: float = 0.0) -> Sequence[Cleaned]:
-        """Remove workspaces that are merged, unchanged and unused for `idle` seconds; others only if in `asked`."""
+    async def clean(
+        self,
+        asked: Collection[WorkspaceId] = (),
+        idle: float = 0.0,
+        spared: Mapping[LaneId, str] = MappingProxyType({}),
+        dry: bool = False,
+    ) -> Sequence[Cleaned]:
+        """Remove workspaces that are merged, unchanged and unused for `idle` seconds; others only if in `asked`. Those
+        of the lanes in `spared`, with the reason in words, only if in `asked`. A `dry` run removes nothing."""
         ...
 
     async def inspect(self, source: str, plain: bool = False, base: str | None = None) -> SourceFound:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from clew.kernel import RecordError, value_from_record, value_to_record
 from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
+from clew.ports.work import Committed, Diff, DiffWanted, Merged, Proposed, Work
 from clew.ports.workspaces import Cleaned, Listed, SourceFound
 from clew.protocol.control import Claimed, Expired, Held, Registration, Renewed
 from clew.protocol.machine import AgentProgram, Looked, Tried
@@ -27,6 +28,9 @@ MESSAGES: Mapping[str, type] = {
         ClaimRequest,
         Claimed,
         Cleaned,
+        Committed,
+        Diff,
+        DiffWanted,
         Expired,
         Finish,
         Finished,
@@ -35,13 +39,16 @@ MESSAGES: Mapping[str, type] = {
         Listed,
         Logins,
         Looked,
+        Merged,
         Order,
+        Proposed,
         Registration,
         Renewed,
         Report,
         Reported,
         SourceFound,
         Tried,
+        Work,
     )
 }
 """Every value that `ControlPlane` and `Machine` pass, by its name in the message."""

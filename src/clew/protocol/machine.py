@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol
 
-from clew.kernel import MachineId, NativeId, PermissionMode, RuntimeId, WorkspaceId
+from clew.kernel import LaneId, MachineId, NativeId, PermissionMode, RuntimeId, WorkspaceId
 from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
 from clew.ports.work import WorkOf
@@ -88,4 +89,9 @@ class Machine(Protocol):
         """The work in its worktrees."""
         ...
 
-    async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]: ...
+    async def clean(
+        self,
+        asked: Collection[WorkspaceId] = (),
+        spared: Mapping[LaneId, str] = MappingProxyType({}),
+        dry: bool = False,
+    ) -> Sequence[Cleaned]: ...

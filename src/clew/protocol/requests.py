@@ -128,6 +128,9 @@ class Words:
     resume_run: str | None = None
     wakes: bool = True
     overlap: Overlapping | None = None
+    begin_from: str | None = None
+    """Where the branch of an agent that is new in the thread begins: a branch, an agent of the thread, or `base`.
+    Default: the thread's newest branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,50 @@ class Poke:
 @dataclass(frozen=True, slots=True)
 class Assign:
     agent: str | None
+    begin_from: str | None = None
+    """Where the branch of an agent that is new in the thread begins: a branch, an agent of the thread, or `base`.
+    Default: the thread's newest branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Commit what an agent left uncommitted; `agent` is the thread's agent by default."""
+
+    message: str
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Merge an agent's branch into branch `into`; by default into the base that it started from."""
+
+    into: str | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """Open a pull request. Title and text are by default those of the thread."""
+
+    title: str = ""
+    body: str = ""
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOut:
+    """Work in an agent's worktree; its wakes wait until the same is sent with `done`."""
+
+    done: bool = False
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptBranch:
+    """`name` is a thread, or the directory of a workspace; `agent` is the thread's agent by default."""
+
+    name: str
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from clew.protocol.usage import UsedView
+from clew.protocol.work_views import WorkView
 
 Mode = Literal["read", "ask", "edit", "full"]
 
@@ -86,6 +87,8 @@ class ThreadView:
     updated_at: float
     until: float | None = None
     """When a held thread goes on by itself, where that is known."""
+    stage: str = ""
+    """For an issue: open, working, needs you, ready for review, merged or closed, as it follows from what happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,37 +102,6 @@ class EntryView:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkView:
-    """What a lane's worktree has that its base does not, as it was last counted: after a run, a commit or a merge."""
-
-    base: str
-    files: int
-    uncommitted: int
-    """Files of these with changes that are in no commit."""
-    commits: int | None
-    at: float
-    words: str
-    """In short, as "3 files changed, 1 uncommitted"; empty if there are none."""
-    merged_into: str | None = None
-    merged_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DiffView:
-    """The work of one agent in a thread, against the base or as one run changed it."""
-
-    thread: str
-    agent: str
-    directory: str
-    branch: str | None
-    work: WorkView
-    text: str
-    """As git prints it, without colours."""
-    words: str = ""
-    """What the text leaves out, and why; usually empty."""
-
-
-@dataclass(frozen=True, slots=True)
 class LaneView:
     id: str
     agent: str
@@ -140,6 +112,8 @@ class LaneView:
     """How messages are handled while the agent is busy there."""
     work: WorkView | None = None
     """What its worktree has that the base does not; None before it was first counted."""
+    checked_out: str | None = None
+    """The person who works in its worktree; its wakes wait meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,31 +340,6 @@ class ApprovalView:
     expires_at: float | None = None
     """When it is denied if there is no answer."""
     ended_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WorkspaceView:
-    directory: str
-    state: str
-    lane: str | None
-    thread: str | None
-    agent: str | None
-    project: str | None
-    branch: str | None
-    bytes: int
-    changes: int
-    unmerged: int | None
-    used_by: str
-    last_used: float | None
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class CleanedView:
-    directory: str
-    removed: bool
-    code: str
-    words: str
 
 
 @dataclass(frozen=True, slots=True)

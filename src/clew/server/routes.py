@@ -48,7 +48,6 @@ from clew.protocol.views import (
     ApprovalView,
     Cancelled,
     CheckView,
-    CleanedView,
     EventView,
     FoundSessionView,
     LaneView,
@@ -61,8 +60,8 @@ from clew.protocol.views import (
     ThreadView,
     WakeView,
     WhyView,
-    WorkspaceView,
 )
+from clew.protocol.work_views import CleanedView, WorkspaceView
 from clew.server.router import By, Filter, Limit, Name, Routes, Seq, strict
 from clew.server.work_routes import add_work_routes
 
@@ -348,9 +347,12 @@ def _projects(routes: Routes, services: Services) -> None:
 @strict
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """Without names, removes workspaces that are merged and clean; named ones are removed in any case."""
+    """Without names, removes workspaces that are merged and clean, and of open threads only with `with_open` or after a
+    merge; named ones are removed in any case. `dry` removes nothing, and says what would be removed."""
 
     asked: Annotated[tuple[str, ...], Field(max_length=1000)] = ()
+    dry: bool = False
+    with_open: bool = False
 
 
 def _machine(routes: Routes, services: Services) -> None:
@@ -381,7 +383,7 @@ def _machine(routes: Routes, services: Services) -> None:
     @routes.post("/workspaces/clean")
     async def clean(by: By, asked: Clean) -> tuple[CleanedView, ...]:
         """Remove workspaces that are merged and clean, or those that are named."""
-        return await clean_workspaces(services, by, asked.asked)
+        return await clean_workspaces(services, by, asked.asked, asked.dry, asked.with_open)
 
     @routes.get("/doctor")
     async def doctor(by: By) -> tuple[CheckView, ...]:

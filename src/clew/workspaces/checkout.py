@@ -10,11 +10,14 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from clew.kernel import Found, Instant, LaneId
+from clew.kernel import Found, Instant
 from clew.ports.fault import Fault
 from clew.ports.workspaces import SourceKind
+from clew.workspaces.branch import lane_setting, oldest_name
 from clew.workspaces.faults import CannotMake
+from clew.workspaces.first_look import missing_in_worktree
 from clew.workspaces.git import Git, Repository, git_refused
+from clew.workspaces.handover import Handover
 from clew.workspaces.layout import Layout
 from clew.workspaces.marker import NAME, Marker, Record
 from clew.workspaces.place_state import INITIALIZING, PlaceState, Site
@@ -25,6 +28,7 @@ class Checkout:
     def __init__(self, git: Git, layout: Layout) -> None:
         self._git = git
         self._layout = layout
+        self.handover = Handover(git, layout)
 
     async def make(self, site: Site, where: Repository, seen: PlaceState, keep: Sequence[int]) -> Record:
         """Make a worktree with all its files, on the lane's branch. It is not ready before `finish`.
@@ -33,19 +37,28 @@ class Checkout:
         """
         assert site.common is not None, "nothing is made of a project that is not there"
         base, start = await self._beginning(site, where, seen)
+        origin = None if seen.branch and not seen.half else await self.handover.origin(site, where, base)
+        start = start if origin is None or seen.branch else origin.commit
         if not seen.branch and not seen.half:
             site = replace(site, branch=await self._free_name(where, site.branch))
         # A remake that was interrupted is finished as a remake.
         remaking = site.record.remaking if seen.half and site.record is not None else ""
         if seen.found is Found.DIRECTORY_GONE:
             remaking = await describe_loss(self._git, where, site, seen.reference)
+        elif not seen.branch and not seen.half:
+            said = "" if origin is None else origin.words
+            remaking = f"{said} {await missing_in_worktree(self._git, site, where, start)}".strip()
         record = self._record(site, base, start, remaking)
+        if origin is not None:
+            record = replace(record, followed=origin.state)
         record.write(self._layout.record(site.wanted.workspace.id))
         site.directory.parent.mkdir(parents=True, exist_ok=True)
         half = seen.half and await self._finish_half(site, keep)
         if not half:
             await self._clear(site, where, seen, keep)
             await self._add(site, where, seen.branch, start, keep)
+        if origin is not None:
+            await self.handover.carry(site, origin)
         return record
 
     def finish(self, site: Site, record: Record, now: Instant) -> Record:
@@ -168,21 +181,6 @@ class Checkout:
             if not (await self._git.ask(where, "show-ref", "--verify", "--quiet", f"refs/heads/{name}")).ok:
                 break
         return name
-
-
-def oldest_name(lane: LaneId) -> str:
-    """A branch of this name can only be the lane's: no other name has the lane's id."""
-    return f"clew/{lane}"
-
-
-def lane_setting(branch: str) -> str:
-    """The setting of git that names the lane of a branch. `git branch -D` removes it with the branch."""
-    return f"branch.{branch}.clewlane"
-
-
-async def lane_of_branch(git: Git, where: Repository, branch: str) -> str | None:
-    said = await git.ask(where, "config", "--get", lane_setting(branch))
-    return said.text if said.ok else None
 
 
 def _remove_empty(directory: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
-from clew.kernel import WorkspaceId
+from clew.kernel import LaneId, WorkspaceId
 from clew.ports.fault import Fault
 from clew.ports.workspaces import Cleaned, CleanReason, Listed, ListedState
 from clew.workspaces.faults import StillBusy, explain_os_error
@@ -33,14 +33,23 @@ WORDS: Mapping[CleanReason, str] = {
     CleanReason.LOCKED: "Kept: git has it locked ({seen}). Unlock it first.",
     CleanReason.SUBMODULES: "Kept: it has submodules, whose commits may exist nowhere else.",
     CleanReason.NOT_OURS: "Kept: Clew did not make it ({seen}).",
+    CleanReason.THREAD_OPEN: "Kept: {seen}",
     CleanReason.FAILED: "It could not be removed: {seen}",
 }
 
 REMOVING = frozenset({CleanReason.MERGED, CleanReason.ASKED, CleanReason.ASKED_MERGED, CleanReason.CLEARED})
 
 
-def judge(listed: Listed, asked: bool, idle: float, now: float) -> tuple[CleanReason, str]:
-    """Whether a workspace may be removed, and why."""
+DRY: Mapping[CleanReason, str] = {
+    CleanReason.MERGED: "Nothing unmerged; the worktree and its branch would be removed.",
+    CleanReason.ASKED: "Would be removed, because you named it; its branch would be kept.",
+    CleanReason.ASKED_MERGED: "Would be removed with its merged branch, because you named it.",
+    CleanReason.CLEARED: "It is not a worktree any more; its record would be removed.",
+}
+
+
+def judge(listed: Listed, asked: bool, idle: float, now: float, spared: str = "") -> tuple[CleanReason, str]:
+    """Whether a workspace may be removed, and why. `spared` is why it is kept unless it is asked for."""
     if listed.state is ListedState.ORPHANED:
         return (CleanReason.CLEARED if asked else CleanReason.GONE), listed.note
     if listed.state is ListedState.UNKNOWN:
@@ -53,7 +62,8 @@ def judge(listed: Listed, asked: bool, idle: float, now: float) -> tuple[CleanRe
         return CleanReason.FAILED, listed.note
     if asked:
         return (CleanReason.ASKED_MERGED if listed.unmerged == 0 else CleanReason.ASKED), ""
-    return _judge_unasked(listed, idle, now)
+    reason, seen = _judge_unasked(listed, idle, now)
+    return (CleanReason.THREAD_OPEN, spared) if spared and reason in REMOVING else (reason, seen)
 
 
 def _judge_unasked(listed: Listed, idle: float, now: float) -> tuple[CleanReason, str]:
@@ -79,15 +89,21 @@ class Cleaner:
         self._uses = uses
         self._inventory = inventory
 
-    async def clean(self, asked: Collection[WorkspaceId], idle: float) -> list[Cleaned]:
+    async def clean(
+        self, asked: Collection[WorkspaceId], idle: float, spared: Mapping[LaneId, str], dry: bool
+    ) -> list[Cleaned]:
         await asyncio.to_thread(self._empty_trash)
         found = [each for each in await self._inventory.listed() if not asked or each.workspace in asked]
-        return [await self._one(listed, listed.workspace in asked, idle) for listed in found]
+        return [
+            await self._one(listed, listed.workspace in asked, idle, _spared(listed, spared), dry) for listed in found
+        ]
 
-    async def _one(self, listed: Listed, asked: bool, idle: float) -> Cleaned:
-        reason, seen = judge(listed, asked, idle, time.time())
+    async def _one(self, listed: Listed, asked: bool, idle: float, spared: str, dry: bool) -> Cleaned:
+        reason, seen = judge(listed, asked, idle, time.time(), spared)
         if reason not in REMOVING:
             return _kept(listed, reason, seen)
+        if dry:
+            return Cleaned(listed, True, reason, DRY[reason], listed.disk.total)
         directory = Path(listed.directory.path)
         try:
             async with locked(self._layout.making(directory), patience=0.0):
@@ -96,7 +112,7 @@ class Cleaner:
                 if listed.state is not ListedState.ORPHANED:
                     user = self._uses.user(directory) or ""
                     listed = await self._inventory.one(directory, self._inventory.record_of(directory), user)
-                    reason, seen = judge(listed, asked, idle, time.time())
+                    reason, seen = judge(listed, asked, idle, time.time(), spared)
                 if reason not in REMOVING:
                     return _kept(listed, reason, seen)
                 await self._remove(listed, directory, reason, tip)
@@ -157,6 +173,10 @@ class Cleaner:
     def _empty_trash(self) -> None:
         for each in self._layout.trash.glob("*"):
             remove_tree(each)
+
+
+def _spared(listed: Listed, spared: Mapping[LaneId, str]) -> str:
+    return "" if listed.lane is None else spared.get(listed.lane, "")
 
 
 def _kept(listed: Listed, reason: CleanReason, seen: str) -> Cleaned:

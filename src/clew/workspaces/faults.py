@@ -42,6 +42,44 @@ class NoSuchRunHere(WorkspaceFault):
     code = "workspace:no-such-run"
 
 
+class WorkFault(WorkspaceFault):
+    """Why the work in a worktree cannot be committed, merged or proposed. Nothing was changed."""
+
+    code = "work"
+
+
+class NothingToCommit(WorkFault):
+    code = "work:nothing-to-commit"
+
+
+class NothingToMerge(WorkFault):
+    code = "work:nothing-to-merge"
+
+
+class Uncommitted(WorkFault):
+    code = "work:uncommitted"
+
+
+class OnOtherBranch(WorkFault):
+    code = "work:other-branch"
+
+
+class MergeConflict(WorkFault):
+    code = "work:conflict"
+
+
+class CannotMergeInto(WorkFault):
+    code = "work:cannot-merge-into"
+
+
+class NoRemote(WorkFault):
+    code = "work:no-remote"
+
+
+class ProposalRefused(WorkFault):
+    code = "work:proposal-refused"
+
+
 class SourceFault(WorkspaceFault):
     code = "source"
 

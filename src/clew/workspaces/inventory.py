@@ -65,6 +65,7 @@ class Inventory:
             lane=known.lane if known else None,
             project=known.project if known else None,
             branch=head_of(pointer.admin).branch,
+            own_branch=record.branch if record else None,
             disk=disk,
             changes=changes,
             midst=unfinished_operation(pointer.admin),

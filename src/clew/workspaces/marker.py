@@ -77,6 +77,8 @@ class Record(JsonFile):
     # until it is complete: a directory that was only away and comes back was not made again.
     remade: str = ""
     remaking: str = ""
+    # The other lane's work that its agent knows of: the commit of the branch that it began from, and the files there.
+    followed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,25 @@
 import asyncio
 import os
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
-from clew.kernel import Found, PlaceStep, RunId, WorkspaceId, WorkspaceKind, resolve_place
+from clew.kernel import Found, LaneId, PlaceStep, RunId, WorkspaceId, WorkspaceKind, resolve_place
 from clew.ports.fault import Fault
-from clew.ports.work import Diff, DiffWanted, Work
+from clew.ports.work import Committed, Diff, DiffWanted, Merged, Proposed, Work
 from clew.ports.workspaces import Cleaned, Ensured, Held, Listed, PlaceWanted, Progress, SourceFound
 from clew.workspaces.cleanup import Cleaner
+from clew.workspaces.commit import Committing
 from clew.workspaces.faults import CannotMake, GitTooSlow, SourceUnreachable, StillBusy, explain_os_error
 from clew.workspaces.git import Git
 from clew.workspaces.inventory import Inventory
 from clew.workspaces.layout import Layout
 from clew.workspaces.lock import DirectoryUses, locked
+from clew.workspaces.merge import Merging
 from clew.workspaces.paths import directory_at, escape_of
 from clew.workspaces.place_state import PlaceState, foreign_owner
+from clew.workspaces.proposal import Proposing
 from clew.workspaces.repository import pointer_of
 from clew.workspaces.source import inspect_source
 from clew.workspaces.work import LaneWork
@@ -34,6 +38,7 @@ class GitWorkspaces:
         self._uses = DirectoryUses(self._layout)
         self._worktrees = Worktrees(self._git, self._layout)
         self._work = LaneWork(self._git, self._layout)
+        self._committing = Committing(self._git, self._layout, self._uses, self._work)
         self._inventory = Inventory(self._git, self._layout, self._uses)
 
     async def ensure(self, wanted: PlaceWanted, progress: Progress | None = None) -> Ensured | Held:
@@ -66,12 +71,30 @@ class GitWorkspaces:
     async def diff(self, workspace: WorkspaceId, wanted: DiffWanted) -> Diff:
         return await self._work.diff(workspace, wanted)
 
+    async def commit(self, workspace: WorkspaceId, message: str, by: str) -> Committed:
+        return await self._committing.commit(workspace, message, by)
+
+    async def merge(self, workspace: WorkspaceId, into: str | None, message: str, by: str) -> Merged:
+        return await Merging(self._git, self._layout, self._work, self._committing).merge(workspace, into, message, by)
+
+    async def propose(self, workspace: WorkspaceId, title: str, body: str) -> Proposed:
+        return await Proposing(self._git, self._layout, self._work, self._committing).propose(workspace, title, body)
+
+    async def accept_branch(self, workspace: WorkspaceId) -> Work:
+        return await self._committing.accept_branch(workspace)
+
     async def listed(self) -> Sequence[Listed]:
         return await self._inventory.listed()
 
-    async def clean(self, asked: Collection[WorkspaceId] = (), idle: float = 0.0) -> Sequence[Cleaned]:
+    async def clean(
+        self,
+        asked: Collection[WorkspaceId] = (),
+        idle: float = 0.0,
+        spared: Mapping[LaneId, str] = MappingProxyType({}),
+        dry: bool = False,
+    ) -> Sequence[Cleaned]:
         cleaner = Cleaner(self._git, self._layout, self._uses, self._inventory)
-        return await cleaner.clean(asked, idle)
+        return await cleaner.clean(asked, idle, spared, dry)
 
     async def inspect(self, source: str, plain: bool = False, base: str | None = None) -> SourceFound:
         return await inspect_source(self._git, source, plain, base)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from clew.kernel import Found, FoundReason, PlaceStep, ResolvedPlace, WorkspaceId, resolve_place
 from clew.ports.workspaces import Ensured, Held, PlaceWanted, Progress, ProjectSource, SourceKind
-from clew.workspaces.checkout import Checkout, lane_of_branch, oldest_name
+from clew.workspaces.branch import lane_of_branch, oldest_name
+from clew.workspaces.checkout import Checkout
 from clew.workspaces.faults import CannotMake
 from clew.workspaces.git import Git, Repository
 from clew.workspaces.layout import Layout
@@ -45,6 +46,8 @@ class Worktrees:
         site = await asyncio.to_thread(self._ready_by_files, wanted, source)
         if site is None:
             return await self._make_ready(wanted, source, progress)
+        if wanted.workspace.begins is not None and site.record is not None:
+            site = replace(site, record=await self._checkout.handover.news(site, site.record))
         return _ensured(wanted, resolve_place(wanted.workspace, Found.READY), None, site.record)
 
     def acknowledge(self, workspace: WorkspaceId) -> None:
@@ -164,6 +167,10 @@ def _held(seen: PlaceState, wanted: PlaceWanted) -> Held:
     words = place.words
     if place.reason is FoundReason.BRANCH_GONE:
         words += f" `clew workspaces clean {shlex.quote(wanted.workspace.directory.path)}` lets it start over there."
+    if place.reason is FoundReason.OTHER_BRANCH:
+        at = shlex.quote(wanted.workspace.directory.path)
+        words += f" Work on there with `clew workspaces accept {at}`, or go back with `git -C {at} switch "
+        words += f"{wanted.workspace.branch}`."
     return Held(place.reason, words)
 
 

@@ -10,7 +10,7 @@ from clew.cli.commands.thread import named
 from clew.cli.input import OPTIONS, Options
 from clew.cli.output import note, tell_answer
 from clew.cli.pager import show_diff_text
-from clew.protocol.views import DiffView
+from clew.protocol.work_views import DiffView
 
 DEADLINE = 180.0
 """Git may take long in a large repository."""

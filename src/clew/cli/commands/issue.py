@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from clew.cli.answers import get_thread, read
+from clew.cli.changes import unmerged
 from clew.cli.client import Server, part
 from clew.cli.commands.say import say_in
 from clew.cli.commands.thread import list_threads, named, show_page
@@ -16,6 +17,15 @@ from clew.cli.turn import watch_thread
 from clew.protocol.views import ThreadPage, ThreadView
 
 app = App(name="issue", help="Open, assign, comment on and close issues.", help_format="markdown")
+
+From = Annotated[
+    str | None,
+    Parameter(
+        name="--from",
+        metavar="BRANCH|AGENT|base",
+        help="Where the branch of an agent that is new here begins. Default: the newest branch of the thread.",
+    ),
+]
 
 Issue = Annotated[str, Parameter(help="The issue: 3 or issue-3.")]
 
@@ -119,18 +129,22 @@ def assign(
     /,
     *,
     nobody: bool = False,
+    from_: From = None,
     wait: Wait = False,
     options: Options = OPTIONS,
 ) -> ExitStatus:
     """Assign an issue to an agent, which starts at once; or unassign it.
 
     An agent that has the issue already is not woken again; `clew issue comment` tells it what to do.
+    An agent that is new in the issue begins from its newest branch, and is told whose work it is and what changed.
 
     For example:
 
         clew issue assign 3 ada
 
         clew issue assign 3 --nobody
+
+        clew issue assign 3 cody --from base
 
     Parameters
     ----------
@@ -144,7 +158,8 @@ def assign(
     server, ref = Server(options.data), named(issue, "issue")
     before = get_thread(server, ref)
     same = agent is not None and before.assignee == agent
-    said = server.post(f"/threads/{part(ref)}/assign", {"agent": agent})
+    body = {"agent": agent} | ({} if from_ is None else {"begin_from": from_})
+    said = server.post(f"/threads/{part(ref)}/assign", body)
     thread = _tell(options, _ALREADY if same else "{ref} is {assigned}.", said)
     # An agent that has the issue already is not woken again; what it did last is not shown as if it were new.
     if not wait or nobody or (same and before.status == "idle"):
@@ -205,6 +220,7 @@ def comment(
     /,
     *,
     to: str | None = None,
+    from_: From = None,
     silent: bool = False,
     wait: Wait = False,
     options: Options = OPTIONS,
@@ -217,6 +233,8 @@ def comment(
 
         clew issue comment 3 - --silent < notes.txt
 
+        clew issue comment 3 "Review this, please." --to cody -w
+
     Parameters
     ----------
     text
@@ -226,18 +244,21 @@ def comment(
     silent
         Wake no agent.
     """
-    return say_in(options, named(issue, "issue"), text, agent=to, wakes=not silent, wait=wait)
+    return say_in(options, named(issue, "issue"), text, agent=to, wakes=not silent, wait=wait, begin=from_)
 
 
 @app.command
 def close(issue: Issue, /, *, options: Options = OPTIONS) -> None:
-    """Close an issue. Its pending wakes are cancelled.
+    """Close an issue. Its pending wakes are cancelled. Work that is not merged is kept, and named.
 
     For example:
 
         clew issue close 3
     """
-    _tell(options, "Closed {ref} ({assigned}).", _post(options, issue, "close"))
+    thread = _tell(options, "Closed {ref} ({assigned}).", _post(options, issue, "close"))
+    if not options.json:
+        for line in unmerged(Server(options.data), thread.ref):
+            tell(line)
 
 
 @app.command

@@ -98,12 +98,15 @@ def say_in(
     key: str | None = None,
     wait: bool = False,
     overlap: str | None = None,
+    begin: str | None = None,
 ) -> ExitStatus:
     not_together({"--silent": not wakes, "--wait": wait}, "no agent is woken, so there is nothing to wait for")
     server = Server(options.data)
     body = {"text": given(text), "agent": agent, "fresh": fresh, "resume_run": resume, "wakes": wakes, "key": key}
     if overlap is not None:
         body["overlap"] = overlap
+    if begin is not None:
+        body["begin_from"] = begin
     said = send(server, thread, body)
     woken = read(Spoken, said).wake
     if woken is None:

@@ -151,7 +151,7 @@ def _row(thread: ThreadView) -> dict[str, str]:
     return {
         "thread": thread.ref,
         "opened": moment(thread.created_at),
-        "status": thread.status if thread.state == "open" else thread.state,
+        "status": thread.stage or (thread.status if thread.state == "open" else thread.state),
         "title": one_line(thread.title, 60),
         "agent": thread.assignee or "",
         "project": thread.project or "",
@@ -172,9 +172,10 @@ def _status(thread: ThreadView) -> str:
 def _tell_page(page: ThreadPage) -> None:
     thread = page.thread
     tell(f"{thread.ref}: {one_line(thread.title)}" if thread.title else thread.ref)
+    state = f"{thread.stage or thread.state}, {_status(thread)}"
     facts(
         [
-            ("  state", f"{thread.state}, {_status(thread)}" + (f": {one_line(thread.words)}" if thread.words else "")),
+            ("  state", state + (f": {one_line(thread.words)}" if thread.words else "")),
             ("  project", thread.project or ""),
             ("  agent", thread.assignee or ""),
             ("  opened", moment(thread.created_at)),
@@ -187,6 +188,7 @@ def _tell_page(page: ThreadPage) -> None:
                 for lane in page.lanes
                 if (words := changes_of(lane))
             ),
+            *(("  " + lane.agent, f"waits: {lane.checked_out} works there") for lane in page.lanes if lane.checked_out),
             *(("  run", f"{run.ref} {state_of(run)} {run.decision or ''}") for run in page.runs[:3]),
             ("  used", used_words(page.used)),
         ]

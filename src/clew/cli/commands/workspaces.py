@@ -1,13 +1,17 @@
 """`clew workspaces`: the directories agents work in."""
 
-from cyclopts import App
+from functools import partial
+from typing import Annotated
 
-from clew.cli.answers import print_table, read_all
+from cyclopts import App, Parameter
+
+from clew.cli.answers import print_table, print_view, read_all
 from clew.cli.client import Server
+from clew.cli.commands.thread import named
 from clew.cli.input import OPTIONS, Options, absolute
 from clew.cli.output import ExitStatus, counted, tell
 from clew.cli.times import moment
-from clew.protocol.views import CleanedView, WorkspaceView
+from clew.protocol.work_views import CheckoutView, CleanedView, WorkspaceView
 
 app = App(name="workspaces", help_format="markdown")
 
@@ -62,14 +66,22 @@ def _row(workspace: WorkspaceView) -> dict[str, str]:
 
 
 @app.command
-def clean(*directories: str, options: Options = OPTIONS) -> ExitStatus:
+def clean(
+    *directories: str,
+    dry_run: bool = False,
+    with_open: Annotated[bool, Parameter(name="--open")] = False,
+    options: Options = OPTIONS,
+) -> ExitStatus:
     """Remove workspaces that are merged, clean and not in use.
 
-    With names, remove exactly those, even if their work is not merged.
+    Those of open threads are kept until their work was merged. With names, remove exactly those, even if their work is
+    not merged.
 
     The exit status is 1 if a named workspace is still there. If a name is not a workspace, nothing is removed.
 
     For example:
+
+        clew workspaces clean --dry-run
 
         clew workspaces clean
 
@@ -79,16 +91,57 @@ def clean(*directories: str, options: Options = OPTIONS) -> ExitStatus:
     ----------
     directories
         Workspaces to remove, with everything in them.
+    dry_run
+        Remove nothing; say what would be removed.
+    with_open
+        Also remove those of open threads, if nothing in them is unmerged.
     """
     asked = [absolute(each) for each in directories]
-    said = Server(options.data).post("/workspaces/clean", {"asked": asked}, _DEADLINE)
-    print_table(options, said, CleanedView, _cleaned_row, "Nothing to clean.")
+    switches = {name: True for name, on in (("dry", dry_run), ("with_open", with_open)) if on}
+    said = Server(options.data).post("/workspaces/clean", {"asked": asked, **switches}, _DEADLINE)
+    print_table(options, said, CleanedView, partial(_cleaned_row, dry=dry_run), "Nothing to clean.")
     kept = {each.directory for each in read_all(CleanedView, said) if not each.removed}
     return ExitStatus.FAILED if kept & set(asked) else ExitStatus.DONE
 
 
-def _cleaned_row(cleaned: CleanedView) -> dict[str, str]:
-    return {"directory": cleaned.directory, "removed": "yes" if cleaned.removed else "no", "message": cleaned.words}
+@app.command
+def accept(
+    place: Annotated[str, Parameter(metavar="THREAD|DIRECTORY")],
+    /,
+    *,
+    agent: str | None = None,
+    options: Options = OPTIONS,
+) -> None:
+    """Accept the branch that an agent made in its worktree: it works on there.
+
+    A run that was held because of that branch starts. The former branch is kept.
+
+    For example:
+
+        clew workspaces accept issue-12
+
+        clew workspaces accept ~/.local/share/clew/workspaces/web/issue-12-ada
+
+    Parameters
+    ----------
+    place
+        The thread, or the workspace's directory.
+    agent
+        Whose worktree. Default: the thread's agent, else who worked last.
+    """
+    name = absolute(place) if "/" in place else named(place, "issue")
+    said = Server(options.data).post("/workspaces/accept", {"name": name, "agent": agent}, _DEADLINE)
+    print_view(options, said, CheckoutView, _tell_accepted)
+
+
+def _tell_accepted(done: CheckoutView) -> None:
+    kept = f" The branch {done.former} is kept." if done.former not in (None, done.branch) else ""
+    tell(f"{done.agent} works on branch {done.branch} in {done.thread}.{kept}")
+
+
+def _cleaned_row(cleaned: CleanedView, dry: bool) -> dict[str, str]:
+    removed = "would remove" if dry else "removed"
+    return {"directory": cleaned.directory, removed: "yes" if cleaned.removed else "no", "message": cleaned.words}
 
 
 def size(count: int) -> str:

@@ -52,7 +52,7 @@ _NOT_OF_WAKE = frozenset({"thread_id", "dedupe_key", "state", "run_id", "code", 
 WAKE_KEYS = tuple(column.name for column in wakes.c if column.name not in _NOT_OF_WAKE)
 """The columns that `read_wake` reads, and the scope."""
 
-_WORKSPACE_KEYS = ("id", "kind", "directory", "project_id", "machine_id", "branch")
+_WORKSPACE_KEYS = ("id", "kind", "directory", "project_id", "machine_id", "branch", "begins", "begun_by")
 _ENTRY_KEYS = tuple(column.name for column in journal.c if column.name != "thread_id")
 
 
@@ -136,6 +136,8 @@ def _queued(dialect: str) -> ClauseElement:
             l.c.floor_entry,
             l.c.floor_kept,
             l.c.remade,
+            l.c.checked_out,
+            l.c.begin_from,
             t.c.project_id,
             t.c.mode_limit.label("thread_mode_limit"),
             p.c.mode_limit.label("project_mode_limit"),

@@ -223,6 +223,8 @@ def read_workspace(row: Row, prefix: str = "") -> Workspace | None:
             _optional(ProjectId, row[f"{prefix}project_id"]),
             _optional(MachineId, row[f"{prefix}machine_id"]),
             row[f"{prefix}branch"],
+            row[f"{prefix}begins"],
+            row[f"{prefix}begun_by"],
         )
     except ValueError as fault:
         raise unreadable("workspaces", row[f"{prefix}id"], "its values", fault) from fault

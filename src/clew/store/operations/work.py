@@ -7,7 +7,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from clew.kernel import Instant, WorkspaceId
 from clew.ports.work import Work
-from clew.protocol.views import WorkView
+from clew.protocol.work_views import WorkView
 from clew.store.engine.dialect import storable
 from clew.store.engine.statement import Statement
 from clew.store.operations.rows import read_object
@@ -39,6 +39,12 @@ def keep_work(connection: Connection, work: Work, now: Instant) -> None:
     stored = _Stored(now, storable(work.base), work.files, work.uncommitted, work.commits)
     if before is not None and not work.files and not work.commits:
         stored = replace(stored, merged_into=before.merged_into, merged_at=before.merged_at)
+    _write(connection, work.workspace, stored)
+
+
+def keep_merged(connection: Connection, work: Work, into: str, now: Instant) -> None:
+    """All of it was merged. `work` is counted after that."""
+    stored = _Stored(now, storable(work.base), work.files, work.uncommitted, work.commits, storable(into), now)
     _write(connection, work.workspace, stored)
 
 

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 
-from sqlalchemy import Connection, bindparam, null, select
+from sqlalchemy import Connection, bindparam, func, null, select
 
 from clew.kernel import (
     AgentId,
@@ -22,11 +23,14 @@ from clew.store.engine.dialect import insert, now, storable
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.ids import derived_id
 from clew.store.operations.rows import read_workspace, unreadable
-from clew.store.operations.workspace_names import branch_name, directory_name, numbered
-from clew.store.schema.tables import lanes, workspaces
+from clew.store.operations.workspace_names import branch_name, directory_name, numbered, thread_name
+from clew.store.schema.tables import agents, lanes, runs, workspaces
 
 EARLIER = 10
 """How many of a lane's earlier workspaces are read: it has one for each machine and project it worked in."""
+
+FROM_BASE = "base"
+"""What a person says instead of a branch: a new branch begins from the project's base."""
 
 PLAIN = "plain"
 """The kind, in a project's settings, of a directory without git."""
@@ -39,10 +43,14 @@ _earlier = Statement(
         .limit(EARLIER)
     )
 )
+_last_run = select(func.max(runs.c.queued_at)).where(runs.c.lane_id == lanes.c.id).scalar_subquery()
+
 in_thread = Statement(
     lambda _: (
-        select(*workspaces.c)
-        .select_from(workspaces.join(lanes, lanes.c.id == workspaces.c.lane_id))
+        select(*workspaces.c, agents.c.name.label("agent_name"), _last_run.label("worked_at"))
+        .select_from(
+            workspaces.join(lanes, lanes.c.id == workspaces.c.lane_id).join(agents, agents.c.id == lanes.c.agent_id)
+        )
         .where(lanes.c.thread_id == bindparam("thread"))
         .order_by(workspaces.c.created_at, workspaces.c.id)
     )
@@ -62,6 +70,12 @@ _remember = Statement(
 )
 
 
+_check_out = Statement(
+    lambda _: lanes.update().where(lanes.c.id == bindparam("lane")).values(checked_out=bindparam("by"))
+)
+_begin = Statement(
+    lambda _: lanes.update().where(lanes.c.id == bindparam("lane")).values(begin_from=bindparam("branch"))
+)
 _keep_remade = Statement(
     lambda _: lanes.update().where(lanes.c.id == bindparam("lane")).values(remade=bindparam("words"))
 )
@@ -77,19 +91,27 @@ def place_facts(connection: Connection, row: Row) -> PlaceFacts:
     project = None if row["project_id"] is None else ProjectId(row["project_id"])
     remembered = _still(row, read_workspace(row, "workspace_"))
     home = _home(row)
-    facts = PlaceFacts(agent_home=home, project=project, remembered=remembered, remade=row["remade"])
+    facts = PlaceFacts(
+        agent_home=home,
+        project=project,
+        remembered=remembered,
+        remade=row["remade"],
+        checked_out=_checked_out(row, remembered),
+    )
     serves = remembered is not None and remembered.reachable_from(machine) and remembered.project == project
     if serves or (project is None and not row["has_places"]):
         return facts
     prepared, obstacle = _prepared(connection, row, project, machine)
-    return PlaceFacts(
-        agent_home=home,
-        project=project,
-        remembered=remembered,
-        earlier=_earlier_places(connection, row),
-        prepared=prepared,
-        obstacle=obstacle,
-        remade=row["remade"],
+    return replace(facts, earlier=_earlier_places(connection, row), prepared=prepared, obstacle=obstacle)
+
+
+def _checked_out(row: Row, place: Workspace | None) -> str | None:
+    if row["checked_out"] is None or place is None:
+        return None
+    thread = thread_name(row["thread_kind"], row["thread_number"], row["thread_title"], row["agent_name"])
+    return (
+        f"{row['checked_out']} works in {place.directory} by hand. It goes on after "
+        f"`clew checkout {thread} --agent {row['agent_name']} --done`."
     )
 
 
@@ -105,10 +127,22 @@ def remember_place(connection: Connection, lane: LaneId, workspace: Workspace) -
         machine_id=workspace.machine,
         directory=workspace.directory.path,
         branch=workspace.branch,
+        begins=workspace.begins,
+        begun_by=workspace.begun_by,
         created_at=now(),
     )
     connection.execute(made.on_conflict_do_nothing(index_elements=[workspaces.c.id]))
     _remember.count(connection, lane=lane, workspace=workspace.id)
+
+
+def check_out(connection: Connection, lane: LaneId, by: str | None) -> None:
+    """A person works in the lane's worktree, or with None no longer does."""
+    _check_out.count(connection, lane=lane, by=None if by is None else storable(by))
+
+
+def begin_from(connection: Connection, lane: LaneId, branch: str) -> None:
+    """The lane's first worktree begins from that branch, or from FROM_BASE."""
+    _begin.count(connection, lane=lane, branch=storable(branch))
 
 
 def set_branch(connection: Connection, workspace: WorkspaceId, branch: str) -> None:
@@ -185,7 +219,27 @@ def _new_worktree(
         if all(each["lane_id"] == lane for each in at_directory.rows(connection, machine=machine, directory=path)):
             break
     branch = branch_name(*called, first=first)
-    return Workspace(name, WorkspaceKind.WORKTREE, Directory(path), project, machine, branch)
+    begins, begun_by = _begins(row, project, machine, there)
+    return Workspace(name, WorkspaceKind.WORKTREE, Directory(path), project, machine, branch, begins, begun_by)
+
+
+def _begins(row: Row, project: ProjectId, machine: MachineId, there: Sequence[Row]) -> tuple[str | None, str | None]:
+    """The branch that a new one begins from, and whose it is: the one that a person chose, or else the branch of the
+    lane that worked last in this thread. None is the project's base."""
+    if row["begin_from"] == FROM_BASE:
+        return None, None
+    others = [
+        each
+        for each in there
+        if each["lane_id"] != row["lane_id"]
+        and (each["project_id"], each["machine_id"]) == (project, machine)
+        and each["branch"] is not None
+    ]
+    if row["begin_from"] is not None:
+        owner = next((each["agent_name"] for each in others if each["branch"] == row["begin_from"]), None)
+        return row["begin_from"], owner
+    newest = max(others, key=lambda each: (each["worked_at"] or 0.0, each["id"]), default=None)
+    return (None, None) if newest is None else (newest["branch"], newest["agent_name"])
 
 
 def _in_place(lane: LaneId, project: ProjectId, machine: MachineId, source: str) -> Workspace:

@@ -1,15 +1,16 @@
 """Threads and their lanes as views, newest first. A thread's status comes from the newest run of each lane."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, select, text, tuple_
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import LIVE, RunState
+from clew.kernel import LIVE, RunState, WaitsFor
 from clew.protocol.orders import Entry
+from clew.protocol.stage import LaneFacts, stage_of
 from clew.protocol.views import EntryView, LaneView, ThreadView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
@@ -98,6 +99,7 @@ def _newest_runs(dialect: str) -> ClauseElement:
     return (
         select(
             lanes.c.thread_id,
+            workspaces.c.work,
             runs.c.id,
             runs.c.number,
             runs.c.state,
@@ -108,7 +110,9 @@ def _newest_runs(dialect: str) -> ClauseElement:
             runs.c.not_before,
             runs.c.ended_at,
         )
-        .select_from(lanes.join(runs, runs.c.id == newest))
+        .select_from(
+            lanes.join(runs, runs.c.id == newest).outerjoin(workspaces, workspaces.c.id == lanes.c.workspace_id)
+        )
         .where(among(dialect, lanes.c.thread_id, "threads"))
     )
 
@@ -127,6 +131,7 @@ lanes_in_thread = Statement(
             workspaces.c.directory,
             workspaces.c.branch,
             workspaces.c.work,
+            lanes.c.checked_out,
         )
         .select_from(
             lanes.join(agents, agents.c.id == lanes.c.agent_id).outerjoin(
@@ -203,19 +208,36 @@ def _views(connection: Connection, rows: Sequence[Row]) -> tuple[ThreadView, ...
     waits = queued_waits(connection, found)
     newest: dict[str, list[_Status]] = {}
     for run in found:
-        newest.setdefault(run["thread_id"], []).append(_status(run, waits.get(run["id"])))
+        wait = waits.get(run["id"])
+        status = replace(_status(run, wait), facts=_lane_facts(run, wait))
+        newest.setdefault(run["thread_id"], []).append(status)
     return tuple(_view(row, newest.get(row["id"], [])) for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _Status:
+    """What one lane of a thread does, and what it says of the thread's stage."""
+
     name: str
     words: str = ""
     until: float | None = None
+    facts: LaneFacts = field(default_factory=LaneFacts)
 
 
-def _view(row: Row, statuses: Iterable[_Status]) -> ThreadView:
+def _lane_facts(run: Row, wait: Wait | None) -> LaneFacts:
+    work = None if run["work"] is None else read_work(run["work"])
+    merged = work is not None and work.merged_into is not None
+    return LaneFacts(
+        run=RunState(run["state"]),
+        held_for_person=wait is not None and wait.held == WaitsFor.PERSON,
+        merged=merged,
+        unmerged=work is not None and not merged and bool(work.files or work.commits),
+    )
+
+
+def _view(row: Row, statuses: Sequence[_Status]) -> ThreadView:
     status = min(statuses, key=lambda each: _RANKS[each.name], default=_Status("idle"))
+    stage = stage_of(row["state"] == "open", [each.facts for each in statuses])
     return ThreadView(
         id=row["id"],
         ref=thread_ref(row),
@@ -230,6 +252,7 @@ def _view(row: Row, statuses: Iterable[_Status]) -> ThreadView:
         created_at=row["created_at"],
         updated_at=max(row["updated_at"], row["created_at"]),
         until=status.until,
+        stage=stage.value if row["kind"] == "issue" else "",
     )
 
 
@@ -255,4 +278,5 @@ def _lane_view(row: Row) -> LaneView:
         runtime=row["runtime_id"] or row["agent_runtime"],
         overlap=row["overlap"],
         work=None if row["work"] is None else read_work(row["work"]),
+        checked_out=row["checked_out"],
     )

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, func, select, text
 
 from clew.kernel import AgentId, LaneId, MachineId, WorkspaceId
-from clew.protocol.views import WorkView
+from clew.protocol.work_views import WorkView
+from clew.store.engine.dialect import storable
 from clew.store.engine.statement import Statement
 from clew.store.operations.work import read_work
-from clew.store.schema.tables import LIVE, agents, lanes, projects, runs, workspaces
+from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
+from clew.store.schema.tables import LIVE, agents, lanes, projects, runs, threads, workspaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class LaneWorktree:
     work: WorkView | None
     live: bool
     worked_at: float
+    checked_out: str | None
 
 
 _last = select(func.max(runs.c.queued_at)).where(runs.c.lane_id == lanes.c.id).scalar_subquery()
@@ -37,6 +40,7 @@ of_thread = Statement(
         select(
             lanes.c.id.label("lane_id"),
             lanes.c.agent_id,
+            lanes.c.checked_out,
             agents.c.name.label("agent_name"),
             projects.c.name.label("project_name"),
             *(workspaces.c[name] for name in ("id", "kind", "machine_id", "directory", "branch", "work")),
@@ -54,6 +58,28 @@ of_thread = Statement(
 )
 
 
+at_directory = Statement(
+    lambda _: (
+        select(lanes.c.thread_id, agents.c.name.label("agent_name"))
+        .select_from(
+            workspaces.join(lanes, lanes.c.id == workspaces.c.lane_id).join(agents, agents.c.id == lanes.c.agent_id)
+        )
+        .where(
+            workspaces.c.machine_id == bindparam("machine"),
+            workspaces.c.directory == bindparam("directory"),
+            lanes.c.workspace_id == workspaces.c.id,
+        )
+        .limit(1)
+    )
+)
+
+
+def thread_at(connection: Connection, machine: MachineId, directory: str) -> tuple[str, str] | None:
+    """The thread and the agent that work in a directory of that machine."""
+    row = at_directory.first(connection, machine=machine, directory=storable(directory))
+    return None if row is None else (row["thread_id"], row["agent_name"])
+
+
 def worktrees_of(connection: Connection, thread: str) -> tuple[LaneWorktree, ...]:
     return tuple(
         LaneWorktree(
@@ -69,6 +95,32 @@ def worktrees_of(connection: Connection, thread: str) -> tuple[LaneWorktree, ...
             work=read_work(row["work"]),
             live=bool(row["live"]),
             worked_at=row["worked_at"],
+            checked_out=row["checked_out"],
         )
         for row in of_thread.rows(connection, thread=thread)
     )
+
+
+in_open_threads = Statement(
+    lambda _: (
+        select(lanes.c.id.label("lane_id"), lanes.c.thread_id, workspaces.c.work, *THREAD_NAME)
+        .select_from(
+            with_owner(
+                lanes.join(threads, threads.c.id == lanes.c.thread_id).join(
+                    workspaces, workspaces.c.id == lanes.c.workspace_id
+                )
+            )
+        )
+        .where(threads.c.state == "open")
+    )
+)
+
+
+def lanes_in_open_threads(connection: Connection) -> dict[LaneId, str]:
+    """The lanes with a workspace whose thread is open and whose work is not merged, with that in words."""
+    found = {}
+    for row in in_open_threads.rows(connection):
+        work = read_work(row["work"])
+        if work is None or work.merged_into is None:
+            found[LaneId(row["lane_id"])] = f"{thread_ref(row)} is open."
+    return found

@@ -112,6 +112,10 @@ lanes = Table(
     required("floor_kept", "[]"),
     # What the agent must still be told about its directory: that it was made again, and what was lost.
     optional("remade"),
+    # The person who works in its worktree; its runs wait meanwhile.
+    optional("checked_out"),
+    # Where its branch is to begin, if a person chose: "base", or a branch. NULL: at the thread's newest branch.
+    optional("begin_from"),
     UniqueConstraint("agent_id", "thread_id"),
     Index("ix_lanes_thread", "thread_id"),
 )
@@ -127,6 +131,9 @@ workspaces = Table(
     required("directory"),
     optional("branch"),
     timestamp("created_at", nullable=False),
+    # The branch that its own began from, and the agent whose branch that is. NULL: it began from the base.
+    optional("begins"),
+    optional("begun_by"),
     # What it has that its base does not, and whether that was merged, as JSON (`store.operations.work`).
     required("work", "{}"),
     Index("ix_workspaces_lane", "lane_id", "created_at"),
