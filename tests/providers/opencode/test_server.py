@@ -95,6 +95,23 @@ def test_a_closed_provider_starts_nothing(tmp_path: Path) -> None:
     run(scene())
 
 
+@pytest.mark.case("R14")
+def test_a_server_that_is_let_go_ends_and_another_is_started_when_it_is_needed(tmp_path: Path) -> None:
+    async def scene() -> None:
+        here = Directory(str(tmp_path))
+        async with provided(settings(tmp_path, WELL)) as provider:
+            await provider.let_go()
+            assert (await provider.probe(CURSOR, here)).kind is ProbeKind.MISSING
+            (server,) = programs(tmp_path)
+            await provider.let_go()
+            assert not programs(tmp_path)
+            assert (await provider.probe(CURSOR, here)).kind is ProbeKind.MISSING
+            (another,) = programs(tmp_path)
+            assert another != server
+
+    run(scene())
+
+
 @pytest.mark.case("P05", "L11")
 def test_all_share_one_server_and_get_another_when_it_has_died(tmp_path: Path) -> None:
     async def scene() -> None:
