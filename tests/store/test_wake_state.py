@@ -44,7 +44,7 @@ BY_EVENT: Mapping[WakeEvent, Sequence[Statement]] = {
 @pytest.fixture(autouse=True)
 def lane(daemon: Daemon) -> Iterator[None]:
     daemon.add(lanes, id=LANE, agent_id=ADA, thread_id=THREAD)
-    daemon.add(runs, id=RUN, lane_id=LANE, agent_id=ADA, runtime_id=RUNTIME, rank=0.0, queued_at=0.0)
+    daemon.add(runs, id=RUN, number=1, lane_id=LANE, agent_id=ADA, runtime_id=RUNTIME, rank=0.0, queued_at=0.0)
     yield
     # A run without a wake and a decision breaks a promise; none is left behind.
     daemon.write(lambda connection: [connection.execute(delete(table)).rowcount for table in (wakes, runs)])
