@@ -182,6 +182,9 @@ def test_ada_writes_and_cody_reviews_by_two_commands(desk: Desk) -> None:
     assert "begins with the work of another: ada's branch" in review.err
     prompts = desk.does("logs", latest(desk.data, ref), "--full")
     assert f"ada's branch clew/{ref}-login-page" in prompts
+    desk.does("commit", ref, "-m", "Done")
+    assert "Not merged: 1 file changed, 1 uncommitted" in desk.does("merge", ref)
+    assert stage(desk, ref) == "merged", "the reviewer has copies, and no commit"
     # What the reviewer sees is a copy: ada's worktree has what it had.
     assert (desk.worktree(ref) / "notes.txt").read_text() == "hello"
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from clew.control.actor import Actor, author_of, name_of
@@ -106,7 +107,10 @@ async def _left(services: Services, actor: Actor, found: ThreadWork) -> Sequence
     left = []
     for lane in found.others:
         work = await _work_of(services, actor, lane)
-        if work is None or not (work.commits or work.uncommitted):
+        if work is None:
+            continue
+        await services.write(partial(keep_work, work=work, now=time.time()))
+        if not (work.commits or work.uncommitted):
             continue
         words = work_words(work.files, work.uncommitted)
         left.append(

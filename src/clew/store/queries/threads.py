@@ -100,6 +100,7 @@ def _newest_runs(dialect: str) -> ClauseElement:
         select(
             lanes.c.thread_id,
             workspaces.c.work,
+            workspaces.c.begun_by,
             runs.c.id,
             runs.c.number,
             runs.c.state,
@@ -231,7 +232,8 @@ def _lane_facts(run: Row, wait: Wait | None) -> LaneFacts:
         run=RunState(run["state"]),
         held_for_person=wait is not None and wait.held == WaitsFor.PERSON,
         merged=merged,
-        unmerged=work is not None and not merged and bool(work.files or work.commits),
+        # What is not committed in a worktree that began from another's may be copies: only commits count there.
+        unmerged=work is not None and not merged and bool(work.commits or (work.files and not run["begun_by"])),
     )
 
 
