@@ -11,6 +11,7 @@ from clew.control.approvals import answer_approval, list_approvals
 from clew.control.decisions import explain, replay_decisions
 from clew.control.doctor import examine, list_runtimes
 from clew.control.issues import assign_thread, open_issue
+from clew.control.overview import show_overview
 from clew.control.projects import add_project, change_project, list_projects, show_project
 from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
 from clew.control.services import Services
@@ -19,6 +20,7 @@ from clew.control.threads import close_thread, list_threads, open_chat, reopen_t
 from clew.control.usage import show_usage
 from clew.control.wakes import cancel_wake, poke, say, show_wake
 from clew.control.workspaces import clean_workspaces, list_workspaces
+from clew.protocol.overview import OverviewView
 from clew.protocol.replay import ReplayView
 from clew.protocol.requests import (
     Adopt,
@@ -187,6 +189,11 @@ def _runs(routes: Routes, services: Services) -> None:
     async def why(by: By, subject: Name) -> WhyView:
         """How a run was decided, or why a wake did not run."""
         return await explain(services, by, subject)
+
+    @routes.get("/overview")
+    async def overview(by: By) -> OverviewView:
+        """What waits for a person, what runs, and which agents there are."""
+        return await show_overview(services, by)
 
     @routes.get("/usage")
     async def usage(by: By, since: Since, grouped: Grouped = "agent") -> UsageView:

@@ -161,7 +161,7 @@ def _row(thread: ThreadView) -> dict[str, str]:
 
 def show_page(options: Options, ref: str, last: int) -> None:
     said = Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last})
-    print_view(options, said, ThreadPage, _tell_page)
+    print_view(options, said, ThreadPage, _tell_page, long=True)
 
 
 def _status(thread: ThreadView) -> str:

@@ -42,7 +42,7 @@ def why(subject: str, /, *, full: bool = False, options: Options = OPTIONS) -> N
         Also explain the rules that matched.
     """
     said = Server(options.data).get(f"/why/{part(subject)}")
-    print_view(options, said, WhyView, lambda found: tell("\n".join(explained(found, full))))
+    print_view(options, said, WhyView, lambda found: tell("\n".join(explained(found, full))), long=True)
 
 
 def explained(found: WhyView, full: bool) -> list[str]:
