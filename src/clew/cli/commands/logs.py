@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from clew.cli.activity import failure_of, text_of
 from clew.cli.answers import read, read_all
-from clew.cli.client import Server, part
+from clew.cli.client import Server, thread_part
 from clew.cli.input import OPTIONS, Options
 from clew.cli.live import PAGE, RunPosition, events_after, follow_run
 from clew.cli.output import counted, tell, tell_answer, tell_json
@@ -46,7 +46,7 @@ def logs(
         Show everything.
     """
     server = Server(options.data)
-    found = read(RunView, server.get(f"/runs/{part(run)}"))
+    found = read(RunView, server.get(f"/runs/{thread_part(run)}"))
     place, log = RunPosition(found.id), _LogPrinter(found.ref, full=full)
     place.outage.over()
     if not follow:
