@@ -169,25 +169,18 @@ def test_what_an_agent_asks_is_answered_in_the_conversation(stub: Stub) -> None:
     assert sent(stub) == ["hello"]
 
 
-def test_a_command_that_is_always_allowed_is_not_asked_for_again(stub: Stub) -> None:
+def test_a_command_may_be_allowed_always(stub: Stub) -> None:
     chatting(stub)
-    again = replace(samples.APPROVAL, id="ap_3")
-    other = replace(samples.APPROVAL, id="ap_4", command="rm -r .")
-    for each in (samples.APPROVAL, again, other):
-        stub.on("POST", f"/approvals/{each.id}", replace(each, state="approved"))
-    stub.streams.append(frames(samples.GOING, samples.APPROVAL, again, other, samples.RUN))
+    stub.on("POST", "/approvals/ap_1", replace(samples.APPROVAL, state="approved"))
+    stub.streams.append(frames(samples.GOING, samples.APPROVAL, samples.RUN))
     with terminal("chat", "ada", CLEW_DATA=str(stub.data)) as screen:
         screen.until(READY)
         screen.type("hello\r")
         screen.until("a: allow this command always in this thread")
         screen.type("a\r")
-        screen.until("· Allowed, as before: rm -r build\n")
-        screen.until("$ rm -r .\n")
-        screen.type("y\r")
         screen.until("Done.\n")
         leave(screen)
-    for approval in ("ap_1", "ap_3", "ap_4"):
-        assert stub.bodies("POST", f"/approvals/{approval}") == [{"allow": True, "text": ""}]
+    assert stub.bodies("POST", "/approvals/ap_1") == [{"allow": True, "always": True}]
 
 
 @pytest.mark.parametrize("columns", [80, 200])

@@ -67,7 +67,7 @@ def test_help_of_a_group_names_each_of_its_commands(group: str, names: list[str]
 def test_the_groups_have_the_commands_that_are_promised() -> None:
     assert GROUPS == {
         "agent": ["add", "edit", "list", "pause", "resume", "show"],
-        "approvals": ["allow", "answer", "deny"],
+        "approvals": ["allow", "answer", "deny", "forget"],
         "db": ["backup", "check", "restore", "upgrade"],
         "issue": ["assign", "close", "comment", "list", "new", "reopen", "show"],
         "project": ["add", "edit", "list", "show"],

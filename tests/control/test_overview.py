@@ -30,7 +30,7 @@ def test_what_waits_for_a_person_stands_apart_from_what_goes_on(database: Databa
             await say(at.services, USER, "chat-1", Words("go"))
             asking = await at.claim_one()
             await at.prompt(asking)
-            await at.report(asking, asked=(Asked(ApprovalId("ap_1"), '{"kind": "approval", "words": "May I?"}'),))
+            await at.report(asking, asks=(Asked(ApprovalId("ap_1"), '{"kind": "approval", "words": "May I?"}'),))
             await say(at.services, USER, "chat-2", Words("go"))
             await at.finish(
                 await at.claim_one(), Returned("the branch is gone", "workspace:branch-gone", WaitsFor.PERSON)

@@ -1,13 +1,12 @@
 """What agents ask, answered where it is shown: in a chat, and under --wait at a terminal."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from clew.cli.activity import approval_lines
 from clew.cli.answers import read
 from clew.cli.client import Server, part
 from clew.cli.output import note, tell_fault
-from clew.cli.safe_text import one_line
 from clew.ports.fault import Fault
 from clew.protocol.views import ApprovalView
 
@@ -15,7 +14,7 @@ Ask = Callable[[str], str]
 """Shows a prompt and returns the typed line. Raises EOFError where the person leaves it open."""
 
 _HOW = "  y: allow it once; n: deny it, and a reason may follow"
-_ALWAYS = "; a: allow this command always in this thread, until you leave"
+_ALWAYS = "; a: allow this command always in this thread"
 
 
 def at_terminal(server: Server, *, as_json: bool) -> "Approver | None":
@@ -25,35 +24,29 @@ def at_terminal(server: Server, *, as_json: bool) -> "Approver | None":
 
 
 class Approver:
-    """Asks the person and sends the answer. It remembers which commands were allowed for good: the same command of the
-    same agent in the same thread is then allowed without asking, as long as this program runs."""
+    """Asks the person and sends the answer."""
 
     def __init__(self, server: Server, ask: Ask) -> None:
         self._server = server
         self._ask = ask
-        self._always: set[tuple[str, str, str]] = set()
 
     def __call__(self, approval: ApprovalView) -> ApprovalView | None:
         """The answered approval; None if it is still open, or was answered elsewhere."""
-        asked = (approval.thread, approval.agent, approval.command or "")
-        if approval.kind != "question" and asked in self._always:
-            note(f"· Allowed, as before: {one_line(approval.command or '')}")
-            return self._send(approval, allow=True, text="")
         how = "" if approval.kind == "question" else _HOW + (_ALWAYS if approval.command else "")
         for line in (*approval_lines(approval), how):
             if line:
                 note(line, loud=True)
         try:
             if approval.kind == "question":
-                return self._send(approval, allow=True, text=self._answer(approval))
+                return self._send(approval, {"allow": True, "text": self._answer(approval)})
             word, reason = self._decision(bool(approval.command))
         except EOFError:
             command = "answer" if approval.kind == "question" else "allow"
             note(f"Answer with `clew approvals {command} {approval.id}`.")
             return None
         if word == "a":
-            self._always.add(asked)
-        return self._send(approval, allow=word != "n", text=reason if word == "n" else "")
+            return self._send(approval, {"allow": True, "always": True})
+        return self._send(approval, {"allow": word == "y", "text": reason if word == "n" else ""})
 
     def _answer(self, approval: ApprovalView) -> str:
         text = ""
@@ -71,9 +64,9 @@ class Approver:
             if found := words.get(word.lower()):
                 return found, reason.strip()
 
-    def _send(self, approval: ApprovalView, *, allow: bool, text: str) -> ApprovalView | None:
+    def _send(self, approval: ApprovalView, answer: Mapping[str, object]) -> ApprovalView | None:
         try:
-            said = self._server.post(f"/approvals/{part(approval.id)}", {"allow": allow, "text": text})
+            said = self._server.post(f"/approvals/{part(approval.id)}", answer)
         except Fault as fault:
             # Answered elsewhere, or the agent is gone: the turn shows the outcome.
             tell_fault(fault)

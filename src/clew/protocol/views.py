@@ -107,6 +107,8 @@ class LaneView:
     runtime: str | None
     overlap: str = "queue"
     """How messages are handled while the agent is busy there."""
+    allowed: tuple[str, ...] = ()
+    """Commands that a person allowed it there for good."""
 
 
 @dataclass(frozen=True, slots=True)

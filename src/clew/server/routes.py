@@ -16,7 +16,15 @@ from clew.control.projects import add_project, change_project, list_projects, sh
 from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
 from clew.control.services import Services
 from clew.control.sessions import adopt_session, found_sessions, list_sessions
-from clew.control.threads import close_thread, list_threads, open_chat, reopen_thread, set_overlap, show_thread
+from clew.control.threads import (
+    close_thread,
+    forget_allowed,
+    list_threads,
+    open_chat,
+    reopen_thread,
+    set_overlap,
+    show_thread,
+)
 from clew.control.usage import show_usage
 from clew.control.wakes import cancel_wake, poke, say, show_wake
 from clew.control.workspaces import clean_workspaces, list_workspaces
@@ -137,6 +145,11 @@ def _threads(routes: Routes, services: Services) -> None:
     async def change_lane(by: By, ref: Name, agent: Name, asked: LaneChange) -> LaneView:
         """Set how messages are handled while the agent is busy in this thread."""
         return await set_overlap(services, by, ref, agent, asked.overlap)
+
+    @routes.delete("/threads/{ref}/lanes/{agent}/allowed")
+    async def forget(by: By, ref: Name, agent: Name) -> LaneView:
+        """Forget which commands the agent was allowed for good in this thread; it asks again."""
+        return await forget_allowed(services, by, ref, agent)
 
 
 def _runs(routes: Routes, services: Services) -> None:

@@ -87,7 +87,7 @@ def overlap(
         The agent it applies to. Default: the thread's agent.
     """
     server = Server(options.data)
-    path = f"/threads/{thread_part(ref)}/lanes/{part(agent or _thread_agent(server, ref))}"
+    path = f"/threads/{thread_part(ref)}/lanes/{part(agent or thread_agent(server, ref))}"
     said = server.patch(path, {"overlap": policy})
     print_view(
         options,
@@ -97,7 +97,7 @@ def overlap(
     )
 
 
-def _thread_agent(server: Server, ref: str) -> str:
+def thread_agent(server: Server, ref: str) -> str:
     thread = get_thread(server, ref)
     if thread.assignee is None:
         raise WhichAgent(f"{thread.ref} has no agent.", "Name one: --agent NAME.")
@@ -183,6 +183,7 @@ def _tell_page(page: ThreadPage) -> None:
             ),
             *(("  run", f"{run.ref} {state_of(run)} {run.decision or ''}") for run in page.runs[:3]),
             ("  used", used_words(page.used)),
+            *((f"  {lane.agent} may", "\n".join(lane.allowed)) for lane in page.lanes if lane.allowed),
         ]
     )
     if page.earlier:

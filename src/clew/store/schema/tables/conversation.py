@@ -112,6 +112,8 @@ lanes = Table(
     required("floor_kept", "[]"),
     # What the agent must still be told about its directory: that it was made again, and what was lost.
     optional("remade"),
+    # Commands that a person allowed for good, as a JSON list (operations/allowances.py).
+    required("allowed", "[]"),
     UniqueConstraint("agent_id", "thread_id"),
     Index("ix_lanes_thread", "thread_id"),
 )

@@ -140,6 +140,7 @@ CREATE TABLE lanes (
 	floor_entry INTEGER DEFAULT 0 NOT NULL,
 	floor_kept TEXT DEFAULT '[]' NOT NULL,
 	remade TEXT,
+	allowed TEXT DEFAULT '[]' NOT NULL,
 	CONSTRAINT pk_lanes PRIMARY KEY (id),
 	CONSTRAINT uq_lanes_agent_id_thread_id UNIQUE (agent_id, thread_id),
 	CONSTRAINT fk_lanes_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),
