@@ -75,7 +75,8 @@ def test_a_live_turn_is_interrupted_at_once_when_asked_and_goes_on_at_the_next_s
         assert clew(data, "up", "--detach", "--port", "0", "--grace", "600").returncode == 0
         clew(data, "chat", "guide", "--once", "hello")
         clew(data, "say", "chat-1", "SLOW: 300")
-        shown = until(lambda: "run-2 chat-1 guide running" in (said := clew(data).stdout) and said, "the turn")
+        until(lambda: "run-2 chat-1 guide running" in clew(data).stdout, "the turn")
+        shown = clew(data).stdout
         assert "Running\n  run-2 chat-1 guide running for " in shown
         assert "Next: `clew logs chat-1 -f` follows it." in shown
         stopped = clew(data, "stop", "--now")

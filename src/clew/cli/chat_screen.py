@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO, cast
 
 from prompt_toolkit import PromptSession
@@ -46,7 +46,16 @@ class Screen:
 
     def read(self) -> str:
         """One message, of one line or more. A pasted text is inserted as it is, and sent with Enter."""
-        return self._loop.run_until_complete(self._session.prompt_async())
+        typed = self._loop.create_task(self._session.prompt_async())
+        try:
+            return self._loop.run_until_complete(typed)
+        except KeyboardInterrupt:
+            # A signal from outside ends the loop, and not the line.
+            if not typed.done():
+                typed.cancel()
+                with suppress(asyncio.CancelledError, KeyboardInterrupt):
+                    self._loop.run_until_complete(typed)
+            raise
 
     @contextmanager
     def printing_above(self) -> Iterator[None]:
@@ -113,7 +122,9 @@ def _keys() -> KeyBindings:
         else:
             buffer.validate_and_handle()
 
+    # The second is what a terminal makes of it while something is printed.
     @keys.add("escape", "enter")
+    @keys.add("escape", "c-j")
     def alt_enter(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 

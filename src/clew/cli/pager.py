@@ -14,8 +14,8 @@ from contextlib import contextmanager
 def paged() -> Iterator[None]:
     """Collects what is printed within, and pages it on a terminal. A chat, which has the screen to itself, is not
     paged."""
-    screen = sys.stdout
-    if screen is not sys.__stdout__ or not screen.isatty():
+    screen, real = sys.stdout, sys.__stdout__
+    if real is None or screen is not real or not real.isatty():
         yield
         return
     collected = _Collected()

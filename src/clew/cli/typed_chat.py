@@ -196,4 +196,4 @@ class TypedChat:
             return ""
         now = time.monotonic()
         frame = _FRAMES[int(now * 5) % len(_FRAMES)]
-        return f"{frame} {every(int(now - turn.started)) if now - turn.started >= 1 else '0s'}  {turn.doing}"
+        return f"{frame} {every(int(now - turn.started)) if now - turn.started >= 1 else '0s'} {turn.doing}"

@@ -26,7 +26,7 @@ async def show_overview(services: Services, actor: Actor) -> OverviewView:
             live=tuple(sorted(live, key=lambda run: run.queued_at)),
             queued=tuple(run for run in queued if run.held != WaitsFor.PERSON),
             agents=tuple(agent.name for agent in list_agents(tx)),
-            threads=len(list_threads(tx, None, "open", None, MOST, None)),
+            threads=sum(len(list_threads(tx, kind, "open", None, MOST, None)) for kind in ("issue", "chat")),
         )
 
     return await services.read(read)

@@ -16,4 +16,4 @@ class OverviewView:
     """Runs that wait by themselves: for their turn, a time or a machine."""
     agents: tuple[str, ...]
     threads: int
-    """How many threads are open, up to 50."""
+    """How many issues and chats are open, up to 50 of each."""
