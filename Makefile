@@ -98,7 +98,7 @@ mutants: $(VENV)/tools ## Mutate the kernel, run its tests against each mutant, 
 	@$(BIN)/python -m mutmut export-cicd-stats >/dev/null
 	@$(BIN)/python tools/mutation_score.py
 
-mutants-sample: $(VENV)/tools ## Mutate the daemon and the store in 200 places; print the mutants that no test catches (an hour)
+mutants-sample: $(VENV)/tools ## Mutate the daemon and the store in 200 places; print the mutants that no test catches (hours)
 	@$(BIN)/python -m tools.mutant_sample $(ARGS)
 
 format: $(VENV)/tools ## Fix what the linter can fix, then format

@@ -37,6 +37,7 @@ _SLOW_ROOMS = (
     "cli/test_end_to_end.py",
     "cli/test_install.py",
     "cli/test_program.py",
+    "cli/test_work.py",
     "daemon/test_guide.py",
     "daemon/test_kills.py",
     "kernel/test_enumeration.py",

@@ -54,7 +54,6 @@ ALLOWED: dict[str, str] = {
     "clew.context.journal.JournalEngine.maintain": _PORT,
     "clew.kernel.plan.explain": _EMBEDDING,
     "clew.kernel.plan.headline": _EMBEDDING,
-    "clew.kernel.record.policy_to_record": _EMBEDDING,
     "clew.kernel.record.decision_to_record": f"{_EMBEDDING}; the store writes the same form with orjson",
     "clew.kernel.alerts.*": "case H09: the delivery of replies, which is planned, asks it",
     "clew.kernel.lease.GonePolicy*": "case R08: a setting, as below",

@@ -17,4 +17,6 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
     monkeypatch.setenv("CLEW_DATA", str(data))
     monkeypatch.setenv("COLUMNS", "200")
     with serving(Stub(data)) as started:
+        # A new chat looks whether it is begun inside a project.
+        started.on("GET", "/projects", [])
         yield started

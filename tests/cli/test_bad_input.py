@@ -27,8 +27,6 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("say", "chat-1", "half \udcff"), "cli:bad-text", "not valid UTF-8"),
     (("say", "", "hello"), "cli:bad-text", "'' is not a name"),
     (("issue", "new", ""), "cli:bad-text", "The title is empty."),
-    (("issue", "assign", "3"), "cli:bad-text", "Name either an agent or --nobody."),
-    (("issue", "assign", "3", "ada", "--nobody"), "cli:bad-text", "Name either an agent or --nobody."),
     (("wake", ""), "cli:bad-text", "The name is empty."),
     (("wake", "ada", ""), "cli:bad-text", "The text is empty."),
     ((*ADD, "--every", "soon"), "cli:bad-duration", "'soon' is not a duration."),
@@ -36,8 +34,6 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     ((*ADD, "--every", "0m"), "cli:bad-duration", "'0m' is not a duration."),
     ((*ADD, "--every=-5m"), "cli:bad-duration", "'-5m' is not a duration."),
     ((*ADD, "--every", "9" * 400 + "d"), "cli:bad-duration", "is not a duration."),
-    ((*ADD, "--every", "1h", "--cron", "* * * * *"), "cli:bad-text", "--every and --cron cannot be combined"),
-    ((*ADD, "--shared"), "cli:bad-text", "need a heartbeat"),
     ((*ADD, "--env", "CLEW_TEST_UNSET"), "cli:bad-text", "CLEW_TEST_UNSET is not set in this shell."),
     ((*ADD, "--option", "x"), "cli:bad-text", "--option takes NAME=VALUE"),
     ((*ADD, "--option", "=x"), "cli:bad-text", "--option takes NAME=VALUE"),
@@ -47,10 +43,6 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     (("replay", "--policy", "/nowhere/policy.json"), "cli:bad-policy", "cannot be read: No such file"),
     (("replay", "--policy", "/"), "cli:bad-policy", "cannot be read: Is a directory"),
     (("chat", "ada", "--once", ""), "cli:bad-text", "The text is empty."),
-    (("chat", "--in", "chat-1", "--continue", "--once", "x"), "cli:bad-text", "--in and --continue cannot be combined"),
-    (("chat", "--in", "chat-1", "--project", "web", "--once", "x"), "cli:bad-text", "--project is for a new chat"),
-    (("chat", "--in", "chat-1", "--title", "T", "--once", "x"), "cli:bad-text", "--title is for a new chat"),
-    (("chat", "ada", "-c", "--project", "web", "--once", "x"), "cli:bad-text", "--project is for a new chat"),
     (("approvals", "answer", "ap_1", ""), "cli:bad-text", "The text is empty."),
     (("runs", "--limit", "0"), "cli:bad-number", "0 is out of range. Give a number from 1 to 500."),
     (("threads", "--limit", "501"), "cli:bad-number", "from 1 to 500"),
@@ -62,6 +54,61 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     ((*UP, "--grace", "nan"), "cli:bad-number", "(got nan)"),
     ((*UP, "--grace", "inf"), "cli:bad-number", "use `--on-stop finish`"),
 ]
+
+
+CONFLICTS: list[tuple[tuple[str, ...], str]] = [
+    (("issue", "assign", "3"), "Name either an agent or --nobody."),
+    (("issue", "assign", "3", "ada", "--nobody"), "Name either an agent or --nobody."),
+    ((*ADD, "--every", "1h", "--cron", "* * * * *"), "--every and --cron cannot be combined"),
+    ((*ADD, "--shared"), "need a heartbeat"),
+    (("chat", "--in", "chat-1", "--continue", "--once", "x"), "--in and --continue cannot be combined"),
+    (("chat", "--in", "chat-1", "--project", "web", "--once", "x"), "--project is for a new chat"),
+    (("chat", "--in", "chat-1", "--title", "T", "--once", "x"), "--title is for a new chat"),
+    (("chat", "ada", "-c", "--project", "web", "--once", "x"), "--project is for a new chat"),
+    (("say", "chat-1", "x", "--fresh", "--resume", "run-0"), "--fresh and --resume cannot be combined."),
+    (("say", "chat-1", "x", "--steer", "--fresh"), "--steer and --fresh cannot be combined."),
+    (("say", "chat-1", "x", "--silent", "--wait"), "no agent is woken, so there is nothing to wait for"),
+    (("issue", "comment", "3", "x", "--silent", "--wait"), "no agent is woken, so there is nothing to wait for"),
+    (("say", "chat-1", "x", "--silent", "--to", "ada"), "--silent and --to cannot be combined: it wakes no agent."),
+    (("say", "chat-1", "x", "--silent", "--key", "mine"), "--silent and --key cannot be combined"),
+    (("retry", "run-1", "--taken", "--not-taken"), "the agent received the prompt, or it did not"),
+    (("sessions", "--found", "--thread", "chat-1"), "what an agent has itself is in no thread"),
+    (("chat", "ada", "--project", "web", "--no-project", "--once", "x"), "--project and --no-project cannot be"),
+    (("wake", "ada", "x", "--fresh", "--resume", "run-0"), "--fresh and --resume cannot be combined."),
+    (("wake", "ada", "x", "--thread", "chat-1", "--subject", "a:b"), "a subject has its own thread"),
+    (("wake", "ada", "x", "--project", "web"), "--project needs --subject"),
+    (("agent", "edit", "ada", "--every", "1h", "--no-heartbeat"), "--no-heartbeat and --every cannot be combined."),
+    (("agent", "edit", "ada", "--env", "A=b", "--add-env", "C=d"), "--env replaces all of them"),
+    (("agent", "edit", "ada", "--env", "", "--remove-env", "C"), "--env replaces all of them"),
+]
+
+
+@pytest.mark.parametrize(("words", "shown"), CONFLICTS, ids=lambda value: str(value)[:50])
+def test_options_that_do_not_fit_together_are_a_usage_error(
+    stub: Stub, capfd: Cap, words: tuple[str, ...], shown: str
+) -> None:
+    said = here(capfd, *words)
+    assert (said.status, said.out) == (2, "")
+    assert re.fullmatch(r"clew: .+\. [A-Z].+\. \[cli:options\]\n", said.err, re.DOTALL), said.err[:300]
+    assert shown in said.err
+    assert stub.asked == []
+
+
+@pytest.mark.parametrize("option", ["--mode", "--max-parallel", "--across-accounts"])
+@pytest.mark.parametrize("word", ["none", "NULL"])
+def test_none_is_not_taken_for_an_option_that_was_left_out(stub: Stub, capfd: Cap, option: str, word: str) -> None:
+    said = here(capfd, "agent", "edit", "ada", option, word)
+    assert said.status == 2
+    assert f'"{word}"' in said.err
+    assert stub.asked == []
+
+
+@pytest.mark.parametrize("words", [("agent", "show"), ("agent", "pause"), ("project", "show"), ("why",), ("cancel",)])
+def test_a_name_with_a_slash_is_called_wrong(stub: Stub, capfd: Cap, words: tuple[str, ...]) -> None:
+    said = here(capfd, *words, "a/b")
+    assert (said.status, said.out) == (1, "")
+    assert "'a/b' is not a name or an id. Names have no slash." in said.err
+    assert stub.asked == []
 
 
 @pytest.mark.parametrize(("words", "code", "shown"), BAD, ids=lambda value: str(value)[:50])

@@ -56,8 +56,32 @@ def done(data: Path, *words: object) -> str:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("clew") / "data"
     with up(place):
-        done(place, "agent", "add", "ada", "--provider", "guide", "--mode", "full", "--home", f"GUIDE_HOME={place}/ada")
-        done(place, "agent", "add", "eve", "--provider", "guide", "--mode", "ask", "--home", f"GUIDE_HOME={place}/eve")
+        done(
+            place,
+            "agent",
+            "add",
+            "ada",
+            "--provider",
+            "guide",
+            "--mode",
+            "full",
+            "--home",
+            f"GUIDE_HOME={place}/ada",
+            "--create-home",
+        )
+        done(
+            place,
+            "agent",
+            "add",
+            "eve",
+            "--provider",
+            "guide",
+            "--mode",
+            "ask",
+            "--home",
+            f"GUIDE_HOME={place}/eve",
+            "--create-home",
+        )
         yield place
 
 
@@ -137,7 +161,7 @@ def test_what_a_program_prints_is_shown_once(data: Path) -> None:
 def test_what_wakes_nobody_is_said_all_the_same(data: Path) -> None:
     ref = json.loads(done(data, "issue", "new", "Nobody's", "--json"))["thread"]["ref"]
     for words in (("say", ref, "one", "--silent"), ("say", ref, "two"), ("issue", "comment", ref, "three")):
-        assert "No agent is woken." in done(data, *words)
+        assert "No agent is woken" in done(data, *words)
     entries = json.loads(done(data, "thread", "show", ref, "--json"))["entries"]
     assert [each["text"] for each in entries][-3:] == ["one", "two", "three"]
 

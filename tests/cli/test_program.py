@@ -66,11 +66,12 @@ def test_help_of_a_group_names_each_of_its_commands(group: str, names: list[str]
 
 def test_the_groups_have_the_commands_that_are_promised() -> None:
     assert GROUPS == {
-        "agent": ["add", "edit", "list", "pause", "resume", "show"],
+        "agent": ["add", "edit", "list", "pause", "remove", "resume", "show", "test"],
         "approvals": ["allow", "answer", "deny", "forget"],
         "db": ["backup", "check", "restore", "upgrade"],
-        "issue": ["assign", "close", "comment", "list", "new", "reopen", "show"],
-        "project": ["add", "edit", "list", "show"],
+        "issue": ["assign", "close", "comment", "edit", "list", "new", "reopen", "show"],
+        "policy": ["set", "show"],
+        "project": ["add", "edit", "list", "remove", "show"],
         "runs": ["show"],
         "service": ["install", "remove"],
         "thread": ["overlap", "show"],
@@ -137,6 +138,10 @@ def test_a_command_that_asks_the_server_loads_little(stub: Stub) -> None:
 def test_a_command_that_needs_no_terminal_loads_none(tmp_path: Path) -> None:
     ok(clew("db", "upgrade", "--database", tmp_path / "clew.db"))
     assert not loaded("db", "check", "--database", str(tmp_path / "clew.db")) & {"rich", "alembic"}
+
+
+def test_a_new_database_is_made_without_what_older_ones_are_upgraded_with(tmp_path: Path) -> None:
+    assert "alembic" not in loaded("db", "upgrade", "--database", str(tmp_path / "clew.db"))
 
 
 def loaded(*words: str) -> set[str]:

@@ -1,7 +1,7 @@
 """Services with a machine of our own beside it, and a daemon's hand that serves what it is given."""
 
 import json
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,10 +30,12 @@ from clew.kernel import (
     runtime_id,
 )
 from clew.ports.fault import Fault
+from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
+from clew.ports.work import WorkOf
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, SourceKind
 from clew.protocol.control import Registration
-from clew.protocol.machine import AgentProgram, Looked
+from clew.protocol.machine import AgentProgram, Looked, Tried
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import (
     Completed,
@@ -52,6 +54,7 @@ from clew.protocol.requests import NewAgent
 from clew.protocol.views import AgentView
 from clew.store.engine.database import Database
 from clew.store.schema.check import check
+from clew.workspaces import GitWorkspaces
 from tests.store.kit import pin_of, prompted_of
 
 LAPTOP = MachineId("laptop")
@@ -77,6 +80,12 @@ class Laptop:
     cleaned: list[WorkspaceId] = field(default_factory=list)
     gone: set[str] = field(default_factory=lambda: {"spindle"})
     modes: frozenset[PermissionMode] = ABLE.modes
+    account: AccountId | None = field(default_factory=lambda: AccountId("me"))
+    warm: set[tuple[RuntimeId, NativeId]] = field(default_factory=set)
+    missing_homes: set[str] = field(default_factory=set)
+    known: Logins | None = None
+    tried: list[tuple[AgentProgram, str | None, PermissionMode]] = field(default_factory=list)
+    answers: Tried = field(default_factory=lambda: Tried("ready", seconds=1.5, mode="read"))
 
     @property
     def id(self) -> MachineId:
@@ -93,18 +102,34 @@ class Laptop:
             machine_name="the laptop",
             provider=ProviderName(program.provider),
             home=program.home.get("HOME", "/srv/home"),
-            account=AccountId("me"),
+            account=self.account,
             capabilities=json.dumps(capabilities_to_record(replace(ABLE, modes=self.modes))),
             max_live=8,
             root=str(self.root / "work"),
         )
         return Looked(program, registration, version="1.0")
 
+    async def check_homes(self, home: Mapping[str, str], create: bool) -> None:
+        if not create and (missing := self.missing_homes.intersection(home.values())):
+            raise Fault(f"{min(missing)} does not exist.", "Correct the path.")
+
+    async def logins(self, program: AgentProgram) -> Logins | None:  # noqa: ARG002 - the same for all
+        return self.known
+
+    async def try_prompt(self, program: AgentProgram, model: str | None, mode: PermissionMode) -> Tried:
+        self.tried.append((program, model, mode))
+        return self.answers
+
     async def offer(self, runtime: RuntimeId, program: AgentProgram) -> None:
         self.offered.append((runtime, program))
 
     async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]:
         return self.found.get(runtime, [])
+
+    async def release(self, runtime: RuntimeId, natives: Collection[NativeId]) -> Sequence[NativeId]:
+        freed = [native for native in natives if (runtime, native) in self.warm]
+        self.warm.difference_update((runtime, native) for native in freed)
+        return freed
 
     async def inspect(self, source: str, plain: bool, base: str | None = None) -> SourceFound:
         if base not in (None, "main"):
@@ -121,6 +146,10 @@ class Laptop:
 
     async def workspaces(self) -> Sequence[Listed]:
         return self.listed
+
+    @property
+    def worktrees(self) -> WorkOf:
+        return GitWorkspaces(self.root / "work")
 
     async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]:
         self.cleaned.extend(asked)

@@ -13,6 +13,7 @@ from clew.control.issues import open_issue
 from clew.control.programs import offer_agents
 from clew.control.threads import find_thread
 from clew.kernel import Outcome, PermissionMode
+from clew.ports.fault import Fault
 from clew.protocol.requests import AgentChange, NewAgent, NewIssue
 from clew.protocol.views import Rhythm
 from clew.store.engine.database import Database
@@ -89,14 +90,48 @@ def test_a_change_leaves_what_it_does_not_name(database: Database, tmp_path: Pat
             await at.agent(model="m-1", environment={"KEY": "one", "OTHER": "two"})
             changed = await change_agent(at.services, USER, "ada", AgentChange(instructions="Be brief.", most=3))
             assert (changed.model, changed.instructions, changed.most) == ("m-1", "Be brief.", 3)
-            changed = await change_agent(
-                at.services, USER, "ada", AgentChange(model="", environment={"KEY": "", "NEW": "three"})
-            )
+            change = AgentChange(model="", add_environment={"NEW": "three"}, remove_environment=("KEY",))
+            changed = await change_agent(at.services, USER, "ada", change)
             assert (changed.model, changed.environment_names) == (None, ("NEW", "OTHER"))
             kept = at.database.read(lambda connection: connection.execute(select(agents.c.settings)).scalar_one())
             assert json.loads(kept)["environment"] == {"OTHER": "two", "NEW": "three"}
             assert (await change_agent(at.services, USER, "ada", AgentChange(paused=True))).state == "paused"
             assert (await change_agent(at.services, USER, "ada", AgentChange(paused=False))).state == "active"
+
+    asyncio.run(story())
+
+
+def test_an_environment_that_is_given_replaces_the_one_there_was(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent(environment={"KEY": "one", "OTHER": "two"}, home={"HOME": "/srv/a"}, options={"a": "1"})
+            changed = await change_agent(at.services, USER, "ada", AgentChange(environment={"OTHER": "three"}))
+            # A key that is not named any more is not used any more.
+            assert at.laptop.offered[-1][1].environment == {"OTHER": "three"}
+            assert changed.home_variables == {"HOME": "/srv/a"}
+            changed = await change_agent(at.services, USER, "ada", AgentChange(home={}, options={"b": "2"}))
+            assert (changed.home_variables, changed.options) == ({}, {"b": "2"})
+            with pytest.raises(BadRequest, match=r"ada has no variable 'KEY'.*It has OTHER"):
+                await change_agent(at.services, USER, "ada", AgentChange(remove_environment=("KEY",)))
+            both = AgentChange(environment={}, add_environment={"KEY": "one"})
+            with pytest.raises(BadRequest, match="cannot be replaced and changed at once"):
+                await change_agent(at.services, USER, "ada", both)
+
+    asyncio.run(story())
+
+
+def test_a_home_that_is_not_there_is_refused_unless_it_is_to_be_made(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            at.laptop.missing_homes.add("/srv/typo")
+            with pytest.raises(Fault, match="/srv/typo does not exist"):
+                await at.agent(home={"HOME": "/srv/typo"})
+            assert await list_agents(at.services, USER) == ()
+            await at.agent()
+            with pytest.raises(Fault, match="/srv/typo does not exist"):
+                await change_agent(at.services, USER, "ada", AgentChange(home={"HOME": "/srv/typo"}))
+            change = AgentChange(home={"HOME": "/srv/typo"}, create_home=True)
+            assert (await change_agent(at.services, USER, "ada", change)).home_variables == {"HOME": "/srv/typo"}
 
     asyncio.run(story())
 

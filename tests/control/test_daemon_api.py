@@ -255,7 +255,8 @@ def test_every_runtime_of_a_daemon_is_heard_by_its_own_question(database: Databa
             await _put(at, update(runtimes).values(seen_at=1.0))
             for runtime in (LOOM, WHEEL):
                 await at.plane.claim(ClaimRequest("daemon-1", (runtime,), 1), frozenset(), 0.05)
-            assert [shown.online for shown in await list_runtimes(at.services, USER)] == [True, True]
+            shown = await list_runtimes(at.services, USER)
+            assert [(each.online, each.live, each.waiting) for each in shown] == [(True, 0, 0), (True, 0, 0)]
 
     asyncio.run(story())
 

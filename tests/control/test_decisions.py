@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from clew.control import decisions as replaying
+from clew.control.agents import change_agent
 from clew.control.decisions import explain, replay_decisions
 from clew.control.faults import BadRequest
 from clew.control.issues import open_issue
@@ -17,12 +18,35 @@ from clew.control.threads import open_chat
 from clew.control.wakes import poke, say
 from clew.kernel import Outcome, Probe, ProbeKind, Session, WaitsFor, settle
 from clew.protocol.reports import Landed, Returned
-from clew.protocol.requests import NewChat, NewIssue, Poke, Replay, Words
+from clew.protocol.requests import AgentChange, NewChat, NewIssue, Poke, Replay, Words
 from clew.store.engine.database import Database
 from clew.store.faults import NoSuchRun
 from clew.store.operations import decisions as decision_operations
 from clew.store.schema.tables import decisions, runs
 from tests.control.kit import USER, office
+
+
+def test_a_session_elsewhere_is_named_by_its_home_and_not_by_an_id(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_chat(at.services, USER, NewChat("ada"))
+            await say(at.services, USER, "chat-1", Words("one"))
+            await at.serve("n-1")
+            await change_agent(at.services, USER, "ada", AgentChange(home={"HOME": "/srv/other"}))
+            await say(at.services, USER, "chat-1", Words("two"))
+            runtime = at.laptop.offered[-1][0]
+            (order,) = await at.claim(runtimes=(runtime,))
+            told = await explain(at.services, USER, order.run)
+            assert told.run is not None
+            assert told.run.runtime == runtime
+            words = [step.words for each in told.decisions[0].considered for step in each.steps]
+            assert (
+                "It is on /srv/home (loom on the laptop); this run is on /srv/other (loom on the laptop)." in words
+            ), words
+            assert "rt_" not in repr([told.headline, told.decisions])
+
+    asyncio.run(story())
 
 
 @pytest.mark.case("C26")
@@ -132,6 +156,12 @@ def test_a_decision_of_another_program_is_told_as_it_was_kept(database: Database
                 await at.services.write(lambda connection, kept=kept: connection.execute(kept).rowcount)  # type: ignore[misc]
                 told = await explain(at.services, USER, order.run)
                 assert told.decisions[0].outcome == whole.decisions[0].outcome
+            step = ["workspace", "place", "use", "place:its-own", "The lane has a place of its own."]
+            plan = {"words": "It was so.", "trace": [step, ["a step of another shape"]]}
+            kept = update(decisions).values(record=json.dumps({"version": 99, "plan": plan}))
+            await at.services.write(lambda connection: connection.execute(kept).rowcount)
+            (decision,) = (await explain(at.services, USER, order.run)).decisions
+            assert (decision.words, decision.place_words) == ("It was so.", "The lane has a place of its own.")
             view = await replay_decisions(at.services, USER, Replay(0.0))
             assert (view.looked_at, view.unreadable) == (1, 1)
             mended = update(decisions).values(record=row.record)

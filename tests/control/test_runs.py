@@ -208,6 +208,20 @@ def test_a_held_run_goes_now_when_a_person_says_so(database: Database, tmp_path:
     asyncio.run(story())
 
 
+def test_a_held_run_that_is_cancelled_is_no_longer_to_be_retried(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_issue(at.services, USER, NewIssue("Mend it", assignee="ada"))
+            order = await at.claim_one()
+            await at.finish(order, Returned("the worktree is gone", "workspace:branch-gone", WaitsFor.PERSON))
+            await cancel_run(at.services, USER, order.run)
+            run = await show_run(at.services, USER, order.run)
+            assert (run.state, run.held, run.words) == ("cancelled", None, "It was cancelled (by user).")
+
+    asyncio.run(story())
+
+
 def test_what_a_person_changes_is_looked_at_again(database: Database, tmp_path: Path) -> None:
     async def story() -> None:
         async with office(database, tmp_path) as at:

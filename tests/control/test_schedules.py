@@ -15,11 +15,13 @@ from clew.control.decisions import explain
 from clew.control.faults import BadRhythm
 from clew.control.issues import open_issue
 from clew.control.projects import add_project
+from clew.control.runs import retry_run
 from clew.control.services import Services
 from clew.control.threads import close_thread, find_thread, reopen_thread, show_thread
 from clew.control.timers import run_due
-from clew.kernel import LaneScope, Outcome, RouteKey, RouteKind, RunScope
+from clew.kernel import FailureKind, LaneScope, Outcome, RouteKey, RouteKind, RunScope
 from clew.protocol.orders import Order
+from clew.protocol.reports import Failed
 from clew.protocol.requests import AgentChange, NewIssue, NewProject, RhythmChange
 from clew.protocol.views import Rhythm
 from clew.store.engine.database import Database
@@ -71,6 +73,21 @@ def test_shared_ticks_go_on_in_one_conversation(database: Database, tmp_path: Pa
             second = await _beat(at, "n-1")
             assert second.plan.situation.scope == LaneScope(first.lane)
             assert (second.plan.outcome, second.session) == (Outcome.RESUME, first.session)
+
+    asyncio.run(story())
+
+
+def test_a_tick_that_is_tried_again_answers_where_it_would_have(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent(heartbeat=Rhythm(every=1800))
+            await _tick(at)
+            failed = await at.claim_one()
+            await at.finish(failed, Failed(FailureKind.PERMANENT, "no"))
+            await retry_run(at.services, USER, failed.run)
+            again = await at.claim_one()
+            assert again.run != failed.run
+            assert again.route == failed.route is not None
 
     asyncio.run(story())
 

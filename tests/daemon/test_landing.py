@@ -10,8 +10,10 @@ from clew.daemon.landing import ON_ITS_WORD, Pins, landed_of
 from clew.kernel import (
     Cursor,
     Directory,
+    EntrySeq,
     Landing,
     NativeId,
+    Outcome,
     PermissionMode,
     Plan,
     Probe,
@@ -20,7 +22,7 @@ from clew.kernel import (
     settle,
     verify,
 )
-from tests.kernel.kit import WORKTREE, can, here, session, situation
+from tests.kernel.kit import ELSEWHERE, WORKTREE, can, here, session, situation
 
 UNNAMED = here(capabilities=can(reports=frozenset(), names_itself=False))
 
@@ -51,6 +53,14 @@ def test_nothing_of_it_is_said_of_a_new_session() -> None:
     assert "on_its_word" not in json.loads(landed_of(verify(plan, Landing()), Landing()).landing)
 
 
+@pytest.mark.case("S16")
+@pytest.mark.parametrize("mode", [None, PermissionMode.READ])
+def test_a_mode_that_the_agent_did_not_say_is_not_said_for_it(mode: PermissionMode | None) -> None:
+    landing = Landing(mode=mode)
+    said = json.loads(landed_of(verify(resumed(), landing), landing).landing)
+    assert said.get("mode") == (None if mode is None else "read")
+
+
 CURSOR = Cursor(1, NativeId("n-1"))
 
 
@@ -75,3 +85,13 @@ def test_a_session_that_goes_on_is_reported_only_where_the_server_has_it_otherwi
     assert (due is None) == (not known)
     assert due is None or due.cursor == CURSOR
     assert pins.due(CURSOR) is None, "the server has it now"
+
+
+@pytest.mark.case("C16")
+def test_a_fork_has_been_told_what_its_origin_was() -> None:
+    origin = session(1, begins=EntrySeq(2), also=(EntrySeq(1),))
+    plan = settle(decide(situation([origin])), Probe(ProbeKind.FOUND_ELSEWHERE, ELSEWHERE))
+    assert plan.outcome is Outcome.FORK
+    new = Pins(plan, WORKTREE.directory, Landing()).at(CURSOR)
+    assert new is not None
+    assert (new.begins, new.also) == (2, (1,))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.kernel import Cursor, Directory, Landing, PermissionMode, Probe, ProbeKind
+from clew.kernel import Cursor, Directory, Freshness, Landing, NativeId, PermissionMode, Probe, ProbeKind
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolFinished, ToolStarted
 from clew.ports.provider import OpenSpec
 from clew.programs.faults import CannotStart, Refused, TooSlow
@@ -92,6 +92,25 @@ def test_a_session_in_another_directory_than_planned_is_told_nothing(tmp_path: P
     run(scene())
 
 
+def test_a_session_that_is_refused_and_cannot_be_closed_is_named_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def cannot(_: Session) -> None:
+        raise OSError("it does not let go")
+
+    async def scene() -> None:
+        async with world(tmp_path, COLD) as there:
+            await furnished(there)
+            there.loom.lands = lambda landing: replace(landing, directory=Directory("/somewhere/else"))
+            there.loom.close_with = cannot
+            there.say("one")
+            await until(lambda: there.runs()[0].hold == "person", "it waits for a person")
+            there.loom.close_with = None
+
+    run(scene())
+    assert "session loom-1 could not be closed" in caplog.text
+
+
 @pytest.mark.case("P03")
 def test_a_wider_mode_than_planned_closes_the_way(tmp_path: Path) -> None:
     async def scene() -> None:
@@ -121,6 +140,23 @@ def test_a_session_that_is_gone_is_lost_and_another_is_told_all(tmp_path: Path) 
                 ("loom-1", "lost"),
                 ("loom-2", "healthy"),
             ]
+
+    run(scene())
+
+
+@pytest.mark.case("C03", "C13")
+def test_what_was_before_a_fresh_start_stays_there_when_the_session_after_it_is_gone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, COLD) as there:
+            await furnished(there)
+            await there.tell("first-words")
+            await there.tell("second-words", freshness=Freshness.FRESH)
+            del there.loom.kept[NativeId("loom-2")]
+            row = await there.tell("third-words")
+            assert there.outcomes(row.id)[-1] == ("reseed", "session:lost")
+            first, third = there.loom.prompts
+            assert first == "first-words"
+            assert ("first-words" in third, "second-words" in third) == (False, True)
 
     run(scene())
 

@@ -243,6 +243,33 @@ def test_what_a_daemon_could_not_say_is_said_by_the_next_exactly_once(tmp_path: 
     run(scene())
 
 
+def test_a_daemon_has_stopped_when_the_runs_that_it_gave_up_have_closed_their_sessions(tmp_path: Path) -> None:
+    def of_runs() -> list[str]:
+        return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("run ")]
+
+    async def slow_for_a_run(_: Session) -> None:
+        closing = asyncio.current_task()
+        if closing is not None and closing.get_name() in of_runs():
+            await asyncio.sleep(0.3)
+
+    async def scene() -> None:
+        async with world(tmp_path, replace(HASTY, close=2.0)) as there:
+            server = await behind_a_line(there)
+
+            async def never_durable(_session: Session, _prompt: str) -> AsyncIterator[Event]:
+                server.away = True
+                yield Done(Ending.COMPLETED, "done")
+
+            there.loom.turns.append(never_durable)
+            there.loom.close_with = slow_for_a_run
+            there.say("one")
+            await until(lambda: server.finishes > 1, "it tries to tell")
+            await there.daemon.stop()
+            assert of_runs() == []
+
+    run(scene())
+
+
 @pytest.mark.case("R07", "P09")
 def test_answers_that_are_lost_change_nothing(tmp_path: Path) -> None:
     async def scene() -> None:

@@ -10,7 +10,21 @@ from typing import Any
 import pytest
 
 from clew.control.wakes import wake
-from clew.kernel import HUMAN, AgentId, Answer, ApprovalId, Overlap, ThreadId, WakeId, WakeReason
+from clew.kernel import (
+    HUMAN,
+    AgentId,
+    Answer,
+    ApprovalId,
+    Attestation,
+    Cursor,
+    Directory,
+    Evidence,
+    Overlap,
+    Sent,
+    ThreadId,
+    WakeId,
+    WakeReason,
+)
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolStarted
 from clew.protocol.reports import Report, Reported
 from clew.protocol.wakes import Accepted, Said, WakeRequest
@@ -421,5 +435,33 @@ def test_a_session_that_took_a_message_within_its_turn_is_not_sent_its_prompt_ag
             (line,) = [body for kind, body in there.log(going) if kind == "steer"]
             assert line["taken"] is True
             assert sum(prompt.count("two") for prompt in there.loom.prompts) == 1
+
+    run(scene())
+
+
+@pytest.mark.case("P20", "W13")
+def test_words_of_which_the_store_cannot_tell_are_not_told_again(tmp_path: Path) -> None:
+    """The agent may have taken them, so a person decides."""
+
+    async def cannot_tell(_cursor: Cursor, _directory: Directory, _sent: Sent) -> Attestation:
+        return Attestation(Evidence.UNKNOWN, "the store is damaged", able=False)
+
+    async def breaks_off(_session: Session, _prompt: str) -> bool:
+        raise OSError("the connection was cut")
+
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            there.loom.turns.append(works)
+            there.loom.steer_with, there.loom.heard_with = breaks_off, cannot_tell
+            first = there.say("one")
+            await until(lambda: bool(there.loom.prompts), "it works")
+            said = steer(there, "two")
+            await until(lambda: bool(there.loom.steered), "it is tried")
+            there.loom.go_on.set()
+            going = await there.served(first)
+            await until(lambda: there.runs()[-1].hold == "person", "a person is asked")
+            assert (there.wake_row(said).state, there.loom.prompts) == ("pending", ["one"])
+            assert "steer" not in [kind for kind, _ in there.log(going.id)]
 
     run(scene())

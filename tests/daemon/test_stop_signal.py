@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from clew.daemon.stop_signal import StopSignal, TooLong
+from clew.daemon.stop_signal import RunStopped, StopCause, StopSignal, TooLong
 from tests.daemon.kit import run
 
 
@@ -37,3 +37,23 @@ def test_a_step_that_ends_after_it_was_left_behind_is_undone_only_where_it_made_
         assert undone == ["a session"]
 
     run(scene())
+
+
+def test_a_stop_ends_the_step_that_is_going() -> None:
+    async def scene() -> None:
+        signal, going = StopSignal(), asyncio.Event()
+
+        async def works() -> None:
+            going.set()
+            await asyncio.Event().wait()
+
+        async def stops() -> None:
+            await going.wait()
+            signal.set(StopCause.CANCEL)
+
+        stopping = asyncio.create_task(stops())
+        with pytest.raises(RunStopped):
+            await signal.within("step", 3600.0, 1.0, works())
+        await stopping
+
+    run(scene(), 20.0)

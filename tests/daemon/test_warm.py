@@ -40,6 +40,22 @@ def test_the_next_turn_goes_on_in_the_open_session(tmp_path: Path) -> None:
     run(scene())
 
 
+@pytest.mark.case("R14")
+def test_a_session_that_is_let_go_is_closed_at_once_and_opened_again(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            await there.tell("one")
+            (runtime,) = there.machine.offered
+            assert await there.machine.release(runtime, [NativeId("loom-1"), NativeId("loom-9")]) == ["loom-1"]
+            assert (there.loom.closed, there.loom.open) == (["loom-1"], set())
+            assert await there.machine.release(runtime, [NativeId("loom-1")]) == []
+            row = await there.tell("two")
+            assert (row.claim, row.state) == ("resumed", "succeeded")
+
+    run(scene())
+
+
 def test_what_does_not_run_between_turns_is_asked_for_each_time(tmp_path: Path) -> None:
     async def scene() -> None:
         async with world(tmp_path) as there:
@@ -227,6 +243,30 @@ def test_a_session_that_knows_its_work_is_asked_for_it(monkeypatch: pytest.Monke
         assert [fate.fate for fate in await warm.sweep()] == [Fate.KEEP]
         live.works_on = False
         assert [fate.fate for fate in await warm.sweep()] == [Fate.END]
+
+    run(scene())
+
+
+@pytest.mark.case("R14")
+def test_a_session_that_a_person_opens_is_let_go() -> None:
+    class Visited:
+        visited = closed = False
+
+        def has_visitor(self) -> bool:
+            return self.visited
+
+        async def close(self) -> None:
+            self.closed = True
+
+    async def scene() -> None:
+        warm, live = WarmSessions(QUICK), Visited()
+        opened = OpenedAs(RUNTIME, "p", Directory("/w"), None, None)
+        warm.park(WarmSession(cast(LiveSession, live), NativeId("n"), opened, PermissionMode.READ))
+        await warm.yield_to_people()
+        assert (len(warm), live.closed) == (1, False)
+        live.visited = True
+        await warm.yield_to_people()
+        assert (len(warm), live.closed) == (0, True)
 
     run(scene())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import clew.control
 
 CONTROL = Path(clew.control.__file__).parent
-MACHINE_ALONE = {"find_program", "own_program_providers"}
+MACHINE_ALONE = {"find_program", "look_at_program", "own_program_providers"}
 """These ask one machine about its programs. They know no services, so they can change nothing."""
 
 

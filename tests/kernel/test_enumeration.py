@@ -530,6 +530,8 @@ def test_every_answer_to_every_plan(parallel: bool) -> None:
                 if after.outcome in (Outcome.RESUME, Outcome.FORK) and after.proven:
                     assert after.session is not None
                     assert after.session.id == before.session.id
+                if before.outcome is Outcome.RESUME and probe.kind is ProbeKind.FOUND_HERE:
+                    assert (after.outcome, after.proven) == (Outcome.RESUME, True)
                 if after.outcome in (Outcome.RESEED, Outcome.BLANK) and probe.kind is not ProbeKind.FOUND_ELSEWHERE:
                     assert probe.signal in (GONE, REFUSED)
                     assert not probe.tool_ran

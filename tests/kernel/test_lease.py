@@ -155,7 +155,7 @@ def test_a_silent_run_is_flagged_and_then_ended_with_what_was_seen_last() -> Non
     assert speaking.words == "Last output 9 s ago: compiling"
     flagged = silence(100.0, "compiling", False, 110.0, LIMITS)
     assert (flagged.flagged, flagged.ends) == (True, False)
-    assert flagged.words == "No output for 10 s; it ends at 30 s. Last: compiling"
+    assert flagged.words == "No output for 10 s; it is ended after 30 s at the latest. Last: compiling"
     assert silence(100.0, "compiling", False, 129.999, LIMITS).flagged
     ended = silence(100.0, "compiling", False, 130.0, LIMITS)
     assert (ended.flagged, ended.ends) == (False, True)

@@ -24,7 +24,7 @@ from clew.store.backup.restore import BadBackup, BrokenPromises, CannotHold, Not
 from clew.store.backup.snapshot import NoDatabase, snapshot
 from clew.store.engine.database import Database
 from clew.store.engine.open import open_database
-from clew.store.faults import HeldByAnother, NewerThanProgram, NotClew, Unreachable
+from clew.store.faults import HeldByAnother, NewerThanProgram, NotADatabase, NotClew, Unreachable
 from clew.store.operations.queue import queue_run
 from clew.store.schema.check import check
 from clew.store.schema.tables import journal, machines, meta, metadata, runs, runtimes
@@ -295,6 +295,26 @@ def test_a_database_that_is_not_there_is_named(tmp_path: Path) -> None:
         backup("postgresql://clew:secret@127.0.0.1:1/clew", tmp_path / "kept.db")
     assert "secret" not in str(refused.value)
     assert names_in(tmp_path) == []
+
+
+def test_a_database_that_is_damaged_is_named_and_not_its_backup(tmp_path: Path) -> None:
+    source = tmp_path / "clew.db"
+    filled(str(source))
+    damaged(source)
+    with pytest.raises(NotADatabase, match=rf"^{source} is damaged"):
+        backup(str(source), tmp_path / "kept.db")
+
+
+def test_a_backup_leaves_no_file_open(tmp_path: Path) -> None:
+    source = filled(str(tmp_path / "clew.db"))
+
+    def opened_by_a_backup() -> int:
+        before = len([*Path("/dev/fd").iterdir()])
+        backup(source, tmp_path / "kept.db", force=True)
+        return len([*Path("/dev/fd").iterdir()]) - before
+
+    opened_by_a_backup()
+    assert opened_by_a_backup() <= 0
 
 
 def test_a_database_of_something_else_is_not_backed_up(address: str, tmp_path: Path) -> None:

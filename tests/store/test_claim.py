@@ -1,5 +1,6 @@
 """The claim: a queued run is handed out once, decided, with everything that its agent must be told."""
 
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from clew.kernel import (
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed
 from clew.store.engine.database import Database
+from clew.store.engine.dialect import read_clock
 from clew.store.engine.open import open_database
 from clew.store.schema.check import check
 from clew.store.schema.tables import (
@@ -70,6 +72,15 @@ def test_an_order_holds_all_that_is_needed_to_serve_it(daemon: Daemon) -> None:
     assert run.lease_until == order.lease_until
     assert (wake.state, wake.run_id, wake.code) == ("claimed", order.run, "carried:by-run")
     assert wake.words == f"Taken by run {order.run}."
+
+
+@pytest.mark.parametrize("chooses", [True, False])
+def test_a_new_session_gets_an_id_where_its_agent_takes_one(daemon: Daemon, chooses: bool) -> None:
+    daemon.put_capability("choose_id", chooses)
+    daemon.say("one")
+    given = daemon.claim_one().plan.native_id
+    assert (given is not None) is chooses
+    assert given is None or str(uuid.UUID(given)) == given
 
 
 @pytest.mark.case("W01")
@@ -170,7 +181,7 @@ def test_a_lane_of_a_project_gets_a_workspace_of_its_own_and_keeps_it(daemon: Da
     daemon.accept(agent=BOB)
     mine, bobs = daemon.serve("n-1"), daemon.serve("n-2")
     places = [order.plan.workspace.directory.path for order in (mine, bobs) if order.plan.workspace is not None]
-    assert places == [f"/srv/work/maze/{mine.lane}", f"/srv/work/maze/{bobs.lane}"]
+    assert places == ["/srv/work/maze/issue-ada", "/srv/work/maze/issue-bob"]
     assert daemon.lane().workspace_id == mine.plan.workspace.id  # type: ignore[union-attr]
     daemon.accept()
     assert daemon.claim_one().plan.place.reason.code == "place:remembered"
@@ -208,6 +219,16 @@ def test_a_workspace_that_cannot_be_made_holds_the_run_for_a_person(daemon: Daem
     (run,) = daemon.rows(runs, state="queued")
     assert (run.lane_id, run.hold, run.hold_code) == (LANE, "person", "place:cannot-make")
     assert run.words.endswith("its source is a directory on machine server.")
+
+
+def test_a_run_that_has_no_wake_is_put_off_and_stands_before_no_other(daemon: Daemon) -> None:
+    daemon.accept()
+    daemon.accept(agent=BOB, priority=-1)
+    daemon.put(wakes, {"lane_id": LANE}, state="cancelled", ended_at=1.0)
+    assert daemon.claim_one().agent.id == BOB
+    (run,) = daemon.rows(runs, lane_id=LANE)
+    assert run.not_before > daemon.database.read(read_clock)
+    daemon.put(wakes, {"lane_id": LANE}, state="pending", ended_at=None)
 
 
 # ---------------------------------------------------------------- who goes first, and how many

@@ -315,6 +315,17 @@ def test_a_session_over_its_limit_is_retired_and_the_lane_goes_on_in_a_new_one(d
     assert daemon.sessions() == [(1, "n-1", "retired")]
 
 
+@pytest.mark.case("C30")
+@pytest.mark.parametrize(("older", "outcome"), [(0, Outcome.RESUME), (7200, Outcome.RESEED)])
+def test_a_session_is_as_old_as_its_record(daemon: Daemon, older: int, outcome: Outcome) -> None:
+    daemon.put(agents, {"id": ADA}, policy=json.dumps(policy_to_record(Policy(limits=SessionLimits(age=3600.0)))))
+    daemon.say("one")
+    daemon.serve("n-1")
+    daemon.put(sessions, {"native_id": "n-1"}, born_at=sessions.c.born_at - older)
+    daemon.say("two")
+    assert daemon.claim_one().plan.outcome is outcome
+
+
 @pytest.mark.case("C26", "C33")
 def test_every_run_has_a_decision_that_can_be_shown_and_made_again(daemon: Daemon) -> None:
     daemon.say("one")

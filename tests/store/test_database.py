@@ -107,6 +107,12 @@ def test_a_closed_database_says_so(database: Database) -> None:
         database.do(read_clock)
 
 
+def test_a_program_ends_that_does_not_close_its_database(address: str) -> None:
+    reads = "import sys; from clew.store.engine.dialect import read_clock\n"
+    reads += "from clew.store.engine.open import open_database; open_database(sys.argv[1]).write(read_clock).result(30)"
+    assert subprocess.run([sys.executable, "-c", reads, address], timeout=60, check=False).returncode == 0
+
+
 def test_a_second_server_is_refused_and_told_who_holds_the_file(tmp_path: Path) -> None:
     path = tmp_path / "clew.db"
     holds = "import sys, time; from pathlib import Path; from clew.store.engine.sqlite import SqliteDatabase\n"

@@ -543,7 +543,7 @@ def test_a_run_that_is_lost_again_and_again_is_given_up_whatever_its_store_says(
         daemon.answer(asking(daemon, order), evidence)
     wake = daemon.wake(accepted.wake)
     assert (wake.state, wake.code) == ("cancelled", "cancelled:gave-up")
-    assert "the limit is 5" in wake.words
+    assert "Tried 5 times, which is the limit" in wake.words
     assert daemon.claim() == ()
 
 

@@ -119,13 +119,17 @@ def test_what_is_left_for_a_commit_that_does_not_come_is_not_done_by_the_next(da
 
 
 def test_what_is_left_and_fails_fails_the_operation(database: PostgresDatabase) -> None:
+    ended: list[str] = []
+
     def twice(connection: Connection) -> None:
         add.count(connection, id="a", body="1")
         add.defer(connection, id=None, body="2")
+        ended.append("it did not wait for what it left")
 
     with pytest.raises(psycopg.errors.NotNullViolation):
         database.write(twice).result(30)
     assert body(database, "a") is None
+    assert ended
 
 
 def test_a_server_that_does_not_answer_counts_as_gone(

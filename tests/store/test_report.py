@@ -356,7 +356,8 @@ def test_a_session_that_refuses_is_left_and_a_new_one_takes_the_prompt_once(daem
     made = daemon.database.read(lambda connection: decisions_of(connection, second.run))
     assert [(each["step"], each["outcome"]) for each in made] == [(0, "resume"), (1, "reseed")]
     # A second new session is not to be had.
-    assert not daemon.report(second, reopens=True).may_prompt
+    third = daemon.report(second, reopens=True)
+    assert (third.may_prompt, third.words) == (False, f"Run {second.run} is running; reopen is not possible now.")
     assert daemon.run(second.run).state == "running"
     daemon.report(second, pin=pin_of(refused, "n-2"))
     daemon.finish(second)
@@ -371,7 +372,7 @@ def test_once_a_tool_has_run_there_is_no_second_session(daemon: Daemon, order: O
     assert (answer.held, answer.may_prompt) == (True, False)
     assert answer.words == f"Run {order.run} is running; reopen is not possible now."
     run = daemon.run(order.run)
-    assert (run.reopened, run.prompt_sent, run.state) == (0, 1, "running")
+    assert (run.reopened, run.prompt_sent, run.tool_ran, run.state) == (0, 1, 1, "running")
 
 
 @pytest.mark.case("P09", "P19")
@@ -406,6 +407,20 @@ def test_a_session_that_was_found_after_all_is_the_one_that_is_told(daemon: Daem
     (kept,) = daemon.rows(sessions)
     assert (kept.turns, kept.seen) == (2, 4)
     assert daemon.run(second.run).session_id == order.session
+
+
+@pytest.mark.case("C16")
+def test_a_fork_is_not_taken_for_the_session_it_was_forked_from(daemon: Daemon, order: Order) -> None:
+    daemon.prompt(order, "n-1")
+    daemon.finish(order)
+    daemon.put_capability("fork_into", True)
+    daemon.say("two")
+    second = daemon.claim_one()
+    assert (second.plan.outcome, second.session) == (Outcome.RESUME, order.session)
+    forked = settle(second.plan, Probe(ProbeKind.FOUND_ELSEWHERE, Directory("/srv/other")))
+    assert forked.outcome is Outcome.FORK
+    daemon.report(second, opens=True, settled=(forked,))
+    assert daemon.run(second.run).session_id != order.session
 
 
 # ---------------------------------------------------------------- fresh starts

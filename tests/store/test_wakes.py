@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import wait
 from functools import partial
+from threading import Event
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from clew.kernel.ids import subject_thread
 from clew.protocol.wakes import Accepted, Said, WakeRequest
 from clew.store.engine.database import Database
 from clew.store.engine.dialect import now
+from clew.store.engine.statement import POSTGRESQL
 from clew.store.faults import KeyConflict, NoSuchAgent, NoSuchThread, Unreadable
 from clew.store.operations.ids import new_id
 from clew.store.operations.wakes import accept_wake
@@ -229,3 +231,23 @@ def test_names_are_made_in_order() -> None:
     assert len(set(made)) == 100
     assert [name[:15] for name in made] == sorted(name[:15] for name in made)
     assert all(name.startswith("wk_") for name in made)
+
+
+@pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
+def test_a_wake_does_not_wait_for_what_is_being_recorded_of_its_lane(accept: Accept, database: Database) -> None:
+    """A claim records the lane's workspace, and a report its fresh start."""
+    accept(request())
+    recorded, may_end = Event(), Event()
+
+    def records(connection: Connection) -> None:
+        connection.execute(update(lanes).values(floor_entry=1))
+        recorded.set()
+        may_end.wait(60)
+
+    recording = database.write(records)
+    try:
+        assert recorded.wait(30)
+        assert accept(request()).state is WakeState.PENDING
+    finally:
+        may_end.set()
+    recording.result(30)

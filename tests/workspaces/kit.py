@@ -84,7 +84,7 @@ class Scene:
             Directory(str(changes.get("directory", self.directory(lane)))),
             PROJECT,
             MACHINE,
-            f"clew/{lane}",
+            changes.get("branch", f"clew/{lane}"),
         )
         return PlaceWanted(LaneId(lane), workspace, source or self.source)
 

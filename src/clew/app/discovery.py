@@ -11,6 +11,7 @@ from pathlib import Path
 from clew.app.logs import FoundAgents, Notice
 from clew.control.actor import Actor, MachineDaemon
 from clew.control.agents import add_agent, list_agents
+from clew.control.doctor import look_at_program
 from clew.control.programs import GUIDE, look_again, offer_agents, own_program_providers
 from clew.control.services import Services
 from clew.daemon import Daemon, LocalMachine
@@ -114,14 +115,5 @@ async def _inspect(scratch: Path) -> Sequence[CheckView]:
         scratch / "state",
         scratch / "workspaces",
     )
-    looked = await asyncio.gather(
-        *(machine.discover(AgentProgram(name)) for name in await own_program_providers(machine))
-    )
-    return [_check(each) for each in looked]
-
-
-def _check(looked: Looked) -> CheckView:
-    name = looked.program.provider
-    if looked.registration is None:
-        return CheckView(name, "missing", looked.missing)
-    return CheckView(name, "ok", f"{looked.version or 'An unknown version'} is installed.")
+    names = await own_program_providers(machine)
+    return await asyncio.gather(*(look_at_program(machine, name, AgentProgram(name), "Install it.") for name in names))

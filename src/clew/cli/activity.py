@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 
+from clew.cli.logins import with_keys_here
 from clew.cli.safe_text import Flow, one_line, safe
 from clew.protocol.views import ApprovalView, EventView, RunView
 
@@ -98,7 +99,7 @@ def failure_of(run: RunView) -> str:
     """How a run failed, in a sentence; empty if it succeeded."""
     if run.state == "succeeded":
         return ""
-    return ended(run) + (f": {run.words}" if run.words else ".") + f" See `clew why {run.ref}`."
+    return with_keys_here(ended(run) + (f": {run.words}" if run.words else ".")) + f" See `clew why {run.ref}`."
 
 
 def ended(run: RunView) -> str:

@@ -20,7 +20,7 @@ DEADLINE = 30.0
 
 NOT_FOUND = 404
 
-Query = Mapping[str, str | int | None]
+Query = Mapping[str, str | int | list[str] | None]
 
 
 class NotRunning(Fault):
@@ -110,14 +110,14 @@ class Server:
         self, method: str, path: str, query: Query | None, body: object, deadline: float, headers: Mapping[str, str]
     ) -> tuple[HTTPConnection, HTTPResponse]:
         connection = self._connect(deadline)
-        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        asked = urlencode({name: value for name, value in (query or {}).items() if value is not None}, doseq=True)
         sent = None if body is None else json.dumps(body).encode()
         try:
             token = read_token(self._files.token)
             headers = {"Accept": "application/json", "Authorization": f"Bearer {token}", **headers}
             if sent is not None:
                 headers["Content-Type"] = "application/json"
-            connection.request(method, "/api/v1" + path + (f"?{urlencode(asked)}" if asked else ""), sent, headers)
+            connection.request(method, "/api/v1" + path + (f"?{asked}" if asked else ""), sent, headers)
             return connection, connection.getresponse()
         except BaseException:
             connection.close()
@@ -181,6 +181,6 @@ def thread_part(ref: str) -> str:
 
 def part(name: str) -> str:
     """A name as one quoted path segment."""
-    if not name or name in (".", ".."):
-        raise BadText(f"{name!r} is not a name.", "Give a name or an id.")
+    if not name or name in (".", "..") or "/" in name:
+        raise BadText(f"{name!r} is not a name or an id.", "Names have no slash. Give a name or an id.")
     return quote(name, safe="")

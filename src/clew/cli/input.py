@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from cyclopts import Parameter, Token
+from cyclopts import Parameter, Token, convert
 
 from clew.control.validation import LONGEST, MOST, check_size
 from clew.ports.fault import Fault
@@ -79,6 +79,16 @@ OPTIONS = Options()
 
 Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """Text that may start with a hyphen; a single hyphen means stdin."""
+
+
+def _value(kind: Any, tokens: Sequence[Token]) -> object:
+    """Cyclopts reads `none` and `null` as None for an optional option, as if it was not given. `kind` is without
+    None, so that they are refused like any other wrong value."""
+    return convert(kind, [token.value for token in tokens])
+
+
+NoNone = Parameter(converter=_value)
+"""For an optional option that is a choice or a number."""
 
 Wait = Annotated[bool, Parameter(alias="-w", help="Show the work live, and return when it is done.")]
 

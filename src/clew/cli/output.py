@@ -162,6 +162,7 @@ _STYLES = {
     "warning": _YELLOW,
     "missing": _YELLOW,
     "failed": _RED,
+    "damaged": _RED,
     "lost": _RED,
     "cancelled": _DIM,
     "closed": _DIM,

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from clew.cli.safe_text import safe
+
 
 @contextmanager
 def paged() -> Iterator[None]:
@@ -32,6 +34,22 @@ class _Collected(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+_COLOURS = (("+++", "1"), ("---", "1"), ("diff ", "1"), ("@@", "36"), ("+", "32"), ("-", "31"))
+"""The first that a line of a diff begins with, and its colour."""
+
+
+def show_diff_text(text: str) -> None:
+    lines = [safe(line) for line in text.splitlines()]
+    if sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        lines = [_coloured(line) for line in lines]
+    _page(lines)
+
+
+def _coloured(line: str) -> str:
+    colour = next((colour for start, colour in _COLOURS if line.startswith(start)), None)
+    return line if colour is None else f"\x1b[{colour}m{line}\x1b[0m"
 
 
 def _page(lines: Sequence[str]) -> None:

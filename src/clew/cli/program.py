@@ -10,6 +10,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from clew import __version__
 from clew.cli.missing import REMEDY, missing_packages, missing_words
+from clew.cli.misuse import Misused
 from clew.cli.output import ExitStatus, tell_fault, tell_problem
 from clew.ports.fault import Fault
 
@@ -43,6 +44,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("chat", "clew.cli.commands.chat:chat", "Chat with an agent."),
         ("say", "clew.cli.commands.say:say", "Send a message to a thread."),
         ("wake", "clew.cli.commands.say:wake", "Wake an agent manually, or with an event from outside."),
+        ("diff", "clew.cli.commands.diff:diff", "Show what an agent changed."),
         ("approvals", "clew.cli.commands.approvals:app", "List what agents ask you; allow, deny or answer."),
         ("cancel", "clew.cli.commands.runs:cancel", "Cancel a run or a pending wake."),
         ("interrupt", "clew.cli.commands.runs:interrupt", "Interrupt an agent's current turn."),
@@ -65,10 +67,16 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "Maintain": (
         ("sessions", "clew.cli.commands.sessions:sessions", "List agents' sessions."),
         ("adopt", "clew.cli.commands.sessions:adopt", "Continue an agent's existing session in a thread."),
+        ("release", "clew.cli.commands.sessions:release", "Let go of a thread's sessions, so that you can open them."),
         ("runtimes", "clew.cli.commands.doctor:runtimes", "List the runtimes: provider, home and machine."),
         ("workspaces", "clew.cli.commands.workspaces:app", "List the directories agents work in, or clean them up."),
         ("completion", "clew.cli.commands.completion:completion", "Print a script for completion in your shell."),
         ("service", "clew.cli.commands.service:app", "Have systemd start Clew when you log in."),
+        (
+            "policy",
+            "clew.cli.commands.policy:app",
+            "Show and set when a conversation goes on and when a new one is started.",
+        ),
         ("db", "clew.cli.commands.db:app", "Upgrade, back up, restore and check the database."),
     ),
 }
@@ -114,7 +122,7 @@ def run_command(command: Callable[[], object], *, as_json: bool = False) -> Exit
         sys.stdout.flush()
     except Fault as fault:
         tell_fault(fault, as_json=as_json)
-        return ExitStatus.FAILED
+        return ExitStatus.MISUSED if isinstance(fault, Misused) else ExitStatus.FAILED
     except CycloptsError as fault:
         tell_problem("usage", _misused(fault), "Try --help.", as_json=as_json)
         return ExitStatus.MISUSED

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from clew.cli.activity import Speech, activity_of, approval_lines, decision_of, ended, failure_of, line_of
 from clew.cli.answers import get_thread, parsed, read, read_all
 from clew.cli.approver import at_terminal
+from clew.cli.changes import changes_after
 from clew.cli.client import NoAnswer, NotRunning, Server, part
 from clew.cli.live import (
     HeldForPerson,
@@ -192,6 +193,8 @@ class Turn:
             return ExitStatus.FAILED
         if not self._speech.said and not self._json:
             self._note(f"{run.agent} ended its turn without a reply.")
+        if not self._json:
+            self._note(changes_after(self._server, run))
         return ExitStatus.DONE
 
     def _note(self, line: str, *, loud: bool = False) -> None:

@@ -1,14 +1,15 @@
 """Agents: listed, shown, added with an installed program, changed, paused."""
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 
 from clew.control.actor import Actor
-from clew.control.faults import BadRequest
-from clew.control.programs import check_program, find_program, merged
+from clew.control.faults import BadRequest, NotNow
+from clew.control.programs import check_program, find_program, replaced
 from clew.control.schedules import changed_rhythm, check_rhythm, set_rhythm
 from clew.control.services import Services
 from clew.control.validation import check_mode, check_name, check_size
-from clew.kernel import AgentId, Capabilities, PermissionMode, RuntimeId, choose_mode
+from clew.kernel import AgentId, AgentState, Capabilities, PermissionMode, RuntimeId, choose_mode
 from clew.protocol.control import Registration
 from clew.protocol.machine import AgentProgram, Machine
 from clew.protocol.requests import AgentChange, NewAgent
@@ -16,19 +17,29 @@ from clew.protocol.views import AgentView
 from clew.store.engine.database import Transaction
 from clew.store.engine.dialect import storable
 from clew.store.operations import agents as store
-from clew.store.operations.rows import read_capabilities, with_policy, write_program
+from clew.store.operations.moves import lock_agent
+from clew.store.operations.policies import with_policy
+from clew.store.operations.rows import read_capabilities, write_program
 from clew.store.operations.runtimes import as_started, register_runtime
 from clew.store.operations.schedules import remove_heartbeat
 from clew.store.queries import agents as queries
 from clew.store.queries.agents import AgentRecord, read_agent, read_heartbeat
 from clew.store.queries.names import agent_named
 from clew.store.queries.runtimes import read_runtime
+from clew.store.queries.threads import list_threads
 
 MOST_PARALLEL = 100
 
+_ISSUES_NAMED = 5
 
-async def list_agents(services: Services, actor: Actor) -> tuple[AgentView, ...]:
-    return await services.read(queries.list_agents)
+_OF_PROGRAM = ("provider", "program", "options", "home", "environment", "add_environment", "remove_environment")
+"""The fields of a change that make another program of it."""
+
+
+async def list_agents(services: Services, actor: Actor, removed: bool = False) -> tuple[AgentView, ...]:
+    """All of them; removed ones only if they are asked for."""
+    found = await services.read(queries.list_agents)
+    return tuple(agent for agent in found if removed or agent.state != AgentState.ARCHIVED)
 
 
 async def show_agent(services: Services, actor: Actor, name: str) -> AgentView:
@@ -42,6 +53,7 @@ async def add_agent(services: Services, actor: Actor, asked: NewAgent) -> AgentV
     rhythm = None if asked.heartbeat is None else check_rhythm(asked.heartbeat)
     mode, most = check_mode(asked.mode), _check_parallel(asked.most)
     machine = services.chosen_machine(asked.machine)
+    await machine.check_homes(program.home, create=asked.create_home)
     found = await find_program(machine, program)
     _check_expressible(mode, found.provider, read_capabilities(found.provider, found.capabilities))
     agent = store.new_agent()
@@ -106,6 +118,35 @@ async def change_agent(services: Services, actor: Actor, name: str, change: Agen
     return view
 
 
+async def remove_agent(services: Services, actor: Actor, name: str) -> AgentView:
+    """Remove it: it is not woken any more, and is not listed. Its threads, journals, runs and sessions stay, and it can
+    be brought back. Refused while it has work."""
+
+    def write(tx: Transaction) -> AgentView:
+        agent = agent_named(tx, name)
+        # FOR UPDATE: no run is queued for it before this transaction ends.
+        lock_agent(tx, agent.id)
+        live, waiting = queries.count_runs(tx, "agent_id").get(agent.id, (0, 0))
+        if live or waiting:
+            raise NotNow(
+                f"{name} has {live} running and {waiting} waiting runs.",
+                f"Let them end, or cancel them: `clew runs --agent {name}` lists them.",
+            )
+        issues = [thread.ref for thread in list_threads(tx, "issue", "open", agent.id, _ISSUES_NAMED, None)]
+        if issues:
+            raise NotNow(
+                f"{name} has open issues: {', '.join(issues)}.",
+                "Give each to another agent with `clew issue assign`, or close it with `clew issue close`.",
+            )
+        remove_heartbeat(tx, agent.id)
+        store.change_agent(tx, agent.id, {"state": AgentState.ARCHIVED.value})
+        return queries.show_agent(tx, agent.id)
+
+    view = await services.write(write)
+    services.record(actor, f"removed agent {name}")
+    return view
+
+
 def _check_expressible(mode: str, provider: str, capabilities: Capabilities) -> None:
     """Refuse a mode that the program cannot be limited to: every run of the agent would be held. Clew does not choose a
     wider mode; that is for the agent's owner."""
@@ -131,7 +172,8 @@ async def _changed_program(
     services: Services, kept: AgentRecord, change: AgentChange
 ) -> tuple[AgentProgram | None, Registration | None, Machine | None]:
     """The program after the change, what its machine found of it, and that machine; None where it does not change."""
-    if all(each is None for each in (change.provider, change.program, change.options, change.home, change.environment)):
+    brought_back = kept.state is AgentState.ARCHIVED and change.paused is False
+    if not brought_back and not any(getattr(change, each) is not None for each in _OF_PROGRAM):
         return None, None, None
     earlier = kept.program
     if change.provider is not None and change.provider != earlier.provider:
@@ -141,14 +183,30 @@ async def _changed_program(
         replace(
             earlier,
             program=earlier.program if change.program is None else change.program,
-            options=merged(earlier.options, change.options),
-            home=merged(earlier.home, change.home),
-            environment=merged(earlier.environment, change.environment),
+            options=replaced(earlier.options, change.options),
+            home=replaced(earlier.home, change.home),
+            environment=_environment(kept, earlier.environment, change),
         )
     )
     runtime = None if kept.runtime is None else await services.read(lambda tx: read_runtime(tx, kept.runtime or ""))
     machine = services.remaining_machine(None if runtime is None else runtime.machine)
+    if change.home:
+        await machine.check_homes(program.home, create=change.create_home)
     return program, await find_program(machine, program), machine
+
+
+def _environment(agent: AgentRecord, kept: Mapping[str, str], change: AgentChange) -> Mapping[str, str]:
+    added, removed = change.add_environment or {}, change.remove_environment or ()
+    if change.environment is not None and (added or removed):
+        raise BadRequest(
+            "The environment cannot be replaced and changed at once.", "Give all variables, or name those that change."
+        )
+    unknown = [name for name in removed if name not in kept]
+    if unknown:
+        there = f"It has {', '.join(sorted(kept))}." if kept else "It has none."
+        raise BadRequest(f"{agent.name} has no variable {unknown[0]!r}.", there)
+    stays = {name: text for name, text in replaced(kept, change.environment).items() if name not in removed}
+    return {**stays, **added}
 
 
 def _given(change: AgentChange) -> list[str]:

@@ -2,14 +2,17 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from typing import Any
 
 import orjson
 
 from clew.control.actor import Actor
 from clew.control.faults import BadRequest
+from clew.control.policies import read_given
 from clew.control.services import Services
 from clew.kernel import Carried, Policy, RecordError, WakeState, policy_from_record
 from clew.kernel import replay as decide_again
@@ -18,15 +21,44 @@ from clew.protocol.requests import Replay
 from clew.protocol.views import DecisionView, RunView, WakeView, WhyView
 from clew.store.engine.database import Transaction
 from clew.store.faults import NoSuchRun, NoSuchWake
+from clew.store.operations.rows import read_object
+from clew.store.queries.agents import agent_records
 from clew.store.queries.decisions import RecordedDecision, decisions_after, decisions_of_run, first_since
-from clew.store.queries.names import run_called, wake_called
+from clew.store.queries.names import agent_named, project_named, run_called, wake_called
+from clew.store.queries.projects import project_policies
 from clew.store.queries.runs import open_run_of, run_details, show_run
+from clew.store.queries.runtimes import runtime_names
 from clew.store.queries.wakes import lane_of_wake, pending_wakes, show_wake, wakes_of_run
 
 
 async def explain(services: Services, actor: Actor, what: str) -> WhyView:
     """For a run by its number, or its thread for the latest one; or for a wake; each also by id or a unique prefix."""
-    return await services.read(lambda tx: _explain(tx, what))
+    return await services.read(lambda tx: _with_homes(tx, _explain(tx, what)))
+
+
+_RUNTIME = re.compile(r"(?:runtime )?(rt_[0-9a-f]{24})")
+_SENTENCES = frozenset({"headline", "words", "decision_words", "place_words", "mode_words", "notices"})
+
+
+def _with_homes(tx: Transaction, why: WhyView) -> WhyView:
+    """Its sentences name runtimes by their homes. Ids stay where programs read them."""
+    names = runtime_names(tx)
+
+    def named(text: str) -> str:
+        return _RUNTIME.sub(lambda found: names.get(found[1], found[0]), text)
+
+    def told(value: Any, sentence: bool = False) -> Any:
+        if isinstance(value, str):
+            return named(value) if sentence else value
+        if isinstance(value, tuple):
+            return tuple(told(each, sentence) for each in value)
+        if is_dataclass(value) and not isinstance(value, type):
+            changes = {each.name: told(getattr(value, each.name), each.name in _SENTENCES) for each in fields(value)}
+            return replace(value, **changes)
+        return value
+
+    shown: WhyView = told(why)
+    return shown
 
 
 def _explain(tx: Transaction, what: str) -> WhyView:
@@ -102,7 +134,7 @@ MOST_CHANGED = 5000
 
 async def replay_decisions(services: Services, actor: Actor, asked: Replay) -> ReplayView:
     """Replay the decisions of runs queued since then. It reads page by page, so that no other request waits for it."""
-    policy = _policy(asked)
+    choose = await services.read(lambda tx: _policies(tx, asked))
     place = first_since(asked.since)
     looked_at, unreadable, changed = 0, 0, list[Changed]()
     while looked_at < MOST and len(changed) < MOST_CHANGED:
@@ -110,30 +142,57 @@ async def replay_decisions(services: Services, actor: Actor, asked: Replay) -> R
         if not found:
             break
         place = found[-1].place
-        failed, different = await asyncio.to_thread(_decide_again, found, policy)
-        looked_at, unreadable = looked_at + len(found), unreadable + failed
+        looked, failed, different = await asyncio.to_thread(_decide_again, found, choose)
+        looked_at, unreadable = looked_at + looked, unreadable + failed
         changed += different
     return ReplayView(looked_at, unreadable, tuple(changed[:MOST_CHANGED]))
 
 
-def _policy(asked: Replay) -> Policy:
+_Choose = Callable[[Mapping[str, Any]], Policy | None]
+"""The policy to decide a recorded situation with; None for one that is not asked about."""
+
+
+def _policies(tx: Transaction, asked: Replay) -> _Choose:
+    """One policy for all; or that of one agent or project together with the other's that its runs have."""
     if not math.isfinite(asked.since) or not 0 <= asked.since < 2**40:
         raise BadRequest(f"{asked.since} is not a time.", "Give seconds since the epoch.")
-    try:
-        return policy_from_record(dict(asked.policy))
-    except (RecordError, ValueError, TypeError, RecursionError) as fault:
-        raise BadRequest(f"The policy cannot be read: {fault}.", "See docs/kernel.md for its fields.") from fault
+    policy, given = read_given(asked.policy), dict(asked.policy)
+    if asked.agent is not None and asked.project is not None:
+        raise BadRequest("A policy is an agent's or a project's.", "Name one of them.")
+    if asked.agent is not None:
+        name, projects = agent_named(tx, asked.agent).name, project_policies(tx)
+        return lambda record: _if(
+            record["situation"]["here"]["agent"] == name,
+            {**projects.get(record["situation"]["place"]["project"] or "", {}), **given},
+        )
+    if asked.project is not None:
+        project = project_named(tx, asked.project).id
+        agents = {agent.name: read_object(agent.policy) or {} for agent in agent_records(tx)}
+        return lambda record: _if(
+            record["situation"]["place"]["project"] == project,
+            {**given, **agents.get(record["situation"]["here"]["agent"], {})},
+        )
+    return lambda _record: policy
 
 
-def _decide_again(recorded: Sequence[RecordedDecision], policy: Policy) -> tuple[int, list[Changed]]:
-    """How many could not be read, and those that come out differently."""
-    unreadable, changed = 0, []
+def _if(asked_about: bool, policy: dict[str, Any]) -> Policy | None:
+    return policy_from_record(policy) if asked_about else None
+
+
+def _decide_again(recorded: Sequence[RecordedDecision], choose: _Choose) -> tuple[int, int, list[Changed]]:
+    """How many were asked about, how many of those could not be read, and those that come out differently."""
+    looked, unreadable, changed = 0, 0, []
     for each in recorded:
         try:
-            again = decide_again(orjson.loads(each.record), policy)
+            record = orjson.loads(each.record)
+            policy = choose(record)
+            if policy is None:
+                continue
+            again = decide_again(record, policy)
         except (RecordError, ValueError, TypeError, KeyError, AttributeError):
-            unreadable += 1
+            looked, unreadable = looked + 1, unreadable + 1
             continue
+        looked += 1
         if not again.same:
             fields = ", ".join(change.field for change in again.changes)
             outcome = again.plan.outcome.value
@@ -141,4 +200,4 @@ def _decide_again(recorded: Sequence[RecordedDecision], policy: Policy) -> tuple
             changed.append(
                 Changed(each.run, each.thread, each.at, each.outcome, outcome, words, each.attempt, each.step)
             )
-    return unreadable, changed
+    return looked, unreadable, changed

@@ -42,6 +42,7 @@ async def examine(services: Services, actor: Actor) -> tuple[CheckView, ...]:
     agents = [
         _agent(services, actor, agent, None if agent.runtime is None else machines.get(agent.runtime))
         for agent in await services.read(agent_records)
+        if agent.state is not AgentState.ARCHIVED
     ]
     found = await asyncio.gather(*looked, *agents)
     if disk.state != "ok":
@@ -106,21 +107,24 @@ async def _git() -> CheckView:
 
 
 async def _provider(machine: Machine, name: str) -> CheckView:
-    program = AgentProgram(name)
-    return await _look(name, program, machine.discover(program), "Agents of other providers work without it.")
+    return await look_at_program(machine, name, AgentProgram(name), "Agents of other providers work without it.")
 
 
 async def _agent(services: Services, actor: Actor, agent: AgentRecord, machine: MachineId | None) -> CheckView:
     name = f"agent {agent.name}"
+    if agent.damage:
+        return CheckView(name, "failed", f"Its stored {agent.damage} cannot be read.", _mend(agent))
     try:
         there = services.remaining_machine(machine)
     except Fault as fault:
         return CheckView(name, "failed", fault.words, fault.remedy)
-    found = await _look(
+    found = await look_at_program(
+        there,
         name,
         agent.program,
-        _look_for(services, actor, there, agent),
         "Install it again, or change it with `clew agent edit`.",
+        agent.name,
+        _look_for(services, actor, there, agent),
     )
     if found.state == "ok" and agent.state is not AgentState.ACTIVE:
         return CheckView(name, "warning", f"It is {agent.state}.", f"Resume it with `clew agent resume {agent.name}`.")
@@ -135,19 +139,39 @@ async def _look_for(services: Services, actor: Actor, machine: Machine, agent: A
     return looked
 
 
-async def _look(name: str, program: AgentProgram, looking: Awaitable[Looked], remedy: str) -> CheckView:
+def _mend(agent: AgentRecord) -> str:
+    if agent.damage == "policy":
+        return f"Set one with `clew policy set FILE --agent {agent.name}`, or restore a backup."
+    return f"Give it its home, options and variables again with `clew agent edit {agent.name}`, or restore a backup."
+
+
+async def look_at_program(
+    machine: Machine,
+    name: str,
+    program: AgentProgram,
+    remedy: str,
+    agent: str = "AGENT",
+    looking: Awaitable[Looked] | None = None,
+) -> CheckView:
+    """Look for a program and its login on that machine. `looking` is another way to look for it."""
     try:
         async with asyncio.timeout(_WAIT):
-            looked = await looking
+            looked = await (looking or machine.discover(program))
     except TimeoutError:
         return CheckView(name, "failed", f"{program.provider} did not answer within {_WAIT:g} s.", remedy)
     except Fault as fault:
         return CheckView(name, "failed", fault.words, fault.remedy)
     if looked.registration is None:
         return CheckView(name, "missing", looked.missing or "It was not found.", remedy)
-    account, key = looked.registration.account, looked.registration.credential
-    login = f", as {account}" if account else ", with a key" if key else ""
-    return CheckView(name, "ok", f"{program.provider} {looked.version}".strip() + f"{login}.")
+    found, account = f"{program.provider} {looked.version}".strip(), looked.registration.account
+    known = await machine.logins(program)
+    if account:
+        return CheckView(name, "ok", f"{found}, as {account}.")
+    if known is None:
+        return CheckView(name, "ok", f"{found}{', with a key' if looked.registration.credential else ''}.")
+    if known.used:
+        return CheckView(name, "ok", f"{found}, with {known.used}.")
+    return CheckView(name, "warning", f"{found}, no login known.", known.remedy(agent))
 
 
 async def list_runtimes(services: Services, actor: Actor) -> tuple[RuntimeView, ...]:

@@ -17,6 +17,10 @@ class NoSuchSession(NotFound):
     code = "control:no-such-session"
 
 
+class NoWork(NotFound):
+    code = "control:no-work"
+
+
 class Conflict(ControlFault):
     """It exists, and its state does not allow this."""
 

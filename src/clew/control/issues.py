@@ -24,18 +24,21 @@ from clew.kernel import (
     lane_id,
 )
 from clew.protocol.orders import Entry
-from clew.protocol.requests import Assign, NewIssue
+from clew.protocol.requests import Assign, NewIssue, ThreadChange
 from clew.protocol.views import ThreadPage, ThreadView
 from clew.protocol.wakes import Accepted, WakeRequest, handover_words
 from clew.store.engine.database import Transaction
 from clew.store.operations.cancel import end_pending, reassign
-from clew.store.operations.journal import append, entries_between
+from clew.store.operations.journal import Tried, append, append_once, entries_between
+from clew.store.operations.projects import change_project
 from clew.store.operations.steering import live_run
-from clew.store.operations.threads import give_thread, lock_thread, must_be_open, new_thread, open_thread
+from clew.store.operations.threads import change_thread, give_thread, lock_thread, must_be_open, new_thread, open_thread
 from clew.store.queries.agents import AgentRecord
 from clew.store.queries.names import agent_named, project_named, thread_called
 from clew.store.queries.threads import has_runs, show_thread
 from clew.store.queries.wakes import pending_entries
+
+_NEW_BODY = "The description is now:"
 
 MOST_TOLD = 100
 """How many of the latest entries the first agent of an issue is asked to act on, and a handover looks through."""
@@ -90,6 +93,33 @@ async def assign_thread(services: Services, actor: Actor, ref: str, asked: Assig
     view = await services.write(write)
     services.record(actor, f"assigned {view.ref} to {view.assignee or 'no agent'}")
     return view
+
+
+async def edit_thread(services: Services, actor: Actor, ref: str, change: ThreadChange) -> ThreadPage:
+    """Change an issue's or a chat's title or project, or its description. In another project each lane gets a new
+    workspace with its next run; the old one stays as it is. A live run ends where it works."""
+    title = None if change.title is None else check_title(change.title)
+    said = None
+    if change.body is not None and change.body.strip():
+        said = message(author_of(actor), f"{_NEW_BODY}\n\n{check_size(change.body.strip(), 'The text')}")
+    tried: Tried = {}
+
+    def write(tx: Transaction) -> ThreadPage:
+        thread = lock_thread(tx, thread_called(tx, ref).id)
+        if thread.kind == "own":
+            raise BadRequest(f"{ref} is an agent's own thread.", "It has no title, description or project.")
+        project = None if change.project is None else ProjectId(project_named(tx, change.project).id)
+        change_thread(tx, thread.id, title, project)
+        if project is not None:
+            # Runs that were held for want of a place are decided again.
+            change_project(tx, project, {})
+        if said is not None:
+            append_once(tx, thread.id, said, tried)
+        return thread_page(tx, thread.id)
+
+    page = await services.write(write)
+    services.record(actor, f"changed {page.thread.ref}")
+    return page
 
 
 def _must_wake(accepted: Accepted, agent: AgentRecord) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from clew.control.actor import Actor
 from clew.control.faults import BadRequest, NotInstalled
 from clew.control.services import Services
-from clew.kernel import MachineId, RuntimeId
+from clew.kernel import AgentState, MachineId, RuntimeId
 from clew.ports.fault import Fault
 from clew.protocol.control import Registration
 from clew.protocol.machine import AgentProgram, Looked, Machine
@@ -49,9 +49,9 @@ async def find_program(machine: Machine, program: AgentProgram) -> Registration:
     return looked.registration
 
 
-def merged(kept: Mapping[str, str], change: Mapping[str, str] | None) -> Mapping[str, str]:
-    """A name with a value is set, one with an empty value is removed, and the others stay."""
-    return kept if change is None else {name: text for name, text in {**kept, **change}.items() if text}
+def replaced(kept: Mapping[str, str], change: Mapping[str, str] | None) -> Mapping[str, str]:
+    """The change takes the place of all that there was; a name with an empty value is left out."""
+    return kept if change is None else {name: text for name, text in change.items() if text}
 
 
 def check_program(program: AgentProgram) -> AgentProgram:
@@ -89,7 +89,8 @@ async def _agents_of(services: Services, machine: MachineId) -> list[AgentRecord
         agent
         for agent in await services.read(agent_records)
         # A database that was brought to another machine names the former one.
-        if agent.runtime is None or machines.get(agent.runtime) == machine or len(services.machines) == 1
+        if agent.state is not AgentState.ARCHIVED
+        and (agent.runtime is None or machines.get(agent.runtime) == machine or len(services.machines) == 1)
     ]
 
 

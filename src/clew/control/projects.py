@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from clew.control.actor import Actor
-from clew.control.faults import BadRequest
+from clew.control.faults import BadRequest, NotNow
 from clew.control.services import Services
 from clew.control.validation import check_mode, check_name
 from clew.ports.workspaces import SourceFound, SourceKind
@@ -13,8 +13,10 @@ from clew.protocol.views import ProjectView
 from clew.store.engine.database import Transaction
 from clew.store.engine.dialect import storable
 from clew.store.operations import projects as store
+from clew.store.operations.policies import policy_in
 from clew.store.queries import projects as queries
 from clew.store.queries.names import project_named
+from clew.store.queries.threads import SOME, refs_in_project
 
 _MOST_COMMANDS = 100
 _LONGEST = 10_000
@@ -61,15 +63,38 @@ async def change_project(services: Services, actor: Actor, name: str, change: Pr
     if change.mode_limit is not None:
         columns["mode_limit"] = _limit(change.mode_limit)
     setup = kept.setup if change.setup is None else _setup(change.setup)
-    columns["settings"] = queries.project_settings(kind, base, setup)
 
     def write(tx: Transaction) -> ProjectView:
-        store.change_project(tx, project_named(tx, name).id, columns)
+        project = project_named(tx, name)
+        policy = policy_in(queries.read_settings(tx, project.id))
+        to = columns.copy()
+        to["settings"] = queries.project_settings(kind, base, setup, policy)
+        store.change_project(tx, project.id, to)
         return project_named(tx, name)
 
     changed = await services.write(write)
     services.record(actor, f"changed project {name}")
     return changed
+
+
+async def remove_project(services: Services, actor: Actor, name: str) -> ProjectView:
+    """Remove a project that no thread has or had. Its directory is not touched."""
+
+    def write(tx: Transaction) -> ProjectView:
+        project = project_named(tx, name)
+        used = refs_in_project(tx, project.id)
+        if used:
+            named = ", ".join(used) + (" and others" if len(used) == SOME else "")
+            raise NotNow(
+                f"{name} is the project of {named}, and stays: their history names it.",
+                f"Use `clew project edit {name}` to change where it is, or leave it.",
+            )
+        store.remove_project(tx, project.id)
+        return project
+
+    removed = await services.write(write)
+    services.record(actor, f"removed project {name}")
+    return removed
 
 
 def _owner(machine: Machine, found: SourceFound) -> str | None:

@@ -92,7 +92,7 @@ async def retry_run(services: Services, actor: Actor, run: str, asked: Retry | N
         if asked is not None and asked.taken is not None:
             return _decide(tx, found, asked.taken, actor)
         if found.state is RunState.SUCCEEDED:
-            raise NotNow(f"{found.name} has succeeded.", f"Send a new message, or `clew rerun {found.name}`.")
+            raise NotNow(f"{found.name} has succeeded.", _instead(tx, found))
         retried = (
             []
             if found.state is RunState.QUEUED
@@ -100,7 +100,7 @@ async def retry_run(services: Services, actor: Actor, run: str, asked: Retry | N
         )
         waiting = go_now(tx, found.lane, found.thread)
         if waiting is None and not retried:
-            raise NotNow(f"{found.name} has nothing left to retry.", "Wake its agent in its thread again.")
+            raise NotNow(f"{found.name} has nothing left to retry.", _new_message(found))
         return _views(tx, found, retried)
 
     return await services.write(write)
@@ -122,9 +122,9 @@ async def rerun(services: Services, actor: Actor, run: str) -> tuple[WakeView, .
     def write(tx: Transaction) -> tuple[WakeView, ...]:
         found = _in_open_thread(tx, run)
         if found.isolated:
-            raise NotNow(f"{found.name} had a context of its own, which ended with it.", "Wake its agent again.")
+            raise NotNow(f"{found.name} had a context of its own, which ended with it.", _new_message(found))
         if not run_session(tx, found.id):
-            raise NotNow(f"No session of {found.name} is known, so there is none to continue.", "Retry it instead.")
+            raise NotNow(f"No session of {found.name} is known, so there is none to continue.", _without_session(found))
         asked = ask_again(tx, found.id, origin_of(actor), only_unserved=False, resume=name)
         if not asked:
             raise NotNow(
@@ -134,6 +134,21 @@ async def rerun(services: Services, actor: Actor, run: str) -> tuple[WakeView, .
         return _views(tx, found, asked)
 
     return await services.write(write)
+
+
+def _instead(tx: Transaction, run: RunRecord) -> str:
+    """What to do instead of retrying a run that succeeded; `clew rerun` only where it would not refuse."""
+    if run.isolated or not run_session(tx, run.id):
+        return _new_message(run)
+    return f"{_new_message(run)} `clew rerun {run.name}` repeats it."
+
+
+def _without_session(run: RunRecord) -> str:
+    return _new_message(run) if run.state is RunState.SUCCEEDED else f"`clew retry {run.name}` serves its wakes again."
+
+
+def _new_message(run: RunRecord) -> str:
+    return f"Send a new message with `clew say {run.ref} TEXT`."
 
 
 def _stop(tx: Transaction, run: RunId, why: RunOutcome, actor: Actor) -> Cancelled:

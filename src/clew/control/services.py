@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,10 +10,14 @@ from clew.control.actor import Actor, name_of
 from clew.control.faults import BadRequest, NoMachine
 from clew.control.hints import Hints
 from clew.kernel import MachineId
+from clew.ports.work import WorkOf
 from clew.protocol.machine import Machine
 from clew.store.engine.database import Database, Transaction
 
 Result = TypeVar("Result")
+
+PATIENCE = 150.0
+"""Seconds that a machine has for an answer about one worktree. Git's own deadlines are shorter."""
 
 _log = logging.getLogger("clew.actions")
 
@@ -71,6 +75,17 @@ class Services:
         if len(self.machines) == 1 and wanted not in self.machines:
             return self.chosen_machine(None)
         return self.chosen_machine(wanted)
+
+    async def ask_worktrees(self, machine: str, asked: Callable[[WorkOf], Awaitable[Result]]) -> Result:
+        """The answer of the machine that has a worktree: only that one can tell."""
+        worktrees = self.machine(machine).worktrees
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await asked(worktrees)
+        except TimeoutError as fault:
+            raise NoMachine(
+                f"Machine {machine!r} did not answer within {PATIENCE:g} s.", "Check it with `clew doctor`."
+            ) from fault
 
     async def close(self) -> None:
         """Stop the hints. The owner of the database closes it."""

@@ -64,12 +64,14 @@ class Daemon:
         self._backlog.start()
         for program in programs:
             await self.register(program)
+        self._machine.release_with(self._warm.release)
         self._machine.listen(lambda runtime: self._claimer.offer([runtime]))
         if self._machine.offered:
             self._claimer.offer(self._machine.offered)
         self._background = [
             asyncio.create_task(self._renew_leases(), name="lease renewal"),
             asyncio.create_task(self._warm.sweep_forever(), name="warm sessions"),
+            asyncio.create_task(self._warm.yield_forever(), name="people in warm sessions"),
         ]
 
     async def register(self, program: AgentProgram) -> Looked:

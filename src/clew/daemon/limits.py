@@ -38,6 +38,8 @@ class Limits:
     warm: int = 8
     idle: float = 600.0
     sweep: float = 30.0
+    # How often it is checked whether a person has opened a warm session.
+    visitors: float = 3.0
     # At a stop: for running turns to finish where they are let, and for the outbox to be delivered.
     finish_turns: float = 3600.0
     last_delivery: float = 5.0

@@ -4,20 +4,25 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+import os
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from clew.kernel import MachineId, RuntimeId, WorkspaceId, capabilities_to_record
+from clew.daemon.trial import try_prompt
+from clew.kernel import MachineId, NativeId, PermissionMode, RuntimeId, WorkspaceId, capabilities_to_record
 from clew.ports.fault import Fault
+from clew.ports.logins import KnowsItsLogins, Logins
 from clew.ports.plugins import Providers
-from clew.ports.provider import Deadlines, FoundSession, Provider, Settings
+from clew.ports.provider import Deadlines, FoundSession, KeepsServer, Provider, Settings
+from clew.ports.work import WorkOf
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, Workspaces
 from clew.programs.faults import BadOptions
 from clew.programs.state import Ledger
 from clew.protocol.control import Registration
-from clew.protocol.machine import AgentProgram, Looked
+from clew.protocol.machine import AgentProgram, Looked, Tried
 
 _log = logging.getLogger("clew.daemon")
 _MOST_KEYS = 1000
@@ -25,6 +30,10 @@ _MOST_KEYS = 1000
 
 class NoSuchRuntime(Fault):
     code = "daemon:no-such-runtime"
+
+
+class NoSuchHome(Fault):
+    code = "daemon:no-such-home"
 
 
 class LocalMachine:
@@ -52,6 +61,7 @@ class LocalMachine:
         self._keys: dict[int, tuple[AgentProgram, str]] = {}
         self._offered: dict[RuntimeId, AgentProgram] = {}
         self._listener: Callable[[RuntimeId], None] | None = None
+        self._release: Callable[[RuntimeId, NativeId], Awaitable[bool]] | None = None
 
     @property
     def id(self) -> MachineId:
@@ -68,6 +78,10 @@ class LocalMachine:
     def listen(self, listener: Callable[[RuntimeId], None]) -> None:
         """Call `listener` for every runtime that is offered from now on."""
         self._listener = listener
+
+    def release_with(self, release: Callable[[RuntimeId, NativeId], Awaitable[bool]]) -> None:
+        """The daemon's way to end a session that it keeps open between turns."""
+        self._release = release
 
     # ---------------------------------------------------------------- for the server
 
@@ -107,6 +121,19 @@ class LocalMachine:
         )
         return Looked(program, registration, found.version, found.models)
 
+    async def check_homes(self, home: Mapping[str, str], create: bool) -> None:
+        await asyncio.to_thread(_check_homes, home, create)
+
+    async def logins(self, program: AgentProgram) -> Logins | None:
+        provider = self.provider(program)
+        if not isinstance(provider, KnowsItsLogins):
+            return None
+        known = await provider.logins()
+        return replace(known, there=tuple(name for name in known.keys if os.environ.get(name)))
+
+    async def try_prompt(self, program: AgentProgram, model: str | None, mode: PermissionMode) -> Tried:
+        return await try_prompt(self.provider(program), model, mode)
+
     async def offer(self, runtime: RuntimeId, program: AgentProgram) -> None:
         known = runtime in self._offered
         self._offered[runtime] = program
@@ -116,6 +143,15 @@ class LocalMachine:
     async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]:
         return await self.provider(self.offered_as(runtime)).sessions()
 
+    async def release(self, runtime: RuntimeId, natives: Collection[NativeId]) -> Sequence[NativeId]:
+        release = self._release
+        freed = [] if release is None else [native for native in natives if await release(runtime, native)]
+        if runtime in self._offered:
+            provider: object = self.provider(self._offered[runtime])
+            if isinstance(provider, KeepsServer):
+                await provider.let_go()
+        return freed
+
     async def inspect(self, source: str, plain: bool, base: str | None = None) -> SourceFound:
         return await self._workspaces.inspect(source, plain, base)
 
@@ -124,6 +160,10 @@ class LocalMachine:
 
     async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]:
         return await self._workspaces.clean(asked)
+
+    @property
+    def worktrees(self) -> WorkOf:
+        return self._workspaces
 
     # ---------------------------------------------------------------- for the daemon
 
@@ -171,6 +211,28 @@ def key_of(program: AgentProgram) -> str:
     """A digest, because the settings hold secrets."""
     text = json.dumps(asdict(program), sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+_DIRECTORIES = re.compile(r"(HOME|DIR)$")
+"""The names of variables that hold a directory."""
+
+
+def _check_homes(home: Mapping[str, str], create: bool) -> None:
+    for name, value in sorted(home.items()):
+        path = Path(value)
+        if not _DIRECTORIES.search(name) or not path.is_absolute() or path.is_dir():
+            continue
+        if path.exists():
+            raise NoSuchHome(f"{name}={value} is not a directory.", "Name a directory.")
+        if not create:
+            raise NoSuchHome(
+                f"{name}={value} does not exist on this machine.",
+                "Correct the path, or add --create-home to create it.",
+            )
+        try:
+            path.mkdir(parents=True, mode=0o700)
+        except OSError as fault:
+            raise NoSuchHome(f"{value} cannot be created: {fault.strerror}.", "Name another directory.") from fault
 
 
 def _end_leftovers(state: Path) -> None:

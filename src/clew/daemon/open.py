@@ -119,9 +119,6 @@ class Opener:
             kept = await self._warm_session(plan)
             probe = _open_here(self.directory) if kept is not None else await self._probe(plan)
             plan = self._settle(plan, probe)
-        if kept is not None and plan.outcome is not Outcome.RESUME:
-            await self.warm.end(kept)
-            kept = None
         return plan, kept
 
     def _settle(self, plan: Plan, probe: Probe) -> Plan:
@@ -130,7 +127,8 @@ class Opener:
         return settled
 
     async def _probe(self, plan: Plan) -> Probe:
-        cursor = None if plan.session is None else plan.session.cursor
+        assert plan.session is not None, "only a session is asked for"
+        cursor = plan.session.cursor
         assert isinstance(cursor, Cursor), "a plan continues only a session that has a cursor"
         self.reports.log_step("probe", f"The agent is asked for session {cursor.native_id}.")
         try:

@@ -8,9 +8,10 @@ from clew.daemon.limits import Limits
 from clew.daemon.reports import Reports
 from clew.daemon.settings import place_wanted
 from clew.daemon.stop_signal import StopSignal
-from clew.kernel import Directory, FoundReason, Plan, RunId, Workspace, decide
+from clew.kernel import Directory, FoundReason, Plan, RunId, Workspace, WorkspaceKind, decide
 from clew.ports.fault import Fault
-from clew.ports.workspaces import Held, PlaceWanted, Workspaces
+from clew.ports.work import Work
+from clew.ports.workspaces import Ensured, Held, PlaceWanted, Workspaces
 from clew.programs.tasks import TaskSet
 from clew.protocol.control import ControlPlane
 from clew.protocol.orders import Order
@@ -77,6 +78,24 @@ class Placed:
     async def release(self) -> None:
         await self.workspaces.release(self.wanted)
 
+    async def begin_run(self, run: RunId) -> None:
+        """Note the files as they are. Where that fails the run goes on: only `clew diff --run` has less to show."""
+        if self.wanted.workspace.kind is WorkspaceKind.WORKTREE:
+            try:
+                await self.workspaces.begin_run(self.wanted, run)
+            except (Fault, OSError) as fault:
+                _log.warning("run %s: its worktree could not be noted: %s", run, fault)
+
+    async def end_run(self, run: RunId) -> Work | None:
+        """What the worktree has now; None where there is none, or where git cannot tell."""
+        if self.wanted.workspace.kind is not WorkspaceKind.WORKTREE:
+            return None
+        try:
+            return await self.workspaces.end_run(self.wanted, run)
+        except (Fault, OSError) as fault:
+            _log.warning("run %s: its changes could not be counted: %s", run, fault)
+            return None
+
 
 async def ensure_place(
     order: Order, workspaces: Workspaces, stop: StopSignal, reports: Reports, limits: Limits
@@ -99,7 +118,8 @@ async def ensure_place(
         raise PlaceHeld(ensured)
     if ensured.setup_output is not None:
         reports.log_step("workspace", f"{ensured.words} The output of its setup is in {ensured.setup_output}.")
-    place = Placed(ensured.directory, _with_links_resolved(order.plan, ensured.directory), wanted, workspaces)
+    place = Placed(ensured.directory, _as_found(order.plan, ensured), wanted, workspaces)
+    await place.begin_run(order.run)
     if not ensured.remade:
         return place
     reports.log_step("workspace", ensured.remade)
@@ -122,19 +142,22 @@ async def _report_remade(place: Placed, words: str, stop: StopSignal, reports: R
     return place
 
 
-def _with_links_resolved(plan: Plan, directory: Directory) -> Plan:
-    """The server cannot see this disk. Where the path leads elsewhere than it reads, that is one more fact."""
+def _as_found(plan: Plan, ensured: Ensured) -> Plan:
+    """The server cannot see this disk. Where the path leads elsewhere than it reads, or the branch has another name
+    because that one was taken, that is one more fact."""
     known = plan.workspace
-    if known is None or known.directory == directory:
+    if known is None or (known.directory == ensured.directory and known.branch == (ensured.branch or known.branch)):
         return plan
-    real = Directory(known.directory.path, directory.place)
+    real = Directory(known.directory.path, ensured.directory.place)
+    branch = ensured.branch or known.branch
 
     def resolved(place: Workspace) -> Workspace:
-        return replace(place, directory=real) if place.id == known.id else place
+        return replace(place, directory=real, branch=branch) if place.id == known.id else place
 
     facts = plan.situation.place
     resolved_facts = replace(
         facts,
+        on_branch=branch if branch != known.branch else facts.on_branch,
         agent_home=resolved(facts.agent_home),
         remembered=None if facts.remembered is None else resolved(facts.remembered),
         earlier=tuple(map(resolved, facts.earlier)),

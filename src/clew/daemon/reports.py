@@ -12,6 +12,7 @@ from clew.daemon.uplink import Carrier, until_answered
 from clew.kernel import ApprovalId
 from clew.ports.events import Event
 from clew.ports.fault import Fault
+from clew.ports.work import Work
 from clew.protocol.control import ControlPlane
 from clew.protocol.orders import Order
 from clew.protocol.reports import (
@@ -151,10 +152,10 @@ class Reports:
         self._on_answer(reported)
         return reported
 
-    async def finish(self, end: End) -> Finished:
+    async def finish(self, end: End, work: Work | None = None) -> Finished:
         """Report the end: it is in the outbox before it is sent, and sent until the server has it."""
         self._silence()
-        finish = Finish(self._order.run, self._order.attempt, end, self._pin)
+        finish = Finish(self._order.run, self._order.attempt, end, self._pin, work=work)
         self._pin = None
         report = self._draft()
         stored = self._outbox.put([letter_of(each) for each in (report, finish) if each is not None])

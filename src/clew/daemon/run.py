@@ -33,7 +33,9 @@ from clew.kernel import (
     with_observed_work,
 )
 from clew.ports.context import ContextEngine
+from clew.ports.events import ErrorCode
 from clew.ports.fault import Fault
+from clew.ports.logins import with_login
 from clew.ports.provider import LiveSession, Provider
 from clew.protocol.control import ControlPlane, Held
 from clew.protocol.orders import Order, StoreQuestion
@@ -113,7 +115,8 @@ class ServedRun:
             # A resumable session is parked before the end is reported: the next run may come at once and wants it.
             if self._opened is not None and self._opened.live.cursor is not None:
                 await self._park_or_close()
-            finished = await self._reports.finish(end)
+            work = await self._place.end_run(self._order.run) if self._place is not None and self._prompted else None
+            finished = await self._reports.finish(end, work)
             self._with.freed()
             if isinstance(end, Returned) and end.code == FoundReason.IN_USE.code:
                 self._with.places.add(self._order.run, released)
@@ -169,6 +172,7 @@ class ServedRun:
                 return self._stopped_end(result, heard)
             again = await self._reopen_once(opener, opened, result, heard)
             if again is None:
+                result = await self._with_login_words(result)
                 return self._end_after(result, opened.plan, heard)
             plan = again
 
@@ -279,6 +283,17 @@ class ServedRun:
             "reopen", f"The session did not take the prompt, so it is sent once more: {heard.detail}"
         )
         return again
+
+    async def _with_login_words(self, result: TurnResult) -> TurnResult:
+        """A failure for want of a login says which login the program used, or how it gets one."""
+        failed, order, machine = result.failed, self._order, self._with.machine
+        if failed is None or failed.code is not ErrorCode.NOT_ALLOWED:
+            return result
+        known = await machine.logins(program_of(order) or machine.offered_as(order.runtime))
+        if known is None:
+            return result
+        words = with_login(failed.words, known, order.plan.situation.here.agent)
+        return replace(result, failed=replace(failed, words=words))
 
     async def _ask_stores(self) -> End:
         """Find out what became of earlier prompts of the lane. The server decides the run again by the answers."""

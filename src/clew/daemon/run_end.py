@@ -116,7 +116,8 @@ def end_before_prompt(fault: Exception) -> End:
         return Returned(str(fault), fault.reason, WaitsFor.PERSON)
     if not isinstance(fault, Fault):
         return Failed(
-            FailureKind.UNKNOWN, f"Clew itself failed: {fault!r}. This is a defect of Clew; the log has more."
+            FailureKind.UNKNOWN,
+            f"Clew itself failed ({type(fault).__name__}: {fault}). This is a defect of Clew; the log has more.",
         )
     words = str(fault)
     if fault.code == _BUSY:

@@ -19,7 +19,7 @@ from clew.kernel import (
     confirm,
     reap,
 )
-from clew.ports.provider import KnowsItsEnd, KnowsItsWork, LiveSession
+from clew.ports.provider import KnowsItsEnd, KnowsItsVisitors, KnowsItsWork, LiveSession
 
 _log = logging.getLogger("clew.daemon")
 
@@ -113,6 +113,15 @@ class WarmSessions:
             del self._idle[_key(oldest)]
             self._end_soon(oldest)
 
+    async def release(self, runtime: RuntimeId, native_id: NativeId) -> bool:
+        """End it now if it is idle, so that a person can open it; whether it was there. One in use is left alone."""
+        session = self.pop(runtime, native_id)
+        if session is None:
+            await self.wait_ended(runtime, native_id)
+            return False
+        await asyncio.shield(self._end_soon(session))
+        return True
+
     async def sweep(self) -> list[Reaped]:
         """End the sessions that were idle for too long. One that fails to close keeps no other open."""
         seen = [(session, self._judge(session)) for session in list(self._idle.values())]
@@ -124,6 +133,21 @@ class WarmSessions:
             if fate.fate is Fate.END and self._idle.pop(_key(session), None) is not None:
                 await asyncio.shield(self._end_soon(session))
         return judged
+
+    async def yield_to_people(self) -> None:
+        """End the idle sessions that a person has opened at a terminal."""
+        for session in list(self._idle.values()):
+            live, epoch = session.live, session.epoch
+            if not isinstance(live, KnowsItsVisitors) or not await asyncio.to_thread(_has_visitor, live):
+                continue
+            if session.epoch == epoch and self._idle.pop(_key(session), None) is not None:
+                _log.info("session %s is let go: a person has opened it", session.native_id)
+                await asyncio.shield(self._end_soon(session))
+
+    async def yield_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.visitors)
+            await self.yield_to_people()
 
     async def sweep_forever(self) -> None:
         while True:
@@ -165,6 +189,14 @@ class WarmSessions:
             background_work=session.background_work,
         )
         return reap(facts, self._limits.idle)
+
+
+def _has_visitor(live: KnowsItsVisitors) -> bool:
+    try:
+        return live.has_visitor()
+    except OSError as fault:
+        _log.warning("it cannot be told whether a person has opened a session: %s", fault)
+        return False
 
 
 def _key(session: WarmSession) -> Key:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from clew.kernel.contract import must_be
 from clew.kernel.ids import AgentId, Instant, ThreadId, WakeId, own_thread
 from clew.kernel.reason import Reason
 from clew.kernel.wake import Origin, OriginKind, WakeEnd, WakeReason, WakeState
@@ -103,6 +104,8 @@ OVERLAPS: Mapping[Overlap, tuple[AdmissionVerdict, AdmissionReason | WakeEnd]] =
 
 def admit(request: Request, policy: AdmissionPolicy) -> Admission:
     """Check, in order: paused or archived agents, agents that wake themselves or one another, floods, a busy lane."""
+    must_be(request, Request, "what is asked")
+    must_be(policy, AdmissionPolicy, "the policy of an admission")
     for rule in RULES:
         admission = rule(request, policy)
         if admission is not None:

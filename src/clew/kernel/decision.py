@@ -7,6 +7,7 @@ from functools import lru_cache
 from operator import attrgetter
 
 from clew.kernel.candidates import weigh_all
+from clew.kernel.contract import must_be
 from clew.kernel.ids import EntrySeq, NativeId, RunScope
 from clew.kernel.permission import PermissionMode, choose_mode
 from clew.kernel.place import PlaceChoice, choose_place
@@ -31,6 +32,7 @@ from clew.kernel.verdict import Verdict, judge
 
 def decide(situation: Situation) -> Plan:
     """Decide how the run's wakes continue. The same situation always gives the same plan."""
+    must_be(situation, Situation, "what is to be decided")
     here = situation.here
     place = choose_place(situation.place, here.machine)
     mode = choose_mode(here.mode, here.mode_limits, here.capabilities.modes)
@@ -76,6 +78,8 @@ def settle(plan: Plan, probe: Probe) -> Plan:
     A plan that continues no session needs no probe and is returned as it is. A held plan is decided again from a new
     situation when its wait is over.
     """
+    must_be(plan, Plan, "the plan to settle")
+    must_be(probe, Probe, "the agent's answer")
     if plan.session is None or plan.outcome not in USES_EARLIER_SESSION:
         return plan
     probed = Probed(plan.session.id, probe, restored=plan.outcome is Outcome.TRANSFER)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, NewType
 
+from clew.kernel.contract import must_be
+
 AgentId = NewType("AgentId", str)
 ThreadId = NewType("ThreadId", str)
 LaneId = NewType("LaneId", str)
@@ -123,6 +125,7 @@ class Subject:
 
 def read_subject(text: str) -> Subject:
     """Read `source:name`. Raises ValueError with a sentence that says what is wrong."""
+    must_be(text, str, "a subject")
     source, colon, name = text.partition(":")
     if not colon:
         raise ValueError(f"{_shown(text)} does not say where it is: a subject is source:name.")

@@ -135,7 +135,10 @@ class SilenceLimits:
 class SilenceReason(Reason):
     SPEAKING = "silence:none", "Last output {silent:.0f} s ago: {last}"
     WAITING = "silence:waiting", "It waits for an answer, so its silence does not count. Last output: {last}"
-    FLAGGED = "silence:flagged", "No output for {silent:.0f} s; it ends at {limits.end_after:.0f} s. Last: {last}"
+    FLAGGED = (
+        "silence:flagged",
+        "No output for {silent:.0f} s; it is ended after {limits.end_after:.0f} s at the latest. Last: {last}",
+    )
     ENDED = "silence:ended", "Ended: no output for {silent:.0f} s, {limits.end_after:.0f} s allowed. Last: {last}"
 
 

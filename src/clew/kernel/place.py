@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from clew.kernel.contract import must_be
 from clew.kernel.ids import MachineId, ProjectId, WorkspaceId
 from clew.kernel.reason import Reason
 
@@ -20,6 +21,7 @@ class Directory:
 
     def __post_init__(self) -> None:
         known = self.path if self.real is None else self.real
+        must_be(known, str, "the path of a directory")
         if not known.startswith("/"):
             raise ValueError(f"a directory must be an absolute path, and {known!r} is not: give the whole path")
         # POSIX keeps exactly two leading slashes apart; no system Clew runs on does.
@@ -57,7 +59,8 @@ class PlaceFacts:
     `project`: the thread's project. `remembered`: the lane's last workspace. `earlier`: the workspaces of the lane's
     earlier runs, newest first. `prepared`: the workspace that would be created for the project on this machine;
     `obstacle`: why none can be. `remade`: the lane's directory was gone and was created again, with what was lost; it
-    stays set until the agent was told.
+    stays set until the agent was told. `on_branch`: the machine made the workspace on this branch, because the name
+    that was wanted is another's.
     """
 
     agent_home: Workspace
@@ -67,6 +70,7 @@ class PlaceFacts:
     prepared: Workspace | None = None
     obstacle: str | None = None
     remade: str | None = None
+    on_branch: str | None = None
 
 
 class PlaceReason(Reason):

@@ -12,7 +12,7 @@ from clew.kernel.probe import Probe
 from clew.kernel.reason import Reason
 from clew.kernel.rule import Wanted
 from clew.kernel.session import Session, SessionEvent, was_told
-from clew.kernel.situation import Floor, ReadState, Situation
+from clew.kernel.situation import Floor, ReadState, Situation, SourceRead
 from clew.kernel.trace import FIT, Considered, Route, Step, Weighed, in_brief, passed_over, steps_of
 
 
@@ -222,7 +222,7 @@ class Plan:
 
     def _trace(self, steps: Callable[[Considered, Wanted], tuple[Step, ...]]) -> tuple[Step, ...]:
         return (
-            *(_read_step(read.source, read.state, read.detail) for read in self.situation.sources),
+            *map(_read_step, self.situation.sources),
             Step(
                 "workspace", "place", "hold" if self.workspace is None else "use", self.place.reason, self.place.words
             ),
@@ -254,8 +254,11 @@ def _answer(probe: Probe) -> str:
     return f"The agent was asked for it: {(probe.detail or probe.kind).removesuffix('.')}."
 
 
-def _read_step(source: str, state: ReadState, detail: str) -> Step:
-    return Step(source, "source", state, f"source:{state}", _READ_WORDS[state].format(detail=detail))
+def _read_step(read: SourceRead) -> Step:
+    """A source that answered with no session is shown as empty, however the caller has put it."""
+    answered = read.state is ReadState.ANSWERED
+    state = ReadState.EMPTY if answered and not read.sessions else read.state
+    return Step(read.source, "source", state, f"source:{state}", _READ_WORDS[state].format(detail=read.detail))
 
 
 def headline(plan: Plan) -> str:
@@ -268,7 +271,7 @@ def explain(plan: Plan, every_rule: bool = False) -> str:
     lines = [headline(plan)]
     if plan.workspace is not None:
         lines.append(f"  directory  {plan.workspace.directory}  ({plan.place.words})")
-    lines.append(f"  mode       {plan.mode}  ({plan.mode_choice.words})")
+    lines.append(f"  mode       {plan.mode or 'none'}  ({plan.mode_choice.words})")
     lines.append(f"  catch-up   {_catch_up(plan)}")
     lines.extend(f"  note       {notice.words}" for notice in plan.notices)
     steps = plan.trace

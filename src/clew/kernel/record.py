@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from clew.kernel.capability import Capabilities
+from clew.kernel.contract import must_be
 from clew.kernel.decision import decide
 from clew.kernel.plan import Plan
 from clew.kernel.situation import Policy, Situation
@@ -313,6 +314,7 @@ _WORDING = frozenset({"words", "trace", "notices"})
 
 def replay(record: Mapping[str, object], policy: Policy | None = None) -> Replay:
     """Decide a recorded situation again, with `policy` instead of its own where one is given."""
+    must_be(record, Mapping, "the record of a decision")
     kept = record.get("plan")
     if not isinstance(kept, dict):
         raise RecordError("the record has no plan to compare with")

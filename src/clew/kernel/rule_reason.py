@@ -108,7 +108,7 @@ class RuleReason(Reason):
         "cursor:unreadable",
         RuleName.CURSOR,
         Effect.OUT,
-        "Its stored cursor cannot be read by this provider ({session.cursor}).",
+        "Its stored cursor cannot be read by this provider: {session.cursor_words}.",
     )
     ID_SHAPE = (
         "cursor:id-shape",

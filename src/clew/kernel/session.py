@@ -170,6 +170,17 @@ class Session:
         """The account it was made with, for use in a sentence."""
         return account_words(self.account, self.credential)
 
+    @property
+    def cursor_words(self) -> str:
+        """Why its cursor is not one that a provider can be given, for use in a sentence."""
+        match self.cursor:
+            case None:
+                return "there is none"
+            case UnreadableCursor(why):
+                return why
+            case Cursor(version):
+                return f"its version is {version}"
+
 
 def account_words(account: AccountId | None, credential: str | None) -> str:
     """An account, for use in a sentence. A key does not name an account."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from clew.kernel.capability import Capabilities
+from clew.kernel.contract import must_be
 from clew.kernel.evidence import Unheard
 from clew.kernel.ids import (
     NOTHING_SEEN,
@@ -143,6 +144,18 @@ class Floor:
     kept: tuple[EntrySeq, ...] = ()
 
 
+_KINDS: tuple[tuple[str, type], ...] = (
+    ("here", Here),
+    ("demand", Demand),
+    ("sources", tuple),
+    ("head", int),
+    ("place", PlaceFacts),
+    ("policy", Policy),
+    ("floor", Floor),
+    ("probes", tuple),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """The facts at the time of a decision.
@@ -172,6 +185,9 @@ class Situation:
     unheard: tuple[Unheard, ...] = ()
 
     def __post_init__(self) -> None:
+        for name, kind in _KINDS:
+            if not isinstance(getattr(self, name), kind):
+                must_be(getattr(self, name), kind, f"the field {name} of a situation")
         wants = max(self.demand.entries, default=self.head)
         if wants > self.head:
             raise ValueError(f"entry {wants} is to be answered, but the journal ends at {self.head}")

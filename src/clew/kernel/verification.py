@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from clew.kernel.capability import LandingField
+from clew.kernel.contract import must_be
 from clew.kernel.ids import AccountId, NativeId
 from clew.kernel.permission import PermissionMode
 from clew.kernel.place import Directory
@@ -109,6 +110,8 @@ _CLAIMS: Mapping[Outcome, Claim] = {
 
 def verify(plan: Plan, landing: Landing) -> Verification:
     """Compare field by field. A provider must report the fields it declares; the others stay unverified."""
+    must_be(plan, Plan, "the plan to verify")
+    must_be(landing, Landing, "what the agent opened")
     differences: list[Difference] = []
     unverified: list[LandingField] = []
 

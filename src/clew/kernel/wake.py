@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from clew.kernel.contract import must_be
 from clew.kernel.ids import AgentId, EntrySeq, Instant, LaneId, RouteKey, RunId, WakeId
 from clew.kernel.reason import Reason
 
@@ -109,7 +110,11 @@ def coalesce(wakes: Iterable[Wake]) -> Demand:
     A demand for a fresh start stays, whatever the others ask for, until a session was opened for it. The latest request
     for an earlier run counts, and the latest route; the highest priority applies to all.
     """
-    ordered = sorted(wakes, key=arrival)
+    must_be(wakes, Iterable, "what is to be coalesced")
+    given = tuple(wakes)
+    for wake in given:
+        must_be(wake, Wake, "each of the wakes to coalesce")
+    ordered = sorted(given, key=arrival)
     if not ordered:
         raise ValueError("there is nothing to coalesce: a demand needs at least one wake")
     if len({wake.lane for wake in ordered}) > 1:

@@ -186,6 +186,24 @@ class KnowsItsEnd(Protocol):
     def has_ended(self) -> bool: ...
 
 
+@runtime_checkable
+class KnowsItsVisitors(Protocol):
+    """Also implemented by a live session whose program tells when a person opens the session at a terminal."""
+
+    def has_visitor(self) -> bool:
+        """Whether one has. Reads files, and may block for a moment."""
+        ...
+
+
+@runtime_checkable
+class KeepsServer(Protocol):
+    """Also implemented by a provider whose program keeps a server running between sessions."""
+
+    async def let_go(self) -> None:
+        """End that server unless a session is open in it. The next call starts another."""
+        ...
+
+
 class Provider(Protocol):
     @property
     def name(self) -> ProviderName: ...

@@ -17,9 +17,11 @@ from clew.kernel import (
     LaneId,
     PlaceStep,
     ProjectId,
+    RunId,
     Workspace,
     WorkspaceId,
 )
+from clew.ports.work import Work, WorkOf
 
 Progress = Callable[[str], None]
 """Called with each line that the setup writes."""
@@ -73,7 +75,8 @@ class Ensured:
     """The workspace exists, and is locked for the lane until it is released. `directory` has its links resolved.
 
     `remade` tells the agent that the workspace was gone and was made again, and what was lost. It is repeated until
-    `acknowledge`, also after a crash: it is stored on disk.
+    `acknowledge`, also after a crash: it is stored on disk. `branch` is the one that it is on: another than the wanted
+    one where that name was taken.
     """
 
     directory: Directory
@@ -82,6 +85,7 @@ class Ensured:
     words: str
     setup_output: Path | None = None
     remade: str = ""
+    branch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,7 @@ class Cleaned:
     freed: int = 0
 
 
-class Workspaces(Protocol):
+class Workspaces(WorkOf, Protocol):
     async def ensure(self, wanted: PlaceWanted, progress: Progress | None = None) -> Ensured | Held:
         """Check the workspace, do what the kernel decides, and lock it for the lane until it is released."""
         ...
@@ -188,6 +192,14 @@ class Workspaces(Protocol):
 
     async def acknowledge(self, wanted: PlaceWanted) -> None:
         """The server has stored what `Ensured.remade` said; do not repeat it."""
+        ...
+
+    async def begin_run(self, wanted: PlaceWanted, run: RunId) -> None:
+        """Keep the files as they are before the run, so that what it changes can be shown."""
+        ...
+
+    async def end_run(self, wanted: PlaceWanted, run: RunId) -> Work:
+        """Keep the files as they are after the run, and count what the base does not have."""
         ...
 
     async def listed(self) -> Sequence[Listed]:

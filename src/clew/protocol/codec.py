@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from clew.kernel import RecordError, value_from_record, value_to_record
+from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
 from clew.ports.workspaces import Cleaned, Listed, SourceFound
 from clew.protocol.control import Claimed, Expired, Held, Registration, Renewed
-from clew.protocol.machine import AgentProgram, Looked
+from clew.protocol.machine import AgentProgram, Looked, Tried
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
 
@@ -32,6 +33,7 @@ MESSAGES: Mapping[str, type] = {
         FoundSession,
         Held,
         Listed,
+        Logins,
         Looked,
         Order,
         Registration,
@@ -39,6 +41,7 @@ MESSAGES: Mapping[str, type] = {
         Report,
         Reported,
         SourceFound,
+        Tried,
     )
 }
 """Every value that `ControlPlane` and `Machine` pass, by its name in the message."""

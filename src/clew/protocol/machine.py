@@ -4,8 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from clew.kernel import MachineId, RuntimeId, WorkspaceId
+from clew.kernel import MachineId, NativeId, PermissionMode, RuntimeId, WorkspaceId
+from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
+from clew.ports.work import WorkOf
 from clew.ports.workspaces import Cleaned, Listed, SourceFound
 from clew.protocol.control import Registration
 
@@ -33,6 +35,16 @@ class Looked:
     missing: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a first prompt in a session of its own: the agent's reply, or in `failed` why there is none."""
+
+    reply: str = ""
+    failed: str = ""
+    seconds: float = 0.0
+    mode: str = ""
+
+
 class Machine(Protocol):
     @property
     def id(self) -> MachineId: ...
@@ -45,14 +57,35 @@ class Machine(Protocol):
         """Look for the program. The caller registers its runtime."""
         ...
 
+    async def check_homes(self, home: Mapping[str, str], create: bool) -> None:
+        """Refuse a home that does not exist, which is probably a typing error; with `create`, make its directories."""
+        ...
+
+    async def logins(self, program: AgentProgram) -> Logins | None:
+        """Which keys and logins it has; None for a program that needs none, or whose provider does not know them."""
+        ...
+
+    async def try_prompt(self, program: AgentProgram, model: str | None, mode: PermissionMode) -> Tried:
+        """Send one prompt in a new session and in a directory of its own, which is removed afterwards."""
+        ...
+
     async def offer(self, runtime: RuntimeId, program: AgentProgram) -> None:
         """Claim work for this runtime from now on."""
         ...
 
     async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]: ...
 
+    async def release(self, runtime: RuntimeId, natives: Collection[NativeId]) -> Sequence[NativeId]:
+        """End the idle ones of these sessions that the daemon keeps open; those that it ended."""
+        ...
+
     async def inspect(self, source: str, plain: bool, base: str | None = None) -> SourceFound: ...
 
     async def workspaces(self) -> Sequence[Listed]: ...
+
+    @property
+    def worktrees(self) -> WorkOf:
+        """The work in its worktrees."""
+        ...
 
     async def clean(self, asked: Collection[WorkspaceId] = ()) -> Sequence[Cleaned]: ...

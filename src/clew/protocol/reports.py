@@ -32,6 +32,7 @@ from clew.kernel import (
     value_from_record,
     value_to_record,
 )
+from clew.ports.work import Work
 from clew.protocol.orders import Entry
 
 
@@ -261,13 +262,15 @@ End = Completed | Failed | Returned | Stopped | StoreAsked
 @dataclass(frozen=True, slots=True)
 class Finish:
     """How a run ended. It may pin the session, if that was not done before. If another lane holds that session, the
-    whole call is refused, and the daemon repeats it without `pin`."""
+    whole call is refused, and the daemon repeats it without `pin`. `work` is what its worktree has now that the base
+    does not."""
 
     run: RunId
     attempt: int
     end: End
     pin: NewSession | None = None
     policy: RetryPolicy = RetryPolicy()
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)

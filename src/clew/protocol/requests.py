@@ -22,6 +22,8 @@ class NewAgent:
     options: Mapping[str, str] = field(default_factory=dict)
     home: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    create_home: bool = False
+    """Whether to create the directories that `home` names. One that does not exist is refused otherwise."""
     most: int = 1
     """How many of its runs may be live at once."""
     heartbeat: Rhythm | None = None
@@ -45,7 +47,8 @@ class RhythmChange:
 
 @dataclass(frozen=True, slots=True)
 class AgentChange:
-    """Fields that are None stay as they are; an empty text clears one."""
+    """Fields that are None stay as they are; an empty text clears one. `options`, `home` and `environment` replace all
+    that there were; `add_environment` and `remove_environment` change single variables."""
 
     provider: str | None = None
     model: str | None = None
@@ -55,6 +58,9 @@ class AgentChange:
     options: Mapping[str, str] | None = None
     home: Mapping[str, str] | None = None
     environment: Mapping[str, str] | None = field(default=None, repr=False)
+    add_environment: Mapping[str, str] | None = field(default=None, repr=False)
+    remove_environment: tuple[str, ...] | None = None
+    create_home: bool = False
     most: int | None = None
     paused: bool | None = None
     heartbeat: RhythmChange | None = None
@@ -91,6 +97,16 @@ class NewIssue:
     body: str = ""
     project: str | None = None
     assignee: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadChange:
+    """Fields that are None stay. The journal is never rewritten: a new `body` is a new entry of it, and wakes no
+    agent."""
+
+    title: str | None = None
+    body: str | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +179,17 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """List the decisions after `since`, in seconds since the epoch, that another policy would change."""
+    """List the decisions after `since`, in seconds since the epoch, that another policy would change. With `agent` or
+    `project`, only its decisions, as if the policy were set for it."""
 
     since: float
     policy: Mapping[str, object] = field(default_factory=dict)
+    agent: str | None = None
+    project: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChange:
+    """The whole policy: it replaces the one that was set, and fields that are left out get their defaults."""
+
+    policy: Mapping[str, object]

@@ -99,6 +99,37 @@ class EntryView:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkView:
+    """What a lane's worktree has that its base does not, as it was last counted: after a run, a commit or a merge."""
+
+    base: str
+    files: int
+    uncommitted: int
+    """Files of these with changes that are in no commit."""
+    commits: int | None
+    at: float
+    words: str
+    """In short, as "3 files changed, 1 uncommitted"; empty if there are none."""
+    merged_into: str | None = None
+    merged_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiffView:
+    """The work of one agent in a thread, against the base or as one run changed it."""
+
+    thread: str
+    agent: str
+    directory: str
+    branch: str | None
+    work: WorkView
+    text: str
+    """As git prints it, without colours."""
+    words: str = ""
+    """What the text leaves out, and why; usually empty."""
+
+
+@dataclass(frozen=True, slots=True)
 class LaneView:
     id: str
     agent: str
@@ -109,6 +140,8 @@ class LaneView:
     """How messages are handled while the agent is busy there."""
     allowed: tuple[str, ...] = ()
     """Commands that a person allowed it there for good."""
+    work: WorkView | None = None
+    """What its worktree has that the base does not; None before it was first counted."""
 
 
 @dataclass(frozen=True, slots=True)

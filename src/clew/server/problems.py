@@ -67,6 +67,7 @@ _STATUSES: Mapping[str, HTTPStatus] = {
     "source": HTTPStatus.UNPROCESSABLE_ENTITY,
     "git": HTTPStatus.SERVICE_UNAVAILABLE,
     "provider:unknown": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "daemon:no-such-home": HTTPStatus.UNPROCESSABLE_ENTITY,
     "program:bad-options": HTTPStatus.UNPROCESSABLE_ENTITY,
     "program:bad-arguments": HTTPStatus.UNPROCESSABLE_ENTITY,
     "program:malformed-id": HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -94,7 +95,7 @@ def _status_of(fault: Fault) -> HTTPStatus:
         if isinstance(fault, kind):
             return status
     first, _, rest = fault.code.partition(":")
-    if rest.startswith(_NO_SUCH):
+    if rest.startswith(_NO_SUCH) and fault.code not in _STATUSES:
         return HTTPStatus.NOT_FOUND
     return _STATUSES.get(fault.code) or _STATUSES.get(first) or HTTPStatus.CONFLICT
 

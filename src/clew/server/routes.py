@@ -6,16 +6,18 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field
 
-from clew.control.agents import add_agent, change_agent, list_agents, show_agent
+from clew.control.agents import add_agent, change_agent, list_agents, remove_agent, show_agent
 from clew.control.approvals import answer_approval, list_approvals
 from clew.control.decisions import explain, replay_decisions
 from clew.control.doctor import examine, list_runtimes
-from clew.control.issues import assign_thread, open_issue
+from clew.control.issues import assign_thread, edit_thread, open_issue
+from clew.control.logins import show_login, try_agent
 from clew.control.overview import show_overview
-from clew.control.projects import add_project, change_project, list_projects, show_project
+from clew.control.policies import set_agent_policy, set_project_policy, show_agent_policy, show_project_policy
+from clew.control.projects import add_project, change_project, list_projects, remove_project, show_project
 from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
 from clew.control.services import Services
-from clew.control.sessions import adopt_session, found_sessions, list_sessions
+from clew.control.sessions import adopt_session, found_sessions, list_sessions, release_thread
 from clew.control.threads import (
     close_thread,
     forget_allowed,
@@ -28,7 +30,9 @@ from clew.control.threads import (
 from clew.control.usage import show_usage
 from clew.control.wakes import cancel_wake, poke, say, show_wake
 from clew.control.workspaces import clean_workspaces, list_workspaces
+from clew.protocol.checks import LoginView, ReleasedView, TrialView
 from clew.protocol.overview import OverviewView
+from clew.protocol.policies import PolicyView
 from clew.protocol.replay import ReplayView
 from clew.protocol.requests import (
     Adopt,
@@ -41,9 +45,11 @@ from clew.protocol.requests import (
     NewProject,
     Overlapping,
     Poke,
+    PolicyChange,
     ProjectChange,
     Replay,
     Retry,
+    ThreadChange,
     Words,
 )
 from clew.protocol.usage import UsageView
@@ -68,6 +74,7 @@ from clew.protocol.views import (
     WorkspaceView,
 )
 from clew.server.router import By, Filter, Limit, Name, Routes, Seq, strict
+from clew.server.work_routes import add_work_routes
 
 Since = Annotated[float, Query(ge=0, le=2**40, allow_inf_nan=False)]
 Grouped = Annotated[str, Query(alias="by", max_length=20)]
@@ -81,7 +88,8 @@ class LaneChange:
 
 
 def add_routes(routes: Routes, services: Services) -> None:
-    for add in (_agents, _projects, _threads, _wakes, _runs, _approvals, _machine):
+    parts = (_agents, _projects, _threads, _thread_sessions, add_work_routes, _wakes, _runs, _approvals, _machine)
+    for add in parts:
         add(routes, services)
 
 
@@ -136,10 +144,10 @@ def _threads(routes: Routes, services: Services) -> None:
         """Reopen it."""
         return await reopen_thread(services, by, ref)
 
-    @routes.post("/threads/{ref}/adopt", status_code=201)
-    async def adopt(by: By, ref: Name, asked: Adopt) -> SessionView:
-        """Continue this thread in a session that you started in the agent itself."""
-        return await adopt_session(services, by, ref, asked)
+    @routes.patch("/threads/{ref}")
+    async def edit(by: By, ref: Name, asked: ThreadChange) -> ThreadPage:
+        """Change the title or the project, or add a new description to the journal. Fields that are left out stay."""
+        return await edit_thread(services, by, ref, asked)
 
     @routes.patch("/threads/{ref}/lanes/{agent}")
     async def change_lane(by: By, ref: Name, agent: Name, asked: LaneChange) -> LaneView:
@@ -150,6 +158,20 @@ def _threads(routes: Routes, services: Services) -> None:
     async def forget(by: By, ref: Name, agent: Name) -> LaneView:
         """Forget which commands the agent was allowed for good in this thread; it asks again."""
         return await forget_allowed(services, by, ref, agent)
+
+
+def _thread_sessions(routes: Routes, services: Services) -> None:
+    routes = routes.below("", "threads")
+
+    @routes.post("/threads/{ref}/adopt", status_code=201)
+    async def adopt(by: By, ref: Name, asked: Adopt) -> SessionView:
+        """Continue this thread in a session that you started in the agent itself."""
+        return await adopt_session(services, by, ref, asked)
+
+    @routes.post("/threads/{ref}/release")
+    async def release(by: By, ref: Name) -> ReleasedView:
+        """Let go of its sessions that are kept open between turns, so that you can open them in the agent itself."""
+        return await release_thread(services, by, ref)
 
 
 def _runs(routes: Routes, services: Services) -> None:
@@ -259,9 +281,9 @@ def _agents(routes: Routes, services: Services) -> None:
     routes = routes.below("/agents", "agents")
 
     @routes.get("")
-    async def list_all(by: By) -> tuple[AgentView, ...]:
-        """All agents, sorted by name."""
-        return await list_agents(services, by)
+    async def list_all(by: By, removed: bool = False) -> tuple[AgentView, ...]:
+        """All agents, sorted by name; removed ones only with `removed`."""
+        return await list_agents(services, by, removed)
 
     @routes.post("", status_code=201)
     async def add(by: By, asked: NewAgent) -> AgentView:
@@ -277,6 +299,31 @@ def _agents(routes: Routes, services: Services) -> None:
     async def change(by: By, name: Name, asked: AgentChange) -> AgentView:
         """Change the fields that are sent; the others stay. `paused` pauses or resumes the agent."""
         return await change_agent(services, by, name, asked)
+
+    @routes.delete("/{name}")
+    async def remove(by: By, name: Name) -> AgentView:
+        """Remove the agent: it is not woken any more. Its threads and runs stay. Refused while it has work."""
+        return await remove_agent(services, by, name)
+
+    @routes.get("/{name}/policy")
+    async def policy(by: By, name: Name) -> PolicyView:
+        """Its policy: when a conversation goes on and when a new one is started."""
+        return await show_agent_policy(services, by, name)
+
+    @routes.post("/{name}/policy")
+    async def set_policy(by: By, name: Name, asked: PolicyChange) -> PolicyView:
+        """Replace its policy. Try it first with /replay."""
+        return await set_agent_policy(services, by, name, asked)
+
+    @routes.get("/{name}/login")
+    async def login(by: By, name: Name) -> LoginView:
+        """Which login its program has, or how it gets one. Names and places only, never a key."""
+        return await show_login(services, by, name)
+
+    @routes.post("/{name}/test")
+    async def test(by: By, name: Name) -> TrialView:
+        """Try one prompt in a session and a directory of its own. No thread is changed."""
+        return await try_agent(services, by, name)
 
 
 def _projects(routes: Routes, services: Services) -> None:
@@ -302,6 +349,21 @@ def _projects(routes: Routes, services: Services) -> None:
         """Change the fields that are sent; the others stay."""
         return await change_project(services, by, name, asked)
 
+    @routes.delete("/{name}")
+    async def remove(by: By, name: Name) -> ProjectView:
+        """Remove a project that no thread uses. Its directory is not touched."""
+        return await remove_project(services, by, name)
+
+    @routes.get("/{name}/policy")
+    async def policy(by: By, name: Name) -> PolicyView:
+        """Its policy. In a run of the project, the fields that its agent's policy sets count instead."""
+        return await show_project_policy(services, by, name)
+
+    @routes.post("/{name}/policy")
+    async def set_policy(by: By, name: Name, asked: PolicyChange) -> PolicyView:
+        """Replace its policy. Try it first with /replay."""
+        return await set_project_policy(services, by, name, asked)
+
 
 @strict
 @dataclass(frozen=True, slots=True)
@@ -322,9 +384,9 @@ def _machine(routes: Routes, services: Services) -> None:
         return await list_sessions(services, by, thread, agent, limit)
 
     @routes.get("/sessions/found")
-    async def found(by: By) -> tuple[FoundSessionView, ...]:
-        """Sessions that the agent programs on this machine have, recorded in Clew or not."""
-        return await found_sessions(services, by)
+    async def found(by: By, agent: Filter = None) -> tuple[FoundSessionView, ...]:
+        """Sessions that the agent programs on this machine have, recorded in Clew or not; with `agent`, in its home."""
+        return await found_sessions(services, by, agent)
 
     @routes.get("/runtimes")
     async def runtimes(by: By) -> tuple[RuntimeView, ...]:

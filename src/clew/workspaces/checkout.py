@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
-from clew.kernel import Found, Instant
+from clew.kernel import Found, Instant, LaneId
 from clew.ports.fault import Fault
 from clew.ports.workspaces import SourceKind
 from clew.workspaces.faults import CannotMake
@@ -32,6 +33,8 @@ class Checkout:
         """
         assert site.common is not None, "nothing is made of a project that is not there"
         base, start = await self._beginning(site, where, seen)
+        if not seen.branch and not seen.half:
+            site = replace(site, branch=await self._free_name(where, site.branch))
         # A remake that was interrupted is finished as a remake.
         remaking = site.record.remaking if seen.half and site.record is not None else ""
         if seen.found is Found.DIRECTORY_GONE:
@@ -154,6 +157,32 @@ class Checkout:
             return
         new = ("-b", site.branch, "--", directory, start)
         await self._git.do(where, "worktree", "add", "--quiet", *new, seconds=seconds, keep=keep)
+        if site.branch != oldest_name(site.wanted.lane):
+            # It fails where a person has the configuration open; then only the record says whose the branch is.
+            await self._git.ask(where, "config", lane_setting(site.branch), site.wanted.lane, keep=keep)
+
+    async def _free_name(self, where: Repository, wanted: str) -> str:
+        """The wanted branch name, with a number where there is such a branch: it is not this lane's."""
+        for number in count(1):
+            name = wanted if number == 1 else f"{wanted}-{number}"
+            if not (await self._git.ask(where, "show-ref", "--verify", "--quiet", f"refs/heads/{name}")).ok:
+                break
+        return name
+
+
+def oldest_name(lane: LaneId) -> str:
+    """A branch of this name can only be the lane's: no other name has the lane's id."""
+    return f"clew/{lane}"
+
+
+def lane_setting(branch: str) -> str:
+    """The setting of git that names the lane of a branch. `git branch -D` removes it with the branch."""
+    return f"branch.{branch}.clewlane"
+
+
+async def lane_of_branch(git: Git, where: Repository, branch: str) -> str | None:
+    said = await git.ask(where, "config", "--get", lane_setting(branch))
+    return said.text if said.ok else None
 
 
 def _remove_empty(directory: Path) -> None:

@@ -147,6 +147,8 @@ class Cleaner:
                 await self._git.ask(where, "worktree", "remove", "--force", "--", path, keep=(lock.file,))
             if tip is not None and reason in (CleanReason.MERGED, CleanReason.ASKED_MERGED):
                 await self._git.do(where, "update-ref", "-d", *tip, keep=(lock.file,))
+                section = f"branch.{tip[0].removeprefix('refs/heads/')}"
+                await self._git.ask(where, "config", "--remove-section", section, keep=(lock.file,))
 
     def _where(self, common: Path) -> Repository:
         ours = common.name == SOURCE and common.is_relative_to(self._layout.root.resolve())

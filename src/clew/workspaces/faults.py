@@ -34,6 +34,14 @@ class StillBusy(WorkspaceFault):
     code = "workspace:busy"
 
 
+class NoWorktree(WorkspaceFault):
+    code = "workspace:none"
+
+
+class NoSuchRunHere(WorkspaceFault):
+    code = "workspace:no-such-run"
+
+
 class SourceFault(WorkspaceFault):
     code = "source"
 

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from clew.programs.program import environment_for
 from clew.workspaces.faults import GitMissing, GitRefused, GitTooOld, GitTooSlow, explain_git
@@ -111,7 +112,12 @@ class Git:
         return self._version
 
     async def ask(
-        self, where: Repository, *arguments: str, seconds: float | None = None, keep: Sequence[int] = ()
+        self,
+        where: Repository,
+        *arguments: str,
+        seconds: float | None = None,
+        keep: Sequence[int] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> Answer:
         """Run git and return its answer, whatever it is.
 
@@ -120,19 +126,30 @@ class Git:
         await self.version()
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
         command = ("git", *settings, *where.arguments, *arguments)
-        return await self._run(command, seconds or self.deadlines.ask, keep)
+        return await self._run(command, seconds or self.deadlines.ask, keep, environment)
 
     async def do(
-        self, where: Repository, *arguments: str, seconds: float | None = None, keep: Sequence[int] = ()
+        self,
+        where: Repository,
+        *arguments: str,
+        seconds: float | None = None,
+        keep: Sequence[int] = (),
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> Answer:
         """The same, but a failure is raised as GitRefused."""
-        answer = await self.ask(where, *arguments, seconds=seconds, keep=keep)
+        answer = await self.ask(where, *arguments, seconds=seconds, keep=keep, environment=environment)
         if not answer.ok:
-            raise git_refused(answer, arguments[0])
+            raise git_refused(answer, next(word for word in arguments if not word.startswith("-")))
         return answer
 
-    async def _run(self, command: Sequence[str], seconds: float, keep: Sequence[int]) -> Answer:
-        process = await self._start(command, keep)
+    async def _run(
+        self,
+        command: Sequence[str],
+        seconds: float,
+        keep: Sequence[int],
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> Answer:
+        process = await self._start(command, keep, environment)
         try:
             async with asyncio.timeout(seconds):
                 out, err = await process.communicate()
@@ -145,12 +162,14 @@ class Git:
             raise
         return Answer(process.returncode or 0, out, err.decode(errors="replace").strip())
 
-    async def _start(self, command: Sequence[str], keep: Sequence[int]) -> asyncio.subprocess.Process:
+    async def _start(
+        self, command: Sequence[str], keep: Sequence[int], environment: Mapping[str, str]
+    ) -> asyncio.subprocess.Process:
         starting = asyncio.create_task(
             asyncio.create_subprocess_exec(
                 *command,
                 cwd="/",
-                env=self._environment,
+                env={**self._environment, **environment},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -34,6 +34,8 @@ class Site:
     common: Path | None
     branch: str
     record: Record | None = None
+    # Whether a branch of that name is this lane's. Another lane's, or a person's, is never checked out for it.
+    owned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ def _inspect_at_back(site: Site, pointer: Pointer) -> PlaceState:
 def _inspect_for_traces(site: Site, common: Path, refs: Refs) -> PlaceState:
     """The directory does not exist: whether it ever did, and whether its branch still does."""
     reference = _reference(site, common)
-    branch = refs.has(site.branch)
+    branch = refs.has(site.branch) and (site.owned or reference is not None)
     made = site.record is not None and site.record.ready_at is not None
     if reference is not None:
         foreign = foreign_owner(reference, site.wanted)

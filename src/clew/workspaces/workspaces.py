@@ -6,8 +6,9 @@ import stat
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from clew.kernel import Found, PlaceStep, WorkspaceId, WorkspaceKind, resolve_place
+from clew.kernel import Found, PlaceStep, RunId, WorkspaceId, WorkspaceKind, resolve_place
 from clew.ports.fault import Fault
+from clew.ports.work import Diff, DiffWanted, Work
 from clew.ports.workspaces import Cleaned, Ensured, Held, Listed, PlaceWanted, Progress, SourceFound
 from clew.workspaces.cleanup import Cleaner
 from clew.workspaces.faults import CannotMake, GitTooSlow, SourceUnreachable, StillBusy, explain_os_error
@@ -19,6 +20,7 @@ from clew.workspaces.paths import directory_at, escape_of
 from clew.workspaces.place_state import PlaceState, foreign_owner
 from clew.workspaces.repository import pointer_of
 from clew.workspaces.source import inspect_source
+from clew.workspaces.work import LaneWork
 from clew.workspaces.worktree import Worktrees
 
 
@@ -31,6 +33,7 @@ class GitWorkspaces:
         self._git = git or Git()
         self._uses = DirectoryUses(self._layout)
         self._worktrees = Worktrees(self._git, self._layout)
+        self._work = LaneWork(self._git, self._layout)
         self._inventory = Inventory(self._git, self._layout, self._uses)
 
     async def ensure(self, wanted: PlaceWanted, progress: Progress | None = None) -> Ensured | Held:
@@ -50,6 +53,18 @@ class GitWorkspaces:
 
     async def acknowledge(self, wanted: PlaceWanted) -> None:
         await asyncio.to_thread(self._worktrees.acknowledge, wanted.workspace.id)
+
+    async def begin_run(self, wanted: PlaceWanted, run: RunId) -> None:
+        await self._work.mark(wanted.workspace.id, run, "before")
+
+    async def end_run(self, wanted: PlaceWanted, run: RunId) -> Work:
+        return await self._work.ended(wanted.workspace.id, run)
+
+    async def work(self, workspace: WorkspaceId) -> Work:
+        return await self._work.work(workspace)
+
+    async def diff(self, workspace: WorkspaceId, wanted: DiffWanted) -> Diff:
+        return await self._work.diff(workspace, wanted)
 
     async def listed(self) -> Sequence[Listed]:
         return await self._inventory.listed()

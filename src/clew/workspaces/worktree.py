@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clew.kernel import Found, FoundReason, PlaceStep, ResolvedPlace, WorkspaceId, resolve_place
 from clew.ports.workspaces import Ensured, Held, PlaceWanted, Progress, ProjectSource, SourceKind
-from clew.workspaces.checkout import Checkout
+from clew.workspaces.checkout import Checkout, lane_of_branch, oldest_name
 from clew.workspaces.faults import CannotMake
 from clew.workspaces.git import Git, Repository
 from clew.workspaces.layout import Layout
@@ -126,6 +126,9 @@ class Worktrees:
         if site.common is not None:
             where = Repository(site.source)
             refs = await refs_of(self._git, where, site.common, site.directory, site.branch)
+            if site.record is None and site.branch != oldest_name(site.wanted.lane) and refs.has(site.branch):
+                lane = await lane_of_branch(self._git, where, site.branch)
+                site = replace(site, owned=lane == site.wanted.lane)
         return await asyncio.to_thread(inspect, site, refs)
 
     def _may_clone_for(self, directory: Path) -> bool:
@@ -145,14 +148,15 @@ class Worktrees:
         except Unreadable:
             record = None
         directory = Path(wanted.workspace.directory.path)
-        branch = wanted.workspace.branch or f"clew/{wanted.lane}"
+        # The record has the branch that was made: the wanted name may have been another's.
+        branch = (record.branch if record else "") or wanted.workspace.branch or oldest_name(wanted.lane)
         return Site(wanted, directory, self._layout.root, at, common_of(at), branch, record)
 
 
 def _ensured(wanted: PlaceWanted, place: ResolvedPlace, output: Path | None, record: Record | None) -> Ensured:
     directory = directory_at(Path(wanted.workspace.directory.path))
-    remade = "" if record is None else record.remade
-    return Ensured(directory, place.step, place.reason, place.words, output, remade)
+    remade, branch = ("", "") if record is None else (record.remade, record.branch)
+    return Ensured(directory, place.step, place.reason, place.words, output, remade, branch or wanted.workspace.branch)
 
 
 def _held(seen: PlaceState, wanted: PlaceWanted) -> Held:

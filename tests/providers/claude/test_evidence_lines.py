@@ -14,6 +14,8 @@ from clew.kernel import Cursor, Directory, Evidence, NativeId, PromptId, Sent, d
 from clew.ports.provider import Settings
 from clew.programs.process_tag import Owner
 from clew.providers.claude import make
+from clew.providers.claude.home import Home
+from clew.providers.claude.locks import is_at_terminal
 
 ID = "0bcad7cc-50ff-49fe-91e3-de643c3f86dd"
 PROMPT = PromptId("01920000-0000-7000-8000-00000000000a")
@@ -238,6 +240,20 @@ def test_of_several_copies_the_one_that_tells_most_counts(tmp_path: Path) -> Non
     assert heard(tmp_path).evidence is Evidence.TAKEN
     put(tmp_path, text_of(*BEFORE, user(PROMPT, "a0"), assistant("a", PROMPT, "well")), "-w-c")
     assert heard(tmp_path).evidence is Evidence.FINISHED
+
+
+@pytest.mark.case("R14")
+def test_a_person_at_a_terminal_is_told_from_a_program(tmp_path: Path) -> None:
+    home, ours = Home(tmp_path, tmp_path / ".claude.json"), Owner.ourselves()
+    note = tmp_path / "sessions" / "1.json"
+    note.parent.mkdir()
+    found = []
+    for entrypoint, started in (("sdk-cli", ours.started), ("cli", ours.started), ("cli", ours.started + 1)):
+        who = {"pid": ours.pid, "sessionId": ID, "procStart": str(started), "entrypoint": entrypoint}
+        note.write_text(json.dumps(who))
+        found.append(is_at_terminal(home, ID))
+    assert found == [False, True, False]
+    assert not is_at_terminal(home, "another")
 
 
 @pytest.mark.case("P19")

@@ -97,8 +97,8 @@ ONE, TWO = "api-key:7692c3ad", "api-key:3fc4ccfe"
         ("", {**BOTH, "auth_mode": "apikey"}, {}, None, ONE),
         ("", {**BOTH, "auth_mode": "chatgpt"}, {}, "acc-1", None),
         ("", {"OPENAI_API_KEY": "one"}, {"OPENAI_API_KEY": "two"}, None, ONE),
-        ("", None, {"OPENAI_API_KEY": "two"}, None, TWO),
-        ("", None, {"CODEX_API_KEY": "two", "OPENAI_API_KEY": "one"}, None, TWO),
+        # Its app server takes no key from these variables.
+        ("", None, {"CODEX_API_KEY": "two", "OPENAI_API_KEY": "one"}, None, None),
         ("", None, {}, None, None),
         ("not toml at all [", {}, {}, None, None),
         (f'{OWN}env_key = "OWN"', BOTH, {"OWN": "two"}, None, TWO),

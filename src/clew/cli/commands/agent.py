@@ -1,23 +1,31 @@
-"""`clew agent`: add, list, show, edit, pause and resume agents."""
+"""`clew agent`: add, list, show, edit, test, pause, resume and remove agents."""
 
 import os
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from clew.cli.answers import print_table, print_view
+from clew.cli.answers import print_table, print_view, read
 from clew.cli.client import Server, part
-from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, pairs, piped
-from clew.cli.output import facts, tell
+from clew.cli.heartbeats import heartbeat_change, heartbeat_words, new_heartbeat
+from clew.cli.input import OPTIONS, BadText, NoNone, Options, Text, checked, given, pairs, piped
+from clew.cli.logins import with_keys_here
+from clew.cli.misuse import not_together
+from clew.cli.output import ExitStatus, facts, note, tell, tell_answer
+from clew.cli.safe_text import one_line
 from clew.cli.times import every as spelled
-from clew.cli.times import moment, seconds_of
-from clew.protocol.views import AgentView, Mode, Rhythm
+from clew.ports.fault import Fault
+from clew.protocol.checks import LoginView, TrialView
+from clew.protocol.views import AgentView, Mode
 
-app = App(name="agent", help="Add, list, edit and pause agents.", help_format="markdown")
+app = App(name="agent", help="Add, list, edit, test, pause and remove agents.", help_format="markdown")
 
 Program = Annotated[str, Parameter(help="The program and its arguments, after --.")]
 YesNo = Literal["yes", "no"]
 Setting = Annotated[tuple[str, ...], Parameter(metavar="NAME=VALUE", negative=())]
+
+Variables = Annotated[tuple[str, ...], Parameter(metavar="NAME[=VALUE]", negative=())]
 
 
 @app.command
@@ -31,7 +39,8 @@ def add(
     instructions: Text | None = None,
     option: Setting = (),
     home: Setting = (),
-    env: Annotated[tuple[str, ...], Parameter(metavar="NAME[=VALUE]", negative=())] = (),
+    env: Variables = (),
+    create_home: bool = False,
     max_parallel: int = 1,
     every: str | None = None,
     cron: str | None = None,
@@ -69,7 +78,9 @@ def add(
     option
         A provider option; may be repeated.
     home
-        An environment variable that sets the program's home, such as CODEX_HOME=/srv/codex.
+        An environment variable that sets the program's home, such as CODEX_HOME=/srv/codex. Its directory must exist.
+    create_home
+        Create the directories named by --home.
     env
         An environment variable for the agent; may be repeated. NAME alone takes its value from this shell.
     max_parallel
@@ -98,29 +109,69 @@ def add(
         "options": pairs(option, "--option"),
         "home": pairs(home, "--home"),
         "environment": environment(env),
+        "create_home": create_home,
         "most": max_parallel,
-        "heartbeat": _new_heartbeat(every, cron, zone, shared, thread),
+        "heartbeat": new_heartbeat(every, cron, zone, shared, thread),
         "across_accounts": across_accounts == "yes",
     }
-    print_view(
-        options,
-        Server(options.data).post("/agents", body),
-        AgentView,
-        lambda made: tell(
-            f"Added {made.name}: {made.provider}, mode {made.mode}. Talk to it with `clew chat {made.name}`."
-        ),
-    )
+    server = Server(options.data)
+    said = server.post("/agents", body)
+
+    def show_added(made: AgentView) -> None:
+        tell(f"Added {made.name}: {made.provider}, mode {made.mode}. Talk to it with `clew chat {made.name}`.")
+        _tell_login(server, made.name)
+
+    print_view(options, said, AgentView, show_added)
+
+
+def _tell_login(server: Server, name: str) -> None:
+    """A note on stderr: which login the agent has, or how it gets one."""
+    # The agent is added, whether its login can be looked up or not.
+    with suppress(Fault):
+        login = read(LoginView, server.get(f"/agents/{part(name)}/login"))
+        if login.words:
+            note(with_keys_here(login.words))
+
+
+_DEADLINE = 180.0
+"""The agent's program is started, and its model answers a prompt."""
+
+
+@app.command(name="test")
+def try_agent(name: str, /, *, options: Options = OPTIONS) -> ExitStatus:
+    """Try a first prompt, and show the reply or what is wrong.
+
+    The prompt goes to a new session in a temporary directory, in the mode read where the agent's program has it. No
+    thread is changed. The program's own store keeps that session.
+
+    For example:
+
+        clew agent test ada
+    """
+    said = Server(options.data).post(f"/agents/{part(name)}/test", deadline=_DEADLINE)
+    tried = read(TrialView, said)
+    if tried.ok:
+        text = f"{tried.agent} answered after {tried.seconds:.1f} s (mode {tried.mode}): {one_line(tried.words, 500)}"
+    else:
+        text = f"{tried.agent} did not answer: {with_keys_here(one_line(tried.words))}"
+    tell_answer(said, lambda: tell(text), as_json=options.json)
+    return ExitStatus.DONE if tried.ok else ExitStatus.FAILED
 
 
 @app.command(name="list")
-def list_(*, options: Options = OPTIONS) -> None:
+def list_(*, removed: bool = False, options: Options = OPTIONS) -> None:
     """List the agents.
 
     For example:
 
         clew agent list
+
+    Parameters
+    ----------
+    removed
+        Also list removed agents; their state is archived.
     """
-    said = Server(options.data).get("/agents")
+    said = Server(options.data).get("/agents", {"removed": "true"} if removed else None)
     print_table(options, said, AgentView, _row, "No agents. Add one with `clew agent add`.")
 
 
@@ -156,12 +207,15 @@ def edit(
     *program: Program,
     provider: str | None = None,
     model: str | None = None,
-    mode: Mode | None = None,
+    mode: Annotated[Mode | None, NoNone] = None,
     instructions: Text | None = None,
     option: Setting | None = None,
     home: Setting | None = None,
-    env: Annotated[tuple[str, ...] | None, Parameter(metavar="NAME[=VALUE]", negative=())] = None,
-    max_parallel: int | None = None,
+    env: Variables | None = None,
+    add_env: Variables = (),
+    remove_env: Annotated[tuple[str, ...], Parameter(metavar="NAME", negative=())] = (),
+    create_home: bool = False,
+    max_parallel: Annotated[int | None, NoNone] = None,
     every: str | None = None,
     cron: str | None = None,
     zone: str | None = None,
@@ -169,7 +223,7 @@ def edit(
     isolated: bool = False,
     thread: str | None = None,
     no_heartbeat: bool = False,
-    across_accounts: YesNo | None = None,
+    across_accounts: Annotated[YesNo | None, NoNone] = None,
     options: Options = OPTIONS,
 ) -> None:
     """Change an agent. Only the given options change; an empty value clears one. Live runs keep their settings.
@@ -182,6 +236,10 @@ def edit(
 
         clew agent edit ada --instructions - < ada.md
 
+        clew agent edit ada --add-env ANTHROPIC_API_KEY
+
+        clew agent edit ada --remove-env ANTHROPIC_API_KEY
+
         clew agent edit ada --across-accounts yes
 
     Parameters
@@ -189,11 +247,19 @@ def edit(
     provider
         The provider that runs it. Conversations continue in a new session of the new provider.
     option
-        Provider options; they replace the current ones.
+        Provider options; they replace the current ones, and an empty value removes all.
     home
-        Environment variables that set the program's home; they replace the current ones.
+        Environment variables that set the program's home; they replace the current ones, and an empty value removes
+        all. The directories must exist.
+    create_home
+        Create the directories named by --home.
     env
-        Environment variables; they replace the current ones. NAME alone takes its value from this shell.
+        Environment variables; they replace all current ones, and an empty value removes all. NAME alone takes its value
+        from this shell.
+    add_env
+        An environment variable to set; the others stay. May be repeated. NAME alone takes its value from this shell.
+    remove_env
+        An environment variable to remove; the others stay. May be repeated.
     max_parallel
         How many of its runs may be live at once.
     zone
@@ -214,25 +280,47 @@ def edit(
         Whether a conversation's history may be sent to another account of the provider: yes or no. Another API key of
         the same account does not count. Applies from the next change of account.
     """
-    if shared and isolated:
-        raise BadText("--shared and --isolated cannot be combined.", "Leave one of them out.")
+    not_together({"--shared": shared, "--isolated": isolated})
+    beat = next((name for name, value in {"--every": every, "--cron": cron, "--zone": zone}.items() if value), "")
+    not_together({"--no-heartbeat": no_heartbeat, beat: beat})
+    not_together({"--env": env is not None, "--add-env": add_env}, "--env replaces all of them")
+    not_together({"--env": env is not None, "--remove-env": remove_env}, "--env replaces all of them")
     named = False if shared else True if isolated else None
-    heartbeat = _heartbeat_change(every, cron, zone, named, thread)
+    heartbeat = heartbeat_change(every, cron, zone, named, thread)
     change: dict[str, Any] = {
         "provider": provider,
         "model": model,
         "mode": mode,
         "instructions": _instructions(instructions),
         "program": program or None,
-        "options": None if option is None else pairs(option, "--option"),
-        "home": None if home is None else pairs(home, "--home"),
-        "environment": None if env is None else environment(env),
+        "options": None if option is None else pairs(_unless_empty(option), "--option"),
+        "home": None if home is None else pairs(_unless_empty(home), "--home"),
+        "environment": None if env is None else environment(_unless_empty(env)),
+        "add_environment": environment(add_env, "--add-env") or None,
+        "remove_environment": remove_env or None,
+        "create_home": create_home or None,
         "most": max_parallel,
         "heartbeat": heartbeat,
         "no_heartbeat": no_heartbeat or None,
         "across_accounts": None if across_accounts is None else across_accounts == "yes",
     }
     _change(options, name, {field: value for field, value in change.items() if value is not None})
+
+
+@app.command
+def remove(name: str, /, *, options: Options = OPTIONS) -> None:
+    """Remove an agent: it is not woken any more, and is not listed.
+
+    Refused while it has runs or open issues. Its threads, runs and sessions stay, and its name stays taken;
+    `clew agent resume` brings it back, without its heartbeat.
+
+    For example:
+
+        clew agent remove ada
+    """
+    said = Server(options.data).delete(f"/agents/{part(name)}")
+    text = f"Removed {name}. Its threads and runs stay. Bring it back with `clew agent resume {name}`."
+    print_view(options, said, AgentView, lambda _: tell(text))
 
 
 @app.command
@@ -248,7 +336,7 @@ def pause(name: str, /, *, options: Options = OPTIONS) -> None:
 
 @app.command
 def resume(name: str, /, *, options: Options = OPTIONS) -> None:
-    """Resume a paused agent.
+    """Resume a paused agent, or bring back a removed one.
 
     For example:
 
@@ -265,7 +353,12 @@ def _change(options: Options, name: str, change: dict[str, Any]) -> None:
     print_view(options, Server(options.data).patch(f"/agents/{part(name)}", change), AgentView, show_agent)
 
 
-def environment(words: tuple[str, ...]) -> dict[str, str]:
+def _unless_empty(values: tuple[str, ...]) -> tuple[str, ...]:
+    """A single empty value means none at all."""
+    return () if values == ("",) else values
+
+
+def environment(words: tuple[str, ...], option: str = "--env") -> dict[str, str]:
     """NAME=VALUE, or NAME alone, so that a secret need not appear on the command line."""
     full: list[str] = []
     for each in words:
@@ -274,30 +367,8 @@ def environment(words: tuple[str, ...]) -> dict[str, str]:
         elif each in os.environ:
             full.append(f"{each}={os.environ[each]}")
         else:
-            raise BadText(f"{each} is not set in this shell.", f"Set it first, or write --env {each}=VALUE.")
-    return pairs(tuple(full), "--env")
-
-
-def _new_heartbeat(
-    every: str | None, cron: str | None, zone: str | None, shared: bool, thread: str | None
-) -> dict[str, Any] | None:
-    if every is None and cron is None:
-        if zone is not None or shared or thread is not None:
-            raise BadText("--zone, --shared and --thread need a heartbeat.", "Add --every or --cron.")
-        return None
-    unset: dict[str, Any] = {"every": None, "cron": None, "thread": None}
-    return unset | (_heartbeat_change(every, cron, zone or "UTC", not shared, thread) or {})
-
-
-def _heartbeat_change(
-    every: str | None, cron: str | None, zone: str | None, isolated: bool | None, thread: str | None
-) -> dict[str, Any] | None:
-    """The settings that were given; None if none were."""
-    if every is not None and cron is not None:
-        raise BadText("--every and --cron cannot be combined.", "Leave one of them out.")
-    seconds = None if every is None else seconds_of(every)
-    change = {"every": seconds, "cron": cron, "zone": zone, "isolated": isolated, "thread": thread}
-    return {name: value for name, value in change.items() if value is not None} or None
+            raise BadText(f"{each} is not set in this shell.", f"Set it first, or write {option} {each}=VALUE.")
+    return pairs(tuple(full), option)
 
 
 def show_agent(agent: AgentView) -> None:
@@ -318,19 +389,10 @@ def show_agent(agent: AgentView) -> None:
             ("waiting", str(agent.waiting)),
             ("runtime", agent.runtime or ""),
             ("across accounts", "yes" if agent.across_accounts else "no"),
-            ("heartbeat", "" if agent.heartbeat is None else _heartbeat(agent.heartbeat)),
+            ("heartbeat", "" if agent.heartbeat is None else heartbeat_words(agent.heartbeat)),
             ("instructions", agent.instructions or ""),
         ]
     )
-
-
-def _heartbeat(beat: Rhythm) -> str:
-    when = f"{beat.cron} ({beat.zone})" if beat.cron else f"every {spelled(beat.every or 0)}"
-    whose = "a new conversation each time" if beat.isolated else "all in one conversation"
-    there = f", in {beat.thread}" if beat.thread else ""
-    due = f", next {moment(beat.next_at)}" if beat.next_at else ""
-    wrong = f"; {beat.fault}" if beat.fault else ""
-    return f"{when}, {whose}{there}{due}{wrong}"
 
 
 def _listed(values: object) -> str:

@@ -10,9 +10,11 @@ from cyclopts import Parameter
 from clew.cli.answers import get_thread, read, read_all
 from clew.cli.approver import at_terminal
 from clew.cli.client import Query, Server
-from clew.cli.commands.say import send
+from clew.cli.commands.project import project_here
+from clew.cli.commands.say import nobody_woken, send
 from clew.cli.commands.thread import WhichAgent
 from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, messages
+from clew.cli.misuse import not_together
 from clew.cli.output import ExitStatus, note, tell_fault, tell_json
 from clew.cli.turn import Turn
 from clew.ports.fault import Fault
@@ -26,6 +28,7 @@ def chat(
     in_: Annotated[str | None, Parameter(name="--in", metavar="THREAD")] = None,
     continue_: Annotated[bool, Parameter(name=("--continue", "-c"))] = False,
     project: str | None = None,
+    no_project: bool = False,
     title: str = "",
     once: Text | None = None,
     options: Options = OPTIONS,
@@ -55,18 +58,19 @@ def chat(
     continue_
         Continue the latest chat with the agent.
     project
-        The project to work in, for a new chat. Default: the agent's home.
+        The project to work in, for a new chat. Default: the one whose directory you are in, else none: then the agent
+        works in its own home.
+    no_project
+        Work in no project, wherever you are.
     title
         The title of a new chat.
     once
         Send this one message, show the reply and exit; - reads it from stdin.
     """
-    if in_ is not None and continue_:
-        raise BadText("--in and --continue cannot be combined.", "Leave one of them out.")
+    not_together({"--in": in_, "--continue": continue_})
+    not_together({"--project": project, "--no-project": no_project})
     for option, text in (("--project", project), ("--title", title)):
-        if text and (in_ is not None or continue_):
-            words = f"{option} is for a new chat; it cannot be combined with --in or --continue."
-            raise BadText(words, f"Leave out {option}, or start a new chat.")
+        not_together({option: text, "--in" if in_ else "--continue": in_ or continue_}, f"{option} is for a new chat")
     if sys.stdin is None and once is None:
         raise BadText("Cannot read from stdin: it is closed.", "Pass a message with --once.")
     typing = once is None and sys.stdin.isatty() and sys.stdout.isatty()
@@ -77,7 +81,7 @@ def chat(
     if first is None and not typing:
         raise BadText("Nothing was said: stdin is empty.", "Say something with --once.")
     server = Server(options.data)
-    thread = _thread(server, agent, in_, continue_, project, title)
+    thread = _thread(server, agent, in_, continue_, "" if no_project else project, title)
     whom = agent if in_ is not None else None
     if first is None:
         # It loads prompt_toolkit.
@@ -98,7 +102,12 @@ def _thread(
         latest = read_all(ThreadView, server.get("/threads", query))
         if latest:
             return latest[0]
-    return read(ThreadView, server.post("/chats", {"agent": agent, "project": project, "title": title}))
+    if project is None:
+        project = project_here(server)
+        if project is not None:
+            note(f"Working in project {project}, because you are in its directory. --no-project works in no project.")
+    new = {"agent": agent, "project": project or None, "title": title}
+    return read(ThreadView, server.post("/chats", new))
 
 
 def _only_agent(server: Server) -> str:
@@ -126,7 +135,7 @@ class _Conversation:
             tell_json(said)
         wake = read(Spoken, said).wake
         if wake is None:
-            note("No agent is woken.")
+            note(nobody_woken(self._thread.ref))
             return ExitStatus.DONE
         turn = Turn(self._server, wake, answer=at_terminal(self._server, as_json=self._json), as_json=self._json)
         try:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from clew.cli.answers import print_table, read_all
 from clew.cli.client import NotRunning, Server
 from clew.cli.input import OPTIONS, Options
+from clew.cli.logins import with_keys_here
 from clew.cli.output import ExitStatus, table, tell, tell_answer
 from clew.cli.times import moment
 from clew.protocol.views import CheckView, RuntimeView
@@ -17,7 +18,8 @@ _DEADLINE = 120.0
 def doctor(*, options: Options = OPTIONS) -> ExitStatus:
     """Check which agents are installed and work, and how to fix the rest.
 
-    The exit status is 1 if a check failed. Without a running server, only what is installed is checked.
+    For each agent it says which login it has, or how to give it one; no key is ever shown. `clew agent test` tries a
+    first prompt. The exit status is 1 if a check failed. Without a running server, only what is installed is checked.
 
     For example:
 
@@ -32,13 +34,17 @@ def _show(checks: Sequence[CheckView]) -> None:
     """At a terminal, what to do stands below the table, where nothing is cut."""
     below = sys.stdout.isatty()
     rows = [
-        {"check": each.name, "state": each.state, "message": each.words if below else f"{each.words} {each.remedy}"}
+        {
+            "check": each.name,
+            "state": each.state,
+            "message": each.words if below else f"{each.words} {with_keys_here(each.remedy)}".strip(),
+        }
         for each in checks
     ]
     table(rows, "There is nothing to check.")
     for check in checks if below else ():
         if check.remedy:
-            tell(f"{check.name}: {check.remedy}")
+            tell(f"{check.name}: {with_keys_here(check.remedy)}")
 
 
 def _checks(options: Options) -> Sequence[CheckView]:

@@ -1,21 +1,28 @@
-"""`clew issue`: open, assign, comment on and close issues."""
+"""`clew issue`: open, assign, edit, comment on and close issues."""
 
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from clew.cli.answers import read
+from clew.cli.answers import get_thread, read
 from clew.cli.client import Server, part
 from clew.cli.commands.say import say_in
 from clew.cli.commands.thread import list_threads, named, show_page
-from clew.cli.input import OPTIONS, BadText, Last, Limit, Options, Text, Wait, checked, given, piped
+from clew.cli.input import OPTIONS, Last, Limit, Options, Text, Wait, checked, given, piped
+from clew.cli.misuse import Misused
 from clew.cli.output import ExitStatus, tell, tell_answer
+from clew.cli.safe_text import one_line
 from clew.cli.turn import watch_thread
 from clew.protocol.views import ThreadPage, ThreadView
 
 app = App(name="issue", help="Open, assign, comment on and close issues.", help_format="markdown")
 
 Issue = Annotated[str, Parameter(help="The issue: 3 or issue-3.")]
+
+
+_ALREADY = (
+    "{ref} is {assigned} already; it was not woken again. Tell it what to do with `clew issue comment {ref} TEXT`."
+)
 
 
 @app.command
@@ -117,6 +124,8 @@ def assign(
 ) -> ExitStatus:
     """Assign an issue to an agent, which starts at once; or unassign it.
 
+    An agent that has the issue already is not woken again; `clew issue comment` tells it what to do.
+
     For example:
 
         clew issue assign 3 ada
@@ -131,12 +140,62 @@ def assign(
         Unassign it.
     """
     if (agent is None) is not nobody:
-        raise BadText("Name either an agent or --nobody.", "For example: `clew issue assign 3 ada`.")
+        raise Misused("Name either an agent or --nobody.", "For example: `clew issue assign 3 ada`.")
     server, ref = Server(options.data), named(issue, "issue")
-    thread = _tell(options, "{ref} is {assigned}.", server.post(f"/threads/{part(ref)}/assign", {"agent": agent}))
-    if not wait or nobody:
+    before = get_thread(server, ref)
+    same = agent is not None and before.assignee == agent
+    said = server.post(f"/threads/{part(ref)}/assign", {"agent": agent})
+    thread = _tell(options, _ALREADY if same else "{ref} is {assigned}.", said)
+    # An agent that has the issue already is not woken again; what it did last is not shown as if it were new.
+    if not wait or nobody or (same and before.status == "idle"):
         return ExitStatus.DONE
     return watch_thread(server, thread.ref, as_json=options.json)
+
+
+@app.command
+def edit(
+    issue: Issue,
+    /,
+    *,
+    title: Text | None = None,
+    body: Text | None = None,
+    project: str | None = None,
+    options: Options = OPTIONS,
+) -> None:
+    """Change an issue's title, description or project. It wakes no agent.
+
+    A new description is added to the thread; earlier entries stay. In another project, each agent gets a new worktree
+    with its next run, and its conversation goes on there. What it left in the old directory stays where it is.
+
+    For example:
+
+        clew issue edit 3 --title "The login page is blank on Firefox"
+
+        clew issue edit 3 --project web
+
+    Parameters
+    ----------
+    title
+        The title, in one line.
+    body
+        The description; - reads it from stdin.
+    project
+        The project to work in.
+    """
+    given_ = {"title": title, "body": piped() if body == "-" else body, "project": project}
+    change = {name: checked(text, name) for name, text in given_.items() if text is not None}
+    if not change:
+        raise Misused("Nothing to change.", "Give --title, --body or --project.")
+    server, ref = Server(options.data), named(issue, "issue")
+    said = server.patch(f"/threads/{part(ref)}", change)
+    tell_answer(said, lambda: _tell_edited(read(ThreadPage, said), project), as_json=options.json)
+
+
+def _tell_edited(page: ThreadPage, project: str | None) -> None:
+    tell(f"Changed {page.thread.ref}: {one_line(page.thread.title)}" + (f" ({project})" if project else "") + ".")
+    for lane in page.lanes if project else ():
+        if lane.directory is not None:
+            tell(f"{lane.agent}'s next run works in {project}. What it left in {lane.directory} stays there.")
 
 
 @app.command

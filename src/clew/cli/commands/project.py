@@ -1,16 +1,17 @@
-"""`clew project`: add, list, show and edit projects."""
+"""`clew project`: add, list, show, edit and remove projects."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from clew.cli.answers import print_table, print_view
+from clew.cli.answers import print_table, print_view, read_all
 from clew.cli.client import Server, part
-from clew.cli.input import OPTIONS, Options, given, source
+from clew.cli.input import OPTIONS, NoNone, Options, given, source
 from clew.cli.output import facts, tell
 from clew.protocol.views import Mode, ProjectView
 
-app = App(name="project", help="Add, list and edit projects.", help_format="markdown")
+app = App(name="project", help="Add, list, edit and remove projects.", help_format="markdown")
 
 Setup = Annotated[
     tuple[str, ...],
@@ -31,7 +32,7 @@ def add(
     *,
     base: str | None = None,
     setup: Setup = (),
-    mode_limit: Mode | None = None,
+    mode_limit: Annotated[Mode | None, NoNone] = None,
     plain: bool = False,
     options: Options = OPTIONS,
 ) -> None:
@@ -119,7 +120,7 @@ def edit(
     path: str | None = None,
     base: str | None = None,
     setup: Changed | None = None,
-    mode_limit: Mode | None = None,
+    mode_limit: Annotated[Mode | None, NoNone] = None,
     options: Options = OPTIONS,
 ) -> None:
     """Change a project. Only the given options change. Use --path after moving its directory.
@@ -151,6 +152,29 @@ def edit(
     }
     changed = {field: value for field, value in change.items() if value is not None}
     print_view(options, Server(options.data).patch(f"/projects/{part(name)}", changed), ProjectView, _show)
+
+
+@app.command
+def remove(name: str, /, *, options: Options = OPTIONS) -> None:
+    """Remove a project that no thread uses. Its directory is not touched.
+
+    For example:
+
+        clew project remove web
+    """
+    said = Server(options.data).delete(f"/projects/{part(name)}")
+    print_view(options, said, ProjectView, lambda gone: tell(f"Removed {gone.name}. {gone.source} is not touched."))
+
+
+def project_here(server: Server) -> str | None:
+    """The project whose directory this is, or that has it below; the innermost of several."""
+    here = Path.cwd().resolve()
+    found = [
+        (len(root.parts), project.name)
+        for project in read_all(ProjectView, server.get("/projects"))
+        if (root := Path(project.source)).is_absolute() and here.is_relative_to(root.resolve())
+    ]
+    return max(found)[1] if found else None
 
 
 def _show(project: ProjectView) -> None:

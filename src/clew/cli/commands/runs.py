@@ -11,6 +11,7 @@ from clew.cli.client import NOT_FOUND, Refused, Server, thread_part
 from clew.cli.commands.say import answer_wakes
 from clew.cli.commands.usage import cost_of, tokens_of, used_words
 from clew.cli.input import OPTIONS, Limit, Options, Wait
+from clew.cli.misuse import not_together
 from clew.cli.output import ExitStatus, facts, tell, tell_answer
 from clew.cli.safe_text import one_line
 from clew.cli.times import lasted, moment, until
@@ -125,9 +126,6 @@ Run = Annotated[
 ]
 
 
-Taken = Annotated[bool | None, Parameter(name="--taken", negative="--not-taken")]
-
-
 def cancel(
     subject: Annotated[str, Parameter(metavar="RUN|THREAD|WAKE")], /, *, options: Options = OPTIONS
 ) -> ExitStatus:
@@ -167,7 +165,9 @@ def interrupt(run: Run, /, *, options: Options = OPTIONS) -> ExitStatus:
     return _tell(options, Server(options.data).post(f"/runs/{thread_part(run)}/interrupt"))
 
 
-def retry(run: Run, /, *, taken: Taken = None, wait: Wait = False, options: Options = OPTIONS) -> ExitStatus:
+def retry(
+    run: Run, /, *, taken: bool = False, not_taken: bool = False, wait: Wait = False, options: Options = OPTIONS
+) -> ExitStatus:
     """Retry a run that failed or is held: serve its wakes again, with current settings.
 
     If a run is held because it is unknown whether the agent received the prompt, you decide. --not-taken sends the
@@ -183,9 +183,12 @@ def retry(run: Run, /, *, taken: Taken = None, wait: Wait = False, options: Opti
     Parameters
     ----------
     taken
-        Whether the agent received the prompt, for a run that is held because this is unknown.
+        The agent received the prompt. For a run that is held because this is unknown.
+    not_taken
+        The agent did not receive the prompt. For a run that is held because this is unknown.
     """
-    return _again(options, run, "retry", wait, {} if taken is None else {"taken": taken})
+    not_together({"--taken": taken, "--not-taken": not_taken}, "the agent received the prompt, or it did not")
+    return _again(options, run, "retry", wait, {"taken": taken} if taken or not_taken else {})
 
 
 def rerun(run: Run, /, *, wait: Wait = False, options: Options = OPTIONS) -> ExitStatus:

@@ -7,6 +7,7 @@ from typing import Any
 from clew.cli.answers import get_thread, read
 from clew.cli.client import Refused, Server, thread_part
 from clew.cli.input import OPTIONS, Options, Text, Wait, given
+from clew.cli.misuse import needs, not_together
 from clew.cli.output import ExitStatus, tell, tell_answer
 from clew.cli.safe_text import one_line
 from clew.cli.turn import Turn
@@ -61,6 +62,11 @@ def say(
     key
         An idempotency key: requests with the same key are done once.
     """
+    for other, given_ in {"--fresh": fresh, "--resume": resume, "--silent": silent}.items():
+        not_together({"--steer": steer, other: given_})
+    not_together({"--fresh": fresh, "--resume": resume})
+    for other, given_ in {"--to": to, "--fresh": fresh, "--resume": resume, "--key": key}.items():
+        not_together({"--silent": silent, other: given_}, "it wakes no agent")
     return say_in(
         options,
         thread,
@@ -93,6 +99,7 @@ def say_in(
     wait: bool = False,
     overlap: str | None = None,
 ) -> ExitStatus:
+    not_together({"--silent": not wakes, "--wait": wait}, "no agent is woken, so there is nothing to wait for")
     server = Server(options.data)
     body = {"text": given(text), "agent": agent, "fresh": fresh, "resume_run": resume, "wakes": wakes, "key": key}
     if overlap is not None:
@@ -100,9 +107,19 @@ def say_in(
     said = send(server, thread, body)
     woken = read(Spoken, said).wake
     if woken is None:
-        tell_answer(said, lambda: tell(f"Sent to {thread}. No agent is woken."), as_json=options.json)
+        tell_answer(said, lambda: tell(f"Sent to {thread}. {nobody_woken(thread, wakes)}"), as_json=options.json)
         return ExitStatus.DONE
     return answer_wakes(options, server, said, [woken], wait=wait)
+
+
+def nobody_woken(thread: str, wakes: bool = True) -> str:
+    """Why a message wakes no agent, and what to type so that one is woken."""
+    if not wakes:
+        return "No agent is woken."
+    return (
+        f"No agent is woken: {thread} is not assigned to one. Name one with `clew say {thread} TEXT --to AGENT`, or "
+        f"assign it with `clew issue assign {thread} AGENT`."
+    )
 
 
 def answer_wakes(options: Options, server: Server, said: bytes, wakes: Sequence[WakeView], *, wait: bool) -> ExitStatus:
@@ -199,6 +216,9 @@ def wake(
     key
         An idempotency key: requests with the same key are done once.
     """
+    not_together({"--fresh": fresh, "--resume": resume})
+    not_together({"--thread": thread, "--subject": subject}, "a subject has its own thread")
+    needs({"--project": project}, "--subject: it is the project of a new subject", bool(subject), "Leave it out.")
     body: dict[str, Any] = {
         "agent": given(agent, "name"),
         "thread": thread,

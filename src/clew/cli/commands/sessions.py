@@ -4,12 +4,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.answers import get_thread, print_table, print_view, read_all
-from clew.cli.client import Server, part
+from clew.cli.answers import get_thread, print_table, print_view, read, read_all
+from clew.cli.client import Server, part, thread_part
 from clew.cli.input import OPTIONS, BadText, Limit, Options, given
-from clew.cli.output import tell
+from clew.cli.misuse import not_together
+from clew.cli.output import ExitStatus, tell, tell_answer
 from clew.cli.times import moment
-from clew.protocol.views import FoundSessionView, SessionView
+from clew.protocol.checks import ReleasedView
+from clew.protocol.views import FoundSessionView, SessionView, ThreadPage
 
 _DEADLINE = 120.0
 """Every installed agent is asked for its sessions."""
@@ -36,13 +38,14 @@ def sessions(
     thread
         Only sessions of this thread.
     agent
-        Only sessions of this agent.
+        Only sessions of this agent; with --found, those in its home.
     found
         Ask the installed agents for their sessions. Continue one in a thread with `clew adopt`.
     """
+    not_together({"--found": found, "--thread": thread}, "what an agent has itself is in no thread")
     server = Server(options.data)
     if found:
-        said = server.get("/sessions/found", deadline=_DEADLINE)
+        said = server.get("/sessions/found", {"agent": agent}, deadline=_DEADLINE)
         print_table(options, said, FoundSessionView, _found_row, "No agent on this machine has a session.")
     else:
         said = server.get("/sessions", {"thread": thread, "agent": agent, "limit": limit})
@@ -114,14 +117,54 @@ def adopt(
         raise BadText(f"{thread} has no agent.", "Name the agent with --agent.")
     body = {"agent": agent, "runtime": runtime, "native_id": native}
     said = server.post(f"/threads/{part(thread)}/adopt", body, _DEADLINE)
-    print_view(
-        options,
-        said,
-        SessionView,
-        lambda kept: tell(
-            f"{kept.thread} continues in session {kept.native_id} in {kept.directory} (generation {kept.generation})."
-        ),
-    )
+    print_view(options, said, SessionView, lambda kept: _tell_adopted(server, kept))
+
+
+def release(thread: str, /, *, options: Options = OPTIONS) -> ExitStatus:
+    """Let go of a thread's sessions, so that you can open them in the agent itself.
+
+    After a turn, Clew keeps an agent's session open for ten minutes. This ends that at once. Nothing is lost: the next
+    message opens the session again. A session that an agent is working in is not let go.
+
+    For example:
+
+        clew release issue-3
+
+    Parameters
+    ----------
+    thread
+        The thread: issue-3, chat-1, own-ada, a subject, or an id.
+    """
+    said = Server(options.data).post(f"/threads/{thread_part(thread)}/release", deadline=_DEADLINE)
+    found = read(ReleasedView, said)
+    tell_answer(said, lambda: tell("\n".join(_released(found))), as_json=options.json)
+    return ExitStatus.FAILED if found.busy and not found.released else ExitStatus.DONE
+
+
+def _released(found: ReleasedView) -> list[str]:
+    lines = [f"Let go of session {native}; you can open it now." for native in found.released]
+    lines += [
+        f"Run {run} works in {found.thread}, so its session stays open. Stop it with `clew interrupt {run}`."
+        for run in found.busy
+    ]
+    return lines or [f"No session of {found.thread} is kept open."]
+
+
+def _tell_adopted(server: Server, kept: SessionView) -> None:
+    """The directory is the one the agent will work in: that of the session, or the thread's own."""
+    page = read(ThreadPage, server.get(f"/threads/{thread_part(kept.thread)}", {"limit": 1}))
+    lane = next((lane for lane in page.lanes if lane.agent == kept.agent), None)
+    there = None if lane is None else lane.directory
+    project = page.thread.project
+    if there == kept.directory or (there is None and project is None):
+        where = f"and works in {kept.directory}"
+    else:
+        place = there or f"a new worktree of {project}"
+        where = f"and works in {place}: its history is copied there, and the session in {kept.directory} stays as it is"
+    tell(f"{kept.thread} continues session {kept.native_id} with {kept.agent}, {where}.")
+    if page.thread.assignee != kept.agent:
+        how = f"`clew say {kept.thread} TEXT --to {kept.agent}`"
+        tell(f"Messages there wake {page.thread.assignee}; wake {kept.agent} with {how}.")
 
 
 def _only_one(server: Server, prefix: str) -> FoundSessionView:

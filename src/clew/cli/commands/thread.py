@@ -8,6 +8,7 @@ from cyclopts import App
 
 from clew.cli.activity import approval_lines
 from clew.cli.answers import get_thread, print_table, print_view
+from clew.cli.changes import changes_of
 from clew.cli.client import Server, part, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.commands.usage import used_words
@@ -180,6 +181,11 @@ def _tell_page(page: ThreadPage) -> None:
             *(
                 (f"  {lane.agent}", f"{lane.directory or 'no directory yet'} {lane.branch or ''}")
                 for lane in page.lanes
+            ),
+            *(
+                (f"  {lane.agent}", f"{words}: clew diff {thread.ref}")
+                for lane in page.lanes
+                if (words := changes_of(lane))
             ),
             *(("  run", f"{run.ref} {state_of(run)} {run.decision or ''}") for run in page.runs[:3]),
             ("  used", used_words(page.used)),

@@ -12,6 +12,7 @@ from clew.cli.answers import print_view
 from clew.cli.client import Server, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, Options
+from clew.cli.misuse import not_together
 from clew.cli.output import counted, table, tell
 from clew.cli.safe_text import one_line
 from clew.cli.times import moment, seconds_of
@@ -137,7 +138,7 @@ def _step(step: StepView) -> str:
     return f"{step.outcome:<11} {step.rule:<13} {one_line(step.words)}"
 
 
-_DEADLINE = 600.0
+DEADLINE = 600.0
 """Every recorded decision in that time is made again."""
 
 
@@ -145,7 +146,14 @@ class BadPolicy(Fault):
     code = "cli:bad-policy"
 
 
-def replay(*, policy: Path, since: str = "7d", options: Options = OPTIONS) -> None:
+def replay(
+    *,
+    policy: Path,
+    since: str = "7d",
+    agent: str | None = None,
+    project: str | None = None,
+    options: Options = OPTIONS,
+) -> None:
     """Show which past decisions another policy would change. Read-only.
 
     One line is one decision. A run has one when it is claimed (step 0), and another each time its agent's answer
@@ -164,10 +172,15 @@ def replay(*, policy: Path, since: str = "7d", options: Options = OPTIONS) -> No
         A JSON file with the policy.
     since
         How far to look back, such as 12h, 7d or 4w.
+    agent
+        Only decisions of this agent, as if the policy were set for it with `clew policy set`.
+    project
+        Only decisions in this project, as if the policy were set for it.
     """
-    said = Server(options.data).post(
-        "/replay", {"since": time.time() - seconds_of(since), "policy": _policy(policy)}, _DEADLINE
-    )
+    not_together({"--agent": agent, "--project": project}, "a policy is an agent's or a project's")
+    asked = {"since": time.time() - seconds_of(since), "policy": read_policy(policy)}
+    whose = {"agent": agent} if agent else {"project": project} if project else {}
+    said = Server(options.data).post("/replay", {**asked, **whose}, DEADLINE)
     print_view(options, said, ReplayView, _show_replay)
 
 
@@ -189,13 +202,15 @@ def _row(changed: Changed) -> dict[str, str]:
     }
 
 
-def _policy(file: Path) -> dict[str, object]:
+def read_policy(file: Path | str) -> dict[str, object]:
+    """From a file, or from a text that was read from stdin."""
+    named = file if isinstance(file, Path) else "The text on stdin"
     try:
-        policy = json.loads(file.read_text(encoding="utf-8"))
+        policy = json.loads(file.read_text(encoding="utf-8") if isinstance(file, Path) else file)
     except OSError as fault:
-        raise BadPolicy(f"{file} cannot be read: {fault.strerror}.", "Name a JSON file.") from fault
+        raise BadPolicy(f"{named} cannot be read: {fault.strerror}.", "Name a JSON file.") from fault
     except ValueError as fault:
-        raise BadPolicy(f"{file} is not JSON: {fault}.", "Fix the file, and try again.") from fault
+        raise BadPolicy(f"{named} is not JSON: {fault}.", "Fix it, and try again.") from fault
     if not isinstance(policy, dict):
-        raise BadPolicy(f"{file} does not contain a policy.", "It must be a JSON object, as in `clew replay --help`.")
+        raise BadPolicy(f"{named} does not contain a policy.", "It must be a JSON object, as in `clew replay --help`.")
     return policy

@@ -73,7 +73,7 @@ def clean(*directories: str, options: Options = OPTIONS) -> ExitStatus:
 
         clew workspaces clean
 
-        clew workspaces clean ~/.local/share/clew/workspaces/pj_4f2a/ln_9c1e
+        clew workspaces clean ~/.local/share/clew/workspaces/web/issue-12-ada
 
     Parameters
     ----------

@@ -138,7 +138,9 @@ class Turn:
         """Every turn ends with Done, even if its task failed."""
         fault = None if task.cancelled() else task.exception()
         if not self.over.is_set():
-            words = self._connection.redactor.text(f"The agent's answer cannot be read: {fault!r}.")
+            words = self._connection.redactor.text(
+                f"The agent's answer cannot be read: {str(fault) or type(fault).__name__}."
+            )
             self._put([Failed(ErrorCode.UNKNOWN, words, retryable=False), Done(Ending.FAILED, self._turn_events.reply)])
             self.over.set()
 

@@ -114,7 +114,7 @@ def _base36(number: int) -> str:
 
 # ---------------------------------------------------------------- accounts
 
-_SECRETS = {
+SECRETS = {
     "ANTHROPIC_API_KEY": "api-key",
     "ANTHROPIC_AUTH_TOKEN": "token",
     "CLAUDE_CODE_OAUTH_TOKEN": "token",
@@ -142,7 +142,7 @@ def account_said(said: Any) -> AccountId | None:
 
 def credential_in(environment: Mapping[str, str]) -> str | None:
     """A short digest of the secret in the environment; None where there is none."""
-    for name, kind in _SECRETS.items():
+    for name, kind in SECRETS.items():
         if secret := environment.get(name):
             # Enough to tell two keys apart, too short to recover one.
             return f"{kind}:{hashlib.sha256(secret.encode()).hexdigest()[:8]}"

@@ -70,6 +70,11 @@ def driven_in(home: Home, native_id: str, but: Collection[int]) -> str | None:
     return next((f"claude, process {note['pid']}" for note in notes), None)
 
 
+def is_at_terminal(home: Home, native_id: str) -> bool:
+    """Whether a `claude` at a person's terminal has this session open."""
+    return any(note.get("entrypoint") == "cli" for note in _notes(home, native_id))
+
+
 def _notes(home: Home, native_id: str) -> Iterator[dict[str, object]]:
     notes = map(read_note, sorted(home.root.glob("sessions/*.json")))
     return (note for note in notes if note.get("sessionId") == native_id)

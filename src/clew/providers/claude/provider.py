@@ -17,6 +17,7 @@ from clew.kernel import (
     ProviderName,
     Sent,
 )
+from clew.ports.logins import Logins
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, OpenSpec, Settings
 from clew.programs.checks import check_homes, check_options, check_paths
 from clew.programs.cursor import MALFORMED, MalformedId, failed_probe
@@ -29,6 +30,7 @@ from clew.providers.claude import evidence, locks, modes, transcript
 from clew.providers.claude.archive import FORMAT, PROVIDER, archive_session, restore_session
 from clew.providers.claude.home import AGENT, CURSORS, HOMES, Home, account_of, credential_in
 from clew.providers.claude.launch import environment_of, launch_of, open_session
+from clew.providers.claude.logins import logins_of
 from clew.providers.claude.session import ClaudeSession
 
 ABSENT = "transcript-absent"
@@ -84,6 +86,9 @@ class Claude:
             return Discovery(False, self._home.text, missing=str(fault))
         account, credential = account_of(self._home, self._environment), credential_in(self._environment)
         return Discovery(True, self._home.text, version, launch.command, account, _MODELS, credential=credential)
+
+    async def logins(self) -> Logins:
+        return await in_thread(lambda: logins_of(self._home, self._environment), AGENT)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:

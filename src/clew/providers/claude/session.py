@@ -14,6 +14,7 @@ from clew.programs.rpc import Message
 from clew.programs.session import OpenSession
 from clew.programs.tasks import TaskSet
 from clew.providers.claude.home import AGENT, CURSORS
+from clew.providers.claude.locks import is_at_terminal
 from clew.providers.claude.modes import TOOL_HOOK, WORKTREE_HOOK, before_a_tool
 from clew.providers.claude.opened import BackgroundTasks, Opened
 from clew.providers.claude.turn import (
@@ -94,6 +95,10 @@ class ClaudeSession(OpenSession):
     @property
     def process(self) -> int:
         return self._opened.program.pid
+
+    def has_visitor(self) -> bool:
+        """Whether a person has opened the session: two processes in it would each lose what the other one says."""
+        return is_at_terminal(self._opened.home, self._opened.native_id)
 
     @property
     def is_idle(self) -> bool:

@@ -17,8 +17,6 @@ AGENT = "Codex"
 HOMES = frozenset({"CODEX_HOME", "HOME"})
 """The variables that locate the home."""
 
-_KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
-
 
 def make_home(root: Path) -> None:
     """Codex makes no home, and says little where it cannot write to one."""
@@ -53,6 +51,21 @@ class Home:
         """A short digest of the key that the model is asked with; None for a login, or without a key."""
         key = self._key
         return None if key is None else "api-key:" + hashlib.sha256(key.encode(errors="replace")).hexdigest()[:8]
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable from which the chosen model provider takes its key, if it names one."""
+        named = self._model_provider.get("env_key")
+        return str(named) if named else None
+
+    @property
+    def needs_login(self) -> bool:
+        """False for a model provider that asks with a token of the settings, or with nothing, as a local one."""
+        return self._asks_with_login
+
+    @property
+    def has_login(self) -> bool:
+        return self._kept_key is not None or bool(_table(self._login, "tokens"))
 
     @property
     def lists_models(self) -> bool:
@@ -119,14 +132,12 @@ class Home:
 
     @property
     def _key(self) -> str | None:
-        provider = self._model_provider
-        if named := provider.get("env_key"):
-            return self.environment.get(str(named)) or None
-        if token := provider.get("experimental_bearer_token"):
+        """The app server takes none from its environment but the one that the model provider names."""
+        if named := self.key_variable:
+            return self.environment.get(named) or None
+        if token := self._model_provider.get("experimental_bearer_token"):
             return str(token)
-        if not self._asks_with_login or self.account is not None:
-            return None
-        return self._kept_key or next((key for name in _KEYS if (key := self.environment.get(name))), None)
+        return self._kept_key if self._asks_with_login and self.account is None else None
 
 
 def _table(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:

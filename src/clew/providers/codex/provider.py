@@ -20,6 +20,7 @@ from clew.kernel import (
     ProviderName,
     Sent,
 )
+from clew.ports.logins import Logins
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.checks import check_directory, check_homes, check_opening, check_options, check_paths
 from clew.programs.cursor import MALFORMED, failed_probe
@@ -33,6 +34,7 @@ from clew.programs.tasks import ProviderTasks, in_thread
 from clew.providers.codex import evidence, installation, locks, thread_calls
 from clew.providers.codex.archive import FORMAT, Placed, archive_thread, place, read_archive
 from clew.providers.codex.home import AGENT, HOMES, Home, make_home
+from clew.providers.codex.logins import logins_of
 from clew.providers.codex.rollout import CURSORS
 from clew.providers.codex.server import AppServer, start_server
 from clew.providers.codex.session import CodexSession
@@ -113,6 +115,9 @@ class CodexProvider:
             models=models,
             credential=self._home.credential,
         )
+
+    async def logins(self) -> Logins:
+        return await asyncio.to_thread(logins_of, self._home)
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:

@@ -10,6 +10,7 @@ from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNam
 from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
 from clew.programs.rpc import CallRefused
 from clew.programs.session import OpenSession
+from clew.programs.visitors import opened_by_command
 from clew.providers.codex.approvals import Approvals
 from clew.providers.codex.events import Meter, files
 from clew.providers.codex.home import Home
@@ -67,6 +68,10 @@ class CodexSession(OpenSession):
     @property
     def has_ended(self) -> bool:
         return not self._server.lives
+
+    def has_visitor(self) -> bool:
+        """Whether a person wants the session: a second Codex waits at its terminal until this one lets go."""
+        return opened_by_command("codex", self._opened.id)
 
     @property
     def is_turning(self) -> bool:

@@ -123,7 +123,7 @@ def _parsed(path: Path, files: Mapping[str, bytes], id_: str, names: Sequence[st
         if strange is None and (info["id"] != id_ or [name for name, _ in _files(document)] != list(names)):
             strange = "the names of its files do not fit their contents"
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
-        raise not_restorable(path, f"{id_} is no session ({fault!r})") from fault
+        raise not_restorable(path, f"{id_} is no session ({str(fault) or type(fault).__name__})") from fault
     if strange is not None:
         raise not_restorable(path, f"{id_}: {strange}")
     if re.fullmatch(CURSORS.shape, id_) is None:

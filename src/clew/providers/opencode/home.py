@@ -49,8 +49,18 @@ def credential(environment: Mapping[str, str]) -> str | None:
     return f"key:{hashlib.sha256(orjson.dumps(found)).hexdigest()[:8]}" if found else None
 
 
+def key_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the variables that hold a key."""
+    return tuple(sorted(name for name, value in environment.items() if value and _NAMES.search(name)))
+
+
+def has_logins(environment: Mapping[str, str]) -> bool:
+    """Whether `opencode auth login` stored anything."""
+    return any(True for _ in _logins(environment))
+
+
 def _variables(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    yield from (("variable", name, value) for name, value in environment.items() if value and _NAMES.search(name))
+    yield from (("variable", name, environment[name]) for name in key_variables(environment))
 
 
 def _logins(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:

@@ -21,6 +21,7 @@ from clew.kernel import (
     ProviderName,
     Sent,
 )
+from clew.ports.logins import Logins
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.checks import check_options, check_variables, directory_at
 from clew.programs.cursor import MALFORMED, MalformedId, busy_probe, failed_probe
@@ -34,6 +35,7 @@ from clew.providers.opencode.archive import FORMAT, read_archive, write_archive
 from clew.providers.opencode.evidence import Witness
 from clew.providers.opencode.home import CURSORS, credential, locks, store
 from clew.providers.opencode.launch import AGENT, PASSWORD, PROJECT_CONFIG, OpenCodeLaunch, launch_of
+from clew.providers.opencode.logins import logins_of
 from clew.providers.opencode.opened import Opened, Opener, checked_directory
 from clew.providers.opencode.plugin import ShellEnvironment
 from clew.providers.opencode.restore import Restore
@@ -106,6 +108,9 @@ class OpenCodeProvider:
                 models = await Api(server).models()
         key = await asyncio.to_thread(credential, launch.environment)
         return Discovery(True, found.home, version, launch.command, models=models, credential=key)
+
+    async def logins(self) -> Logins:
+        return await asyncio.to_thread(logins_of, environment_for(self._settings.home, self._settings.environment))
 
     async def probe(self, cursor: Cursor, directory: Directory) -> Probe:
         try:
@@ -183,6 +188,10 @@ class OpenCodeProvider:
         launch = self._launch()
         await self._shared.run(lambda server: Restore(server, self._shared, launch, self._locks, session, place).run())
         return CURSORS.cursor(session.id)
+
+    async def let_go(self) -> None:
+        if not self._open:
+            await self._shared.end_idle()
 
     async def close(self) -> None:
         try:

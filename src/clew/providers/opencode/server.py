@@ -253,6 +253,11 @@ class SharedServer:
         async with self._one_at_a_time:
             await self._end()
 
+    async def end_idle(self) -> None:
+        """End the server now; the next call starts another."""
+        async with self._one_at_a_time:
+            await self._end()
+
     def _must_be_open(self) -> None:
         if self._closed:
             raise closed_provider()

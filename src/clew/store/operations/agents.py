@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from sqlalchemy import Connection, bindparam, case, func, insert, literal_column, null, select, text, update
 
-from clew.kernel import AgentId, RunId, RuntimeId, own_thread
+from clew.kernel import AgentId, AgentState, RunId, RuntimeId, own_thread
 from clew.store.engine.dialect import insert as insert_or
 from clew.store.engine.dialect import now
 from clew.store.engine.hints import hint_queue, hint_run
@@ -55,7 +55,7 @@ _MOST_HINTS = 200
 
 _runtime_of = Statement(lambda _: select(agents.c.runtime_id).where(agents.c.id == bindparam("agent")))
 
-_named = Statement(lambda _: select(agents.c.id).where(agents.c.name == bindparam("name")))
+_named = Statement(lambda _: select(agents.c.id, agents.c.state).where(agents.c.name == bindparam("name")))
 
 _leave_runtime = Statement(
     lambda _: (
@@ -127,6 +127,11 @@ def add_agent(connection: Connection, agent: AgentId, facts: AgentFacts) -> None
     there = _named.first(connection, name=facts.name)
     if there is not None and there["id"] == agent:
         return
+    if there is not None and there["state"] == AgentState.ARCHIVED:
+        raise NameTaken(
+            f"An agent {facts.name!r} was removed; its threads and runs keep that name.",
+            f"Bring it back with `clew agent resume {facts.name}`, or choose another name.",
+        )
     if there is not None:
         raise NameTaken(f"There is already an agent {facts.name!r}.", "Choose another name, or change that agent.")
     connection.execute(

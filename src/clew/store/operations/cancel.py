@@ -95,8 +95,11 @@ _waiting = Statement(
 
 
 def open_run(connection: Connection, lane: LaneId) -> Row | None:
-    """The lane's run that has not ended, locked until the transaction ends."""
-    return _open_run.first(connection, lane=lane)
+    """The lane's run that has not ended, locked until the transaction ends.
+
+    Read twice where there is none: on PostgreSQL a statement that waited for the lock of a run which then ended does
+    not see the run that was queued in its place."""
+    return _open_run.first(connection, lane=lane) or _open_run.first(connection, lane=lane)
 
 
 def cancel_run(
@@ -161,9 +164,7 @@ def reassign(connection: Connection, thread: ThreadId, old: AgentId, new: AgentI
     """The thread was assigned to another agent: cancel what is pending for the former one. How many wakes that was."""
     if old == new:
         return 0
-    ended = end_pending(connection, lane_id(old, thread), WakeEnd.REASSIGNED, RunOutcome.REASSIGNED, by)
-    hint_thread(connection, thread)
-    return ended
+    return end_pending(connection, lane_id(old, thread), WakeEnd.REASSIGNED, RunOutcome.REASSIGNED, by)
 
 
 def _with_actor(words: str, by: str | None) -> str:

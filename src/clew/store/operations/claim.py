@@ -106,7 +106,13 @@ def _claim_found(connection: Connection, asked: ClaimRequest, groups: Sequence[S
             continue
         except (ValueError, TypeError, KeyError, RecursionError) as fault:
             # A run that cannot be decided must not block the queue.
-            _hold(connection, run, WaitsFor.PERSON, Unreadable.code, f"It cannot be decided: {storable(repr(fault))}")
+            _hold(
+                connection,
+                run,
+                WaitsFor.PERSON,
+                Unreadable.code,
+                f"It cannot be decided: {storable(str(fault) or type(fault).__name__)}",
+            )
             continue
         if order is not None:
             places.take(run, at)

@@ -35,7 +35,8 @@ from clew.kernel import (
 )
 from clew.store.engine.dialect import insert_in
 from clew.store.engine.statement import Row, Statement
-from clew.store.operations.rows import read_capabilities, read_floor, read_policy, unreadable
+from clew.store.operations.policies import read_policy
+from clew.store.operations.rows import read_capabilities, read_floor, unreadable
 from clew.store.operations.sessions import lane_sessions, run_session
 from clew.store.operations.workspaces import place_facts
 from clew.store.schema.tables import decisions
@@ -68,7 +69,7 @@ def situation_of(
             sources=sources,
             head=EntrySeq(row["head"]),
             place=place,
-            policy=read_policy(row["agent_id"], row["policy"]),
+            policy=read_policy(row["agent_id"], row["policy"], row["project_id"], row["project_settings"]),
             now=row["now"],
             floor=read_floor(row),
             fresh_id=NativeId(str(uuid.uuid4())) if here.capabilities.choose_id else None,

@@ -49,6 +49,7 @@ from clew.store.operations.journal import append_statement, appended_seq, reply_
 from clew.store.operations.pins import pin_session
 from clew.store.operations.run_state import advance, why_refused
 from clew.store.operations.sessions import change_sessions, evidence_of, update_session, update_session_deferred
+from clew.store.operations.work import keep_work
 from clew.store.schema.tables import runs
 
 _EVENTS: Mapping[type, RunEvent] = {
@@ -90,6 +91,8 @@ def finish(connection: Connection, said: Finish) -> Finished:
     )
     if row is None:
         return _too_late(connection, said, event)
+    if said.work is not None:
+        keep_work(connection, said.work, row["now"])
     if said.pin is not None:
         # Reported together with the end, so it is not late.
         pinned = pin_session(connection, {**row, "ended_at": None}, said.pin)

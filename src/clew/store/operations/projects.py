@@ -24,6 +24,8 @@ class ProjectColumns(TypedDict, total=False):
 
 _known = Statement(lambda _: select(projects).where(projects.c.id == bindparam("project")))
 
+_delete = Statement(lambda _: projects.delete().where(projects.c.id == bindparam("project")))
+
 _look_again = Statement(
     lambda _: (
         runs.update()
@@ -58,6 +60,11 @@ def add_project(
         connection.execute(known.on_conflict_do_nothing())
     connection.execute(insert(projects).values(id=project, **values))
     return project
+
+
+def remove_project(connection: Connection, project: str) -> None:
+    """Delete it. The caller has made sure that no thread and no workspace belongs to it."""
+    _delete.count(connection, project=project)
 
 
 def change_project(connection: Connection, project: str, values: ProjectColumns) -> None:

@@ -31,7 +31,7 @@ from clew.store.operations.pins import pin_session, set_session
 from clew.store.operations.run_state import Refused, advance, why_refused
 from clew.store.operations.sessions import change_sessions, update_session_deferred
 from clew.store.operations.steering import next_steer, record_steer
-from clew.store.operations.workspaces import keep_remade
+from clew.store.operations.workspaces import keep_remade, set_branch
 from clew.store.schema.tables import approvals, events, landings
 
 _log = Statement(
@@ -225,10 +225,12 @@ def _keep_settled(connection: Connection, said: Report, row: Row) -> Row:
     """Store the settled plans. Returns the run with the session that the last of them uses."""
     for plan in said.settled:
         change_sessions(connection, plan.session_changes)
-    remade = said.settled[-1].situation.place.remade
-    if remade:
+    place, workspace = said.settled[-1].situation.place, said.settled[-1].workspace
+    if place.remade:
         # Stored until the agent is known to have taken a prompt that says so.
-        keep_remade(connection, LaneId(row["lane_id"]), remade)
+        keep_remade(connection, LaneId(row["lane_id"]), place.remade)
+    if place.on_branch and workspace is not None:
+        set_branch(connection, workspace.id, place.on_branch)
     steps = enumerate(said.settled, start=1)
     keep_decisions(connection, [(plan, said.run, said.attempt, step, row["now"]) for step, plan in steps])
     session = _settled_on(said, row)

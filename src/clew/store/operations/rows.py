@@ -24,7 +24,6 @@ from clew.kernel import (
     Origin,
     OriginKind,
     PermissionMode,
-    Policy,
     ProjectId,
     ProviderName,
     RouteKey,
@@ -45,7 +44,6 @@ from clew.kernel import (
     WorkspaceId,
     WorkspaceKind,
     capabilities_from_record,
-    policy_from_record,
     read_cursor,
 )
 from clew.protocol.machine import AgentProgram
@@ -63,34 +61,8 @@ def unreadable(table: str, row_id: str, column: str, fault: Exception) -> Unread
 
 # The same few texts come with every claim, and parsing one takes longer than the look-up.
 @lru_cache(maxsize=512)
-def _policy(text: str) -> Policy:
-    return policy_from_record(json.loads(text))
-
-
-@lru_cache(maxsize=512)
 def _capabilities(text: str) -> Capabilities:
     return capabilities_from_record(json.loads(text))
-
-
-def read_policy(agent: str, text: str) -> Policy:
-    try:
-        return _policy(text)
-    except (ValueError, RecursionError) as fault:
-        raise unreadable("agents", agent, "policy", fault) from fault
-
-
-def with_policy(text: str, agent: str, **changes: bool) -> str:
-    """The policy with these fields changed. One that cannot be read raises and is not replaced."""
-    read_policy(agent, text)
-    return json.dumps({**json.loads(text), **changes})
-
-
-def across_accounts(text: str) -> bool:
-    """For views of an agent. An unreadable policy gives False: the agent can still be shown, and a claim reports it."""
-    try:
-        return _policy(text).history_across_accounts
-    except (ValueError, RecursionError):
-        return False
 
 
 def read_object(text: str) -> dict[str, Any] | None:

@@ -34,6 +34,14 @@ _assign = Statement(
     lambda _: threads.update().where(threads.c.id == bindparam("thread")).values(assignee=bindparam("agent"))
 )
 
+_set_title = Statement(
+    lambda _: threads.update().where(threads.c.id == bindparam("thread")).values(title=bindparam("title"))
+)
+
+_set_project = Statement(
+    lambda _: threads.update().where(threads.c.id == bindparam("thread")).values(project_id=bindparam("project"))
+)
+
 _set_state = Statement(
     lambda _: (
         threads.update()
@@ -103,6 +111,15 @@ def must_be_open(thread: ThreadRecord, called: str) -> None:
 
 def give_thread(connection: Connection, thread: ThreadId, agent: AgentId | None) -> None:
     _assign.count(connection, thread=thread, agent=agent)
+    hint_thread(connection, thread)
+
+
+def change_thread(connection: Connection, thread: ThreadId, title: str | None, project: ProjectId | None) -> None:
+    """Set its title, its project, or both; None leaves one as it is."""
+    if title is not None:
+        _set_title.count(connection, thread=thread, title=storable(title))
+    if project is not None:
+        _set_project.count(connection, thread=thread, project=project)
     hint_thread(connection, thread)
 
 

@@ -1,7 +1,9 @@
 """Workspaces: the places that a lane remembers, and the workspace it would get on a machine."""
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import count
 
 from sqlalchemy import Connection, bindparam, null, select
 
@@ -20,6 +22,7 @@ from clew.store.engine.dialect import insert, now, storable
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.ids import derived_id
 from clew.store.operations.rows import read_workspace, unreadable
+from clew.store.operations.workspace_names import branch_name, directory_name, numbered
 from clew.store.schema.tables import lanes, workspaces
 
 EARLIER = 10
@@ -35,6 +38,24 @@ _earlier = Statement(
         .order_by(workspaces.c.created_at.desc())
         .limit(EARLIER)
     )
+)
+in_thread = Statement(
+    lambda _: (
+        select(*workspaces.c)
+        .select_from(workspaces.join(lanes, lanes.c.id == workspaces.c.lane_id))
+        .where(lanes.c.thread_id == bindparam("thread"))
+        .order_by(workspaces.c.created_at, workspaces.c.id)
+    )
+)
+"""All workspaces that the lanes of a thread have had."""
+
+at_directory = Statement(
+    lambda _: select(workspaces.c.lane_id).where(
+        workspaces.c.machine_id == bindparam("machine"), workspaces.c.directory == bindparam("directory")
+    )
+)
+_set_branch = Statement(
+    lambda _: workspaces.update().where(workspaces.c.id == bindparam("workspace")).values(branch=bindparam("branch"))
 )
 _remember = Statement(
     lambda _: lanes.update().where(lanes.c.id == bindparam("lane")).values(workspace_id=bindparam("workspace"))
@@ -60,7 +81,7 @@ def place_facts(connection: Connection, row: Row) -> PlaceFacts:
     serves = remembered is not None and remembered.reachable_from(machine) and remembered.project == project
     if serves or (project is None and not row["has_places"]):
         return facts
-    prepared, obstacle = _prepared(row, project, machine)
+    prepared, obstacle = _prepared(connection, row, project, machine)
     return PlaceFacts(
         agent_home=home,
         project=project,
@@ -88,6 +109,11 @@ def remember_place(connection: Connection, lane: LaneId, workspace: Workspace) -
     )
     connection.execute(made.on_conflict_do_nothing(index_elements=[workspaces.c.id]))
     _remember.count(connection, lane=lane, workspace=workspace.id)
+
+
+def set_branch(connection: Connection, workspace: WorkspaceId, branch: str) -> None:
+    """The workspace is on that branch from now on."""
+    _set_branch.count(connection, workspace=workspace, branch=storable(branch))
 
 
 def keep_remade(connection: Connection, lane: LaneId, words: str) -> None:
@@ -122,9 +148,11 @@ def _is_plain(project: str, settings: str) -> bool:
         raise unreadable("projects", project, "settings", fault) from fault
 
 
-def _prepared(row: Row, project: ProjectId | None, machine: MachineId) -> tuple[Workspace | None, str | None]:
-    """The worktree that the lane would get on this machine, derived from its id; or what prevents one. A project
-    without git is used where it is."""
+def _prepared(
+    connection: Connection, row: Row, project: ProjectId | None, machine: MachineId
+) -> tuple[Workspace | None, str | None]:
+    """The worktree that the lane would get on this machine; or what prevents one. A project without git is used where
+    it is."""
     if project is None:
         return None, None
     if row["project_machine"] not in (None, machine):
@@ -134,12 +162,30 @@ def _prepared(row: Row, project: ProjectId | None, machine: MachineId) -> tuple[
         return _in_place(lane, project, machine, row["project_source"]), None
     if row["machine_root"] is None:
         return None, f"machine {machine} has no directory for workspaces."
+    name = WorkspaceId(derived_id("ws", lane, project, machine))
+    there = in_thread.rows(connection, thread=row["thread_id"])
+    kept = next((read_workspace(each) for each in there if each["id"] == name), None)
+    return kept or _new_worktree(connection, row, name, project, machine, there), None
+
+
+def _new_worktree(
+    connection: Connection, row: Row, name: WorkspaceId, project: ProjectId, machine: MachineId, there: Sequence[Row]
+) -> Workspace:
+    """A worktree with names for people. A directory that another lane has had gets a number: the agent of that lane
+    was removed, and a new one has its name."""
+    lane = LaneId(row["lane_id"])
+    called = (row["thread_kind"], row["thread_number"], row["thread_title"], row["agent_name"])
+    first = all(each["lane_id"] == lane or each["project_id"] != project for each in there)
     try:
-        directory = Directory(f"{row['machine_root']}/{project}/{lane}")
+        below = Directory(f"{row['machine_root']}/{row['project_name']}")
     except ValueError as fault:
         raise unreadable("machines", machine, "root", fault) from fault
-    name = WorkspaceId(derived_id("ws", lane, project, machine))
-    return Workspace(name, WorkspaceKind.WORKTREE, directory, project, machine, f"clew/{lane}"), None
+    for number in count(1):
+        path = f"{below.path}/{numbered(directory_name(*called), number)}"
+        if all(each["lane_id"] == lane for each in at_directory.rows(connection, machine=machine, directory=path)):
+            break
+    branch = branch_name(*called, first=first)
+    return Workspace(name, WorkspaceKind.WORKTREE, Directory(path), project, machine, branch)
 
 
 def _in_place(lane: LaneId, project: ProjectId, machine: MachineId, source: str) -> Workspace:

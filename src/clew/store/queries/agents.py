@@ -11,7 +11,8 @@ from clew.protocol.machine import AgentProgram
 from clew.protocol.views import AgentView, Mode, Rhythm
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchAgent
-from clew.store.operations.rows import across_accounts, read_program
+from clew.store.operations.policies import across_accounts, damaged_settings
+from clew.store.operations.rows import read_program
 from clew.store.operations.schedules import schedule_of
 from clew.store.queries.threads import ref_of_lane
 from clew.store.schema.tables import NOT_ENDED, agents, runs, schedules
@@ -35,6 +36,10 @@ class AgentRecord:
     settings: str
     missing: str = ""
     """Why its program cannot be started."""
+
+    @property
+    def damage(self) -> str:
+        return damaged_settings(self.settings, self.policy)
 
     @property
     def program(self) -> AgentProgram:
@@ -128,7 +133,7 @@ def _view(connection: Connection, row: Row, counts: Mapping[str, tuple[int, int]
     return AgentView(
         id=row["id"],
         name=row["name"],
-        state=row["state"],
+        state="damaged" if damaged_settings(row["settings"], row["policy"]) else row["state"],
         provider=row["provider"],
         model=row["model"],
         mode=cast(Mode, row["mode"]),

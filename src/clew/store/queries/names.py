@@ -221,7 +221,8 @@ def _unique(
         # "zz" sorts after every character that ids are made of, in every collation.
         found = [row["id"] for row in statement.rows(connection, first=first, last=f"{first}zz")] if text else []
         if first in found or len(found) == 1:
-            return first if first in found else str(found[0])
+            # An id that was given in full comes before all that begin with it.
+            return str(found[0])
         if found:
             some = ", ".join(found[:_SHOWN]) + (" and others" if len(found) > _SHOWN else "")
             raise Ambiguous(f"Several {noun}s begin with {text!r}: {some}.", "Give more of the id.")

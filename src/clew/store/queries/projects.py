@@ -1,19 +1,21 @@
 """Projects as views, and their settings as they are stored."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from clew.ports.workspaces import SourceKind
 from clew.protocol.views import Mode, ProjectView
 from clew.store.engine.statement import Row, Statement
+from clew.store.operations.policies import POLICY, policy_in
 from clew.store.operations.rows import read_object
 from clew.store.schema.tables import projects
 
 MOST = 1000
 
+_settings = Statement(lambda _: select(projects.c.settings).where(projects.c.id == bindparam("project")))
 _all = Statement(lambda _: select(projects).order_by(projects.c.name).limit(MOST))
 
 
@@ -36,5 +38,18 @@ def project_view(row: Row) -> ProjectView:
     )
 
 
-def project_settings(kind: SourceKind, base: str | None, setup: Sequence[str]) -> str:
-    return json.dumps({"kind": kind.value, "base": base, "setup": list(setup)})
+def project_settings(
+    kind: SourceKind, base: str | None, setup: Sequence[str], policy: Mapping[str, object] | None = None
+) -> str:
+    kept = {POLICY: dict(policy)} if policy else {}
+    return json.dumps({"kind": kind.value, "base": base, "setup": list(setup), **kept})
+
+
+def read_settings(connection: Connection, project: str) -> str:
+    row = _settings.first(connection, project=project)
+    return "{}" if row is None else str(row["settings"])
+
+
+def project_policies(connection: Connection) -> dict[str, Mapping[str, object]]:
+    """The policy of each project, by the project's id."""
+    return {row["id"]: policy_in(row["settings"]) for row in _all.rows(connection)}

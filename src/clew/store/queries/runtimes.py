@@ -47,6 +47,11 @@ def runtime_records(connection: Connection) -> tuple[RuntimeRecord, ...]:
     return tuple(map(_record, _all.rows(connection)))
 
 
+def runtime_names(connection: Connection) -> dict[str, str]:
+    """Each runtime as people know it, by its id: its home, provider and machine."""
+    return {row["id"]: f"{row['home']} ({row['provider']} on {row['machine_name']})" for row in _all.rows(connection)}
+
+
 def read_runtime(connection: Connection, runtime: str) -> RuntimeRecord | None:
     row = _one.first(connection, runtime=runtime)
     return None if row is None else _record(row)

@@ -6,10 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, text
 
-from clew.kernel import resumability
+from clew.kernel import Resumability, resumability
 from clew.protocol.views import SessionView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
+from clew.store.faults import Unreadable
 from clew.store.operations.rows import read_session
 from clew.store.operations.sessions import with_facts
 from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
@@ -124,6 +125,31 @@ def _newest(rows: list[dict[str, Any]], most: int) -> tuple[SessionView, ...]:
 
 
 def _view(row: Row) -> SessionView:
+    """A row that cannot be read is shown as damaged, with what its columns hold: it hides no other session."""
+    try:
+        return _readable(row)
+    except Unreadable:
+        return SessionView(
+            id=row["id"],
+            thread=thread_ref(row),
+            agent=row["agent_name"],
+            generation=row["generation"],
+            provider=row["provider"],
+            runtime=row["runtime_id"],
+            native_id=row["native_id"],
+            directory=row["directory"],
+            state="damaged",
+            turns=row["turns"],
+            seen=row["seen"],
+            born_at=row["born_at"],
+            proven_at=row["proven_at"],
+            resumability=Resumability.UNUSABLE.value,
+            scope=row["scope_run"] or "lane",
+            superseded=bool(row["superseded"]),
+        )
+
+
+def _readable(row: Row) -> SessionView:
     session = read_session(row)
     return SessionView(
         id=session.id,

@@ -15,12 +15,15 @@ from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchThread
 from clew.store.operations.allowances import commands_in
+from clew.store.operations.work import read_work
 from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
 from clew.store.queries.waiting import Wait, queued_waits
 from clew.store.schema.tables import agents, journal, lanes, projects, runs, threads, workspaces
 
 KINDS = ("issue", "chat", "own", "subject")
 STATES = ("open", "closed")
+SOME = 5
+"""How many threads a message names."""
 
 _RANKS: Mapping[str, int] = {"waiting": 0, "running": 1, "held": 2, "queued": 3, "idle": 4}
 """A thread with several lanes shows the first of these that one of them is in."""
@@ -68,6 +71,22 @@ _of_lane = Statement(
 )
 
 
+_worked_there = (
+    select(lanes.c.thread_id)
+    .join(workspaces, workspaces.c.lane_id == lanes.c.id)
+    .where(workspaces.c.project_id == bindparam("project"))
+)
+_in_project = Statement(
+    lambda _: (
+        select(threads.c.id.label("thread_id"), *THREAD_NAME)
+        .select_from(with_owner(threads))
+        .where((threads.c.project_id == bindparam("project")) | threads.c.id.in_(_worked_there))
+        .order_by(threads.c.created_at)
+        .limit(SOME)
+    )
+)
+
+
 def _newest_runs(dialect: str) -> ClauseElement:
     later = runs.alias("later")
     newest = (
@@ -109,6 +128,7 @@ lanes_in_thread = Statement(
             agents.c.home,
             workspaces.c.directory,
             workspaces.c.branch,
+            workspaces.c.work,
         )
         .select_from(
             lanes.join(agents, agents.c.id == lanes.c.agent_id).outerjoin(
@@ -152,6 +172,11 @@ def ref_of_lane(connection: Connection, lane: str) -> tuple[str, str] | None:
     """The id and the name of a lane's thread."""
     row = _of_lane.first(connection, lane=lane)
     return None if row is None else (row["id"], thread_ref(row))
+
+
+def refs_in_project(connection: Connection, project: str) -> tuple[str, ...]:
+    """The names of some threads that belong to a project, or that worked in it."""
+    return tuple(map(thread_ref, _in_project.rows(connection, project=project)))
 
 
 def has_runs(connection: Connection, thread: str) -> bool:
@@ -232,4 +257,5 @@ def _lane_view(row: Row) -> LaneView:
         runtime=row["runtime_id"] or row["agent_runtime"],
         overlap=row["overlap"],
         allowed=commands_in(row["allowed"]),
+        work=None if row["work"] is None else read_work(row["work"]),
     )

@@ -39,6 +39,7 @@ from clew.store.schema.tables import (
     schedules,
     sessions,
     tokens,
+    workspaces,
 )
 
 
@@ -190,6 +191,7 @@ _JSON: tuple[tuple[Column[str], type], ...] = (
     (projects.c.settings, dict),
     (schedules.c.settings, dict),
     (tokens.c.may, dict),
+    (workspaces.c.work, dict),
 )
 """Columns that hold JSON, and the type of the outermost value."""
 

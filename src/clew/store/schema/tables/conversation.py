@@ -129,7 +129,10 @@ workspaces = Table(
     required("directory"),
     optional("branch"),
     timestamp("created_at", nullable=False),
+    # What it has that its base does not, and whether that was merged, as JSON (`store.operations.work`).
+    required("work", "{}"),
     Index("ix_workspaces_lane", "lane_id", "created_at"),
+    Index("ix_workspaces_directory", "machine_id", "directory"),
 )
 
 

@@ -255,11 +255,14 @@ CREATE TABLE workspaces (
 	directory TEXT NOT NULL,
 	branch TEXT,
 	created_at FLOAT NOT NULL,
+	work TEXT DEFAULT '{}' NOT NULL,
 	CONSTRAINT pk_workspaces PRIMARY KEY (id),
 	CONSTRAINT fk_workspaces_lane_id FOREIGN KEY(lane_id) REFERENCES lanes (id),
 	CONSTRAINT fk_workspaces_project_id FOREIGN KEY(project_id) REFERENCES projects (id),
 	CONSTRAINT fk_workspaces_machine_id FOREIGN KEY(machine_id) REFERENCES machines (id)
 );
+
+CREATE INDEX ix_workspaces_directory ON workspaces (machine_id, directory);
 
 CREATE INDEX ix_workspaces_lane ON workspaces (lane_id, created_at);
 

@@ -1,0 +1,56 @@
+"""A trial: one prompt to an agent's program, in a new session and a directory of its own, apart from every thread."""
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+from clew.kernel import Answer, Directory, PermissionMode, choose_mode
+from clew.ports.events import ApprovalAsked, Done, Failed, QuestionAsked
+from clew.ports.fault import Fault
+from clew.ports.provider import LiveSession, OpenSpec, Provider
+from clew.protocol.machine import Tried
+
+PROMPT = "This is a test of the connection. Reply with the single word: ready"
+_SECONDS = 120.0
+_CLOSE = 20.0
+
+
+async def try_prompt(provider: Provider, model: str | None, mode: PermissionMode, seconds: float = _SECONDS) -> Tried:
+    """In the mode read where the program has it, else in the agent's own. What it asks for is denied."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="clew-test-", ignore_cleanup_errors=True) as made:
+        path = str(Path(made).resolve())
+        chosen = choose_mode(PermissionMode.READ, (), provider.capabilities.modes).mode or mode
+        try:
+            async with asyncio.timeout(seconds):
+                reply, failed = await _asked(provider, OpenSpec(Directory(path, path), chosen, model=model))
+        except TimeoutError:
+            reply, failed = "", f"It did not answer within {seconds:g} s."
+        except Fault as fault:
+            reply, failed = "", str(fault)
+    return Tried(reply, failed, time.monotonic() - began, chosen.value)
+
+
+async def _asked(provider: Provider, spec: OpenSpec) -> tuple[str, str]:
+    live = await provider.open(spec)
+    try:
+        return await _answer(live)
+    finally:
+        async with asyncio.timeout(_CLOSE):
+            await asyncio.shield(live.close())
+
+
+async def _answer(live: LiveSession) -> tuple[str, str]:
+    failed = ""
+    async for event in live.turn(PROMPT):
+        match event:
+            case ApprovalAsked(id=asked) | QuestionAsked(id=asked):
+                await live.answer(asked, Answer.DENY, "This is a test; nothing is to be done.")
+            case Failed(words=words):
+                failed = words
+            case Done(reply=reply):
+                return reply, failed or ("" if reply else "It ended its turn without a reply.")
+            case _:
+                pass
+    return "", failed or "It ended its turn without saying so."
