@@ -13,6 +13,9 @@ from contextlib import contextmanager, suppress
 
 from tests.cli.kit import PROGRAM, environment
 
+SETTINGS = {"TERM": "xterm", "PYTHONUTF8": "1", "COLUMNS": "", "PROMPT_TOOLKIT_NO_CPR": "1"}
+"""No emulator answers here, so a chat does not ask where the cursor is."""
+
 PATIENCE = 60.0
 """Longer than anything takes on a busy machine; what is waited for comes far earlier."""
 
@@ -70,7 +73,7 @@ def terminal(*words: str, columns: int = 100, **settings: str) -> Iterator[Termi
     termios.tcsetwinsize(theirs, (40, columns))
     process = subprocess.Popen(
         [*PROGRAM, *words],
-        env=environment(**{"TERM": "xterm", "PYTHONUTF8": "1", "COLUMNS": "", **settings}),
+        env=environment(**{**SETTINGS, **settings}),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

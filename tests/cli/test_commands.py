@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from clew.protocol import requests as asks
 from clew.protocol.replay import Changed, ReplayView
+from clew.protocol.usage import UsageRow, UsageView, UsedView
 from clew.protocol.views import Cancelled, CheckView, FoundSessionView, RuntimeView, Spoken
 from clew.protocol.work_views import CleanedView, WorkspaceView
 from tests.cli import samples
@@ -33,8 +34,16 @@ CHANGED = Changed("run-1", "chat-1", samples.AT, "resume", "reseed", "Too many t
 REPLAYED = ReplayView(9, 1, (CHANGED, replace(CHANGED, step=1)))
 CHECKS = [CheckView("claude", "ok", "2.1 answers."), CheckView("codex", "missing", "It is not here.", "Install it.")]
 
+USED = UsageView(
+    "project",
+    samples.AT,
+    (UsageRow("web", 2, 1, UsedView(12_345, 678, 9_000, 0.5)),),
+    UsageRow("total", 2, 1, UsedView(12_345, 678, 9_000, 0.5)),
+)
+
 LOOKS: list[tuple[tuple[str, ...], str, Any, tuple[str, ...]]] = [
     (("doctor",), "/doctor", CHECKS, ("codex", "missing", "It is not here. Install it.")),
+    (("usage", "--by", "project"), "/usage", USED, ("web", "12,345", "$0.50", "1 run reported no tokens.")),
     (("agent", "list"), "/agents", [samples.AGENT], ("ada", "guide", "edit", "30m")),
     (("agent", "show", "ada"), "/agents/ada", samples.AGENT, ("Be brief.", "KEY", "every 30m", "2025-06-15T15:06:40Z")),
     (("project", "list"), "/projects", [samples.PROJECT], ("web", "/src/web", "main")),

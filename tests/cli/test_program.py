@@ -27,7 +27,7 @@ def named_in(group: str) -> list[str]:
 GROUPS = {name: named_in(name) for name, where in LISTED.items() if where.endswith(":app")}
 ALONE = [(name,) for name in LISTED if name not in GROUPS or name in ("runs", "approvals", "workspaces")]
 EVERY = ALONE + [(group, name) for group, names in GROUPS.items() for name in names]
-ASKING = [words for words in EVERY if words[0] not in ("db", "up")]
+ASKING = [words for words in EVERY if words[0] not in ("completion", "db", "service", "up")]
 
 
 def test_the_command_is_installed() -> None:
@@ -41,7 +41,19 @@ def test_help_names_the_commands_and_how_it_ends() -> None:
     for name in LISTED:
         assert re.search(rf"│ {name} ", said)
     assert "exit status" in said
-    assert said == ok(clew())
+
+
+def test_alone_it_says_how_things_are_and_how_to_begin(tmp_path: Path) -> None:
+    said = clew(CLEW_DATA=str(tmp_path / "data"))
+    assert (said.status, said.err) == (1, "")
+    assert "Start it with `clew up -d`" in said.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_complete_commands_and_options(shell: str) -> None:
+    script = ok(clew("completion", shell))
+    for word in ("approvals", "usage", "--since"):
+        assert word in script
 
 
 @pytest.mark.parametrize(("group", "names"), GROUPS.items())
@@ -55,12 +67,13 @@ def test_help_of_a_group_names_each_of_its_commands(group: str, names: list[str]
 def test_the_groups_have_the_commands_that_are_promised() -> None:
     assert GROUPS == {
         "agent": ["add", "edit", "list", "pause", "remove", "resume", "show", "test"],
-        "approvals": ["allow", "answer", "deny"],
+        "approvals": ["allow", "answer", "deny", "forget"],
         "db": ["backup", "check", "restore", "upgrade"],
         "issue": ["assign", "close", "comment", "edit", "list", "new", "reopen", "show"],
         "policy": ["set", "show"],
         "project": ["add", "edit", "list", "remove", "show"],
         "runs": ["show"],
+        "service": ["install", "remove"],
         "thread": ["overlap", "show"],
         "workspaces": ["accept", "clean", "list"],
     }
@@ -117,7 +130,9 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
 
 def test_a_command_that_asks_the_server_loads_little(stub: Stub) -> None:
     stub.on("GET", "/agents", [])
-    assert not loaded("agent", "list", "--data", str(stub.data)) & (HEAVY | {"rich", "asyncio", "clew.kernel"})
+    assert not loaded("agent", "list", "--data", str(stub.data)) & (
+        HEAVY | {"rich", "asyncio", "prompt_toolkit", "clew.kernel"}
+    )
 
 
 def test_a_command_that_needs_no_terminal_loads_none(tmp_path: Path) -> None:

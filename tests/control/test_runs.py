@@ -97,6 +97,7 @@ def test_runs_are_numbered_in_order_and_called_by_number_or_by_their_thread(data
                 assert (await show_run(at.services, USER, asked)).id == newest.id
                 assert (await explain(at.services, USER, asked)).subject == newest.id
             assert (await show_run(at.services, USER, "own-bob")).agent == "bob"
+            assert (await show_run(at.services, USER, opened.thread.id)).id == newest.id
             # Ada's run goes on while a newer one of another agent has ended.
             await say(at.services, USER, "1", Words("go on", agent="ada"))
             going = await at.claim(2)

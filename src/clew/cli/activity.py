@@ -18,6 +18,19 @@ def line_of(event: EventView) -> str | None:
     return None if text is None else one_line(text, _LINE)
 
 
+def activity_of(event: EventView) -> str:
+    """What the agent does after this event, in a few words; empty if the event does not tell."""
+    match event.kind:
+        case "tool-started":
+            return line_of(event) or "working"
+        case "tool-finished" | "thought" | "step":
+            return "thinking"
+        case "text":
+            return "writing"
+        case _:
+            return ""
+
+
 def text_of(event: EventView) -> str | None:
     """The whole event, on as many lines as needed; None for parts of a message, which `Speech` puts together."""
     body = event.body

@@ -3,6 +3,7 @@ ignored."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import UnionType
@@ -11,14 +12,22 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from clew.cli.client import NotUnderstood, Server, thread_part
 from clew.cli.input import Options
 from clew.cli.output import table, tell_answer
+from clew.cli.pager import paged
 from clew.protocol.views import ThreadPage, ThreadView
 
 V = TypeVar("V")
 
 
-def print_view(options: Options, said: bytes, kind: type[V], show: Callable[[V], object]) -> None:
-    """One view, as `show` prints it."""
-    tell_answer(said, lambda: show(read(kind, said)), as_json=options.json)
+def print_view(
+    options: Options, said: bytes, kind: type[V], show: Callable[[V], object], *, long: bool = False
+) -> None:
+    """One view, as `show` prints it. What may be `long` goes through a pager on a terminal."""
+
+    def shown() -> None:
+        with paged() if long else nullcontext():
+            show(read(kind, said))
+
+    tell_answer(said, shown, as_json=options.json)
 
 
 def print_table(

@@ -1,13 +1,40 @@
 """Long output: through a pager on a terminal, plain elsewhere."""
 
+import io
 import os
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from clew.cli.safe_text import safe
+
+
+@contextmanager
+def paged() -> Iterator[None]:
+    """Collects what is printed within, and pages it on a terminal. A chat, which has the screen to itself, is not
+    paged."""
+    screen, real = sys.stdout, sys.__stdout__
+    if real is None or screen is not real or not real.isatty():
+        yield
+        return
+    collected = _Collected()
+    sys.stdout = collected
+    try:
+        yield
+    finally:
+        sys.stdout = screen
+        _page(collected.getvalue().removesuffix("\n").split("\n"))
+
+
+class _Collected(io.StringIO):
+    """Text that will be shown on a terminal: times and colours are chosen for one."""
+
+    def isatty(self) -> bool:
+        return True
+
 
 _COLOURS = (("+++", "1"), ("---", "1"), ("diff ", "1"), ("@@", "36"), ("+", "32"), ("-", "31"))
 """The first that a line of a diff begins with, and its colour."""

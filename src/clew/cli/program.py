@@ -9,6 +9,7 @@ from itertools import takewhile
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from clew import __version__
+from clew.cli.missing import REMEDY, missing_packages, missing_words
 from clew.cli.misuse import Misused
 from clew.cli.output import ExitStatus, tell_fault, tell_problem
 from clew.ports.fault import Fault
@@ -16,7 +17,8 @@ from clew.ports.fault import Fault
 _ABOUT = """\
 Run coding agents, and always continue the right conversation.
 
-Start with `clew up`, then `clew chat guide` in another terminal.
+Start with `clew up -d`, then `clew chat guide`. `clew` alone shows what needs
+you, what runs, and the next step.
 
 The exit status is 0 on success, 1 if the command failed, 2 for a usage error
 and 70 for a bug in Clew. Errors go to stderr: what happened, what to do next,
@@ -26,7 +28,9 @@ and a code; with --json, one JSON object with the same fields.
 # Each command is imported only when it runs, so its one-line help is here.
 COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "Start": (
-        ("up", "clew.cli.commands.up:up", "Start the server on this machine."),
+        ("up", "clew.cli.commands.up:up", "Start the server on this machine; -d in the background."),
+        ("status", "clew.cli.commands.status:status", "Show whether Clew runs, what needs you, and the next step."),
+        ("stop", "clew.cli.commands.status:stop", "Stop the server."),
         (
             "doctor",
             "clew.cli.commands.doctor:doctor",
@@ -70,6 +74,8 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("release", "clew.cli.commands.sessions:release", "Let go of a thread's sessions, so that you can open them."),
         ("runtimes", "clew.cli.commands.doctor:runtimes", "List the runtimes: provider, home and machine."),
         ("workspaces", "clew.cli.commands.workspaces:app", "List the directories agents work in, or clean them up."),
+        ("completion", "clew.cli.commands.completion:completion", "Print a script for completion in your shell."),
+        ("service", "clew.cli.commands.service:app", "Have systemd start Clew when you log in."),
         (
             "policy",
             "clew.cli.commands.policy:app",
@@ -132,6 +138,9 @@ def run_command(command: Callable[[], object], *, as_json: bool = False) -> Exit
         tell_problem("stopped", "Stopped.", as_json=as_json)
         return ExitStatus.STOPPED
     except Exception as fault:  # noqa: BLE001 - last resort
+        if isinstance(fault, ImportError) and (missing := missing_packages()):
+            tell_problem("cli:missing-packages", missing_words(missing), REMEDY, as_json=as_json)
+            return ExitStatus.FAILED
         traceback.print_exc()
         words = f"This is a bug in Clew: {type(fault).__name__}."
         tell_problem("bug", words, "Please report it with the lines above.", as_json=as_json)
@@ -153,5 +162,6 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the program
-    typed = sys.argv[1:]
-    raise SystemExit(run_command(program(next(iter(typed), None)), as_json=asks_for_json(typed)))
+    typed = sys.argv[1:] or ["status"]
+    app = program(typed[0])
+    raise SystemExit(run_command(lambda: app(typed), as_json=asks_for_json(typed)))

@@ -4,10 +4,12 @@ The agent's messages go to stdout and everything else to stderr, so that a reply
 """
 
 import sys
+import time
 from collections.abc import Callable
 
-from clew.cli.activity import Speech, approval_lines, decision_of, ended, failure_of, line_of
+from clew.cli.activity import Speech, activity_of, approval_lines, decision_of, ended, failure_of, line_of
 from clew.cli.answers import get_thread, parsed, read, read_all
+from clew.cli.approver import at_terminal
 from clew.cli.changes import changes_after
 from clew.cli.client import NoAnswer, NotRunning, Server, part
 from clew.cli.live import (
@@ -53,9 +55,15 @@ class Turn:
         self._tools: dict[object, str] = {}
         self._denied: set[str] = set()
         """Commands and files that a person denied."""
+        self.started = time.monotonic()
+        self.doing = "starting"
+        """What the agent does now, in a few words."""
+        self.runs: set[str] = set()
+        """The runs that were shown."""
 
     def watch(self) -> ExitStatus:
-        """Ctrl-C stops watching; the run continues."""
+        """Ctrl-C stops watching; the run continues. At a terminal, what the agent asks is answered here."""
+        self._answer = self._answer or at_terminal(self._server, as_json=self._json)
         try:
             return self.show()
         except KeyboardInterrupt:
@@ -89,15 +97,16 @@ class Turn:
                 if self._wake.run is None or self._wake.run == before:
                     return self._end()
                 self._place = RunPosition(self._wake.run, outage=self._absence)
+                self.runs.add(self._wake.run)
                 self._speech.end()
             for seen in follow_run(self._server, self._place):
                 self._see(seen)
             self._place = None
             self._wake = get_wake(self._server, self._wake.id, self._absence)
 
-    def stop(self) -> None:
+    def stop(self, words: str = "Interrupting. Press Ctrl-C again to stop watching.") -> None:
         """Interrupts the run, or cancels the wake if no run has started."""
-        self._note("Interrupting. Press Ctrl-C again to stop watching.")
+        self._note(words)
         if self._place is None:
             said = self._server.delete(f"/wakes/{part(self._wake.id)}")
         else:
@@ -127,12 +136,14 @@ class Turn:
             self._decision = decision
             # A resume is what everybody expects, and a first conversation too; anything else is said aloud.
             self._note(decision, loud=run.decision not in ("resume", "blank"))
+        self.doing = run.words or run.state if run.state in ("queued", "waiting") else self.doing
         if run.state == "queued":
             self._note(run.words or "")
 
     def _show_event(self, event: EventView) -> None:
         if self._json:
             return
+        self.doing = activity_of(event) or self.doing
         if event.kind == "text":
             self._speech.add(event.body)
         elif event.kind == "done" and not self._speech.said and event.body.get("reply"):

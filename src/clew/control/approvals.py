@@ -6,11 +6,12 @@ from clew.control.actor import Actor, name_of
 from clew.control.faults import AnswerRefused, BadRequest
 from clew.control.services import Services
 from clew.control.validation import check_limit, check_size
-from clew.kernel import Answer, Answered, ApprovalId, ApprovalReason, ApprovalState
+from clew.kernel import Answer, Answered, ApprovalId, ApprovalReason, ApprovalState, RunId
 from clew.protocol.requests import AnswerTo
 from clew.protocol.views import ApprovalView
 from clew.store.engine.database import Transaction
 from clew.store.operations import approvals as store
+from clew.store.operations.allowances import remember
 from clew.store.queries import approvals as queries
 from clew.store.queries.names import approval_called, run_called
 
@@ -52,13 +53,25 @@ async def answer_approval(services: Services, actor: Actor, approval: str, given
         asked = approval_called(tx, approval)
         _must_fit(tx, asked, given.allow, words)
         answered = store.answer_approval(tx, ApprovalId(asked), answer, name_of(actor), words)
-        return queries.show_approval(tx, asked), answered
+        view = queries.show_approval(tx, asked)
+        if given.always and answered.taken:
+            remember(tx, RunId(view.run), view.tool, _command(view, given), name_of(actor))
+        return view, answered
 
     view, answered = await services.write(write)
     said_before = view.state == _GIVEN[answer] and (view.answer or "") == words
     if not answered.taken and not said_before:
         raise AnswerRefused(_too_late(view, answered), "See what is pending with `clew approvals`.")
     return view
+
+
+def _command(view: ApprovalView, given: AnswerTo) -> str:
+    if not given.allow:
+        raise BadRequest("A denial is for once; only what is allowed can be allowed always.", "Leave out `always`.")
+    if view.command is None:
+        words = f"Only a command can be allowed always, and {view.id} asks for something else."
+        raise BadRequest(words, "Allow it once, or deny it.")
+    return view.command
 
 
 def _too_late(view: ApprovalView, answered: Answered) -> str:

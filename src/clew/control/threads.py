@@ -9,6 +9,7 @@ from clew.protocol.requests import NewChat
 from clew.protocol.views import LaneView, ThreadPage, ThreadView
 from clew.store.engine.database import Transaction
 from clew.store.operations import threads as store
+from clew.store.operations.allowances import forget
 from clew.store.operations.journal import entries_page
 from clew.store.queries import threads as queries
 from clew.store.queries.approvals import pending_approvals
@@ -131,6 +132,20 @@ async def set_overlap(services: Services, actor: Actor, ref: str, agent: str, ov
 
     view = await services.write(write)
     services.record(actor, f"set overlap {chosen} for {agent} in {ref}")
+    return view
+
+
+async def forget_allowed(services: Services, actor: Actor, ref: str, agent: str) -> LaneView:
+    """From now on the agent asks again for every command in that thread."""
+
+    def write(tx: Transaction) -> LaneView:
+        thread = thread_called(tx, ref)
+        lane = store.make_lane(tx, agent_named(tx, agent).id, thread.id)
+        forget(tx, lane)
+        return next(each for each in queries.lanes_of(tx, thread.id) if each.id == lane)
+
+    view = await services.write(write)
+    services.record(actor, f"forgot what was allowed to {agent} in {ref}")
     return view
 
 

@@ -200,10 +200,12 @@ class AcceptBranch:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTo:
-    """`allow` answers an approval; `text` answers a question, or is the reason for a denial."""
+    """`allow` answers an approval; `text` answers a question, or is the reason for a denial. `always` allows the same
+    command to the same agent in the same thread from now on."""
 
     allow: bool = True
     text: str = ""
+    always: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,8 @@ class LaneView:
     runtime: str | None
     overlap: str = "queue"
     """How messages are handled while the agent is busy there."""
+    allowed: tuple[str, ...] = ()
+    """Commands that a person allowed it there for good."""
     work: WorkView | None = None
     """What its worktree has that the base does not; None before it was first counted."""
     checked_out: str | None = None

@@ -12,16 +12,26 @@ from clew.control.decisions import explain, replay_decisions
 from clew.control.doctor import examine, list_runtimes
 from clew.control.issues import assign_thread, edit_thread, open_issue
 from clew.control.logins import show_login, try_agent
+from clew.control.overview import show_overview
 from clew.control.policies import set_agent_policy, set_project_policy, show_agent_policy, show_project_policy
 from clew.control.projects import add_project, change_project, list_projects, remove_project, show_project
 from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
 from clew.control.services import Services
 from clew.control.sessions import adopt_session, found_sessions, list_sessions, release_thread
-from clew.control.threads import close_thread, list_threads, open_chat, reopen_thread, set_overlap, show_thread
+from clew.control.threads import (
+    close_thread,
+    forget_allowed,
+    list_threads,
+    open_chat,
+    reopen_thread,
+    set_overlap,
+    show_thread,
+)
 from clew.control.usage import show_usage
 from clew.control.wakes import cancel_wake, poke, say, show_wake
 from clew.control.workspaces import clean_workspaces, list_workspaces
 from clew.protocol.checks import LoginView, ReleasedView, TrialView
+from clew.protocol.overview import OverviewView
 from clew.protocol.policies import PolicyView
 from clew.protocol.replay import ReplayView
 from clew.protocol.requests import (
@@ -143,6 +153,11 @@ def _threads(routes: Routes, services: Services) -> None:
         """Set how messages are handled while the agent is busy in this thread."""
         return await set_overlap(services, by, ref, agent, asked.overlap)
 
+    @routes.delete("/threads/{ref}/lanes/{agent}/allowed")
+    async def forget(by: By, ref: Name, agent: Name) -> LaneView:
+        """Forget which commands the agent was allowed for good in this thread; it asks again."""
+        return await forget_allowed(services, by, ref, agent)
+
 
 def _thread_sessions(routes: Routes, services: Services) -> None:
     routes = routes.below("", "threads")
@@ -208,6 +223,11 @@ def _runs(routes: Routes, services: Services) -> None:
     async def why(by: By, subject: Name) -> WhyView:
         """How a run was decided, or why a wake did not run."""
         return await explain(services, by, subject)
+
+    @routes.get("/overview")
+    async def overview(by: By) -> OverviewView:
+        """What waits for a person, what runs, and which agents there are."""
+        return await show_overview(services, by)
 
     @routes.get("/usage")
     async def usage(by: By, since: Since, grouped: Grouped = "agent") -> UsageView:

@@ -1,16 +1,18 @@
 """`clew approvals`: permissions and questions that agents ask people."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from clew.cli.answers import print_table, print_view
-from clew.cli.client import Server, part
+from clew.cli.client import Server, part, thread_part
+from clew.cli.commands.thread import thread_agent
 from clew.cli.input import OPTIONS, Options, Text, checked, given
 from clew.cli.output import tell
 from clew.cli.safe_text import one_line
 from clew.cli.times import moment
-from clew.protocol.views import ApprovalView
+from clew.protocol.views import ApprovalView, LaneView
 
 app = App(name="approvals", help_format="markdown")
 
@@ -58,14 +60,42 @@ def _row(approval: ApprovalView) -> dict[str, str]:
 
 
 @app.command
-def allow(approval: Id, /, *, options: Options = OPTIONS) -> None:
-    """Allow what an agent asked for, once.
+def allow(approval: Id, /, *, always: bool = False, options: Options = OPTIONS) -> None:
+    """Allow what an agent asked for: once, or a command always.
 
     For example:
 
         clew approvals allow ap_4f
+
+        clew approvals allow ap_4f --always
+
+    Parameters
+    ----------
+    always
+        Allow this very command to this agent in this thread from now on, until its permissions change. `clew thread
+        show` lists such commands, and `clew approvals forget` takes them back.
     """
-    _answer(options, approval, allow=True, text="")
+    _answer(options, approval, {"allow": True, "always": True} if always else {"allow": True, "text": ""})
+
+
+@app.command
+def forget(thread: str, /, *, agent: str | None = None, options: Options = OPTIONS) -> None:
+    """Take back which commands an agent was allowed always in a thread. It asks again.
+
+    For example:
+
+        clew approvals forget issue-3
+
+    Parameters
+    ----------
+    thread
+        The thread: issue-3 or 3, chat-1, or an id.
+    agent
+        The agent it applies to. Default: the thread's agent.
+    """
+    server = Server(options.data)
+    path = f"/threads/{thread_part(thread)}/lanes/{part(agent or thread_agent(server, thread))}/allowed"
+    print_view(options, server.delete(path), LaneView, lambda lane: tell(f"{lane.agent} asks again there."))
 
 
 @app.command
@@ -83,7 +113,7 @@ def deny(approval: Id, why: Text = "", /, *, options: Options = OPTIONS) -> None
     why
         A reason, sent to the agent.
     """
-    _answer(options, approval, allow=False, text=checked(why))
+    _answer(options, approval, {"allow": False, "text": checked(why)})
 
 
 @app.command
@@ -99,11 +129,11 @@ def answer(approval: Id, text: Text, /, *, options: Options = OPTIONS) -> None:
     text
         The answer; - reads it from stdin.
     """
-    _answer(options, approval, allow=True, text=given(text))
+    _answer(options, approval, {"allow": True, "text": given(text)})
 
 
-def _answer(options: Options, approval: str, *, allow: bool, text: str) -> None:
-    said = Server(options.data).post(f"/approvals/{part(approval)}", {"allow": allow, "text": text})
+def _answer(options: Options, approval: str, answer: Mapping[str, object]) -> None:
+    said = Server(options.data).post(f"/approvals/{part(approval)}", answer)
     print_view(options, said, ApprovalView, _tell)
 
 

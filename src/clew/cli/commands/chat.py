@@ -1,24 +1,24 @@
 """`clew chat`: a conversation at a terminal, from a pipe, or a single message."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.activity import approval_lines
 from clew.cli.answers import get_thread, read, read_all
-from clew.cli.client import Query, Server, part
+from clew.cli.approver import at_terminal
+from clew.cli.client import Query, Server
 from clew.cli.commands.project import project_here
 from clew.cli.commands.say import nobody_woken, send
 from clew.cli.commands.thread import WhichAgent
 from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, messages
 from clew.cli.misuse import not_together
-from clew.cli.output import ExitStatus, note, tell, tell_fault, tell_json
-from clew.cli.turn import Answerer, Turn
+from clew.cli.output import ExitStatus, note, tell_fault, tell_json
+from clew.cli.turn import Turn
 from clew.ports.fault import Fault
-from clew.protocol.views import AgentView, ApprovalView, Spoken, ThreadView
+from clew.protocol.views import AgentView, Spoken, ThreadView
 
 
 def chat(
@@ -33,10 +33,11 @@ def chat(
     once: Text | None = None,
     options: Options = OPTIONS,
 ) -> ExitStatus:
-    """Chat with an agent. Every line is a message; the reply is shown as it arrives.
+    """Chat with an agent. Enter sends; the reply is shown as it arrives, and you can type meanwhile.
 
-    Ctrl-C interrupts the turn, Ctrl-D leaves. The chat is kept: continue it with --in or --continue. When the agent
-    asks for permission, you are prompted. Lines from a pipe are sent one after the other.
+    A line ended by a backslash goes on, and so does Alt-Enter; a pasted text is one message. /help lists more: /diff,
+    /why, /mode, /fresh, /exit. Ctrl-C interrupts the turn, Ctrl-D leaves. The chat is kept: continue it with --in or
+    --continue. When the agent asks for permission, you are asked. Lines from a pipe are sent one after the other.
 
     For example:
 
@@ -72,7 +73,7 @@ def chat(
         not_together({option: text, "--in" if in_ else "--continue": in_ or continue_}, f"{option} is for a new chat")
     if sys.stdin is None and once is None:
         raise BadText("Cannot read from stdin: it is closed.", "Pass a message with --once.")
-    typing = once is None and sys.stdin.isatty()
+    typing = once is None and sys.stdin.isatty() and sys.stdout.isatty()
     if typing and options.json:
         raise BadText("A conversation in a terminal is not JSON.", "Use --once, or pipe the messages in.")
     said = iter([given(once)]) if once is not None else messages()
@@ -82,8 +83,12 @@ def chat(
     server = Server(options.data)
     thread = _thread(server, agent, in_, continue_, "" if no_project else project, title)
     whom = agent if in_ is not None else None
-    conversation = _Conversation(server, thread, whom, as_json=options.json)
-    return conversation.typed() if first is None else conversation.piped(chain([first], said))
+    if first is None:
+        # It loads prompt_toolkit.
+        from clew.cli.typed_chat import TypedChat  # noqa: PLC0415
+
+        return TypedChat(options, thread, whom).run()
+    return _Conversation(server, thread, whom, as_json=options.json).piped(chain([first], said))
 
 
 def _thread(
@@ -116,10 +121,6 @@ def _only_agent(server: Server) -> str:
             raise WhichAgent(f"There are several agents: {', '.join(agents)}.", "Choose one: `clew chat NAME`.")
 
 
-class _Leave(Exception):
-    """The person typed Ctrl-D. A live run continues."""
-
-
 class _Conversation:
     def __init__(self, server: Server, thread: ThreadView, agent: str | None, *, as_json: bool) -> None:
         self._server = server
@@ -127,7 +128,7 @@ class _Conversation:
         self._agent = agent
         self._json = as_json
 
-    def say(self, text: str, answer: Answerer | None = None) -> ExitStatus:
+    def say(self, text: str) -> ExitStatus:
         """Sends a message and shows its turn. Ctrl-C interrupts the agent; a second one stops watching."""
         said = send(self._server, self._thread.ref, {"text": checked(text), "agent": self._agent})
         if self._json:
@@ -136,7 +137,7 @@ class _Conversation:
         if wake is None:
             note(nobody_woken(self._thread.ref))
             return ExitStatus.DONE
-        turn = Turn(self._server, wake, answer=answer, as_json=self._json)
+        turn = Turn(self._server, wake, answer=at_terminal(self._server, as_json=self._json), as_json=self._json)
         try:
             return turn.show()
         except KeyboardInterrupt:
@@ -149,80 +150,3 @@ class _Conversation:
     def piped(self, lines: Iterable[str]) -> ExitStatus:
         """One line after the other, each after the reply to the one before."""
         return max(map(self.say, lines), default=ExitStatus.DONE)
-
-    def typed(self) -> ExitStatus:
-        # Line editing and history.
-        import readline  # noqa: F401, PLC0415
-
-        thread = self._thread
-        note(f"{thread.ref} with {thread.assignee or self._agent}. Ctrl-C interrupts a turn, Ctrl-D leaves.")
-        while True:
-            try:
-                text = _prompt("> ")
-                if text.strip():
-                    self.say(text, self._answer)
-            except _Leave:
-                break
-            except KeyboardInterrupt:
-                note("\nPress Ctrl-D to leave.")
-            except Fault as fault:
-                # Show the error; the conversation continues.
-                tell_fault(fault)
-        note(f"Continue with `clew chat --in {thread.ref}`.")
-        return ExitStatus.DONE
-
-    def _answer(self, approval: ApprovalView) -> ApprovalView | None:
-        for line in approval_lines(approval):
-            tell(line)
-        text = (
-            _prompt_until("Answer: ", _any_of(approval))
-            if approval.kind == "question"
-            else _prompt_until("Allow? y/n: ", _yes_no)
-        )
-        allow, words = (True, text) if approval.kind == "question" else _decided(text)
-        answer = {"allow": allow, "text": words}
-        try:
-            said = self._server.post(f"/approvals/{part(approval.id)}", answer)
-        except Fault as fault:
-            # Answered elsewhere, or the agent is gone: the turn shows the outcome.
-            tell_fault(fault)
-            return None
-        answered = read(ApprovalView, said)
-        if answered.state not in ("approved", "denied"):
-            note(f"The request is {answered.state}.")
-        return answered
-
-
-def _yes_no(text: str) -> str | None:
-    return text if text.partition(" ")[0].lower() in ("y", "yes", "n", "no") else None
-
-
-def _decided(text: str) -> tuple[bool, str]:
-    """Parses `n use the other one`: no, with a reason."""
-    word, _, why = text.partition(" ")
-    return word.lower() in ("y", "yes"), why.strip()
-
-
-def _any_of(approval: ApprovalView) -> Callable[[str], str | None]:
-    def chosen(text: str) -> str | None:
-        if text.isdecimal() and 0 < int(text) <= len(approval.choices):
-            return approval.choices[int(text) - 1]
-        return text or None
-
-    return chosen
-
-
-def _prompt_until(prompt: str, understood: Callable[[str], str | None]) -> str:
-    while (answer := understood(_prompt(prompt).strip())) is None:
-        pass
-    return answer
-
-
-def _prompt(prompt: str) -> str:
-    try:
-        return input(prompt)
-    except EOFError:
-        sys.stdout.write("\n")
-        raise _Leave from None
-    except UnicodeDecodeError as fault:
-        raise BadText("That was not valid UTF-8.", "Type it again.") from fault

@@ -8,10 +8,11 @@ from cyclopts import Parameter
 
 from clew.cli.activity import failure_of, text_of
 from clew.cli.answers import read, read_all
-from clew.cli.client import Server, part
+from clew.cli.client import Server, thread_part
 from clew.cli.input import OPTIONS, Options
 from clew.cli.live import PAGE, RunPosition, events_after, follow_run
 from clew.cli.output import counted, tell, tell_answer, tell_json
+from clew.cli.pager import paged
 from clew.cli.safe_text import one_line, safe
 from clew.cli.times import clock
 from clew.protocol.views import ApprovalView, EventView, RunView
@@ -45,7 +46,7 @@ def logs(
         Show everything.
     """
     server = Server(options.data)
-    found = read(RunView, server.get(f"/runs/{part(run)}"))
+    found = read(RunView, server.get(f"/runs/{thread_part(run)}"))
     place, log = RunPosition(found.id), _LogPrinter(found.ref, full=full)
     place.outage.over()
     if not follow:
@@ -56,11 +57,14 @@ def logs(
             ApprovalView, server.get("/approvals", {"run": found.id, "state": "all", "limit": PAGE})
         ):
             log.answered(answered)
-        for event in every:
-            log.show(event)
-        log.flush()
-        # The log of a held run does not say why it is held.
-        return tell(f"The run is held: {one_line(found.words or '')}") if found.held else None
+        with paged():
+            for event in every:
+                log.show(event)
+            log.flush()
+            if found.held:
+                # The log of a held run does not say why it is held.
+                tell(f"The run is held: {one_line(found.words or '')}")
+        return None
     for seen in follow_run(server, place):
         if isinstance(seen, EventView):
             tell_answer(seen, partial(log.show, seen), as_json=options.json)

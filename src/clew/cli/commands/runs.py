@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from clew.cli.answers import print_table, print_view, read, read_all
-from clew.cli.client import NOT_FOUND, Refused, Server, part
+from clew.cli.client import NOT_FOUND, Refused, Server, thread_part
 from clew.cli.commands.say import answer_wakes
 from clew.cli.commands.usage import cost_of, tokens_of, used_words
 from clew.cli.input import OPTIONS, Limit, Options, Wait
@@ -86,7 +86,7 @@ def show(run: str, /, *, options: Options = OPTIONS) -> None:
     run
         Its name (run-17), a thread (its latest run), its id or a unique prefix.
     """
-    said = Server(options.data).get(f"/runs/{part(run)}")
+    said = Server(options.data).get(f"/runs/{thread_part(run)}")
     print_view(options, said, RunView, lambda found: facts(_facts(found)))
 
 
@@ -144,12 +144,12 @@ def cancel(
     """
     server = Server(options.data)
     try:
-        said = server.post(f"/runs/{part(subject)}/cancel")
+        said = server.post(f"/runs/{thread_part(subject)}/cancel")
     except Refused as no_run:
         if no_run.status != NOT_FOUND:
             raise
         try:
-            said = server.delete(f"/wakes/{part(subject)}")
+            said = server.delete(f"/wakes/{thread_part(subject)}")
         except Refused as no_wake:
             raise (no_run if no_wake.status == NOT_FOUND else no_wake) from None
     return _tell(options, said)
@@ -162,7 +162,7 @@ def interrupt(run: Run, /, *, options: Options = OPTIONS) -> ExitStatus:
 
         clew interrupt chat-1
     """
-    return _tell(options, Server(options.data).post(f"/runs/{part(run)}/interrupt"))
+    return _tell(options, Server(options.data).post(f"/runs/{thread_part(run)}/interrupt"))
 
 
 def retry(
@@ -209,7 +209,7 @@ def _tell(options: Options, said: bytes) -> ExitStatus:
 
 def _again(options: Options, run: str, how: str, wait: bool, body: Mapping[str, Any] | None = None) -> ExitStatus:
     server = Server(options.data)
-    said = server.post(f"/runs/{part(run)}/{how}", body)
+    said = server.post(f"/runs/{thread_part(run)}/{how}", body)
     wakes = read_all(WakeView, said) if said.startswith(b"[") else [read(WakeView, said)]
     if not wakes:
         text = "It is recorded. No wake of this run is left to serve."

@@ -153,7 +153,7 @@ def send(server: Server, thread: str, body: Mapping[str, Any]) -> bytes:
         return server.post(path, body)
 
 
-_STARTS = {
+STARTS = {
     "accepted:lane-free": "; starting now",
     "accepted:queued": ". {agent} is busy; it will be told in the next turn",
     "accepted:steered": ". {agent} is busy; it will be told during this turn, or at the start of the next",
@@ -165,8 +165,8 @@ def receipt(wake: WakeView) -> str:
     """What happens with a wake, in one line."""
     run = f"run {wake.run}, " if wake.run else ""
     ids = f" ({run}wake {wake.id})"
-    if wake.state == "pending" and wake.code in _STARTS and not wake.repeated:
-        return f"Sent to {wake.agent} in {wake.thread}{_STARTS[wake.code].format(agent=wake.agent)}.{ids}"
+    if wake.state == "pending" and wake.code in STARTS and not wake.repeated:
+        return f"Sent to {wake.agent} in {wake.thread}{STARTS[wake.code].format(agent=wake.agent)}.{ids}"
     again = ", requested before" if wake.repeated else ""
     words = f" {one_line(wake.words)}" if wake.words else ""
     return f"Wake for {wake.agent} in {wake.thread}: {wake.state}{again}.{words}{ids}"

@@ -88,7 +88,7 @@ def overlap(
         The agent it applies to. Default: the thread's agent.
     """
     server = Server(options.data)
-    path = f"/threads/{thread_part(ref)}/lanes/{part(agent or _thread_agent(server, ref))}"
+    path = f"/threads/{thread_part(ref)}/lanes/{part(agent or thread_agent(server, ref))}"
     said = server.patch(path, {"overlap": policy})
     print_view(
         options,
@@ -98,7 +98,7 @@ def overlap(
     )
 
 
-def _thread_agent(server: Server, ref: str) -> str:
+def thread_agent(server: Server, ref: str) -> str:
     thread = get_thread(server, ref)
     if thread.assignee is None:
         raise WhichAgent(f"{thread.ref} has no agent.", "Name one: --agent NAME.")
@@ -162,7 +162,7 @@ def _row(thread: ThreadView) -> dict[str, str]:
 
 def show_page(options: Options, ref: str, last: int) -> None:
     said = Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last})
-    print_view(options, said, ThreadPage, _tell_page)
+    print_view(options, said, ThreadPage, _tell_page, long=True)
 
 
 def _status(thread: ThreadView) -> str:
@@ -191,6 +191,7 @@ def _tell_page(page: ThreadPage) -> None:
             *(("  " + lane.agent, f"waits: {lane.checked_out} works there") for lane in page.lanes if lane.checked_out),
             *(("  run", f"{run.ref} {state_of(run)} {run.decision or ''}") for run in page.runs[:3]),
             ("  used", used_words(page.used)),
+            *((f"  {lane.agent} may", "\n".join(lane.allowed)) for lane in page.lanes if lane.allowed),
         ]
     )
     if page.earlier:

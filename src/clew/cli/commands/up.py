@@ -36,6 +36,7 @@ def up(
     on_stop: Annotated[Literal["finish", "interrupt"], Parameter(show_default=True)] = "interrupt",
     grace: Annotated[float, Parameter(show_default=True, validator=_grace)] = 10.0,
     link: bool = False,
+    detach: Annotated[bool, Parameter(name=("--detach", "-d"))] = False,
 ) -> None:
     """Start Clew on this machine: the server, its timers, and a daemon that runs the installed agents.
 
@@ -45,6 +46,8 @@ def up(
     For example:
 
         clew up
+
+        clew up -d
 
         clew up --data ./here --port 0
 
@@ -62,9 +65,15 @@ def up(
         Seconds that live turns have to finish before they are interrupted.
     link
         Print a new login link for the running server, and exit.
+    detach
+        Run in the background, and return when it is ready. `clew stop` stops it.
     """
     if link:
         tell(_new_link(data))
+        return
+    if detach:
+        given = [f"--port={port}", f"--host={host}", f"--on-stop={on_stop}", f"--grace={grace:g}"]
+        _start(data, given, database)
         return
     # Imported objects live as long as the process: scanning them takes a tenth of the start, and time in every later
     # collection.
@@ -75,6 +84,21 @@ def up(
     gc.freeze()
     gc.enable()
     asyncio.run(run_server(ServerSettings(data, host, port, database, OnStop(on_stop), grace), _print_notice))
+
+
+def _start(data: Path, options: list[str], database: str | None) -> None:
+    from clew.cli.local_server import address_of, output_of, running, start  # noqa: PLC0415
+    from clew.server.data_dir import DataDirectory as Files  # noqa: PLC0415
+
+    files = Files(data.expanduser().absolute())
+    if (process := running(files)) is not None:
+        tell(f"Clew is running already at {address_of(files)} (process {process.pid}).")
+        return
+    process = start(files, options, database)
+    tell(f"Clew is ready at {address_of(files)} (process {process.pid}).")
+    tell(f"  data    {files.root}")
+    tell(f"  output  {output_of(files)}")
+    tell("  stop    clew stop")
 
 
 def _new_link(data: Path) -> str:

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from clew.cli.answers import print_view
-from clew.cli.client import Server, part
+from clew.cli.client import Server, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, Options
 from clew.cli.misuse import not_together
@@ -42,8 +42,8 @@ def why(subject: str, /, *, full: bool = False, options: Options = OPTIONS) -> N
     full
         Also explain the rules that matched.
     """
-    said = Server(options.data).get(f"/why/{part(subject)}")
-    print_view(options, said, WhyView, lambda found: tell("\n".join(explained(found, full))))
+    said = Server(options.data).get(f"/why/{thread_part(subject)}")
+    print_view(options, said, WhyView, lambda found: tell("\n".join(explained(found, full))), long=True)
 
 
 def explained(found: WhyView, full: bool) -> list[str]:

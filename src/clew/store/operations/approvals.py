@@ -78,6 +78,15 @@ def answer_approval(connection: Connection, approval: ApprovalId, given: Answer,
     return answered
 
 
+def allow_at_once(connection: Connection, approval: ApprovalId, run: RunId, by: str) -> None:
+    """Answer a question that was just stored: what it asks was allowed for good. The report that asked is answered
+    with it."""
+    state = advance_approval(ApprovalState.PENDING, ApprovalEvent.APPROVE)
+    assert state is not None
+    _close.count(connection, approval=approval, state=state.value, by=f"{by} (always)", words=None)
+    hint_news(connection, run)
+
+
 def expire_approvals(connection: Connection) -> tuple[ApprovalId, ...]:
     """One transaction: deny the approvals whose time is over. Their daemons get that with their next report."""
     state = advance_approval(ApprovalState.PENDING, ApprovalEvent.EXPIRE)

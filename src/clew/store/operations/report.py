@@ -22,6 +22,8 @@ from clew.store.engine.database import LostRace
 from clew.store.engine.dialect import insert_in, now, storable
 from clew.store.engine.hints import hint_run
 from clew.store.engine.statement import Row, Statement
+from clew.store.operations.allowances import allowed_by
+from clew.store.operations.approvals import allow_at_once
 from clew.store.operations.claim import unseen_entries
 from clew.store.operations.decisions import keep_decisions
 from clew.store.operations.ids import derived_id
@@ -213,6 +215,10 @@ def _put_questions(connection: Connection, said: Report, asks: tuple[Asked, ...]
             for ask in asks
         ),
     )
+    for ask in asks:
+        by = allowed_by(connection, said.run, ask.question)
+        if by is not None:
+            allow_at_once(connection, ask.id, said.run, by)
 
 
 def _keep_settled(connection: Connection, said: Report, row: Row) -> Row:

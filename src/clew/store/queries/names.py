@@ -179,7 +179,13 @@ def run_called(connection: Connection, text: str) -> str:
             return str(row["id"])
     elif (numbered is not None and numbered["kind"] in KINDS) or text.startswith(_OWN) or ":" in text:
         return _latest_run(connection, text)
-    return _unique(connection, runs_beginning, "rn_", text, NoSuchRun, "run", _run_numbers(connection))
+    try:
+        return _unique(connection, runs_beginning, "rn_", text, NoSuchRun, "run", "")
+    except NoSuchRun as fault:
+        # A subject is asked for by its thread's id.
+        if thread_statements[False][0].first(connection, id=storable(text)) is not None:
+            return _latest_run(connection, text)
+        raise NoSuchRun(fault.words, _run_numbers(connection)) from fault
 
 
 def _latest_run(connection: Connection, ref: str) -> str:

@@ -15,6 +15,7 @@ from clew.protocol.views import EntryView, LaneView, ThreadView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchThread
+from clew.store.operations.allowances import commands_in
 from clew.store.operations.work import read_work
 from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
 from clew.store.queries.waiting import Wait, queued_waits
@@ -126,6 +127,7 @@ lanes_in_thread = Statement(
             lanes.c.id,
             lanes.c.runtime_id,
             lanes.c.overlap,
+            lanes.c.allowed,
             agents.c.name.label("agent_name"),
             agents.c.runtime_id.label("agent_runtime"),
             agents.c.home,
@@ -279,6 +281,7 @@ def _lane_view(row: Row) -> LaneView:
         branch=row["branch"],
         runtime=row["runtime_id"] or row["agent_runtime"],
         overlap=row["overlap"],
+        allowed=commands_in(row["allowed"]),
         work=None if row["work"] is None else read_work(row["work"]),
         checked_out=row["checked_out"],
     )

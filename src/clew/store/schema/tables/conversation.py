@@ -116,6 +116,8 @@ lanes = Table(
     optional("checked_out"),
     # Where its branch is to begin, if a person chose: "base", or a branch. NULL: at the thread's newest branch.
     optional("begin_from"),
+    # Commands that a person allowed for good, as a JSON list (operations/allowances.py).
+    required("allowed", "[]"),
     UniqueConstraint("agent_id", "thread_id"),
     Index("ix_lanes_thread", "thread_id"),
 )

@@ -142,6 +142,7 @@ CREATE TABLE lanes (
 	remade TEXT,
 	checked_out TEXT,
 	begin_from TEXT,
+	allowed TEXT DEFAULT '[]' NOT NULL,
 	CONSTRAINT pk_lanes PRIMARY KEY (id),
 	CONSTRAINT uq_lanes_agent_id_thread_id UNIQUE (agent_id, thread_id),
 	CONSTRAINT fk_lanes_agent_id FOREIGN KEY(agent_id) REFERENCES agents (id),

@@ -1,0 +1,32 @@
+"""The overview: what waits for a person, what runs, and which agents there are."""
+
+from clew.control.actor import Actor
+from clew.control.services import Services
+from clew.kernel import LIVE, RunState, WaitsFor
+from clew.protocol.overview import OverviewView
+from clew.store.engine.database import Transaction
+from clew.store.queries.agents import list_agents
+from clew.store.queries.approvals import list_approvals
+from clew.store.queries.runs import list_runs
+from clew.store.queries.threads import list_threads
+
+MOST = 50
+"""Of each kind. Somebody with more to see uses the lists."""
+
+
+async def show_overview(services: Services, actor: Actor) -> OverviewView:
+    """Read in one transaction, so that its parts fit together."""
+
+    def read(tx: Transaction) -> OverviewView:
+        queued = list_runs(tx, None, None, RunState.QUEUED, MOST, None)
+        live = [run for state in sorted(LIVE) for run in list_runs(tx, None, None, state, MOST, None)]
+        return OverviewView(
+            approvals=list_approvals(tx, only_pending=True, most=MOST),
+            held=tuple(run for run in queued if run.held == WaitsFor.PERSON),
+            live=tuple(sorted(live, key=lambda run: run.queued_at)),
+            queued=tuple(run for run in queued if run.held != WaitsFor.PERSON),
+            agents=tuple(agent.name for agent in list_agents(tx)),
+            threads=sum(len(list_threads(tx, kind, "open", None, MOST, None)) for kind in ("issue", "chat")),
+        )
+
+    return await services.read(read)

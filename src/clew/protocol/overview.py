@@ -1,0 +1,19 @@
+"""What a person wants to see first: what waits for them, and what goes on."""
+
+from dataclasses import dataclass
+
+from clew.protocol.views import ApprovalView, RunView
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewView:
+    approvals: tuple[ApprovalView, ...]
+    """What agents ask, the oldest first."""
+    held: tuple[RunView, ...]
+    """Runs that start only after a person has acted."""
+    live: tuple[RunView, ...]
+    queued: tuple[RunView, ...]
+    """Runs that wait by themselves: for their turn, a time or a machine."""
+    agents: tuple[str, ...]
+    threads: int
+    """How many issues and chats are open, up to 50 of each."""
