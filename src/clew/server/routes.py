@@ -6,15 +6,11 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field
 
-from clew.control.agents import add_agent, change_agent, list_agents, remove_agent, show_agent
 from clew.control.approvals import answer_approval, list_approvals
 from clew.control.decisions import explain, replay_decisions
 from clew.control.doctor import examine, list_runtimes
 from clew.control.issues import assign_thread, edit_thread, open_issue
-from clew.control.logins import show_login, try_agent
 from clew.control.overview import show_overview
-from clew.control.policies import set_agent_policy, set_project_policy, show_agent_policy, show_project_policy
-from clew.control.projects import add_project, change_project, list_projects, remove_project, show_project
 from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
 from clew.control.services import Services
 from clew.control.sessions import adopt_session, found_sessions, list_sessions, release_thread
@@ -30,23 +26,17 @@ from clew.control.threads import (
 from clew.control.usage import show_usage
 from clew.control.wakes import cancel_wake, poke, say, show_wake
 from clew.control.workspaces import clean_workspaces, list_workspaces
-from clew.protocol.checks import LoginView, ReleasedView, TrialView
+from clew.protocol.checks import ReleasedView
 from clew.protocol.overview import OverviewView
-from clew.protocol.policies import PolicyView
 from clew.protocol.replay import ReplayView
 from clew.protocol.requests import (
     Adopt,
-    AgentChange,
     AnswerTo,
     Assign,
-    NewAgent,
     NewChat,
     NewIssue,
-    NewProject,
     Overlapping,
     Poke,
-    PolicyChange,
-    ProjectChange,
     Replay,
     Retry,
     ThreadChange,
@@ -54,14 +44,12 @@ from clew.protocol.requests import (
 )
 from clew.protocol.usage import UsageView
 from clew.protocol.views import (
-    AgentView,
     ApprovalView,
     Cancelled,
     CheckView,
     EventView,
     FoundSessionView,
     LaneView,
-    ProjectView,
     RuntimeView,
     RunView,
     SessionView,
@@ -72,6 +60,7 @@ from clew.protocol.views import (
     WhyView,
 )
 from clew.protocol.work_views import CleanedView, WorkspaceView
+from clew.server.agent_routes import add_agent_routes
 from clew.server.router import By, Filter, Limit, Name, Routes, Seq, strict
 from clew.server.work_routes import add_work_routes
 
@@ -87,7 +76,7 @@ class LaneChange:
 
 
 def add_routes(routes: Routes, services: Services) -> None:
-    parts = (_agents, _projects, _threads, _thread_sessions, add_work_routes, _wakes, _runs, _approvals, _machine)
+    parts = (add_agent_routes, _threads, _thread_sessions, add_work_routes, _wakes, _runs, _approvals, _machine)
     for add in parts:
         add(routes, services)
 
@@ -274,94 +263,6 @@ def _approvals(routes: Routes, services: Services) -> None:
     async def answer(by: By, approval: Name, asked: AnswerTo) -> ApprovalView:
         """Allow or deny, or answer a question. Only the first answer counts."""
         return await answer_approval(services, by, approval, asked)
-
-
-def _agents(routes: Routes, services: Services) -> None:
-    routes = routes.below("/agents", "agents")
-
-    @routes.get("")
-    async def list_all(by: By, removed: bool = False) -> tuple[AgentView, ...]:
-        """All agents, sorted by name; removed ones only with `removed`."""
-        return await list_agents(services, by, removed)
-
-    @routes.post("", status_code=201)
-    async def add(by: By, asked: NewAgent) -> AgentView:
-        """Add an agent. Refused if its program is not installed or does not work."""
-        return await add_agent(services, by, asked)
-
-    @routes.get("/{name}")
-    async def show(by: By, name: Name) -> AgentView:
-        """One agent, by its name."""
-        return await show_agent(services, by, name)
-
-    @routes.patch("/{name}")
-    async def change(by: By, name: Name, asked: AgentChange) -> AgentView:
-        """Change the fields that are sent; the others stay. `paused` pauses or resumes the agent."""
-        return await change_agent(services, by, name, asked)
-
-    @routes.delete("/{name}")
-    async def remove(by: By, name: Name) -> AgentView:
-        """Remove the agent: it is not woken any more. Its threads and runs stay. Refused while it has work."""
-        return await remove_agent(services, by, name)
-
-    @routes.get("/{name}/policy")
-    async def policy(by: By, name: Name) -> PolicyView:
-        """Its policy: when a conversation goes on and when a new one is started."""
-        return await show_agent_policy(services, by, name)
-
-    @routes.post("/{name}/policy")
-    async def set_policy(by: By, name: Name, asked: PolicyChange) -> PolicyView:
-        """Replace its policy. Try it first with /replay."""
-        return await set_agent_policy(services, by, name, asked)
-
-    @routes.get("/{name}/login")
-    async def login(by: By, name: Name) -> LoginView:
-        """Which login its program has, or how it gets one. Names and places only, never a key."""
-        return await show_login(services, by, name)
-
-    @routes.post("/{name}/test")
-    async def test(by: By, name: Name) -> TrialView:
-        """Try one prompt in a session and a directory of its own. No thread is changed."""
-        return await try_agent(services, by, name)
-
-
-def _projects(routes: Routes, services: Services) -> None:
-    routes = routes.below("/projects", "projects")
-
-    @routes.get("")
-    async def list_all(by: By) -> tuple[ProjectView, ...]:
-        """All projects, sorted by name."""
-        return await list_projects(services, by)
-
-    @routes.post("", status_code=201)
-    async def add(by: By, asked: NewProject) -> ProjectView:
-        """Add a project: a directory on the server's machine, or a URL that git can clone."""
-        return await add_project(services, by, asked)
-
-    @routes.get("/{name}")
-    async def show(by: By, name: Name) -> ProjectView:
-        """One project, by its name."""
-        return await show_project(services, by, name)
-
-    @routes.patch("/{name}")
-    async def change(by: By, name: Name, asked: ProjectChange) -> ProjectView:
-        """Change the fields that are sent; the others stay."""
-        return await change_project(services, by, name, asked)
-
-    @routes.delete("/{name}")
-    async def remove(by: By, name: Name) -> ProjectView:
-        """Remove a project that no thread uses. Its directory is not touched."""
-        return await remove_project(services, by, name)
-
-    @routes.get("/{name}/policy")
-    async def policy(by: By, name: Name) -> PolicyView:
-        """Its policy. In a run of the project, the fields that its agent's policy sets count instead."""
-        return await show_project_policy(services, by, name)
-
-    @routes.post("/{name}/policy")
-    async def set_policy(by: By, name: Name, asked: PolicyChange) -> PolicyView:
-        """Replace its policy. Try it first with /replay."""
-        return await set_project_policy(services, by, name, asked)
 
 
 @strict
