@@ -84,7 +84,7 @@ def test_a_key_that_is_changed_under_an_open_session_goes_on_at_once(rig: Rig, h
     ref = hire(home, rig, "ada", "the-first-key")
     say(home, ref, "FIRST WORD", 1)
     (before,) = kept(home)
-    home.change("/agents/ada", {"environment": {KEYS[rig.name]: "the-second-key"}})
+    home.change("/agents/ada", {"add_environment": {KEYS[rig.name]: "the-second-key"}})
     began = time.monotonic()
     run = say(home, ref, "SECOND WORD", 2)
     assert time.monotonic() - began < AT_ONCE
@@ -93,7 +93,7 @@ def test_a_key_that_is_changed_under_an_open_session_goes_on_at_once(rig: Rig, h
     assert after["native_id"] == before["native_id"]
     assert after["credential"] not in (before["credential"], None)
     # Anything else that it is started with, too.
-    home.change("/agents/ada", {"environment": {"SOMETHING": "else"}})
+    home.change("/agents/ada", {"add_environment": {"SOMETHING": "else"}})
     began = time.monotonic()
     run = say(home, ref, "THIRD WORD", 3)
     assert time.monotonic() - began < AT_ONCE

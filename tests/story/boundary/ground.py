@@ -82,6 +82,7 @@ class Ground:
                 "provider": self.agent.partition(":")[0],
                 "program": list(program),
                 "home": dict(settings.home),
+                "create_home": True,
                 "environment": environment,
                 "options": dict(settings.options),
                 "mode": "full",
