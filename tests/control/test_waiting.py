@@ -74,7 +74,7 @@ def test_a_program_that_is_gone_when_a_run_opens_it_holds_every_run_of_its_agent
             await at.agent(most=2)
             first, second = await _say(at), await _say(at)
             order = await at.claim_one()
-            end = Returned("loom is not there. Install it.", "program:cannot-start", program_gone=True)
+            end = Returned("loom is not there. Install it.", "program:missing", program_gone=True)
             assert (await at.plane.finish(Finish(order.run, order.attempt, end))).taken
             assert [(await _waits(at, ref)).code for ref in (first, second)] == ["waits:program-gone"] * 2
             assert await at.claim(most=2) == []

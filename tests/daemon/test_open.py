@@ -10,7 +10,7 @@ import pytest
 from clew.kernel import Cursor, Directory, Freshness, Landing, NativeId, PermissionMode, Probe, ProbeKind
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text, ToolFinished, ToolStarted
 from clew.ports.provider import OpenSpec
-from clew.programs.faults import CannotStart, Refused, TooSlow
+from clew.programs.faults import NoProgram, Refused, TooSlow
 from clew.store.operations.cancel import cancel_run
 from clew.store.schema.tables import agents, landings, runs, sessions
 from tests.daemon.kit import QUICK, World, run, until, world
@@ -388,7 +388,7 @@ def test_a_session_that_refuses_only_the_prompt_is_replaced_once(tmp_path: Path)
 @pytest.mark.case("P08")
 def test_a_prompt_that_went_out_is_not_forgotten_when_its_replacement_cannot_be_opened(tmp_path: Path) -> None:
     async def missing(spec: OpenSpec) -> None:  # noqa: ARG001
-        raise CannotStart("loom is not here.", "Install it.")
+        raise NoProgram("loom is not here.", "Install it.")
 
     async def took_nothing(session: Session, prompt: str) -> AsyncIterator[Event]:  # noqa: ARG001
         session.loom.kept.pop(session.kept.id)
@@ -533,7 +533,7 @@ def test_an_opening_that_takes_too_long_is_tried_again_later(tmp_path: Path) -> 
 @pytest.mark.case("R13")
 def test_runs_of_an_agent_that_is_not_there_wait_for_its_program(tmp_path: Path) -> None:
     async def missing(spec: OpenSpec) -> None:  # noqa: ARG001
-        raise CannotStart("loom is not here.", "Install it.")
+        raise NoProgram("loom is not here.", "Install it.")
 
     async def scene() -> None:
         async with world(tmp_path, COLD) as there:

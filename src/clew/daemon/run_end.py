@@ -39,8 +39,8 @@ _PASSING = frozenset(
     }
 )
 
-# The program or its provider is not there, or cannot be started.
-_GONE = frozenset({"program:cannot-start", "provider:unknown", "provider:broken"})
+# The program or its provider is not there.
+_GONE = frozenset({"program:missing", "provider:unknown", "provider:broken"})
 
 DAEMON_STOPPED = "The daemon was stopped."
 

@@ -18,6 +18,8 @@ class CannotStart(ProgramFault):
 class NoProgram(CannotStart):
     """The file is missing, or is not a program."""
 
+    code = "program:missing"
+
 
 class BadArguments(CannotStart):
     """An argument or variable that no program can be given; a retry changes nothing."""

@@ -242,7 +242,7 @@ def find_program(given: Sequence[str], name: str, path: str | None, remedy: str)
         return tuple(given)
     found = shutil.which(name, path=path)
     if found is None:
-        raise CannotStart(f"There is no program {name} on the PATH.", remedy)
+        raise NoProgram(f"There is no program {name} on the PATH.", remedy)
     return (found,)
 
 

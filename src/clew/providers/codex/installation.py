@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from clew.programs.faults import CannotStart, NotUnderstood
+from clew.programs.faults import NoProgram, NotUnderstood
 from clew.programs.program import Launch, find_program
 from clew.providers.codex.server import AppServer
 
@@ -26,7 +26,7 @@ def program(given: tuple[str, ...]) -> tuple[str, ...]:
     given = find_program(given, "codex", None, _REMEDY)
     whole = shutil.which(given[0])
     if whole is None:
-        raise CannotStart(f"There is no program {given[0]}.", _REMEDY)
+        raise NoProgram(f"There is no program {given[0]}.", _REMEDY)
     script = _script((whole, *given[1:]))
     native = _native_beside(script) if script is not None else None
     return (str(native),) if native is not None else (whole, *given[1:])

@@ -22,7 +22,7 @@ from clew.kernel import (
 from clew.ports.provider import ArchiveFile, Discovery, FoundSession, LiveSession, OpenSpec, Settings
 from clew.programs.checks import check_directory, expressed
 from clew.programs.cursor import MALFORMED, CursorForm, busy_probe, failed_probe
-from clew.programs.faults import CannotStart, NotAble, ProgramFault, Refused
+from clew.programs.faults import NoProgram, NotAble, ProgramFault, Refused
 from clew.programs.locks import is_locked, locks_of_home
 from clew.programs.program import environment_for
 from clew.providers.command.launcher import Launcher, Running, signal
@@ -94,7 +94,7 @@ class CommandProvider:
         directory = Path(spec.directory.path)
         check_directory(directory)
         if shutil.which(self._settings.program[0]) is None:
-            raise CannotStart(f"{self._settings.program[0]} was not found.", "Install it, or name its path.")
+            raise NoProgram(f"{self._settings.program[0]} was not found.", "Install it, or name its path.")
         id_ = self._chosen(spec) if spec.cursor is None else self._cursors.id_of(spec.cursor)
         session_locks = SessionLocks(self._locks if self._recipe.resume is not None else None)
         session_locks.add(id_)
