@@ -180,18 +180,18 @@ def test_what_an_agent_asks_is_answered_from_another_terminal(data: Path) -> Non
 @pytest.mark.case("A03")
 def test_what_an_agent_asks_is_answered_where_one_talks_with_it(data: Path) -> None:
     with terminal("chat", "eve", CLEW_DATA=str(data)) as screen:
-        screen.until("> ")
-        screen.type("RUN: echo yes\n")
+        screen.until("/help lists more.")
+        screen.type("RUN: echo yes\r")
         screen.until("$ echo yes")
-        screen.until("Allow? y/n: ")
-        screen.type("y\n")
+        screen.until("Allow?")
+        screen.type("y\r")
         screen.until("TOOL SAID: yes")
-        screen.until("> ")
-        screen.type("RUN: echo no\n")
-        screen.until("Allow? y/n: ")
-        screen.type("n\n")
-        screen.until("> ")
-        screen.type("\x04")
+        screen.type("RUN: echo no\r")
+        screen.until("$ echo no")
+        screen.until("Allow?")
+        screen.type("n\r")
+        screen.until("Denied: echo no")
+        screen.type("/exit\r")
         assert screen.ended() == 0
         assert "TOOL SAID: no\n" not in screen.seen
 
@@ -199,17 +199,14 @@ def test_what_an_agent_asks_is_answered_where_one_talks_with_it(data: Path) -> N
 @pytest.mark.case("L05")
 def test_ctrl_c_interrupts_the_turn_and_the_conversation_goes_on(data: Path) -> None:
     with terminal("chat", "ada", CLEW_DATA=str(data)) as screen:
-        ref = screen.until(" with ada.").split()[-1]
-        screen.until("> ")
-        screen.type("SLOW: 300\n")
+        ref = f"chat-{screen.until(' with ada.').rpartition('chat-')[2]}"
+        screen.until("/help lists more.")
+        screen.type("SLOW: 300\r")
         until_running(data, ref)
-        screen.type("\x03")
-        screen.until("The run was cancelled")
-        screen.until("> ")
-        screen.type("SAY: still here\n")
-        screen.until("still here")
-        screen.until("> ")
-        screen.type("\x04")
+        screen.press("\x03", "The run was cancelled")
+        screen.type("SAY: still here\r")
+        screen.until("still here\n")
+        screen.type("/exit\r")
         assert screen.ended() == 0
     assert json.loads(done(data, "thread", "show", ref, "--json"))["thread"]["status"] == "idle"
 

@@ -48,7 +48,7 @@ def against(sent: bytes | None, ask: Callable[[Http], Awaitable[Any]], hangs: bo
 
 
 def called(sent: bytes | None) -> Answer:
-    answer: Answer = against(sent, lambda http: http.call("POST", "/session?directory=%2Fx", {"a": 1}, 0.5))
+    answer: Answer = against(sent, lambda http: http.call("POST", "/session?directory=%2Fx", {"a": 1}, 5.0))
     return answer
 
 
