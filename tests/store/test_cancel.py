@@ -1,18 +1,22 @@
 """Cancelling a run, a wake, or a lane whose thread was reassigned: one outcome each, also under concurrency."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
+from sqlalchemy import text as sql
 
 from clew.kernel import Outcome, RunId, RunOutcome, RunState, WakeEnd, WakeId, WakeState
 from clew.protocol.orders import Order
 from clew.protocol.reports import Completed, Failed, Returned, Stopped
+from clew.store.engine.statement import POSTGRESQL
 from clew.store.faults import NoSuchRun, NoSuchWake
-from clew.store.operations.cancel import Cancelled, cancel_run, cancel_wake, end_pending, reassign
+from clew.store.operations.cancel import Cancelled, cancel_run, cancel_wake, end_pending, open_run, reassign
 from clew.store.schema.tables import runs
 from tests.store.kit import ADA, BOB, BOBS_LANE, LANE, STOPPED, THREAD, TRANSIENT, Daemon, bodies, pin_of, states
 
@@ -240,3 +244,33 @@ def test_many_cancellations_at_once_are_one(daemon: Daemon, order: Order) -> Non
     answers = [daemon.database.write(lambda connection: cancel_run(connection, order.run)) for _ in range(8)]
     assert {answer.result(30).state for answer in answers} == {RunState.STOPPING}
     assert daemon.finish(order, Stopped()).state is RunState.CANCELLED
+
+
+@pytest.mark.parametrize("address", [POSTGRESQL], indirect=True)
+def test_who_waits_for_a_run_that_is_replaced_meanwhile_finds_the_one_in_its_place(daemon: Daemon) -> None:
+    daemon.say("one")
+    (queued,) = daemon.rows(runs)
+    replaced, may_end = Event(), Event()
+
+    def replaces(connection: Connection) -> None:
+        cancel_run(connection, queued.id, RunOutcome.INTERRUPTED)
+        replaced.set()
+        may_end.wait(60)
+
+    def waits() -> bool:
+        asked = sql("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(daemon.database.read(lambda connection: connection.execute(asked).scalar_one()))
+
+    replacing = daemon.database.write(replaces)
+    try:
+        assert replaced.wait(30)
+        found = daemon.database.write(lambda connection: open_run(connection, LANE))
+        limit = time.monotonic() + 30
+        while not waits():
+            assert time.monotonic() < limit, "it does not wait for the lock"
+    finally:
+        may_end.set()
+    replacing.result(30)
+    row = found.result(30)
+    assert row is not None
+    assert (row["id"] != queued.id, row["state"]) == (True, "queued")
