@@ -51,7 +51,9 @@ async def take_snapshot(git: Git, layout: Layout, directory: Path, admin: Path) 
 
 def _copy(index: Path, to: Path) -> None:
     if index.exists():
-        shutil.copyfile(index, to)
+        # With its time: git takes a file that changed in the very moment in which the index was written for unchanged
+        # where the index looks newer.
+        shutil.copy2(index, to)
 
 
 def _small(directory: Path, names: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
