@@ -12,7 +12,7 @@ CODE := $(patsubst %/,%,$(sort $(dir $(wildcard src/clew/*.py tests/*.py example
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test test-fast proof contract check bench bench-store bench-providers bench-run kills soak agents examples enumerate mutants mutants-sample lock format clean
+.PHONY: help up test test-fast proof contract check bench bench-store bench-providers bench-run bench-web kills soak agents browser screenshots examples reference enumerate mutants mutants-sample lock format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -25,8 +25,9 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 up: $(VENV)/ready ## Start Clew on this machine; Ctrl-C stops it (ARGS="--data DIR --port N")
 	@$(BIN)/clew up $(ARGS)
 
-test: $(VENV)/tools ## Run the tests and show the slowest (ARGS="-k name" narrows it; installs the agents where npm is)
+test: $(VENV)/tools ## Run the tests and show the slowest (ARGS="-k name" narrows it; installs agents and a browser if it can)
 	@$(BIN)/python -m tools.agents --if-possible
+	@$(BIN)/python -m tools.browser --if-possible
 	@$(PYTEST) --durations=5 $(ARGS)
 
 test-fast: $(VENV)/tools ## Run the tests that start no agent, no server and no PostgreSQL: for between two edits
@@ -46,7 +47,7 @@ check: $(VENV)/tools ## Layers, lint, formatting, types, dead code, docs
 	$(BIN)/python -m ruff format --check . || failed=1; \
 	$(BIN)/python -m mypy --strict $(CODE) || failed=1; \
 	$(BIN)/python -m tools.dead || failed=1; \
-	$(BIN)/python -m pytest tests/docs tests/house/test_actors.py || failed=1; \
+	$(BIN)/python -m pytest tests/docs tests/house/test_actors.py tests/house/test_edges.py tests/house/test_markers.py || failed=1; \
 	exit $$failed
 
 bench: $(VENV)/tools ## Measure how fast the kernel decides
@@ -61,11 +62,15 @@ bench-providers: $(VENV)/tools ## Measure agents through their providers beside 
 bench-run: $(VENV)/tools ## Measure a wake from the door to its end in `clew up` (ARGS=claude adds a real agent)
 	@$(BIN)/python -m bench.running $(ARGS)
 
+bench-web: $(VENV)/tools ## Measure what open pages cost and how soon they have what is durable (ARGS=--small is quicker)
+	@$(BIN)/python -m bench.web $(ARGS)
+
 # All of them run, so that one report hides no other.
 proof: $(VENV)/tools ## Everything in depth: all tests, the whole decision space, the contracts, the kills and the soak (hours)
 	@$(BIN)/python -m tools.agents
+	@$(BIN)/python -m tools.browser
 	@failed=0; \
-	CLEW_NEED_AGENTS=1 CLEW_THOROUGH=1 $(PYTEST) --durations=10 $(ARGS) || failed=1; \
+	CLEW_NEED_AGENTS=1 CLEW_NEED_BROWSER=1 CLEW_THOROUGH=1 $(PYTEST) --durations=10 $(ARGS) || failed=1; \
 	$(BIN)/python -m tests.story.boundary || failed=1; \
 	$(BIN)/python -m tests.story.boundary.storm || failed=1; \
 	$(BIN)/python -m tools.soak || failed=1; \
@@ -86,8 +91,17 @@ soak: $(VENV)/tools ## Kill servers hundreds of times while they work, then coun
 agents: $(VENV)/tools ## Install the real agents for the tests, pinned, into the user's cache
 	@$(BIN)/python -m tools.agents $(ARGS)
 
+browser: $(VENV)/tools ## Find a Chromium for the tests of pages, or install Debian's (as root)
+	@$(BIN)/python -m tools.browser $(ARGS)
+
+screenshots: $(VENV)/tools ## Take pictures of every page into docs/screenshots, light and dark, wide and narrow
+	@$(BIN)/python -m tests.web.screenshots $(ARGS)
+
 examples: $(VENV)/tools ## Run every example
 	@$(BIN)/python -m examples.run_all $(ARGS)
+
+reference: $(VENV)/tools ## Write docs/api-reference.md from the code of the API
+	@$(BIN)/python -m tools.api_reference --write
 
 enumerate: $(VENV)/tools ## Walk the whole decision space; print how many combinations it has and the time
 	@CLEW_THOROUGH=1 $(BIN)/python -m pytest tests/kernel/test_enumeration.py -q -s

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.providers.conftest import pytest_terminal_summary
+from tests.skipped import pytest_terminal_summary
 
 # A hook that sums up a whole run must stand here, or it is not heard when the run is spread over processes.
 __all__ = ["pytest_collection_modifyitems", "pytest_terminal_summary"]
@@ -31,6 +31,7 @@ _SLOW_ROOMS = (
     "docs",
     "house",
     "providers",
+    "web",
     "workspaces",
     "cli/test_chat.py",
     "cli/test_db.py",
@@ -38,6 +39,7 @@ _SLOW_ROOMS = (
     "cli/test_install.py",
     "cli/test_program.py",
     "cli/test_work.py",
+    "cli/test_wrong_lines.py",
     "daemon/test_guide.py",
     "daemon/test_kills.py",
     "kernel/test_enumeration.py",

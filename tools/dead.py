@@ -42,28 +42,29 @@ CHECKED = (
 """The packages of clew that have no dead definition and are to stay so."""
 
 _EMBEDDING = "docs/kernel.md offers it to programs that embed the kernel"
-_PORT = "part of a port, which packages outside of Clew implement"
-_TRANSFER = f"case T01: {_PORT}; the daemon's transfer of a session to another machine, which is planned, calls it"
-_MODEL = f"case C22: {_PORT}; the daemon opens a session anew for another model"
-_DELIVERY = "case H09: the delivery of replies, which is planned, calls it"
+_ENGINE = "part of the context engine's port: an engine from another package does its own compaction and upkeep in it"
+_TRANSFER = "case T01: moving a session to another machine, which is planned, restores its archive there with it"
+_MODEL = "case C22: changing the model of a session that stays open, which is planned; today it is opened anew"
+_DELIVERY = "case H09: sending replies to chat rooms and other routes, which is planned"
+_GONE = "case R08: moving queued work off a machine that does not come back, which is planned"
 
 ALLOWED: dict[str, str] = {
-    "clew.context.journal.FallbackEngine.compact": _PORT,
-    "clew.context.journal.FallbackEngine.maintain": _PORT,
-    "clew.context.journal.JournalEngine.compact": _PORT,
-    "clew.context.journal.JournalEngine.maintain": _PORT,
+    "clew.context.journal.FallbackEngine.compact": _ENGINE,
+    "clew.context.journal.FallbackEngine.maintain": _ENGINE,
+    "clew.context.journal.JournalEngine.compact": _ENGINE,
+    "clew.context.journal.JournalEngine.maintain": _ENGINE,
     "clew.kernel.plan.explain": _EMBEDDING,
     "clew.kernel.plan.headline": _EMBEDDING,
     "clew.kernel.record.decision_to_record": f"{_EMBEDDING}; the store writes the same form with orjson",
-    "clew.kernel.alerts.*": "case H09: the delivery of replies, which is planned, asks it",
-    "clew.kernel.lease.GonePolicy*": "case R08: a setting, as below",
-    "clew.kernel.lease.stranded": "case R08: the move of queued runs off a machine that is gone, which is planned",
-    "clew.kernel.schedule.idle_ticks": "case H13: the end of a tick, which is to count those without progress",
-    "clew.store.operations.moves.move_lane": "case R08: a lane is moved off a machine that is gone, as above",
-    "clew.store.schema.tables.work.deliveries": "the delivery of replies, which is planned, fills it",
-    "clew.store.schema.tables.work.routes": "as above",
-    "clew.ports.context.ContextEngine.compact": _PORT,
-    "clew.ports.context.ContextEngine.maintain": _PORT,
+    "clew.kernel.alerts.*": f"{_DELIVERY}; it decides whether a heartbeat's reply is worth sending",
+    "clew.kernel.lease.GonePolicy*": _GONE,
+    "clew.kernel.lease.stranded": _GONE,
+    "clew.kernel.schedule.idle_ticks": "case H13: fewer ticks for an agent that makes no progress, which is planned",
+    "clew.store.operations.moves.move_lane": _GONE,
+    "clew.store.schema.tables.work.deliveries": _DELIVERY,
+    "clew.store.schema.tables.work.routes": _DELIVERY,
+    "clew.ports.context.ContextEngine.compact": _ENGINE,
+    "clew.ports.context.ContextEngine.maintain": _ENGINE,
     "clew.ports.delivery.Delivery*": _DELIVERY,
     "clew.ports.delivery.delivery_id": _DELIVERY,
     "clew.ports.plugins.find_deliveries": _DELIVERY,

@@ -100,7 +100,8 @@ def _operations(text: str) -> list[list[str]]:
             inside[connection] = []
         elif statement == _END:
             operations.append(inside.pop(connection))
-        elif connection in inside:
+        elif connection in inside and inside[connection][-1:] != [statement]:
+            # What a trigger does is traced once more under the statement that it belongs to.
             inside[connection].append(statement)
     return operations
 

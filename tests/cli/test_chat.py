@@ -117,7 +117,7 @@ def test_slash_words_are_for_clew_and_never_for_the_model(stub: Stub) -> None:
     ("code", "label"),
     [
         ("accepted:queued", "· Queued. ada is busy; it will be told in the next turn."),
-        ("accepted:steered", "· Steered. ada is busy; it will be told during this turn, or at the start of the next."),
+        ("accepted:steered", "· Steered. ada is busy; it will be told during this turn, or at the start of the"),
     ],
 )
 def test_what_is_typed_during_a_turn_is_shown_as_queued_or_steered(
@@ -143,6 +143,25 @@ def test_what_is_typed_during_a_turn_is_shown_as_queued_or_steered(
         leave(screen)
     assert sent(stub) == ["hello", "and the docs"]
     assert screen.seen.count("Done.\n") == 1
+
+
+def test_a_notice_does_not_cut_into_what_the_agent_says(stub: Stub) -> None:
+    chatting(stub)
+    wakes = iter([samples.WAKE, replace(samples.WAKE, id="wake-2", run=None, code="accepted:queued")])
+    stub.on("POST", "/threads/chat-1/words", lambda _: Spoken(3, next(wakes)))
+    stub.on("GET", "/wakes/wake-2", replace(samples.SERVED, id="wake-2"))
+    stub.on("GET", "/runs/run-1/events", [])
+    begun = log(1, "text", text="There is one way out, ", final=False)
+    stub.streams.append(frames(samples.GOING, begun))
+    with terminal("chat", "ada", CLEW_DATA=str(stub.data)) as screen:
+        screen.until(READY)
+        screen.type("hello\r")
+        screen.until("There is one way out,")
+        screen.type("and the docs\r")
+        screen.until("· Queued. ada is busy; it will be told in the next turn.\n")
+        stub.streams.append(frames(log(2, "text", text="to the north.\n", final=False), samples.RUN))
+        screen.until("There is one way out, to the north.\n")
+        leave(screen)
 
 
 @pytest.mark.case("A03")

@@ -27,10 +27,11 @@ def failed(said: Said, code: str) -> str:
 def test_without_a_server_it_says_how_to_start_one(tmp_path: Path, capfd: Cap) -> None:
     told = "clew: Clew is not running. Start it with `clew up`. [cli:not-running]\n"
     assert failed(here(capfd, "agent", "list", "--data", tmp_path), "cli:not-running") == told
-    assert failed(here(capfd, "agent", "list", "--data", tmp_path / "none"), "cli:not-running") == told
     file = tmp_path / "file"
     file.touch()
-    assert failed(here(capfd, "agent", "list", "--data", file), "cli:not-running") == told
+    for wrong in (tmp_path / "none", file):
+        said = failed(here(capfd, "agent", "list", "--data", wrong), "cli:not-running")
+        assert f"there is no data directory {wrong}. Correct --data or CLEW_DATA" in said
 
 
 def test_a_server_that_was_killed_is_not_running_either(stub: Stub, capfd: Cap) -> None:

@@ -13,7 +13,7 @@ from clew.protocol import requests as asks
 from clew.protocol.replay import Changed, ReplayView
 from clew.protocol.usage import UsageRow, UsageView, UsedView
 from clew.protocol.views import Cancelled, CheckView, FoundSessionView, RuntimeView, Spoken
-from clew.protocol.work_views import CleanedView, WorkspaceView
+from clew.protocol.work_views import CleanedView, WorkspaceView, WorkView
 from tests.cli import samples
 from tests.cli.kit import Said, here
 from tests.cli.stub import Problem, Stub, plain
@@ -30,7 +30,15 @@ FOUND = FoundSessionView("claude", "rt-2", "5f2a9c", "/src/web", "Mend it", samp
 WORKSPACE = WorkspaceView(
     "/srv/web/issue-3", "ready", "lane-1", "issue-3", "ada", "web", "clew/issue-3", 3_000_000, 2, 1, "", samples.AT, ""
 )
-CHANGED = Changed("run-1", "chat-1", samples.AT, "resume", "reseed", "Too many turns.")
+WORKED, MERGED = (
+    replace(samples.PAGE, lanes=(replace(samples.PAGE.lanes[0], work=work),))
+    for work in (
+        WorkView("main", 1, 0, 1, samples.AT, "1 file changed"),
+        WorkView("main", 0, 0, 0, samples.AT, "", "main", samples.AT),
+    )
+)
+REVIEWED = replace(WORKED, thread=replace(samples.ISSUE, assignee="cody"))
+CHANGED = Changed("rn_1", "run-1", "chat-1", samples.AT, "resume", "reseed", "Too many turns.")
 REPLAYED = ReplayView(9, 1, (CHANGED, replace(CHANGED, step=1)))
 CHECKS = [CheckView("claude", "ok", "2.1 answers."), CheckView("codex", "missing", "It is not here.", "Install it.")]
 
@@ -56,8 +64,17 @@ LOOKS: list[tuple[tuple[str, ...], str, Any, tuple[str, ...]]] = [
     ),
     (("issue", "list"), "/threads", [samples.ISSUE], ("issue-3", "The page is blank")),
     (("issue", "show", "3"), "/threads/issue-3", samples.PAGE, ("#2 ada (agent)", "  I look at it.", "rm -r build")),
+    (
+        ("issue", "show", "3"),
+        "/threads/issue-3",
+        WORKED,
+        ("1 file changed: clew diff issue-3\n", "branch clew/issue-3-ada"),
+    ),
+    (("issue", "show", "3"), "/threads/issue-3", REVIEWED, ("1 file changed: clew diff issue-3 --agent ada\n",)),
+    (("issue", "show", "3"), "/threads/issue-3", MERGED, ("merged into main\n",)),
     (("thread", "show", "chat-1"), "/threads/chat-1", samples.PAGE, ("earlier entries", "/srv/web/issue-3")),
     (("runs",), "/runs", [samples.RUN], ("run-1", "succeeded", "resume", "2.5 s")),
+    (("runs",), "/runs", [replace(samples.RUN, tries=4)], ("run-1 (4 tries)",)),
     (("runs",), "/runs", [samples.HELD], ("held", "The branch is gone. Once that is fixed, run `clew retry run-1`.")),
     (("runs", "show", "run-1"), "/runs/run-1", samples.HELD, ("held", "workspace:branch-gone")),
     (("runs", "show", "run-"), "/runs/run-", samples.RUN, ("Continuing the same conversation", "resumed")),
@@ -214,7 +231,7 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "/threads/issue-3/reopen",
         samples.ISSUE,
         {},
-        "Reopened issue-3 (assigned to ada).",
+        "issue-3 is open already.",
     ),
     (
         ("issue", "comment", "3", "On Firefox.", "--silent"),
@@ -556,11 +573,13 @@ def test_lists_ask_for_what_was_named(stub: Stub, capfd: Cap) -> None:
     for path in ("/threads", "/runs", "/sessions", "/approvals"):
         stub.on("GET", path, [])
     done(here(capfd, "threads", "--state", "all", "--agent", "ada", "--kind", "chat", "--limit", "5"))
-    done(here(capfd, "runs", "--thread", "chat-1", "--state", "failed"))
+    for more in ((), ("--all",)):
+        done(here(capfd, "runs", "--thread", "chat-1", "--state", "failed", *more))
     done(here(capfd, "sessions", "--thread", "chat 1&x=2"))
     done(here(capfd, "approvals", "--state", "all", "--run", "run-1"))
     assert stub.queries("/threads") == [{"agent": "ada", "kind": "chat", "limit": "5"}]
-    assert stub.queries("/runs") == [{"thread": "chat-1", "state": "failed", "limit": "20"}]
+    asked = {"thread": "chat-1", "state": "failed", "limit": "20"}
+    assert stub.queries("/runs") == [{**asked, "folded": "true"}, {**asked, "folded": "false"}]
     assert stub.queries("/sessions") == [{"thread": "chat 1&x=2", "limit": "50"}]
     assert stub.queries("/approvals") == [{"state": "all", "run": "run-1"}]
 
@@ -573,3 +592,21 @@ def test_a_doctor_without_a_server_looks_at_what_is_installed(tmp_path: Path, ca
     first, *_ = json.loads(done(here(capfd, "doctor", "--data", tmp_path, "--json")))
     assert first["name"] == "clew"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "status"),
+    [
+        (CheckView("agent ada", "missing", "There is no program claude on the PATH of the server."), 1),
+        (CheckView("claude", "missing", "There is no program claude on the PATH of the server."), 0),
+        (CheckView("agent ada", "warning", "run-3 in issue-1 waits.", "", samples.AT), 0),
+        (CheckView("token", "failed", "Others can read it."), 1),
+    ],
+)
+def test_doctor_fails_where_a_check_failed_or_an_agent_has_no_program(
+    stub: Stub, capfd: Cap, check: CheckView, status: int
+) -> None:
+    stub.on("GET", "/doctor", [check])
+    said = here(capfd, "doctor")
+    assert said.status == status
+    assert ("Held until " in said.out) is (check.until is not None)

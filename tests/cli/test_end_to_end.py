@@ -125,7 +125,7 @@ def test_after_a_restart_of_everything_the_next_message_continues_the_same_sessi
     with up(place):
         said = asked(place, "chat", "--in", "chat-1", "--once", "who am I?")
         assert "prompt 2 of our conversation" in said.out
-        assert 'users=2 first="remember me"' in said.out
+        assert 'Prompts that I remember: 2, from "remember me"' in said.out
         assert "· Continuing (run-" in said.err
 
 
@@ -145,9 +145,9 @@ def test_an_issue_is_worked_on_in_a_worktree_that_is_listed_and_cleaned(data: Pa
     (listed,) = json.loads(done(data, "workspaces", "--json"))
     assert (listed["directory"], listed["changes"]) == (where[1], 1)
     done(data, "issue", "close", ref)
-    assert "no" in done(data, "workspaces", "clean")
+    assert done(data, "workspaces", "clean") == f"{where[1]}\n  Kept: uncommitted changes (1 file).\n"
     assert Path(where[1], "notes.txt").read_text().strip() == "hello"
-    assert "yes" in done(data, "workspaces", "clean", where[1])
+    assert "Removed with its merged branch, because you named it." in done(data, "workspaces", "clean", where[1])
     assert not Path(where[1]).exists()
 
 

@@ -72,6 +72,7 @@ def test_the_groups_have_the_commands_that_are_promised() -> None:
         "issue": ["assign", "close", "comment", "edit", "list", "new", "reopen", "show"],
         "policy": ["set", "show"],
         "project": ["add", "edit", "list", "remove", "show"],
+        "queue": ["edit", "move", "steer", "take-back"],
         "runs": ["show"],
         "service": ["install", "remove"],
         "thread": ["overlap", "show"],
@@ -85,6 +86,19 @@ def test_help_of_a_command_has_an_example(words: tuple[str, ...], capsys: pytest
     said = capsys.readouterr().out
     assert "For example:" in said
     assert re.search(rf"\n +(?:\S+ \S+ \| )?clew {' '.join(words)}\b", said)
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_help_says_what_each_argument_and_option_is(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    assert run_command(lambda: program(words[0])([*words, "--help"])) is ExitStatus.DONE
+    said = capsys.readouterr().out
+    assert "default: None" not in said
+    rows = re.findall(r"^│ [* ]{0,3}((?:--?[a-z]|[A-Z]{2})\S*(?: \S+)*)(?: {2,}(\S.*?))? *│$", said, re.MULTILINE)
+    assert rows or words == ("service", "remove")
+    assert [name for name, text in rows if not text or text.startswith("[")] == []
 
 
 @pytest.mark.parametrize("words", ASKING, ids=" ".join)
@@ -161,7 +175,7 @@ def loaded(*words: str) -> set[str]:
     ("words", "named"),
     [
         (("frobnicate",), "frobnicate"),
-        (("db", "bakcup"), 'Did you mean "backup"'),
+        (("db", "bakcup"), "Did you mean `clew db backup`?"),
         (("db", "backup"), "FILE"),
         (("db", "check", "--frob"), "--frob"),
         (("db", "check", "more"), "Unexpected argument: 'more'."),
@@ -170,7 +184,7 @@ def loaded(*words: str) -> set[str]:
 def test_a_command_that_is_not_understood_ends_with_2(words: tuple[str, ...], named: str) -> None:
     said = clew(*words)
     assert (said.status, said.out) == (2, "")
-    assert re.fullmatch(r"clew: .+ Try --help\. \[usage\]\n", said.err), said.err
+    assert re.fullmatch(r"clew: .+ See `clew.* --help`\. \[usage\]\n", said.err), said.err
     assert named in said.err
 
 
@@ -179,7 +193,7 @@ def test_nor_is_it_for_a_program(tmp_path: Path) -> None:
     said = clew("frobnicate", "--json")
     assert (said.status, said.out) == (2, "")
     problem = json.loads(said.err)
-    assert (problem["code"], problem["remedy"]) == ("usage", "Try --help.")
+    assert (problem["code"], problem["remedy"]) == ("usage", "See `clew --help`.")
     assert "frobnicate" in problem["detail"]
     said = clew("threads", "--json", "--data", tmp_path)
     assert (said.status, json.loads(said.err)["code"]) == (1, "cli:not-running")

@@ -17,7 +17,7 @@ from tests.cli.stub import Stub
 Cap = pytest.CaptureFixture[str]
 APPLIES = {"reset": {"reasons": ["assignment"]}, "limits": {"turns": 50}, "parallel": False}
 POLICY = PolicyView("agent", "ada", {"limits": {"turns": 50}}, APPLIES)
-CHANGED = Changed("run-1", "chat-1", samples.AT, "resume", "reseed", "Too many turns.")
+CHANGED = Changed("rn_1", "run-1", "chat-1", samples.AT, "resume", "reseed", "Too many turns.")
 
 
 def test_a_policy_is_shown_with_what_is_set_and_what_is_not(stub: Stub, capfd: Cap) -> None:

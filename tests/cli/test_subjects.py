@@ -2,14 +2,13 @@
 
 import pytest
 
-from clew.kernel import read_subject
 from clew.protocol.views import Spoken
 from tests.cli import samples
 from tests.cli.kit import here
 from tests.cli.stub import Stub
 
 PULL = "github:acme/app#12"
-THREAD = f"/threads/{read_subject(PULL).thread}"
+THREAD = "/threads/github%3Aacme%2Fapp%2312"
 
 
 @pytest.mark.case("W14")
@@ -28,5 +27,3 @@ def test_its_thread_is_called_by_the_subject(stub: Stub, capfd: pytest.CaptureFi
     stub.on("POST", f"{THREAD}/words", Spoken(2, samples.WAKE))
     assert here(capfd, "thread", "show", PULL).status == 0
     assert here(capfd, "say", PULL, "Leave it alone.").status == 0
-    said = here(capfd, "thread", "show", "GitHub:x")
-    assert (said.status, "is no source" in said.err, "github:acme/app#12" in said.err) == (1, True, True)

@@ -7,11 +7,12 @@ import pytest
 
 from clew.cli.safe_text import width
 from clew.protocol.usage import UsedView
-from clew.protocol.views import CheckView
+from clew.protocol.views import CheckView, EvidenceView
 from tests.cli import samples
 from tests.cli.kit import here
-from tests.cli.stub import Stub
+from tests.cli.stub import Problem, Stub
 from tests.cli.terminal import terminal
+from tests.cli.test_commands import WORKSPACE
 from tests.cli.test_turns import chatting, frames
 
 
@@ -50,11 +51,28 @@ def test_a_table_fits_the_terminal_and_breaks_no_line(stub: Stub, command: str, 
     assert "─" in table[1]
     assert "…" in "".join(table) or command == "agent list" or columns != 80
     if command == "doctor":
-        assert "claude: Install it with `npm install -g claude`.\n" in screen.seen, "what to type is never cut"
+        assert "`npm install -g claude`.\n" in screen.seen, "what to type is never cut"
     if command == "runs":
         assert [line.split()[0] for line in table[2:]] == ["run-1234", "run-1"], "names can be typed"
         assert "held" in table[2]
         assert ("$0.50" in table[2]) is (columns == 200)
+
+
+def test_at_80_columns_an_issue_shows_its_whole_state_and_title(stub: Stub) -> None:
+    title = "The maze has no way out"
+    stub.on("GET", "/threads", [replace(samples.ISSUE, title=title, stage="ready for review")])
+    with terminal("issue", "list", columns=80, CLEW_DATA=str(stub.data)) as screen:
+        assert screen.ended() == 0
+    assert re.search(f"issue-3 +ready for review +{title} +ada ", screen.seen), screen.seen
+
+
+def test_at_80_columns_a_workspace_shows_its_state_and_the_end_of_its_path(stub: Stub) -> None:
+    deep = f"/srv/clew/{'deep/' * 10}workspaces/web/issue-3-ada"
+    stub.on("GET", "/workspaces", [replace(WORKSPACE, directory=deep, note="on mine instead of clew/issue-3")])
+    with terminal("workspaces", columns=80, CLEW_DATA=str(stub.data)) as screen:
+        assert screen.ended() == 0
+    assert re.search(r"issue-3 +ada +ready +2 +1 .*…\S*/web/issue-3-ada\n", screen.seen), screen.seen
+    assert f"{deep}: on mine instead of clew/issue-3\n" in screen.seen, "where and why is never cut"
 
 
 def test_what_is_piped_is_not_cut(stub: Stub, capfd: pytest.CaptureFixture[str]) -> None:
@@ -105,3 +123,51 @@ def test_json_is_not_for_a_terminal(stub: Stub) -> None:
         assert screen.ended() == 1
         assert "A conversation in a terminal is not JSON." in screen.seen
     assert stub.asked == []
+
+
+def test_a_long_sentence_is_broken_between_words_and_its_commands_stay_whole(stub: Stub) -> None:
+    command = '`clew say issue-3 "Merge main into your branch and resolve the conflicts."`'
+    words = (
+        f"clew/issue-3-the-page-is-blank conflicts with main in maze.py. Nothing was changed. Ask: {command}, please."
+    )
+    stub.on("POST", "/threads/issue-3/merge", Problem(409, "work:conflict", words))
+    with terminal("merge", "3", columns=80, CLEW_DATA=str(stub.data)) as screen:
+        assert screen.ended() == 1
+    assert screen.seen.splitlines() == [
+        "clew: clew/issue-3-the-page-is-blank conflicts with main in maze.py. Nothing was",
+        "changed. Ask:",
+        f"{command},",
+        "please. Do something else. [work:conflict]",
+    ]
+
+
+def broken_words(text: str, screen: str) -> list[str]:
+    """The words of a text that stand whole on no line of the screen."""
+    shown = {word for line in screen.splitlines() for word in line.split()}
+    return [word for word in text.split() if word not in shown]
+
+
+def test_at_80_columns_why_status_and_a_run_break_sentences_between_words(stub: Stub) -> None:
+    words = "The session is in the home of another machine, which is away, so a new one is told what was said. " * 2
+    stub.on("GET", "/why/run-1", replace(samples.WHY, headline=words, evidence=EvidenceView("taken", words, None)))
+    stub.on("GET", "/runs/run-1", replace(samples.HELD, words=words))
+    for command in (("why", "run-1"), ("runs", "show", "run-1")):
+        with terminal(*command, columns=80, CLEW_DATA=str(stub.data), PAGER="cat") as screen:
+            assert screen.ended() == 0
+        assert max(map(width, screen.seen.splitlines())) <= 80, screen.seen
+        assert broken_words(words, screen.seen) == []
+
+
+def test_at_60_columns_what_an_agent_asks_breaks_between_words_and_its_command_does_not(stub: Stub) -> None:
+    chatting(stub)
+    words = "Remove the directory of the build, because nothing in it can be used with the new version"
+    command = "rm -r build/that/is/rather/deep && make all the/things/that/were/in/it again"
+    approval = replace(samples.APPROVAL, words=words, command=command)
+    stub.streams.append(frames(samples.GOING, approval, samples.RUN))
+    with terminal("chat", "ada", "--once", "hello", columns=60, CLEW_DATA=str(stub.data)) as screen:
+        screen.until("Allow?")
+        screen.type("\x04")
+        screen.ended()
+    assert broken_words(words, screen.seen) == []
+    assert f"  $ {command}\n" in screen.seen
+    assert max(width(line) for line in screen.seen.splitlines() if "$ " not in line) <= 60, screen.seen

@@ -3,6 +3,7 @@
 import io
 import json
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -145,6 +146,48 @@ def test_a_run_that_is_tried_again_is_followed_to_the_end(stub: Stub, capfd: Cap
     assert (said.status, said.out) == (0, "At last.\n")
 
 
+@pytest.mark.case("R13")
+def test_a_hold_is_said_once_however_often_it_is_tried(stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.cli.live.LONG", 0.0)
+    accepted(stub)
+    retrying = log(1, "retrying", words="500")
+    failed = [
+        replace(samples.RUN, id=f"run-{at}", ref=f"run-{at}", state="failed", words="500", code="run:retrying")
+        for at in (1, 2, 3)
+    ]
+    last = replace(samples.RUN, id="run-4", ref="run-4")
+    now = iter((1, 1, 2, 2, 2, 3, 3, 4, 4))
+    wakes = (replace(samples.WAKE, run=f"run-{at}") for at in (1, 1, 2, 2, 2, 3, 3, 3, 4))
+    stub.on("GET", "/wakes/wake-1", lambda _: next(wakes, replace(samples.SERVED, run="run-4")))
+
+    def page(_: Asked) -> object:
+        words = f"The model does not answer, so this is tried again (try {next(now)}): 500"
+        return replace(
+            samples.PAGE, thread=replace(samples.THREAD, status="held", words=words, until=time.time() + 100)
+        )
+
+    stub.on("GET", "/threads/chat-1", page)
+    stub.on("GET", "/runs", [replace(samples.HELD, held="time")])
+    for run in failed:
+        stub.on("GET", f"/runs/{run.id}", run)
+        stub.on("GET", f"/runs/{run.id}/events", [])
+        stub.streams.append(frames(replace(run, state="running"), replace(retrying, run=run.id), run))
+    stub.on("GET", "/runs/run-4", last)
+    stub.on("GET", "/runs/run-4/events", [])
+    said = replace(log(1, "text", text="At last.", final=True), run="run-4")
+    stub.streams.append(frames(replace(last, state="running"), said, last))
+    shown = here(capfd, *SAY)
+    assert (shown.status, shown.out) == (0, "At last.\n")
+    first, outage, hold, end = shown.err.splitlines()
+    assert (first, end) == ("· Continuing (run-1).", "· Continuing (run-4).")
+    assert outage == "· the model does not answer, and the agent tries again: 500"
+    assert hold.startswith("· Held until ")
+    assert hold.endswith(
+        "The model does not answer, so this is tried again: 500 "
+        "(Further tries are not shown: `clew runs --thread chat-1 --all`.)"
+    )
+
+
 def test_a_run_that_failed_is_a_failure_with_its_reason(stub: Stub, capfd: Cap) -> None:
     accepted(stub, "cancelled")
     failed = replace(samples.RUN, state="failed", words="The model is gone.", code="turn:failed")
@@ -245,7 +288,12 @@ def test_nobody_waits_for_a_run_that_is_held_for_them(
     stub.on("GET", "/wakes/wake-1", replace(samples.WAKE, run="run-1" if claimed else None))
     stub.on("GET", "/threads/chat-1", replace(samples.PAGE, thread=replace(samples.THREAD, status="held")))
     stub.on("GET", "/runs", [samples.HELD])
-    stub.streams.append(frames(samples.HELD))
+    stub.streams += [frames(samples.HELD), frames(samples.HELD)]
+    problem = json.loads(here(capfd, *SAY, "--json").err.splitlines()[-1])
+    assert (problem["detail"], problem["remedy"]) == (
+        "The branch is gone.",
+        "Once that is fixed, run `clew retry run-1`.",
+    )
     said = here(capfd, *SAY)
     assert said.status == 1
     assert said.err.endswith(

@@ -72,6 +72,7 @@ def test_the_end_of_a_turn_says_what_changed_and_diff_shows_it(desk: Desk) -> No
     of_run = desk.does("diff", ref, "--run", latest(desk.data, ref))
     assert "+hi" in of_run
     assert "+hello" not in of_run
+    assert desk.does("diff", json.loads(desk.does("runs", "show", ref, "--json"))["ref"]) == of_run
     assert json.loads(desk.does("diff", ref, "--json"))["work"]["words"] == "2 files changed, 2 uncommitted"
 
 
@@ -84,6 +85,24 @@ def test_diff_says_what_there_is_instead(desk: Desk) -> None:
     another = desk.open("Another", "WRITE: x.txt y")
     wrong = desk.says("diff", ref, "--run", latest(desk.data, another))
     assert (wrong.status, f"is ada's in {another}." in wrong.err) == (1, True)
+
+
+def test_diff_of_work_before_the_project_was_given_says_so(desk: Desk) -> None:
+    said = desk.says("issue", "new", "Early", "--body", "How are you?", "--assign", "ada", "-w")
+    ref = said.out.removeprefix("Opened ").split(";", 1)[0]
+    desk.does("issue", "edit", ref, "--project", desk.project.name)
+    refused = desk.says("diff", ref).err
+    assert f"ada has not worked in {ref} since it has the project {desk.project.name}." in refused
+    assert f"Its next run gets a branch: `clew say {ref} TEXT`." in refused
+
+
+def test_an_agent_whose_issues_are_merged_can_be_removed(desk: Desk) -> None:
+    desk.does("agent", "add", "dot", "--provider", "guide", "--mode", "full")
+    ref = desk.open("Her last", "WRITE: notes.txt hello", "dot")
+    desk.does("commit", ref, "-m", "Done")
+    assert f"dot has open issues: {ref}." in desk.says("agent", "remove", "dot").err
+    desk.does("merge", ref)
+    desk.does("agent", "remove", "dot")
 
 
 def test_on_a_terminal_a_diff_has_colours_and_a_pager(desk: Desk, tmp_path: Path) -> None:
@@ -145,6 +164,7 @@ def test_wakes_wait_while_a_person_works_in_the_worktree_and_say_why(desk: Desk)
     assert waits.status == 1
     assert f"works in {directory} by hand." in waits.err
     assert f"clew checkout {ref} --agent ada --done" in waits.err
+    assert "clew retry" not in waits.err
     assert stage(desk, ref) == "needs you"
     assert "works there" in desk.does("thread", "show", ref)
     assert not (Path(directory) / "more.txt").exists()
@@ -163,7 +183,12 @@ def _eventually(desk: Desk, ref: str, words: str) -> str:
 def test_closing_an_issue_says_what_is_not_merged_and_clean_spares_open_ones(desk: Desk) -> None:
     ref = desk.open("Left", "WRITE: notes.txt hello")
     said = desk.does("issue", "close", ref)
-    assert f"Not merged: 1 file changed, 1 uncommitted on clew/{ref}-left, which is kept." in said
+    assert f"Not merged: 1 file changed, 1 uncommitted on clew/{ref}-left, which is kept. Commit with" in said
+    assert f'`clew commit {ref} --agent ada -m "…"`, then merge with `clew merge {ref} --agent ada`.' in said
+    desk.does("issue", "reopen", ref)
+    desk.does("commit", ref, "-m", "Done")
+    closed = desk.does("issue", "close", ref)
+    assert f"Not merged: 1 file changed on clew/{ref}-left, which is kept. Merge with" in closed
     untouched = desk.open("Only asked", "How are you?")
     where = desk.worktree(untouched)
     assert f"{untouched} is open" in desk.does("workspaces", "clean", "--dry-run")
@@ -183,10 +208,48 @@ def test_ada_writes_and_cody_reviews_by_two_commands(desk: Desk) -> None:
     prompts = desk.does("logs", latest(desk.data, ref), "--full")
     assert f"ada's branch clew/{ref}-login-page" in prompts
     desk.does("commit", ref, "-m", "Done")
-    assert "Not merged: 1 file changed, 1 uncommitted" in desk.does("merge", ref)
-    assert stage(desk, ref) == "merged", "the reviewer has copies, and no commit"
+    merged = desk.does("merge", ref)
+    assert "Not merged" not in merged, "the reviewer has copies, and nothing else"
+    assert f"clew workspaces clean {desk.worktree(ref)} {desk.worktree(ref, 'cody')}\n" in merged
+    assert stage(desk, ref) == "merged"
     # What the reviewer sees is a copy: ada's worktree has what it had.
     assert (desk.worktree(ref) / "notes.txt").read_text() == "hello"
+
+
+@pytest.mark.case("D14")
+def test_later_work_of_another_agent_is_named_and_a_merge_asks_whose_is_meant(desk: Desk) -> None:
+    ref = desk.open("Two hands", "WRITE: a.txt of ada")
+    assert desk.says("say", ref, "WRITE: b.txt of cody", "--to", "cody", "-w").status == 0
+    later = f"cody worked in {ref} after ada, on clew/{ref}-two-hands-cody, and ada's branch does not have that work"
+    shown = desk.says("diff", ref)
+    assert f"This is ada's work. {later}: `clew diff {ref} --agent cody`." in shown.err
+    assert "+of ada" in shown.out
+    assert "of cody" not in shown.out
+    done = desk.says("commit", ref, "-m", "Of ada")
+    assert f"This is ada's work. {later}: `clew commit {ref} --agent cody" in done.err
+    for command in ("merge", "pr"):
+        refused = desk.says(command, ref)
+        choice = f"`clew {command} {ref} --agent cody` or `clew {command} {ref} --agent ada`"
+        assert (refused.status, f"{later}. Choose whose: {choice}." in refused.err) == (1, True), refused
+    assert "cody worked" not in desk.says("diff", ref, "--agent", "ada").err
+    # Every remedy is about the agent that was named.
+    refused = desk.says("merge", ref, "--agent", "cody")
+    assert f'`clew commit {ref} --agent cody -m "…"`' in refused.err
+    desk.does("commit", ref, "--agent", "cody", "-m", "Of cody")
+    closed = desk.says("checkout", ref, "--agent", "cody")
+    assert f"until `clew checkout {ref} --agent cody --done`." in closed.err
+    desk.does("checkout", ref, "--agent", "cody", "--done")
+    none = desk.says("checkout", ref, "--agent", "cody", "--done")
+    assert f"`clew checkout {ref} --agent cody`" in none.err
+    (desk.project / "b.txt").write_text("of a person\n")
+    commit(desk.project, "meanwhile")
+    conflict = desk.says("merge", ref, "--agent", "cody")
+    assert f'`clew say {ref} --to cody "Merge main' in conflict.err
+    assert f"`clew checkout {ref} --agent cody`" in conflict.err
+    # Ada's branch gets all of it, and there is nothing left to choose.
+    git(desk.worktree(ref), "merge", "--quiet", f"clew/{ref}-two-hands-cody")
+    git(desk.worktree(ref), "merge", "--quiet", "-X", "ours", "main")
+    assert desk.does("merge", ref).startswith(f"Merged clew/{ref}-two-hands into main (")
 
 
 @pytest.mark.case("D14")
@@ -199,6 +262,10 @@ def test_from_chooses_where_a_second_agent_begins(desk: Desk) -> None:
     again = desk.says("issue", "comment", ref, "go on", "--to", "cody", "--from", "ada")
     assert (again.status, "works in" in again.err) == (1, True)
     assert desk.says("issue", "comment", ref, "go on", "--to", "guide", "--from", "no such").status == 1
+    other = desk.open("By say", "How are you?")
+    (desk.worktree(other) / "notes.txt").write_text("hello")
+    assert desk.says("say", other, "Look.", "--to", "cody", "--from", "base", "-w").status == 0
+    assert not (desk.worktree(other, "cody") / "notes.txt").exists()
 
 
 @pytest.mark.case("D15")

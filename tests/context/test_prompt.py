@@ -43,6 +43,14 @@ def test_what_was_not_seen_is_told_in_order_and_by_whom_it_was_said() -> None:
     assert told.endswith("Act on [5] now; all else is there for you to know.")
 
 
+@pytest.mark.case("W17", "X06")
+@pytest.mark.parametrize(("former", "said"), [(3, " (in place of [3])"), (4, "")])
+def test_a_text_that_replaces_one_which_the_session_has_read_says_so(former: int, said: str) -> None:
+    changed = entry(5, PERSON, "Is it mended?", replaces=EntrySeq(former))
+    told = prompt(order(planned(), changed, thread=ISSUE)).text
+    assert f"[5] Eva said:{said} (you are asked for this now)\n" in told
+
+
 @pytest.mark.case("X06")
 def test_only_a_persons_words_are_told_as_the_users() -> None:
     entries = [entry(1, ADA, "mine"), entry(2, BOB, "his"), entry(3, HOOK, "its"), entry(5, PERSON, "hers")]
@@ -294,6 +302,16 @@ def test_a_directory_that_was_made_again_is_told_before_all_else(seen: int | Non
     assert told.startswith(REMADE)
     assert ("This is a new conversation" in told) == (seen is None)
     assert "The files are there" not in told
+    assert "Act on [5] now" in told
+
+
+@pytest.mark.case("D14")
+def test_a_second_agent_is_told_whose_work_it_begins_with_before_what_was_said() -> None:
+    begun = "This worktree begins with bob's work: branch clew/issue-3, at commit 0123456789. It changed maze.py."
+    plan = planned(seen=None, place=replace(situation().place, remade=begun))
+    said = entry(1, BOB, "I added a door."), entry(5, PERSON, "Review it.")
+    told = prompt(order(plan, *said, thread=ISSUE)).text
+    assert told.index(begun) < told.index("Another agent, bob, said") < told.index("Review it.")
     assert "Act on [5] now" in told
 
 

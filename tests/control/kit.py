@@ -37,7 +37,7 @@ from clew.ports.provider import FoundSession
 from clew.ports.work import WorkOf
 from clew.ports.workspaces import Cleaned, Listed, SourceFound, SourceKind
 from clew.protocol.control import Registration
-from clew.protocol.machine import AgentProgram, Looked, Tried
+from clew.protocol.machine import AgentProgram, Looked, Tried, UnreadLetter
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import (
     Completed,
@@ -81,9 +81,12 @@ class Laptop:
     listed: list[Listed] = field(default_factory=list)
     cleaned: list[WorkspaceId] = field(default_factory=list)
     gone: set[str] = field(default_factory=lambda: {"spindle"})
+    removed: set[str] = field(default_factory=set)
+    """Providers whose packages were removed."""
     modes: frozenset[PermissionMode] = ABLE.modes
     account: AccountId | None = field(default_factory=lambda: AccountId("me"))
     warm: set[tuple[RuntimeId, NativeId]] = field(default_factory=set)
+    unread: list[UnreadLetter] = field(default_factory=list)
     missing_homes: set[str] = field(default_factory=set)
     known: Logins | None = None
     tried: list[tuple[AgentProgram, str | None, PermissionMode]] = field(default_factory=list)
@@ -94,9 +97,11 @@ class Laptop:
         return LAPTOP
 
     async def providers(self) -> Sequence[str]:
-        return ("loom", "wheel", "spindle")
+        return [name for name in ("loom", "wheel", "spindle") if name not in self.removed]
 
     async def discover(self, program: AgentProgram) -> Looked:
+        if program.provider in self.removed:
+            return Looked(program, None, missing=f"There is no provider {program.provider!r}.")
         if program.provider in self.gone:
             return Looked(program, None, missing=f"no program {program.provider} on the path.")
         registration = Registration(
@@ -118,6 +123,9 @@ class Laptop:
     async def logins(self, program: AgentProgram) -> Logins | None:  # noqa: ARG002 - the same for all
         return self.known
 
+    async def unread_letters(self) -> Sequence[UnreadLetter]:
+        return self.unread
+
     async def try_prompt(self, program: AgentProgram, model: str | None, mode: PermissionMode) -> Tried:
         self.tried.append((program, model, mode))
         return self.answers
@@ -137,11 +145,11 @@ class Laptop:
         if base not in (None, "main"):
             raise Fault(f"{source} has no branch {base!r}.", "Name one that is, as main.")
         if "://" in source:
-            return SourceFound(source, SourceKind.ADDRESS, "main", "c0ffee")
+            return SourceFound(source, SourceKind.ADDRESS)
         if not Path(source).is_dir():
             raise Fault(f"There is no directory {source}.", "Name one that is there.")
         if (Path(source) / ".git").exists():
-            return SourceFound(source, SourceKind.REPOSITORY, "main", "c0ffee")
+            return SourceFound(source, SourceKind.REPOSITORY)
         if not plain:
             raise Fault(f"{source} is no git repository.", "Run `git init`, or add it as a plain directory.")
         return SourceFound(source, SourceKind.PLAIN)
@@ -182,8 +190,8 @@ class Office:
     async def claim(
         self, most: int = 1, wait: float = 0.0, runtimes: Sequence[RuntimeId] = (LOOM, WHEEL)
     ) -> list[Order]:
-        asked = ClaimRequest("daemon-1", tuple(runtimes), most)
-        return list((await self.plane.claim(asked, frozenset(), wait)).orders)
+        asked = ClaimRequest("daemon-1", tuple(runtimes), most, wait=wait)
+        return list((await self.plane.claim(asked)).orders)
 
     async def claim_one(self) -> Order:
         (order,) = await self.claim()

@@ -11,6 +11,7 @@ from clew.control.actor import Actor, MachineDaemon, Outside, Person, RunAgent, 
 from clew.control.agents import change_agent
 from clew.control.approvals import answer_approval, list_approvals
 from clew.control.decisions import explain
+from clew.control.doctor import examine
 from clew.control.faults import BadRequest, NoMachine
 from clew.control.issues import open_issue
 from clew.control.projects import add_project
@@ -74,7 +75,9 @@ def test_who_said_cancelled_and_closed_is_recorded(database: Database, tmp_path:
                 ("outside", name_of(PULL)),
             ]
             cancelled = await cancel_wake(at.services, BOB, spoken.wake.id)
-            assert cancelled.words.endswith("(by bob in run rn_1).")
+            assert cancelled.taken
+            (receipt,) = (await explain(at.services, USER, spoken.wake.id)).wakes
+            assert receipt.words == "The message was taken back (by bob in run rn_1)."
             await say(at.services, ANN, "chat-1", Words("again"))
             (run, _) = await list_runs(at.services, USER)
             await cancel_run(at.services, ANN, run.id)
@@ -109,6 +112,27 @@ def test_who_answered_and_who_changed_an_agent_is_recorded(
         asyncio.run(story())
     assert "ann changed agent ada: model, environment" in caplog.messages
     assert "secret" not in caplog.text
+
+
+def test_a_program_that_goes_and_returns_is_recorded_once_each(
+    database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            at.laptop.gone.add("loom")
+            await examine(at.services, ANN)
+            await examine(at.services, ANN)
+            at.laptop.gone.remove("loom")
+            await examine(at.services, ANN)
+            await examine(at.services, ANN)
+
+    with caplog.at_level(logging.INFO, "clew.actions"):
+        asyncio.run(story())
+    assert [each for each in caplog.messages if "program" in each] == [
+        "ann missed the program of ada: no program loom on the path.",
+        "ann found the program of ada again",
+    ]
 
 
 def test_a_use_case_names_its_machine(database: Database, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from clew.control.agents import add_agent, change_agent, list_agents, show_agent
 from clew.control.faults import BadName, BadRequest, BadRhythm, NoMachine, NotInstalled
 from clew.control.issues import open_issue
 from clew.control.programs import offer_agents
-from clew.control.threads import find_thread
+from clew.control.threads import show_thread
 from clew.kernel import Outcome, PermissionMode
 from clew.ports.fault import Fault
 from clew.protocol.requests import AgentChange, NewAgent, NewIssue
@@ -37,7 +37,7 @@ def test_an_agent_is_added_with_its_runtime_and_offered(database: Database, tmp_
             ((runtime, program),) = at.laptop.offered
             assert (runtime, program.environment, program.options) == (LOOM, secret, {"color": "no"})
             assert await list_agents(at.services, USER) == (added,) == (await show_agent(at.services, USER, "ada"),)
-            assert (await find_thread(at.services, USER, "own-ada")).assignee == "ada"
+            assert (await show_thread(at.services, USER, "own-ada")).thread.assignee == "ada"
 
     asyncio.run(story())
 
@@ -221,5 +221,16 @@ def test_at_the_start_every_agent_is_offered_and_one_that_is_gone_stops_no_other
             ]
             assert len(at.laptop.offered) == 2
             assert len({runtime for runtime, _ in at.laptop.offered}) == 2
+
+    asyncio.run(story())
+
+
+def test_a_change_of_nothing_is_refused(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            with pytest.raises(BadRequest, match="Nothing is to be changed: a field that is null"):
+                await change_agent(at.services, USER, "ada", AgentChange(mode=None))
+            assert (await change_agent(at.services, USER, "ada", AgentChange(paused=False))).state == "active"
 
     asyncio.run(story())

@@ -1,10 +1,11 @@
 """The control plane of a daemon: it waits, is called, is told of news, and loses nothing when an answer is lost."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from clew.control import daemon_api as planes
 from clew.control.actor import Timer
@@ -15,8 +16,8 @@ from clew.control.services import Services
 from clew.control.threads import open_chat
 from clew.control.timers import run_due, run_timers
 from clew.control.wakes import poke, say
-from clew.kernel import ApprovalId, Evidence, Outcome, RunId, RunState
-from clew.protocol.control import Claimed, Held
+from clew.kernel import ApprovalId, Evidence, Outcome, Patience, RunId, RunState
+from clew.protocol.control import Claimed, Held, OrphansRequest, RenewRequest
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Asked
 from clew.protocol.requests import AnswerTo, NewChat, Poke, Words
@@ -40,7 +41,7 @@ async def _waiting(
     at: Office, asked: ClaimRequest = ASKED, holding: frozenset[RunId] = frozenset()
 ) -> asyncio.Task[Claimed]:
     """A daemon that waits by now: it has looked once and found nothing."""
-    task = asyncio.create_task(at.plane.claim(asked, holding, LONG))
+    task = asyncio.create_task(at.plane.claim(replace(asked, holding=holding, wait=LONG)))
     await asyncio.sleep(0.1)
     assert not task.done()
     return task
@@ -48,7 +49,7 @@ async def _waiting(
 
 async def _quiet(at: Office, order: Order) -> None:
     """Nothing is told for ever. PostgreSQL may tell it a second time, as it tells other servers."""
-    told = [(await at.plane.claim(FULL, held(order), 0.2)).news for _ in range(3)]
+    told = [(await at.plane.claim(replace(FULL, holding=held(order), wait=0.2))).news for _ in range(3)]
     assert told[-1] == frozenset()
 
 
@@ -114,7 +115,7 @@ def test_a_daemon_that_waits_looks_no_more_often_than_it_has_to(
         async with office(database, tmp_path) as at:
             await at.agent()
             looks.clear()
-            await at.plane.claim(ASKED, frozenset(), 0.55)
+            await at.plane.claim(replace(ASKED, wait=0.55))
             # However slow the machine is; who rings at itself looks thousands of times.
             assert len(looks) <= 7
 
@@ -151,7 +152,7 @@ def test_a_daemon_looks_by_itself_when_nobody_calls_it(
             await at.agent()
             await poke(at.services, USER, Poke("ada"))
             await _put(at, update(runs).values(not_before=(await at.services.read(read_clock)) + 0.3))
-            claimed = await asyncio.wait_for(at.plane.claim(ASKED, frozenset(), LONG), 20)
+            claimed = await asyncio.wait_for(at.plane.claim(replace(ASKED, wait=LONG)), 20)
             assert len(claimed.orders) == 1
 
     asyncio.run(story())
@@ -161,7 +162,7 @@ def test_a_claim_that_finds_nothing_ends_when_its_time_is_over(database: Databas
     async def story() -> None:
         async with office(database, tmp_path) as at:
             await at.agent()
-            claimed = await at.plane.claim(ASKED, frozenset(), 0.05)
+            claimed = await at.plane.claim(replace(ASKED, wait=0.05))
             assert (claimed.orders, claimed.news) == ((), frozenset())
 
     asyncio.run(story())
@@ -203,7 +204,7 @@ def test_news_that_came_while_no_claim_waited_are_told_by_the_next(database: Dat
             await at.prompt(order)
             await at.report(order, asks=(Asked(ApprovalId("ap-1"), "May I?"),))
             await answer_approval(at.services, USER, "ap-1", AnswerTo(False, "no"))
-            assert (await at.plane.claim(FULL, held(order), LONG)).news == {order.run}
+            assert (await at.plane.claim(replace(FULL, holding=held(order), wait=LONG))).news == {order.run}
             (answer,) = (await at.report(order, answered=True)).answers
             assert (answer.approval, answer.state, answer.words) == ("ap-1", "denied", "no")
             await _quiet(at, order)
@@ -254,7 +255,7 @@ def test_every_runtime_of_a_daemon_is_heard_by_its_own_question(database: Databa
             await at.agent("eve", provider="wheel")
             await _put(at, update(runtimes).values(seen_at=1.0))
             for runtime in (LOOM, WHEEL):
-                await at.plane.claim(ClaimRequest("daemon-1", (runtime,), 1), frozenset(), 0.05)
+                await at.plane.claim(ClaimRequest("daemon-1", (runtime,), 1, wait=0.05))
             shown = await list_runtimes(at.services, USER)
             assert [(each.online, each.live, each.waiting) for each in shown] == [(True, 0, 0), (True, 0, 0)]
 
@@ -277,10 +278,28 @@ def test_a_daemon_that_lost_its_lease_overwrites_nothing(database: Database, tmp
                 f"Attempt 1 does not hold run {lost.run}, which is claimed at attempt 2.",
             )
             assert not (await at.finish(lost)).taken
-            renewed = await at.plane.renew((LOOM,), (Held(lost.run, 1), Held(again.run, 2)))
+            renewed = await at.plane.renew(RenewRequest((LOOM,), (Held(lost.run, 1), Held(again.run, 2)), Patience()))
             assert renewed.held == {again.run}
             await at.prompt(again)
             assert (await at.finish(again)).state is RunState.SUCCEEDED
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("R04")
+def test_a_renewed_lease_lasts_as_long_as_its_daemon_says(database: Database, tmp_path: Path) -> None:
+    """A daemon with a lease of five minutes renews every hundred seconds."""
+
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await poke(at.services, USER, Poke("ada"))
+            order = await at.claim_one()
+            before = await at.services.read(read_clock)
+            await at.plane.renew(RenewRequest((LOOM,), (Held(order.run, order.attempt),), Patience(lease=300.0)))
+            after = await at.services.read(read_clock)
+            (until,) = await at.services.read(lambda link: link.scalars(select(runs.c.lease_until)).all())
+            assert before + 300.0 <= until <= after + 300.0
 
     asyncio.run(story())
 
@@ -327,7 +346,7 @@ def test_a_daemon_that_restarts_settles_what_it_had_and_the_retry_resumes(databa
             await say(at.services, USER, "chat-1", Words("hello"))
             order = await at.claim_one()
             await at.prompt(order, "n-1")
-            (ended,) = await at.plane.settle("daemon-1", (LOOM, WHEEL), ())
+            (ended,) = await at.plane.end_orphans(OrphansRequest("daemon-1", (LOOM, WHEEL)))
             assert (ended.run, ended.state) == (order.run, RunState.LOST)
             waits = await show_run(at.services, USER, order.run)
             assert waits.state == "lost"
@@ -338,7 +357,10 @@ def test_a_daemon_that_restarts_settles_what_it_had_and_the_retry_resumes(databa
             await at.answer(asks, Evidence.CUT_OFF)
             again = await at.claim_one()
             assert (again.plan.outcome, again.session) == (Outcome.RESUME, order.session)
-            assert await at.plane.settle("daemon-1", (LOOM, WHEEL), (Held(again.run, again.attempt),)) == ()
+            assert (
+                await at.plane.end_orphans(OrphansRequest("daemon-1", (LOOM, WHEEL), (Held(again.run, again.attempt),)))
+                == ()
+            )
 
     asyncio.run(story())
 

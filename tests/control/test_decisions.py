@@ -39,7 +39,7 @@ def test_a_session_elsewhere_is_named_by_its_home_and_not_by_an_id(database: Dat
             (order,) = await at.claim(runtimes=(runtime,))
             told = await explain(at.services, USER, order.run)
             assert told.run is not None
-            assert told.run.runtime == runtime
+            assert (told.run.runtime, told.run.place) == (runtime, "/srv/other (loom on the laptop)")
             words = [step.words for each in told.decisions[0].considered for step in each.steps]
             assert (
                 "It is on /srv/home (loom on the laptop); this run is on /srv/other (loom on the laptop)." in words

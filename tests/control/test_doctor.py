@@ -9,6 +9,8 @@ import pytest
 
 from clew.control.agents import change_agent
 from clew.control.doctor import examine
+from clew.kernel import RunId
+from clew.protocol.machine import UnreadLetter
 from clew.protocol.requests import AgentChange
 from clew.store.engine.database import Database
 from tests.control.kit import USER, office
@@ -45,6 +47,8 @@ def test_the_doctor_looks_at_everything(database: Database, tmp_path: Path) -> N
             at.laptop.gone.add("loom")
             checks = {check.name: check for check in await examine(at.services, USER)}
             assert (checks["token"].state, checks["agent ada"].state) == ("ok", "missing")
+            # How to install it is said once, by its provider.
+            assert checks["agent ada"].remedy == "`clew agent edit ada PROGRAM` names another program."
             assert "secret" not in repr(checks)
             at.services.machines.clear()
             checks = {check.name: check for check in await examine(at.services, USER)}
@@ -69,5 +73,17 @@ def test_a_full_disk_is_found_by_writing(database: Database, tmp_path: Path, mon
             assert checks["spindle"].remedy == checks["disk"].remedy
             assert "written" not in checks["database"].words
             assert sorted(tmp_path.iterdir()) == before
+
+    asyncio.run(story())
+
+
+def test_reports_that_a_daemon_cannot_read_are_named(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            assert "outbox" not in {each.name for each in await examine(at.services, USER)}
+            at.laptop.unread.append(UnreadLetter(RunId("rn_9"), 1, "finish", "it has version 2"))
+            (check,) = (each for each in await examine(at.services, USER) if each.name == "outbox")
+            assert (check.state, "rn_9 on machine laptop" in check.words) == ("warning", True)
+            assert "it has version 2" in check.words
 
     asyncio.run(story())

@@ -10,7 +10,7 @@ import pytest
 from clew.control.decisions import explain
 from clew.control.faults import NotNow
 from clew.control.runs import rerun, retry_run, show_run
-from clew.control.threads import open_chat
+from clew.control.threads import open_chat, show_thread
 from clew.control.wakes import say, show_wake
 from clew.kernel import Evidence, FailureKind, Outcome
 from clew.protocol.orders import Order
@@ -68,7 +68,10 @@ def test_a_person_decides_what_nobody_else_can_tell(database: Database, tmp_path
         waiting = await show_wake(at.services, USER, wake.id)
         assert waiting.run is None
         held = await explain(at.services, USER, wake.id)
-        assert f"`clew retry {order.run} --not-taken` sends it again in full" in held.headline
+        named = (await show_run(at.services, USER, order.run)).ref
+        assert f"`clew retry {named} --not-taken` sends it again in full" in held.headline
+        shown_as = (await show_thread(at.services, USER, "chat-1")).thread.words
+        assert (f"`clew retry {named} --taken`" in shown_as, "rn_" in shown_as + held.headline) == (True, False)
         (again,) = await retry_run(at.services, USER, order.run, Retry(taken=taken))
         assert (again.id, again.state) == (wake.id, "pending")
         after = await at.claim_one()

@@ -8,7 +8,7 @@ import pytest
 from clew.control.agents import change_agent
 from clew.control.faults import BadRequest, NotNow
 from clew.control.issues import assign_thread, open_issue
-from clew.control.threads import close_thread, find_thread, list_threads, open_chat, reopen_thread, show_thread
+from clew.control.threads import close_thread, list_threads, open_chat, reopen_thread, show_thread
 from clew.control.wakes import poke, say, show_wake
 from clew.kernel import Outcome
 from clew.protocol.requests import AgentChange, Assign, NewChat, NewIssue, Poke, Words
@@ -36,7 +36,7 @@ def test_an_issue_is_called_by_its_number_and_wakes_its_agent(database: Database
             order = await at.claim_one()
             assert (order.plan.outcome, bodies(order), order.thread.number) == (Outcome.BLANK, ["It is broken."], 1)
             assert order.wakes[0].reason == "assignment"
-            assert (await find_thread(at.services, USER, "issue-1")).status == "running"
+            assert (await show_thread(at.services, USER, "issue-1")).thread.status == "running"
             await at.prompt(order)
             await at.finish(order)
             page = await show_thread(at.services, USER, thread.id)
@@ -152,7 +152,7 @@ def test_what_is_not_there_is_named(database: Database, tmp_path: Path) -> None:
                 await open_issue(at.services, USER, NewIssue("Mend it", assignee="adda"))
             with pytest.raises(NoSuchProject, match="no project 'maze'"):
                 await open_issue(at.services, USER, NewIssue("Mend it", project="maze"))
-            with pytest.raises(NoSuchThread, match="See them with"):
+            with pytest.raises(NoSuchThread, match="see them with"):
                 await show_thread(at.services, USER, "issue-1")
             await open_issue(at.services, USER, NewIssue("Mend it"))
             with pytest.raises(NoSuchThread, match="The newest is issue-1"):

@@ -65,10 +65,12 @@ def test_a_first_prompt_is_tried_in_no_thread(database: Database, tmp_path: Path
             assert (program.provider, model, mode) == ("loom", "m-1", PermissionMode.ASK)
             assert await list_threads(at.services, USER) == before
             assert await at.claim() == []
-            at.laptop.answers = Tried(failed="Not logged in", seconds=0.5, mode="read")
+            at.laptop.answers = Tried(failed="Not logged in", seconds=0.5, mode="read", login=True)
             at.laptop.known = NONE
             tried = await try_agent(at.services, USER, "ada")
             assert not tried.ok
             assert tried.words.startswith("Not logged in. No login is known for ada. Log in with `loom login`")
+            at.laptop.answers = Tried(failed="There is no program loom.")
+            assert (await try_agent(at.services, USER, "ada")).words == "There is no program loom."
 
     asyncio.run(story())

@@ -3,12 +3,13 @@
 import asyncio
 from pathlib import Path
 
+from clew.control.issues import open_issue
 from clew.control.overview import show_overview
-from clew.control.threads import open_chat
+from clew.control.threads import close_thread, open_chat
 from clew.control.wakes import say
 from clew.kernel import ApprovalId, WaitsFor
 from clew.protocol.reports import Asked, Returned
-from clew.protocol.requests import NewChat, Words
+from clew.protocol.requests import NewChat, NewIssue, Words
 from clew.store.engine.database import Database
 from tests.control.kit import USER, office
 
@@ -41,6 +42,22 @@ def test_what_waits_for_a_person_stands_apart_from_what_goes_on(database: Databa
             assert [(run.thread, run.held) for run in found.held] == [("chat-2", "person")]
             assert [run.thread for run in found.live] == ["chat-1"]
             assert [run.thread for run in found.queued] == ["chat-3"]
-            assert (found.agents, found.threads) == (("ada", "bob", "cy"), 3)
+            assert (found.agents, found.threads, found.ready) == (("ada", "bob", "cy"), 3, ())
+
+    asyncio.run(story())
+
+
+def test_an_issue_whose_agent_is_done_is_ready_for_review_until_it_is_closed(
+    database: Database, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            await open_issue(at.services, USER, NewIssue("A door", assignee="ada"))
+            assert (await show_overview(at.services, USER)).ready == ()
+            await at.serve("n-1")
+            assert [issue.ref for issue in (await show_overview(at.services, USER)).ready] == ["issue-1"]
+            await close_thread(at.services, USER, "issue-1")
+            assert (await show_overview(at.services, USER)).ready == ()
 
     asyncio.run(story())

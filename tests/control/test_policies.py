@@ -49,10 +49,13 @@ def test_a_policy_is_shown_with_its_defaults_and_replaced_as_a_whole(database: D
 @pytest.mark.parametrize(
     ("policy", "named"),
     [
-        ({"limit": {}}, "'limit' is not a field of Policy"),
+        ({"limit": {}}, "'limit' is not a field .did you mean limits"),
         ({"limits": {"turns": "many"}}, "limits.turns"),
         ({"reset": {"reasons": ["whim"]}}, "whim"),
         ({"parallel": "yes"}, "parallel"),
+        ({"limits": {"turns": 0}}, "limits.turns must be 1 or more .got 0"),
+        ({"limits": {"age": -1.5}}, "limits.age must be 1 or more"),
+        ({"on_model_change": "ask"}, "'ask' is none of follow, reseed"),
     ],
 )
 def test_a_wrong_policy_is_refused_with_what_is_wrong(

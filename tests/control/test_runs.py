@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from clew.control.agents import change_agent
 from clew.control.decisions import explain
@@ -11,7 +12,7 @@ from clew.control.faults import BadRequest, NotNow
 from clew.control.issues import open_issue
 from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
 from clew.control.sessions import list_sessions
-from clew.control.threads import find_thread, open_chat
+from clew.control.threads import open_chat, show_thread
 from clew.control.wakes import poke, say, show_wake
 from clew.kernel import FailureKind, Outcome, WaitsFor
 from clew.protocol.reports import Completed, Failed, Returned, RunEventRecord, Stopped
@@ -66,6 +67,37 @@ def test_runs_are_listed_newest_first_page_by_page(database: Database, tmp_path:
                 assert [run.id for run in await list_runs(at.services, USER, **asked)] == found
             with pytest.raises(BadRequest, match="Unknown run state"):
                 await list_runs(at.services, USER, state="done")
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("R13")
+def test_tries_of_the_same_work_are_one_run_where_that_is_asked(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent(most=3)
+            for _ in range(2):
+                await open_chat(at.services, USER, NewChat("ada"))
+            await say(at.services, USER, "chat-1", Words("first"))
+            first = await at.serve("n-1")
+            await say(at.services, USER, "chat-1", Words("second"))
+            tries = []
+            for _ in range(3):
+                order = await at.claim_one()
+                await at.prompt(order)
+                await at.finish(order, Failed(FailureKind.OUTAGE, "500"))
+                tries.append(order.run)
+                await retry_run(at.services, USER, "chat-1")
+            await say(at.services, USER, "chat-2", Words("third"))
+            database.write(lambda tx: tx.execute(text("UPDATE runs SET not_before = 9e9 WHERE tries > 0"))).result()
+            plain, held = await list_runs(at.services, USER, limit=2)
+            assert (plain.tries, held.tries) == (1, 4)
+            assert [run.id for run in await list_runs(at.services, USER)][2:] == [*reversed(tries), first.run]
+            for limit in (2, 3, 10):
+                folded = await list_runs(at.services, USER, limit=limit, folded=True)
+                assert [run.id for run in folded] == [plain.id, held.id, first.run][:limit]
+            assert [run.id for run in await list_runs(at.services, USER, limit=1, state="held")] == [held.id]
+            assert await list_runs(at.services, USER, state="failed", folded=True) == ()
 
     asyncio.run(story())
 
@@ -151,7 +183,7 @@ def test_a_cancelled_run_keeps_its_session_for_the_next(database: Database, tmp_
             assert run.state == ("cancelled" if cancelled.taken else "succeeded")
             assert finished.taken
             late = await cancel_run(at.services, USER, order.run)
-            assert (late.taken, late.words) == (False, f"Run {order.run} has already ended as {run.state}.")
+            assert (late.taken, late.words) == (False, f"{run.ref} has ended already: {run.state}.")
             await say(at.services, USER, "chat-1", Words("go on"))
             after = await at.claim_one()
             assert (after.plan.outcome, after.session) == (Outcome.RESUME, order.session)
@@ -192,7 +224,7 @@ def test_a_held_run_goes_now_when_a_person_says_so(database: Database, tmp_path:
             with pytest.raises(NotNow, match="is claimed already"):
                 await retry_run(at.services, USER, order.run)
             await at.finish(order, Returned("the worktree is gone", "workspace:branch-gone", WaitsFor.PERSON))
-            thread = await find_thread(at.services, USER, "issue-1")
+            thread = (await show_thread(at.services, USER, "issue-1")).thread
             assert thread.status == "held"
             assert thread.words.startswith("the worktree is gone. Once that is fixed, run `clew retry run-")
             held = await show_run(at.services, USER, order.run)
@@ -273,7 +305,7 @@ def test_what_was_given_up_is_asked_for_again_once(database: Database, tmp_path:
             await at.agent()
             await open_issue(at.services, USER, NewIssue("Mend it", "It is broken.", assignee="ada"))
             failed = await at.serve("n-1", PERMANENT)
-            thread = await find_thread(at.services, USER, "issue-1")
+            thread = (await show_thread(at.services, USER, "issue-1")).thread
             assert (thread.status, "too long" in thread.words) == ("idle", True)
             (first,) = await retry_run(at.services, USER, failed.run)
             (second,) = await retry_run(at.services, USER, failed.run)
@@ -321,10 +353,11 @@ def test_a_rerun_goes_on_in_the_session_of_the_run_it_names(database: Database, 
             # The source that was asked for decides; the lane's own sessions are not even read.
             reads = {read.source.value: read.state.value for read in order.plan.situation.sources}
             assert reads == {"asked": "answered", "lane": "not-read"}
-            told = await explain(at.services, USER, order.run)
-            assert told.decisions[0].notices == (
-                f"The session of run {first.run} is used because a person asked for it.",
+            told, named = (
+                await explain(at.services, USER, order.run),
+                (await show_run(at.services, USER, first.run)).ref,
             )
+            assert told.decisions[0].notices == (f"The session of {named} is used because a person asked for it.",)
             await at.prompt(order)
             await at.finish(order)
             # The same by hand, although the policy would start afresh.

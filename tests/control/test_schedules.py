@@ -17,7 +17,7 @@ from clew.control.issues import open_issue
 from clew.control.projects import add_project
 from clew.control.runs import retry_run
 from clew.control.services import Services
-from clew.control.threads import close_thread, find_thread, reopen_thread, show_thread
+from clew.control.threads import close_thread, reopen_thread, show_thread
 from clew.control.timers import run_due
 from clew.kernel import FailureKind, LaneScope, Outcome, RouteKey, RouteKind, RunScope
 from clew.protocol.orders import Order
@@ -51,7 +51,7 @@ def test_isolated_ticks_have_one_route_and_a_scope_each(database: Database, tmp_
         async with office(database, tmp_path) as at:
             await at.agent(heartbeat=Rhythm(every=1800))
             orders = [await _beat(at, f"n-{number}") for number in range(4)]
-            own = (await find_thread(at.services, USER, "own-ada")).id
+            own = (await show_thread(at.services, USER, "own-ada")).thread.id
             assert {order.route for order in orders} == {RouteKey(RouteKind.THREAD, own)}
             assert [order.plan.situation.scope for order in orders] == [
                 RunScope(order.lane, order.run) for order in orders

@@ -8,11 +8,11 @@ from sqlalchemy import update
 
 from clew.control.faults import BadRequest, NoSuchSession, NotNow
 from clew.control.issues import open_issue
-from clew.control.sessions import adopt_session, found_sessions, list_sessions, release_thread
-from clew.control.threads import open_chat
+from clew.control.sessions import adopt_found, adopt_session, found_sessions, list_sessions, release_thread
+from clew.control.threads import list_threads, open_chat
 from clew.control.wakes import say
 from clew.kernel import NativeId, Outcome
-from clew.protocol.requests import Adopt, NewChat, NewIssue, Words
+from clew.protocol.requests import Adopt, AdoptFound, NewChat, NewIssue, Words
 from clew.store.engine.database import Database
 from clew.store.faults import SessionHeld
 from clew.store.schema.tables import sessions
@@ -37,6 +37,23 @@ def test_an_adopted_session_goes_on_in_its_own_directory(database: Database, tmp
             assert (order.plan.outcome, order.plan.native_id) == (Outcome.RESUME, "n-7")
             assert order.plan.workspace is not None
             assert order.plan.workspace.directory.path == "/srv/mine"
+
+    asyncio.run(story())
+
+
+def test_a_found_session_goes_on_in_a_new_chat_and_one_that_is_gone_leaves_none(
+    database: Database, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            at.laptop.found[LOOM] = [session_of("n-7")]
+            with pytest.raises(NoSuchSession):
+                await adopt_found(at.services, USER, AdoptFound("ada", LOOM, "n-9"))
+            assert await list_threads(at.services, USER, kind="chat") == ()
+            adopted = await adopt_found(at.services, USER, AdoptFound("ada", LOOM, "n-7"))
+            assert adopted.thread == "chat-1"
+            assert await adopt_found(at.services, USER, AdoptFound("ada", LOOM, "n-7", "chat-1")) == adopted
 
     asyncio.run(story())
 

@@ -10,6 +10,7 @@ import pytest
 
 from clew.control.decisions import explain
 from clew.control.faults import BadRequest
+from clew.control.runs import show_run
 from clew.control.threads import open_chat, set_overlap, show_thread
 from clew.control.wakes import say, show_wake
 from clew.kernel import capabilities_to_record
@@ -53,7 +54,7 @@ def test_one_message_is_steered_and_the_policy_stays(database: Database, tmp_pat
             order = await at_work(at)
             assert (await said(at, "two", overlap=STEER)).code == "accepted:steered"
             # Its daemon hears of it at once, and asks.
-            news = await at.plane.claim(ClaimRequest("daemon-1", (LOOM,), 0), frozenset({order.run}), 5.0)
+            news = await at.plane.claim(ClaimRequest("daemon-1", (LOOM,), 0, holding=frozenset({order.run}), wait=5.0))
             assert news.news == {order.run}
             reported = await at.report(order, steers=True)
             assert reported.steer is not None
@@ -70,7 +71,7 @@ def test_news_that_another_report_came_upon_is_passed_on(database: Database, tmp
         async with office(database, tmp_path) as at:
             order = await at_work(at)
             claiming = ClaimRequest("daemon-1", (LOOM,), 0)
-            await at.plane.claim(claiming, frozenset({order.run}), 0.0)
+            await at.plane.claim(replace(claiming, holding=frozenset({order.run})))
             await said(at, "two", overlap=STEER)
             async with asyncio.timeout(10):
                 while not (reported := await at.report(order)).news:
@@ -91,9 +92,9 @@ def test_news_stays_where_the_report_that_came_upon_it_could_not_be_kept(
         async with office(database, tmp_path) as at:
             order = await at_work(at)
             holding = frozenset({order.run})
-            await at.plane.claim(ClaimRequest("daemon-1", (LOOM,), 0), holding, 0.0)
+            await at.plane.claim(ClaimRequest("daemon-1", (LOOM,), 0, holding=holding))
             await said(at, "two", overlap=STEER)
-            news = await at.plane.claim(ClaimRequest("daemon-1", (LOOM,), 0), holding, 5.0)
+            news = await at.plane.claim(ClaimRequest("daemon-1", (LOOM,), 0, holding=holding, wait=5.0))
             assert news.news == holding
             await said(at, "three", overlap=STEER)
             # Until it is heard of.
@@ -152,7 +153,7 @@ def test_where_the_agent_cannot_the_receipt_says_that_it_waits(database: Databas
     ("how", "words"),
     [
         ({"wakes": False}, "wakes no agent"),
-        ({"fresh": True}, "--steer cannot be combined"),
+        ({"fresh": True}, "steers cannot start fresh"),
         ({"overlap": "wait"}, "Unknown overlap policy"),
     ],
 )
@@ -190,7 +191,9 @@ def test_why_says_what_a_run_was_told_on_the_way(database: Database, tmp_path: P
             ]
             assert run.headline.startswith("blank:") or run.headline.startswith("reseed:")
             wake = await explain(at.services, USER, two.id)
-            words = f"Run {order.run} told its agent during the turn."
+            named = (await show_run(at.services, USER, order.run)).ref
+            assert wake.wakes[0].words == f"{named} served it."
+            words = f"{named} told its agent during the turn."
             assert (wake.headline, wake.subject) == (f"steered: {words} [carried:steered]", two.id)
             first = next(each for each in run.wakes if each.id != two.id)
             assert (await explain(at.services, USER, first.id)).headline == run.headline

@@ -91,13 +91,13 @@ def test_a_subject_is_worked_on_in_the_project_of_its_first_event(database: Data
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"subject": "acme/app#12"}, "does not say where"),
-        ({"subject": "GitHub:x"}, "no source"),
-        ({"subject": "github:"}, "no name"),
+        ({"subject": "acme/app#12"}, "has no colon"),
+        ({"subject": "GitHub:x"}, "cannot be the source"),
+        ({"subject": "github:"}, "cannot be the name"),
         ({"subject": "github:\ud800"}, "cannot be stored"),
         ({"subject": PULL, "thread": "chat-1"}, "its own thread"),
         ({"subject": PULL, "text": " "}, "needs a text"),
-        ({"project": "maze"}, "needs a subject"),
+        ({"project": "maze"}, "for the thread of a subject"),
     ],
 )
 def test_what_names_no_subject_is_refused(database: Database, tmp_path: Path, how: dict[str, Any], words: str) -> None:
@@ -118,7 +118,7 @@ def test_a_subject_that_is_closed_or_was_never_heard_of_is_said_to_be(database: 
             await at.agent()
             with pytest.raises(NoSuchThread, match="There is no thread for"):
                 await show_thread(at.services, USER, PULL)
-            with pytest.raises(NoSuchThread, match="no source"):
+            with pytest.raises(NoSuchThread, match="cannot be the source"):
                 await show_thread(at.services, USER, "GitHub:x")
             await poke(at.services, USER, Poke("ada", text="one", subject=PULL))
             await close_thread(at.services, USER, PULL)

@@ -12,7 +12,7 @@ from clew.control.decisions import explain
 from clew.control.faults import BadRequest, NotNow
 from clew.control.issues import open_issue
 from clew.control.runs import show_run
-from clew.control.threads import find_thread, list_threads, open_chat, set_overlap, show_thread
+from clew.control.threads import list_threads, open_chat, set_overlap, show_thread
 from clew.control.wakes import cancel_wake, poke, say, show_wake
 from clew.kernel import FailureKind, Origin, OriginKind, Outcome, ThreadId, WakeId, WakeReason
 from clew.protocol.orders import ClaimRequest
@@ -20,7 +20,7 @@ from clew.protocol.reports import Failed, Stopped
 from clew.protocol.requests import AgentChange, NewChat, NewIssue, Poke, Words
 from clew.protocol.wakes import Accepted, WakeRequest
 from clew.store.engine.database import Database
-from clew.store.faults import KeyConflict, NoSuchWake
+from clew.store.faults import KeyConflict, MessageTaken, NoSuchWake
 from clew.store.operations.wakes import accept_wake
 from tests.context.kit import request_of
 from tests.control.kit import LOOM, USER, Office, held, office
@@ -85,7 +85,7 @@ def test_the_same_key_is_the_same_request(database: Database, tmp_path: Path) ->
             assert first.wake is not None
             assert second.wake is not None
             assert (second.wake.id, second.entry, second.wake.repeated) == (first.wake.id, first.entry, True)
-            assert (await find_thread(at.services, USER, "chat-1")).entries == 1
+            assert (await show_thread(at.services, USER, "chat-1")).thread.entries == 1
             with pytest.raises(KeyConflict):
                 await say(at.services, USER, "chat-2", Words("hello", key="k-1"))
             with pytest.raises(KeyConflict):
@@ -128,7 +128,7 @@ def test_a_paused_agent_is_not_woken_and_the_caller_is_told(database: Database, 
             assert "`clew agent resume ada`" in said.value.remedy
             assert await list_threads(at.services, USER) == before
             told = await explain(at.services, USER, refused.id)
-            assert told.headline.startswith("skipped: The agent is paused; resume it")
+            assert told.headline.startswith("skipped: ada is paused. Resume it with `clew agent resume ada`")
             assert (told.run, told.decisions) == (None, ())
             await change_agent(at.services, USER, "ada", AgentChange(paused=False))
             assert await at.claim() == []
@@ -185,7 +185,7 @@ def test_a_poke_lands_in_no_conversation_but_the_agents_own(database: Database, 
             assert (woken.thread, woken.reason) == ("own-ada", "manual")
             order = await at.claim_one()
             assert (order.plan.outcome, order.plan.session, bodies(order)) == (Outcome.BLANK, None, ["What now?"])
-            assert (await find_thread(at.services, USER, "issue-1")).entries == 2
+            assert (await show_thread(at.services, USER, "issue-1")).thread.entries == 2
 
     asyncio.run(story())
 
@@ -206,7 +206,7 @@ def test_a_lane_that_is_to_be_interrupted_is(database: Database, tmp_path: Path)
             run = await show_run(at.services, USER, going.run)
             assert (run.stopping, run.code) == (True, "run:interrupted")
             # Its daemon hears of it at once.
-            asked = await at.plane.claim(ClaimRequest("daemon-1", (LOOM,), 0), held(going), 5.0)
+            asked = await at.plane.claim(ClaimRequest("daemon-1", (LOOM,), 0, holding=held(going), wait=5.0))
             assert asked.news == {going.run}
             assert (await at.report(going)).stop == "run:interrupted"
             await at.finish(going, Stopped())
@@ -254,12 +254,12 @@ def test_a_wake_is_cancelled_once(database: Database, tmp_path: Path) -> None:
             done = await cancel_wake(at.services, USER, woken.id[:-3])
             assert (done.taken, done.state) == (True, "cancelled")
             again = await cancel_wake(at.services, USER, woken.id)
-            assert (again.taken, again.words) == (False, "It was cancelled (by user).")
+            assert (again.taken, again.words) == (False, "The message was taken back (by user).")
             assert await at.claim() == []
             served = await poke(at.services, USER, Poke("ada", text="hello"))
             order = await at.serve()
-            late = await cancel_wake(at.services, USER, served.id)
-            assert (late.taken, late.state) == (False, "served")
+            with pytest.raises(MessageTaken, match="ada has it: run-"):
+                await cancel_wake(at.services, USER, served.id)
             assert (await show_wake(at.services, USER, served.id)).run == order.run
             with pytest.raises(NoSuchWake):
                 await show_wake(at.services, USER, "wk_nothing")

@@ -37,7 +37,7 @@ from clew.protocol.control import ControlPlane
 from clew.protocol.machine import AgentProgram
 from clew.protocol.views import RunView
 from clew.protocol.wakes import Accepted, Said, WakeRequest
-from clew.providers import command, guide
+from clew.providers import acp, command, guide
 from clew.store.engine.database import Database
 from clew.store.engine.open import open_database
 from clew.store.operations.ids import new_id
@@ -66,6 +66,7 @@ QUICK = Limits(
     backlog=5.0,
     silence=SilenceLimits(flag_after=30.0, end_after=60.0),
 )
+DEADLINES = Deadlines(start=20.0, answer=10.0, silence=30.0, close=3.0)
 TRUE = AgentProgram("command", ("/bin/true",))
 LOOM = AgentProgram("loom")
 
@@ -88,8 +89,14 @@ async def until(met: Callable[[], bool], what: str, seconds: float = 40.0) -> No
 class World:
     """What a server has. Daemons come and go."""
 
-    def __init__(self, place: Path, limits: Limits = QUICK, context: ContextEngine | None = None) -> None:
-        self.place, self.limits = place.resolve(), limits
+    def __init__(
+        self,
+        place: Path,
+        limits: Limits = QUICK,
+        context: ContextEngine | None = None,
+        deadlines: Deadlines = DEADLINES,
+    ) -> None:
+        self.place, self.limits, self.deadlines = place.resolve(), limits, deadlines
         self.context = context or JournalEngine()
         self.database: Database = open_database(str(self.place / "clew.db"))
         self.database.do(upgrade)
@@ -101,6 +108,7 @@ class World:
 
     def new_daemon(self) -> Daemon:
         makers: Mapping[str, Callable[[Settings], Provider]] = {
+            "acp": acp.make,
             "command": command.make,
             "guide": guide.make,
             "loom": self.loom.make,
@@ -113,7 +121,7 @@ class World:
             self.workspaces,
             self.place / "state",
             self.place / "workspaces",
-            deadlines=Deadlines(start=20.0, answer=10.0, silence=30.0, close=3.0),
+            deadlines=self.deadlines,
         )
         return Daemon(self.plane, self.machine, self.context, self.place / "outbox.db", self.limits)
 
@@ -243,8 +251,10 @@ _RUN_ENDS = {state.value for state in RUN_ENDS}
 
 
 @asynccontextmanager
-async def world(place: Path, limits: Limits = QUICK, context: ContextEngine | None = None) -> AsyncIterator[World]:
-    made = World(place, limits, context)
+async def world(
+    place: Path, limits: Limits = QUICK, context: ContextEngine | None = None, deadlines: Deadlines = DEADLINES
+) -> AsyncIterator[World]:
+    made = World(place, limits, context, deadlines)
     try:
         await made.start()
         yield made

@@ -5,21 +5,26 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import update
 
-from clew.kernel import Answer
+from clew.daemon.limits import Limits
+from clew.kernel import Answer, SilenceLimits
+from clew.ports.provider import Deadlines
 from clew.protocol.machine import AgentProgram
 from clew.store.operations.approvals import answer_approval, expire_approvals
 from clew.store.schema.tables import approvals
-from tests.daemon.kit import World, run, until, world
+from tests.daemon.kit import DEADLINES, QUICK, World, run, until, world
 
 
 @asynccontextmanager
-async def guided(place: Path, mode: str = "full") -> AsyncIterator[World]:
-    async with world(place) as there:
+async def guided(
+    place: Path, mode: str = "full", limits: Limits = QUICK, deadlines: Deadlines = DEADLINES
+) -> AsyncIterator[World]:
+    async with world(place, limits, deadlines=deadlines) as there:
         await there.add_agent("ada", AgentProgram("guide", home={"GUIDE_HOME": str(place / "guide")}), mode=mode)
         there.add_thread()
         yield there
@@ -48,7 +53,7 @@ def test_it_is_kept_warm_and_goes_on(tmp_path: Path) -> None:
             row = await there.tell("and now?")
             assert processes(tmp_path) == [first]
             assert row.claim == "resumed"
-            assert 'SAW users=2 first="SAY: one" last="and now?"' in there.said()[-1][1]
+            assert 'Prompts that I remember: 2, from "SAY: one" to "and now?"' in there.said()[-1][1]
 
     run(scene())
 
@@ -111,7 +116,7 @@ def test_one_that_was_killed_while_idle_is_started_anew_and_told(tmp_path: Path)
             await until(lambda: processes(tmp_path) == [], "it is gone")
             row = await there.tell("and now?")
             assert (row.state, row.claim) == ("succeeded", "resumed"), row.words
-            assert "SAW users=2" in there.said()[-1][1]
+            assert "Prompts that I remember: 2" in there.said()[-1][1]
 
     run(scene())
 
@@ -130,5 +135,23 @@ def test_one_that_was_killed_at_work_is_resumed_and_told_what_is_gone(tmp_path: 
             row = await there.tell("SAY: still here")
             assert (row.state, row.claim) == ("succeeded", "resumed"), row.words
             assert there.wake_row(said).state == "served"
+
+    run(scene())
+
+
+@pytest.mark.case("L07")
+def test_a_turn_that_hangs_is_said_to_end_when_its_program_is_ended(tmp_path: Path) -> None:
+    async def scene() -> None:
+        limits = replace(QUICK, silence=SilenceLimits(flag_after=0.3, end_after=60.0))
+        async with guided(tmp_path, "full", limits, replace(DEADLINES, silence=2.0)) as there:
+            there.say("HANG")
+            await until(lambda: "No output" in (there.waits().words or ""), "it is said that it is silent")
+            said = there.waits()
+            assert (said.state, "It is ended after 2 s without a sign of life" in (said.words or "")) == (
+                "running",
+                True,
+            )
+            await until(lambda: there.runs()[0].state == "failed", "it is ended")
+            assert "The agent said nothing for 2 s." in there.runs()[0].words
 
     run(scene())

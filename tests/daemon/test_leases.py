@@ -11,6 +11,7 @@ import pytest
 from clew.kernel import Patience
 from clew.ports.events import Done, Ending, Event, SessionNamed, Text
 from clew.ports.provider import OpenSpec
+from clew.protocol.control import Held, Renewed, RenewRequest
 from clew.store.schema.tables import runs
 from tests.daemon.kit import QUICK, World, run, until, world
 from tests.daemon.scripted import Session
@@ -74,17 +75,67 @@ def test_leases_are_renewed_while_a_turn_goes(tmp_path: Path) -> None:
             there.loom.turns.append(hangs)
             there.say("one")
 
-            def leased() -> float:
-                (row,) = there.runs()
-                assert row.state == "running"
-                return float(row.lease_until)
-
             # Reports renew the lease, too. After the last of them the agent is silent.
             await until(lambda: ("text", "I look") in texts(there), "its last report has arrived")
-            first = leased()
-            await until(
-                lambda: leased() > first + 2 * SHORT.patience.lease, "its lease outlasts two leases", seconds=10
-            )
+            leases = []
+
+            def renewed_thrice() -> bool:
+                (row,) = there.runs()
+                assert row.state == "running"
+                if row.lease_until not in leases:
+                    leases.append(row.lease_until)
+                return len(leases) > 3 and leases[-1] > leases[0] + 2 * SHORT.patience.lease
+
+            await until(renewed_thrice, "its lease is renewed three times and outlasts two leases")
+            assert leases == sorted(leases)
+
+    run(scene())
+
+
+@pytest.mark.case("R04")
+def test_a_renewal_asks_for_the_lease_that_the_daemon_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[RenewRequest] = []
+
+    async def scene() -> None:
+        async with world(tmp_path, SHORT) as there:
+            renew = there.plane.renew
+
+            async def renewing(request: RenewRequest) -> Renewed:
+                asked.append(request)
+                return await renew(request)
+
+            monkeypatch.setattr(there.plane, "renew", renewing)
+            await furnished(there)
+            there.loom.turns.append(hangs)
+            there.say("one")
+            await until(lambda: bool(asked), "its lease is renewed")
+            (row,) = there.runs()
+            assert {each.patience for each in asked} == {SHORT.patience}
+            assert asked[0].held == (Held(row.id, 1),)
+
+    run(scene())
+
+
+STOPPED = {"state": "stopping", "stop_code": "run:by-user"}
+LOST = {"attempt": 7, "words": "held by another"}
+
+
+@pytest.mark.case("R03")
+@pytest.mark.parametrize(("became", "ends"), [(STOPPED, ("cancelled", 1)), (LOST, ("running", 7))])
+def test_a_renewal_tells_what_no_hint_and_no_report_told(
+    tmp_path: Path, became: dict[str, object], ends: tuple[str, int]
+) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, SHORT) as there:
+            await furnished(there)
+            there.loom.turns.append(hangs)
+            there.say("one")
+            await until(lambda: ("text", "I look") in texts(there), "the agent is silent")
+            # Written behind the server's back, so there is no hint.
+            there.put(runs, {"id": there.runs()[0].id}, **became)
+            await until(lambda: there.daemon.live == 0, "the daemon ends the turn", seconds=20)
+            (row,) = there.runs()
+            assert (row.state, row.attempt) == ends
 
     run(scene())
 

@@ -25,7 +25,7 @@ def test_what_is_there_is_registered_as_it_declares_itself(tmp_path: Path) -> No
             assert (looked.registration.provider, looked.registration.home) == ("loom", "/h")
             assert capabilities_from_record(json.loads(looked.registration.capabilities)) == ABLE
             assert looked.registration.root == str(there.place / "workspaces")
-            assert await there.machine.providers() == ["command", "guide", "loom"]
+            assert await there.machine.providers() == ["acp", "command", "guide", "loom"]
 
     run(scene())
 
@@ -35,7 +35,7 @@ def test_what_is_there_is_registered_as_it_declares_itself(tmp_path: Path) -> No
     [
         (AgentProgram("unheard-of"), "There is no provider 'unheard-of'."),
         (AgentProgram("command", ("no-such-program-here",)), "no-such-program-here was not found"),
-        (AgentProgram("command"), "Name its command line"),
+        (AgentProgram("command"), "Put the program and its arguments after --"),
     ],
 )
 def test_what_is_not_there_says_why(tmp_path: Path, program: AgentProgram, words: str) -> None:

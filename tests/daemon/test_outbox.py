@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -29,7 +29,17 @@ from clew.kernel import (
 )
 from clew.ports.events import Done, Ending, Event, SessionNamed
 from clew.ports.fault import Fault
-from clew.protocol.control import Claimed, ControlPlane, Expired, Held, Registration, Renewed
+from clew.protocol import codec
+from clew.protocol.control import (
+    Claimed,
+    ControlPlane,
+    Expired,
+    GoOnRequest,
+    OrphansRequest,
+    Registration,
+    Renewed,
+    RenewRequest,
+)
 from clew.protocol.orders import ClaimRequest
 from clew.protocol.reports import (
     Asked,
@@ -98,10 +108,10 @@ class Server:
     async def register(self, registration: Registration) -> RuntimeId:
         return await self._over(lambda: self._plane.register(registration))
 
-    async def claim(self, asked: ClaimRequest, holding: frozenset[RunId], wait: float) -> Claimed:
+    async def claim(self, asked: ClaimRequest) -> Claimed:
         if self.away:
             raise Away("The server is away.", "It is tried again.")
-        return await self._plane.claim(asked, holding, wait)
+        return await self._plane.claim(asked)
 
     async def report(self, said: Report) -> Reported:
         return await self._over(lambda: self._plane.report(said))
@@ -110,14 +120,14 @@ class Server:
         self.finishes += 1
         return await self._over(lambda: self._plane.finish(said))
 
-    async def renew(self, of: Sequence[RuntimeId], held: Sequence[Held]) -> Renewed:
-        return await self._over(lambda: self._plane.renew(of, held))
+    async def renew(self, asked: RenewRequest) -> Renewed:
+        return await self._over(lambda: self._plane.renew(asked))
 
-    async def go_on(self, runs: Sequence[RunId]) -> None:
-        await self._over(lambda: self._plane.go_on(runs))
+    async def go_on(self, asked: GoOnRequest) -> None:
+        await self._over(lambda: self._plane.go_on(asked))
 
-    async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
-        return await self._over(lambda: self._plane.settle(by, of, held))
+    async def end_orphans(self, asked: OrphansRequest) -> tuple[Expired, ...]:
+        return await self._over(lambda: self._plane.end_orphans(asked))
 
 
 async def behind_a_line(there: World) -> Server:
@@ -290,7 +300,9 @@ def test_answers_that_are_lost_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.case("R07")
-def test_a_letter_that_cannot_be_read_stands_in_nobodys_way(tmp_path: Path) -> None:
+def test_a_letter_that_cannot_be_read_is_kept_reported_once_and_stands_in_nobodys_way(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scene() -> None:
         async with world(tmp_path) as there:
             await there.add_agent()
@@ -302,7 +314,61 @@ def test_a_letter_that_cannot_be_read_stands_in_nobodys_way(tmp_path: Path) -> N
             there.daemon = there.new_daemon()
             await there.start()
             assert (await there.tell("one")).state == "succeeded"
+            await there.restart()
+            assert (await there.tell("two")).state == "succeeded"
+            await until(lambda: _left(tmp_path) == 2, "nothing else is left in the outbox")
+            unread = await there.machine.unread_letters()
+            assert [(each.run, each.kind) for each in unread] == [("rn_9", "finish"), ("rn_8", "odd")]
+            assert "not JSON" in unread[0].why
+            assert caplog.text.count("cannot be read and is kept") == 2
+
+    run(scene())
+
+
+@pytest.mark.case("R07")
+def test_an_end_of_another_version_is_delivered_by_the_version_that_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        async with world(tmp_path, HASTY) as there:
+            server = await behind_a_line(there)
+
+            async def cut() -> None:
+                server.away = True
+
+            there.loom.turns.append(_then(cut))
+            said = there.say("one")
+            await until(lambda: server.finishes > 1, "it tries to tell")
+            await there.daemon.stop()
+            kept = _left(tmp_path)
+            with monkeypatch.context() as upgraded:
+                upgraded.setattr(codec, "VERSION", codec.VERSION + 1)
+                there.daemon = there.new_daemon()
+                # The server stays away: this version asks it nothing about the run.
+                there.daemon._backlog.start()  # noqa: SLF001 - the part of a start that reads the outbox
+                assert there.daemon._backlog.held == ()  # noqa: SLF001
+                await there.daemon.stop()
+                assert (_left(tmp_path), len(_unread(tmp_path))) == (kept, kept)
+            server.away = False
+            there.daemon = there.new_daemon()
+            await there.start()
+            assert (await there.served(said)).state == "succeeded"
+            assert there.said() == [("human", "one"), ("agent", "done")]
             await until(lambda: _left(tmp_path) == 0, "nothing is left in the outbox")
+            assert _unread(tmp_path) == []
+
+    run(scene())
+
+
+def test_a_run_that_is_lost_takes_no_letter_of_an_earlier_attempt_along(tmp_path: Path) -> None:
+    async def scene() -> None:
+        outbox = Outbox(tmp_path / "outbox.db")
+        await outbox.put([Letter(RUN, 1, "finish", "of another version"), Letter(RUN, 2, "report", "{}")]).safe
+        outbox.drop_attempt(RUN, 2)
+        outbox.close()
+        again = Outbox(tmp_path / "outbox.db")
+        assert [letter.attempt for letter in again.left()] == [1]
+        again.close()
 
     run(scene())
 
@@ -317,6 +383,11 @@ def _then(after: Callable[[], Awaitable[None]]) -> Turn:
         yield Done(Ending.COMPLETED, "done")
 
     return turn
+
+
+def _unread(place: Path) -> list[int]:
+    with sqlite3.connect(place / "outbox.db") as file:
+        return [letter for (letter,) in file.execute("SELECT letter FROM unread")]
 
 
 def _left(place: Path) -> int:

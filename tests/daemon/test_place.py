@@ -65,7 +65,7 @@ def test_the_guide_works_in_its_worktree_and_goes_on_there_after_everything_was_
             reply = there.said("issue-1")[-1][1]
             assert str(worktree) in reply
             assert "a.txt" in reply
-            assert "SAW users=2" in reply
+            assert "Prompts that I remember: 2" in reply
 
     run(scene())
 

@@ -23,7 +23,7 @@ async def claimed(place: Path) -> AsyncIterator[tuple[World, Order]]:
         await there.add_agent()
         there.add_thread()
         there.say("one")
-        found = await there.plane.claim(ClaimRequest("by hand", (there.runtime(),)), frozenset(), 0.0)
+        found = await there.plane.claim(ClaimRequest("by hand", (there.runtime(),)))
         yield there, found.orders[0]
     finally:
         await there.close()

@@ -1,6 +1,7 @@
 """A trial: one prompt in a session of its own, in a directory that is gone afterwards; a home that is there or made."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,8 @@ from clew.kernel import Answer, ApprovalId, PermissionMode
 from clew.ports.events import ApprovalAsked, Done, Ending, ErrorCode, Event, Failed
 from clew.ports.fault import Fault
 from clew.ports.provider import Settings
-from tests.daemon.kit import LOOM, run, world
+from clew.protocol.machine import AgentProgram
+from tests.daemon.kit import LOOM, run, until, world
 from tests.daemon.scripted import ABLE, Loom, Session
 
 
@@ -40,8 +42,43 @@ def test_what_it_asks_for_is_denied_and_a_failure_is_told() -> None:
         loom = Loom()
         loom.turns.append(asks)
         tried = await try_prompt(loom.make(Settings()), None, PermissionMode.FULL)
-        assert (tried.reply, tried.failed) == ("", "Not logged in")
+        assert (tried.reply, tried.failed, tried.login) == ("", "Not logged in", True)
         assert [(asked, given) for asked, given, _ in loom.answers] == [("a-1", Answer.DENY)]
+
+    run(scene())
+
+
+def test_an_agent_that_opens_nothing_without_a_login_says_how_to_get_one(tmp_path: Path) -> None:
+    odd = Path(__file__).parents[1] / "providers" / "acp" / "odd_agent.py"
+    program = AgentProgram("acp", (sys.executable, str(odd), '{"login": true}'), {"asks": "yes"})
+
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            tried = await there.machine.try_prompt(program, None, PermissionMode.READ)
+            assert (tried.failed.startswith("The agent is not logged in: Authentication required."), tried.login) == (
+                True,
+                True,
+            )
+            await there.add_agent(program=program)
+            there.add_thread()
+            there.say("one")
+            await until(lambda: there.runs()[0].hold == "person", "it is held for a person")
+            held = there.waits()
+            assert held.code == "program:not-logged-in"
+            assert (held.words or "").startswith(
+                "The agent is not logged in: Authentication required. No login is known for ada."
+            )
+
+    run(scene())
+
+
+def test_a_program_that_is_gone_is_not_taken_for_a_want_of_login(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            tried = await there.machine.try_prompt(
+                AgentProgram("acp", ("/nowhere/agent",), {"asks": "yes"}), None, PermissionMode.READ
+            )
+            assert (tried.failed.startswith("There is no program /nowhere/agent."), tried.login) == (True, False)
 
     run(scene())
 

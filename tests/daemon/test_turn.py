@@ -17,6 +17,7 @@ from clew.ports.events import (
     Event,
     Failed,
     QuestionAsked,
+    Retrying,
     SessionNamed,
     Text,
     ToolStarted,
@@ -217,6 +218,32 @@ def test_a_silent_run_is_flagged_then_ended_with_what_was_seen_last(tmp_path: Pa
             assert "I look at the tests" in row.words
             assert there.steps(row.id)[-3:] == ["silence", "interrupt", "evidence"]
             assert there.loom.interrupts == 1
+
+    run(scene())
+
+
+async def waits_for_its_model(session: Session, prompt: str) -> AsyncIterator[Event]:
+    session.take(prompt)
+    yield SessionNamed(session.kept.id, durable=True)
+    yield Retrying("overloaded 529")
+    await session.loom.go_on.wait()
+    yield Text("There it is.")
+    session.reply("There it is.")
+    yield Done(Ending.COMPLETED, "There it is.")
+
+
+@pytest.mark.case("L07")
+def test_an_agent_that_tries_its_model_again_is_shown_as_long_as_it_does(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with world(tmp_path) as there:
+            await furnished(there)
+            there.loom.turns.append(waits_for_its_model)
+            said = there.say("one")
+            outage = "The model does not answer, and the agent tries again: overloaded 529"
+            await until(lambda: there.waits().words == outage, "the outage is shown")
+            there.loom.go_on.set()
+            assert (await there.served(said)).state == "succeeded"
+            assert there.waits().words != outage
 
     run(scene())
 

@@ -1,6 +1,7 @@
 """docs/kernel.md names the whole public API of the kernel, nothing that is gone, and its examples run."""
 
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -15,9 +16,11 @@ import pytest
 from clew import kernel
 from clew.kernel import Reason, RuleReason
 from clew.kernel.rule_reason import RuleName
+from examples.run_all import WAKES, quick_start
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "kernel.md").read_text(encoding="utf-8")
+QUICK_START, _, REFERENCE = PAGE.partition("\n## What it is\n")
 
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n+(?:^```text\n(?P<printed>.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```.*?^```\n", re.MULTILINE | re.DOTALL)
@@ -106,18 +109,32 @@ def test_the_rules_stand_in_their_order() -> None:
     ]
 
 
+def test_the_quick_start_is_the_example_whole_and_in_60_lines() -> None:
+    (code,) = (found["code"] for found in BLOCK.finditer(QUICK_START))
+    assert code == (ROOT / "examples" / "kernel_quick_start.py").read_text(encoding="utf-8")
+    assert len(code.splitlines()) <= 60
+
+
+def test_the_quick_start_prints_what_the_page_says() -> None:
+    """In processes of their own: the second resumes, and nothing is resumed or sent in a wrong directory."""
+    (console,) = re.findall(r"^```console\n\$ mkdir maze attic\n(.*?)^```", QUICK_START, re.MULTILINE | re.DOTALL)
+    _, *shown = re.split(r"^\$ python kernel_quick_start.py ", console, flags=re.MULTILINE)
+    assert [tuple(shlex.split(each.partition("\n")[0])) for each in shown] == list(WAKES)
+    assert [each.partition("\n")[2] for each in shown] == quick_start()
+
+
 def test_the_examples_type_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "page.py"
-    script.write_text("\n".join(found["code"] for found in BLOCK.finditer(PAGE)), encoding="utf-8")
+    script.write_text("\n".join(found["code"] for found in BLOCK.finditer(REFERENCE)), encoding="utf-8")
     monkeypatch.setenv("MYPYPATH", str(ROOT / "src"))
     said, fault, status = mypy.api.run(["--strict", "--config-file=", f"--cache-dir={tmp_path}", str(script)])
     assert status == 0, said + fault
 
 
 def test_the_examples_print_what_the_page_says() -> None:
-    blocks = list(BLOCK.finditer(PAGE))
-    assert len(blocks) == len(re.findall("^```python$", PAGE, re.MULTILINE))
-    assert len([found for found in blocks if found["printed"]]) == len(re.findall("^```text$", PAGE, re.MULTILINE))
+    blocks = list(BLOCK.finditer(REFERENCE))
+    assert len(blocks) == len(re.findall("^```python$", REFERENCE, re.MULTILINE))
+    assert len([found for found in blocks if found["printed"]]) == len(re.findall("^```text$", REFERENCE, re.MULTILINE))
     mark = "-- end of block --"
     script = "".join(f"{found['code']}print({mark!r})\n" for found in blocks)
     done = subprocess.run(

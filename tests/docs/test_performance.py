@@ -7,8 +7,21 @@ import pytest
 from bench.providers.__main__ import PART as AGENTS
 from bench.store import history, jobs, statements, trip
 from bench.table import PAGE, Table, keep
+from bench.web import live, search
 
-PARTS = (statements.PART, trip.PART, history.PART, jobs.PART, jobs.BESIDE, AGENTS, "running", "waiting", "added")
+PARTS = (
+    statements.PART,
+    trip.PART,
+    history.PART,
+    jobs.PART,
+    jobs.BESIDE,
+    AGENTS,
+    "running",
+    "waiting",
+    "added",
+    live.PART,
+    search.PART,
+)
 
 
 def test_every_table_has_one_place(tmp_path_factory: pytest.TempPathFactory) -> None:

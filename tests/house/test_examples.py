@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from examples.run_all import EXAMPLES, story
+from examples.run_all import EXAMPLES, QUICK_START, story
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_every_example_is_run() -> None:
     scripts = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"kit", "run_all"}
-    assert scripts == set(EXAMPLES)
+    assert scripts == {*EXAMPLES, QUICK_START}
 
 
 @pytest.mark.parametrize(

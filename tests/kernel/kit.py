@@ -17,6 +17,7 @@ from clew.kernel import (
     LaneScope,
     MachineId,
     NativeId,
+    Outcome,
     PermissionMode,
     PlaceFacts,
     Plan,
@@ -154,6 +155,22 @@ def situation(sessions: Iterable[Session] = (), **changes: Any) -> Situation:
         fresh_id=FRESH_ID,
     )
     return replace(plain, **changes)
+
+
+LEADS = {
+    Outcome.FORK: "Continuing in a copy of session {}. ",
+    Outcome.TRANSFER: "Restoring session {} here. ",
+    Outcome.RESEED: "New conversation with the thread's history, in place of session {}. ",
+    Outcome.HOLD: "Waiting for session {}. ",
+}
+
+
+def finding(plan: Plan) -> str:
+    """What a rule found about a session, after the lead that says which session, and what happens."""
+    read = (session for source in plan.situation.sources for session in source.sessions)
+    leads = {LEADS[plan.outcome].format(session.generation) for session in read}
+    (lead,) = (each for each in leads if plan.words.startswith(each))
+    return plan.words.removeprefix(lead)
 
 
 def codes(plan: Plan) -> set[str]:

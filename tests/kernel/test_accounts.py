@@ -18,16 +18,7 @@ from clew.kernel import (
     decide,
 )
 from clew.kernel.plan import CatchUp
-from tests.kernel.kit import (
-    ACCOUNT,
-    OTHER_ACCOUNT,
-    OTHER_PROVIDER,
-    PROVIDER,
-    here,
-    session,
-    situation,
-    steps,
-)
+from tests.kernel.kit import ACCOUNT, OTHER_ACCOUNT, OTHER_PROVIDER, PROVIDER, finding, here, session, situation, steps
 
 
 @pytest.mark.case("C23")
@@ -49,7 +40,7 @@ def test_history_is_not_shown_to_another_account_and_the_user_is_told() -> None:
 def test_history_crosses_accounts_when_allowed() -> None:
     plan = decide(situation([session(1, account=OTHER_ACCOUNT)], policy=Policy(history_across_accounts=True)))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.ACCOUNT_OTHER)
-    assert plan.words == "It was made with account me@home; this run uses account me@work."
+    assert finding(plan) == "It was made with account me@home; this run uses account me@work."
     assert plan.catch_up == CatchUp(EntrySeq(0), EntrySeq(5))
     assert plan.notices == ()
 
@@ -143,4 +134,4 @@ def test_an_account_that_is_named_on_one_side_only_is_another(
     ]
     allowed = decide(replace(known, policy=Policy(history_across_accounts=True)))
     assert (allowed.outcome, allowed.session, len(allowed.catch_up)) == (Outcome.RESEED, None, 5)
-    assert allowed.words == f"It was made with {words[0]}; this run uses {words[1]}."
+    assert finding(allowed) == f"It was made with {words[0]}; this run uses {words[1]}."

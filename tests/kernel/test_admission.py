@@ -56,7 +56,7 @@ def test_a_free_lane_takes_the_wake() -> None:
             AgentState.ARCHIVED,
             AdmissionReason.ARCHIVED,
             "refused:agent-archived",
-            "The agent is archived; choose another, or bring it back.",
+            "The agent was removed; choose another, or bring it back.",
         ),
     ],
 )

@@ -52,6 +52,7 @@ from tests.kernel.kit import (
     WORKTREE,
     can,
     demand,
+    finding,
     here,
     session,
     situation,
@@ -83,7 +84,7 @@ def test_a_person_writing_resumes_the_saved_session(reason: WakeReason) -> None:
 def test_a_session_of_another_runtime_is_never_resumed_natively(runtime: str) -> None:
     plan = decide(situation([session(1, runtime=runtime)]))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.ARCHIVE_MISSING)
-    assert plan.words == f"It is on runtime {runtime}; this run is on {HERE}. There is no archive of it."
+    assert finding(plan) == f"It is on runtime {runtime}; this run is on {HERE}. There is no archive of it."
     assert steps(plan, "s1")["runtime"] == (
         "carry",
         "runtime:other",
@@ -137,7 +138,7 @@ def test_a_pin_is_one_value_with_its_runtime() -> None:
 def test_an_unknown_runtime_closes_the_guard() -> None:
     plan = decide(situation([session(1, runtime=None)]))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.RUNTIME_UNKNOWN)
-    assert plan.words == "It is not known on which runtime it was made."
+    assert finding(plan) == "It is not known on which runtime it was made."
 
 
 @pytest.mark.case("C12")
@@ -152,7 +153,7 @@ def test_a_cursor_that_cannot_be_read_is_not_probed(cursor: Cursor | UnreadableC
 def test_an_id_of_the_wrong_shape_never_reaches_the_agent() -> None:
     plan = decide(situation([session(1, cursor=Cursor(1, NativeId("n-1; rm")))]))
     assert (plan.outcome, plan.reason.code) == (Outcome.RESEED, "cursor:id-shape")
-    assert plan.words == "Its id n-1; rm does not have the shape of this provider's ids."
+    assert finding(plan) == "Its id n-1; rm does not have the shape of this provider's ids."
     unshaped = here(capabilities=can(id_shape=None))
     assert decide(situation([session(1, cursor=Cursor(1, NativeId("n-1; rm")))], here=unshaped)).native_id == "n-1; rm"
 
@@ -237,7 +238,7 @@ def test_drift_of_instructions_and_tools_is_noted_and_resumes() -> None:
 def test_another_provider_starts_anew_from_the_journal() -> None:
     plan = decide(situation([session(1, provider=OTHER_PROVIDER)]))
     assert (plan.outcome, plan.reason.code) == (Outcome.RESEED, "provider:other")
-    assert plan.words == "It was made by spindle; this run uses loom."
+    assert finding(plan) == "It was made by spindle; this run uses loom."
     assert plan.catch_up == CatchUp(EntrySeq(0), EntrySeq(5))
 
 
@@ -342,7 +343,7 @@ def test_the_lanes_own_reason_is_given_before_a_strangers() -> None:
 
 def test_a_provider_that_cannot_resume_says_so() -> None:
     plan = decide(situation([session()], here=here(capabilities=can(resume=False))))
-    assert (plan.outcome, plan.words) == (Outcome.RESEED, "loom cannot resume any session.")
+    assert (plan.outcome, finding(plan)) == (Outcome.RESEED, "loom cannot resume any session.")
 
 
 def test_the_agents_home_is_the_place_of_a_lane_without_a_project() -> None:

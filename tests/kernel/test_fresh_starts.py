@@ -83,7 +83,7 @@ def test_a_demanded_reset_bars_every_source(source: Source) -> None:
     plan = decide(situation(demand=asked, sources=(given,)))
     assert plan.outcome is Outcome.BLANK
     assert plan.reason is PlanReason.FRESH_DEMANDED
-    assert plan.words == "New conversation, as wake w1 demanded."
+    assert plan.words == "New conversation, as asked for."
     assert plan.session is None
     assert [each.findings for each in plan.considered] == [(RuleReason.RESET,), (RuleReason.RESET,)]
     assert len(plan.catch_up) == 0

@@ -18,23 +18,14 @@ from clew.kernel import (
     WaitsFor,
     decide,
 )
-from tests.kernel.kit import (
-    ELSEWHERE,
-    FRESH_ID,
-    RUN,
-    THERE,
-    can,
-    here,
-    session,
-    situation,
-)
+from tests.kernel.kit import ELSEWHERE, FRESH_ID, RUN, THERE, can, finding, here, session, situation
 
 
 @pytest.mark.case("C29")
 def test_a_busy_session_is_waited_for() -> None:
     plan = decide(situation([session(1), session(2, busy_with="run-8")]))
     assert (plan.outcome, plan.reason) == (Outcome.HOLD, RuleReason.BUSY)
-    assert plan.words == "It is in use by run-8."
+    assert finding(plan) == "It is in use by run-8."
     assert plan.waits_for is WaitsFor.SESSION_FREE
     assert plan.session == session(2, busy_with="run-8")
     assert plan.native_id == "n-2"
@@ -46,7 +37,7 @@ def test_a_busy_session_is_forked_where_parallel_is_allowed_and_possible() -> No
     busy, parallel = session(1, busy_with="run-8"), Policy(parallel=True)
     plan = decide(situation([busy], policy=parallel))
     assert (plan.outcome, plan.reason) == (Outcome.FORK, RuleReason.BUSY_FORK)
-    assert plan.words == "It is in use by run-8; its history is forked."
+    assert finding(plan) == "It is in use by run-8; its history is forked."
     assert plan.native_id == FRESH_ID
     unable = here(capabilities=can(fork=False))
     assert decide(situation([busy], policy=parallel, here=unable)).outcome is Outcome.HOLD
@@ -116,7 +107,7 @@ def test_a_session_over_its_limit_is_rotated(
     limits: SessionLimits, facts: dict[str, float], code: str, words: str
 ) -> None:
     plan = decide(situation([session(1, **facts)], policy=Policy(limits=limits)))
-    assert (plan.outcome, plan.reason.code, plan.words) == (Outcome.RESEED, code, words)
+    assert (plan.outcome, plan.reason.code, finding(plan)) == (Outcome.RESEED, code, words)
     assert plan.session_changes == (SessionChange(session(1).id, SessionEvent.ROTATED, plan.reason),)
     within = {name: value + 1 if name == "born_at" else value - 2 for name, value in facts.items()}
     kept = decide(situation([session(1, **within)], policy=Policy(limits=limits)))

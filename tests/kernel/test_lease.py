@@ -25,12 +25,12 @@ from clew.kernel.lease import (
 )
 
 PATIENCE = Patience(lease=60.0, offline_after=90.0, grace=600.0)
-LIMITS = SilenceLimits(flag_after=10.0, end_after=30.0)
+LIMITS = SilenceLimits(flag_after=10.0, lifeless=20.0, end_after=30.0)
 
 
 def test_the_usual_patience() -> None:
     assert Patience() == PATIENCE
-    assert SilenceLimits() == SilenceLimits(600.0, 3600.0)
+    assert SilenceLimits() == SilenceLimits(300.0, 600.0, 3600.0)
 
 
 @pytest.mark.case("R02")
@@ -155,7 +155,10 @@ def test_a_silent_run_is_flagged_and_then_ended_with_what_was_seen_last() -> Non
     assert speaking.words == "Last output 9 s ago: compiling"
     flagged = silence(100.0, "compiling", False, 110.0, LIMITS)
     assert (flagged.flagged, flagged.ends) == (True, False)
-    assert flagged.words == "No output for 10 s; it is ended after 30 s at the latest. Last: compiling"
+    assert flagged.words == (
+        "No output for 10 s. It is ended after 20 s without a sign of life, or after 30 s without output. "
+        "Last: compiling"
+    )
     assert silence(100.0, "compiling", False, 129.999, LIMITS).flagged
     ended = silence(100.0, "compiling", False, 130.0, LIMITS)
     assert (ended.flagged, ended.ends) == (False, True)

@@ -14,15 +14,7 @@ from clew.kernel import (
     WaitsFor,
     decide,
 )
-from tests.kernel.kit import (
-    ELSEWHERE,
-    can,
-    demand,
-    here,
-    session,
-    situation,
-    steps,
-)
+from tests.kernel.kit import ELSEWHERE, can, demand, finding, here, session, situation, steps
 
 
 @pytest.mark.case("C22")
@@ -32,15 +24,15 @@ def test_a_changed_model_goes_as_far_as_the_provider_can() -> None:
     forks = here(capabilities=can(change_model=False))
     plan = decide(situation([changed], here=forks))
     assert (plan.outcome, plan.reason) == (Outcome.FORK, RuleReason.MODEL_FORK)
-    assert plan.words == "Its model is small; its history is forked into a session with large."
+    assert finding(plan) == "Its model is small; its history is forked into a session with large."
     neither = here(capabilities=can(change_model=False, fork=False))
     plan = decide(situation([changed], here=neither))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.MODEL_FIXED)
-    assert plan.words == "Its model is small and cannot become large."
+    assert finding(plan) == "Its model is small and cannot become large."
     policy = Policy(on_model_change=ModelChange.RESEED)
     plan = decide(situation([changed], policy=policy))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.MODEL_POLICY)
-    assert plan.words == "Its model is small, not large; the policy starts a new session for that."
+    assert finding(plan) == "Its model is small, not large; the policy starts a new session for that."
 
 
 @pytest.mark.case("C22")
@@ -67,7 +59,7 @@ def test_a_changed_mode_is_applied_or_the_session_is_not_used() -> None:
     fixed = here(capabilities=can(reapply_mode=False))
     plan = decide(situation([wide], here=fixed))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.MODE_FIXED)
-    assert plan.words == "Its mode full cannot be brought to edit."
+    assert finding(plan) == "Its mode full cannot be brought to edit."
     assert plan.mode is PermissionMode.EDIT
     unknown = decide(situation([session(1, mode=None)], here=fixed))
     assert unknown.reason is RuleReason.MODE_FIXED

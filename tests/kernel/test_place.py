@@ -33,6 +33,7 @@ from tests.kernel.kit import (
     WORKTREE,
     can,
     demand,
+    finding,
     here,
     session,
     situation,
@@ -86,7 +87,7 @@ def test_a_session_made_at_home_moves_into_the_project_with_its_history() -> Non
     made_at_home = session(1, directory=AGENT_HOME.directory)
     plan = decide(situation([made_at_home]))
     assert (plan.outcome, plan.reason, plan.workspace) == (Outcome.FORK, RuleReason.DIRECTORY_FORK, WORKTREE)
-    assert plan.words == "It works in /srv/ada; its history is forked into /srv/maze."
+    assert finding(plan) == "It works in /srv/ada; its history is forked into /srv/maze."
     moves = here(capabilities=can(fork_into=False))
     plan = decide(situation([made_at_home], here=moves))
     assert (plan.outcome, plan.native_id) == (Outcome.RESUME, "n-1")
@@ -94,7 +95,7 @@ def test_a_session_made_at_home_moves_into_the_project_with_its_history() -> Non
     fixed = here(capabilities=can(fork_into=False, resume_elsewhere=False))
     plan = decide(situation([made_at_home], here=fixed))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.DIRECTORY_FIXED)
-    assert plan.words == "It works in /srv/ada and cannot be brought into /srv/maze."
+    assert finding(plan) == "It works in /srv/ada and cannot be brought into /srv/maze."
 
 
 @pytest.mark.case("C18")

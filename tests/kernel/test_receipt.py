@@ -30,8 +30,9 @@ def test_every_end_has_a_receipt_whose_state_is_that_of_its_code(end: WakeEnd) -
 
 
 @pytest.mark.case("W15")
-def test_only_four_ends_cancel() -> None:
-    assert {WakeEnd.REASSIGNED, WakeEnd.CLOSED, WakeEnd.BY_USER, WakeEnd.GAVE_UP} == CANCELLING
+def test_only_five_ends_cancel() -> None:
+    by_a_person = {WakeEnd.REASSIGNED, WakeEnd.CLOSED, WakeEnd.BY_USER, WakeEnd.TAKEN_BACK}
+    assert {*by_a_person, WakeEnd.GAVE_UP} == CANCELLING
 
 
 @pytest.mark.case("W15")

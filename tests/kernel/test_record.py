@@ -15,6 +15,8 @@ from clew.kernel import (
     Policy,
     Probe,
     ProbeKind,
+    ProjectId,
+    RecordedFor,
     RecordError,
     ResetPolicy,
     RunId,
@@ -30,6 +32,7 @@ from clew.kernel import (
     plan_to_record,
     policy_from_record,
     policy_to_record,
+    recorded_for,
     replay,
     settle,
     situation_from_record,
@@ -142,7 +145,7 @@ def test_a_policy_survives_being_stored() -> None:
 
 
 def test_a_policy_that_cannot_be_read_says_where() -> None:
-    with pytest.raises(RecordError, match=r"^policy\.parallel: 'yes' is not a bool$"):
+    with pytest.raises(RecordError, match=r"^policy\.parallel: 'yes' is not true or false$"):
         policy_from_record({"parallel": "yes"})
 
 
@@ -188,28 +191,36 @@ IN_SESSION = ("situation", "sources", 0, "sessions", 0)
     [
         (("version",), True, "the record has version True; this program reads version 1"),
         (("version",), 2, "the record has version 2; this program reads version 1"),
-        (("situation",), None, "situation: None is not an object"),
-        (("situation", "head"), "5", "situation.head: '5' is not a int"),
-        (("situation", "head"), True, "situation.head: True is not a int"),
-        (("situation", "now"), "soon", "situation.now: 'soon' is not a float"),
+        (("situation",), None, "situation: null is not an object"),
+        (("situation", "head"), "5", "situation.head: '5' is not a whole number"),
+        (("situation", "head"), True, "situation.head: true is not a whole number"),
+        (("situation", "now"), "soon", "situation.now: 'soon' is not a number"),
         (("situation", "sources"), {}, "situation.sources: {} is not a list"),
-        (("situation", "run"), 7, "situation.run: 7 is not a str"),
-        (("situation", "colour"), "red", "situation: 'colour' is not a field of Situation"),
+        (("situation", "run"), 7, "situation.run: 7 is not a text"),
+        (("situation", "colour"), "red", "situation: 'colour' is not a field"),
         (("situation", "scope"), {"is": "World"}, "situation.scope: 'World' is none of LaneScope, RunScope"),
-        (("situation", "scope"), {"is": "LaneScope", "lane": 5}, "situation.scope.lane: 5 is not a str"),
+        (("situation", "scope"), {"is": "LaneScope", "lane": 5}, "situation.scope.lane: 5 is not a text"),
         (("situation", "scope"), {"is": []}, "situation.scope: [] is none of LaneScope, RunScope"),
         (("situation", "scope"), "lane", "situation.scope: None is none of LaneScope, RunScope"),
-        ((*IN_SESSION, "state"), "sleepy", "situation.sources[0].sessions[0].state: 'sleepy' is not a SessionState"),
+        (
+            (*IN_SESSION, "state"),
+            "sleepy",
+            "situation.sources[0].sessions[0].state: 'sleepy' is none of " + ", ".join(SessionState),
+        ),
         (
             (*IN_SESSION, "directory"),
             {"path": "maze"},
             "situation.sources[0].sessions[0].directory: a directory must be an absolute path, and 'maze' is not",
         ),
-        ((*IN_SESSION, "mode"), "root", "situation.sources[0].sessions[0].mode: 'root' is not a PermissionMode"),
+        (
+            (*IN_SESSION, "mode"),
+            "root",
+            "situation.sources[0].sessions[0].mode: 'root' is none of read, ask, edit, full",
+        ),
         (
             ("situation", "here", "capabilities", "modes"),
             ["edit", "all"],
-            "situation.here.capabilities.modes[1]: 'all' is not a PermissionMode",
+            "situation.here.capabilities.modes[1]: 'all' is none of read, ask, edit, full",
         ),
     ],
 )
@@ -231,3 +242,29 @@ def test_a_missing_field_is_named() -> None:
 def test_a_record_without_a_plan_cannot_be_replayed() -> None:
     with pytest.raises(RecordError, match=r"^the record has no plan to compare with$"):
         replay(situation_to_record(situation()))
+
+
+def test_the_subject_of_a_record_is_read_alone() -> None:
+    asked = situation(here=replace(situation().here, agent="ada"))
+    asked = replace(asked, place=replace(asked.place, project=ProjectId("pr-1")))
+    record = situation_to_record(asked)
+    assert recorded_for(record) == RecordedFor("ada", ProjectId("pr-1"))
+    # Nothing else has to be readable, not even the version.
+    assert recorded_for({"situation": {"here": {"agent": "eve"}, "place": {}}}) == RecordedFor("eve", None)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        None,
+        {},
+        {"situation": []},
+        {"situation": {"here": {}, "place": None}},
+        {"situation": {"here": [], "place": {}}},
+        {"situation": {"here": {"agent": 1}, "place": {}}},
+        {"situation": {"here": {"agent": "ada"}, "place": {"project": 7}}},
+    ],
+)
+def test_a_record_without_a_subject_is_refused(record: object) -> None:
+    with pytest.raises(RecordError):
+        recorded_for(record)

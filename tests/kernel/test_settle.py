@@ -24,7 +24,7 @@ from clew.kernel import (
     settle,
 )
 from clew.kernel.probe import Probed, ProbeReason
-from tests.kernel.kit import ELSEWHERE, GONE, REFUSED, THERE, WORKTREE, can, demand, here, session, situation
+from tests.kernel.kit import ELSEWHERE, GONE, REFUSED, THERE, WORKTREE, can, demand, finding, here, session, situation
 
 FOUND = Probe(ProbeKind.FOUND_HERE)
 MISSING = Probe(ProbeKind.MISSING, signal=GONE)
@@ -42,7 +42,7 @@ def of_two() -> Plan:
 def test_confirmed_missing_marks_the_session_lost_and_reseeds() -> None:
     plan = settle(resume, MISSING)
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.LOST)
-    assert plan.words == "The agent's own store no longer has it. There is no archive of it."
+    assert finding(plan) == "The agent's own store no longer has it. There is no archive of it."
     assert plan.session_changes == (SessionChange(SessionId("s1"), SessionEvent.CONFIRMED_MISSING, RuleReason.LOST),)
     assert [each.session.id for each in plan.considered] == ["s1"]
     assert "session:lost" in {step.code for step in plan.trace}
@@ -108,7 +108,7 @@ def test_a_provider_without_a_declared_sign_never_loses_a_session_to_a_probe() -
 def test_a_session_found_elsewhere_is_forked_into_the_wanted_directory() -> None:
     plan = settle(resume, Probe(ProbeKind.FOUND_ELSEWHERE, directory=ELSEWHERE))
     assert (plan.outcome, plan.reason) == (Outcome.FORK, RuleReason.DIRECTORY_FORK)
-    assert plan.words == "It works in /srv/elsewhere; its history is forked into /srv/maze."
+    assert finding(plan) == "It works in /srv/elsewhere; its history is forked into /srv/maze."
     assert (plan.native_id, plan.proven, plan.needs_probe) == ("n-fresh", True, False)
     fixed = here(capabilities=can(fork_into=False, resume_elsewhere=False))
     plan = settle(decide(situation([session(1)], here=fixed)), Probe(ProbeKind.FOUND_ELSEWHERE, directory=ELSEWHERE))
@@ -140,12 +140,12 @@ def test_a_session_found_where_it_is_wanted_is_resumed_whatever_the_record_said(
 def test_a_session_held_by_another_program_is_waited_for_or_forked() -> None:
     busy = Probe(ProbeKind.BUSY, holder="pid 77")
     plan = settle(resume, busy)
-    assert (plan.outcome, plan.words, plan.waits_for) == (
+    assert (plan.outcome, finding(plan), plan.waits_for) == (
         Outcome.HOLD,
         "It is in use by pid 77.",
         WaitsFor.SESSION_FREE,
     )
-    assert settle(resume, Probe(ProbeKind.BUSY)).words == "It is in use by another program."
+    assert finding(settle(resume, Probe(ProbeKind.BUSY))) == "It is in use by another program."
     parallel = decide(situation([session(1)], policy=Policy(parallel=True)))
     assert settle(parallel, busy).outcome is Outcome.FORK
 

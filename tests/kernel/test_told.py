@@ -19,15 +19,7 @@ from clew.kernel import (
     decide,
 )
 from clew.kernel.plan import CatchUp
-from tests.kernel.kit import (
-    LANE,
-    OTHER_ACCOUNT,
-    OTHER_LANE,
-    RUN,
-    demand,
-    session,
-    situation,
-)
+from tests.kernel.kit import LANE, OTHER_ACCOUNT, OTHER_LANE, RUN, demand, finding, session, situation
 
 
 def test_the_first_wake_of_a_lane_is_blank_unless_the_thread_has_a_history() -> None:
@@ -86,7 +78,7 @@ def test_a_session_that_claims_more_than_the_journal_holds_is_not_this_threads()
     assert decide(situation([session(1, seen=EntrySeq(-1))])).reason.code == "journal:beyond"
     plan = decide(situation([session(1, seen=EntrySeq(6))], head=EntrySeq(5)))
     assert (plan.outcome, plan.reason.code) == (Outcome.RESEED, "journal:beyond")
-    assert plan.words == "It claims to have seen entry 6 of a journal that ends at 5."
+    assert finding(plan) == "It claims to have seen entry 6 of a journal that ends at 5."
 
 
 @pytest.mark.case("P09", "X07")

@@ -21,7 +21,7 @@ from clew.kernel import (
     settle,
 )
 from clew.kernel.probe import Probed, ProbeReason
-from tests.kernel.kit import ELSEWHERE, GONE, HERE, REFUSED, THERE, WORKTREE, can, here, session, situation
+from tests.kernel.kit import ELSEWHERE, GONE, HERE, REFUSED, THERE, WORKTREE, can, finding, here, session, situation
 
 FOUND = Probe(ProbeKind.FOUND_HERE)
 MISSING = Probe(ProbeKind.MISSING, signal=GONE)
@@ -35,7 +35,7 @@ def test_an_archive_outlives_the_agents_own_copy() -> None:
     kept = session(1, archive=ARCHIVED)
     plan = settle(decide(situation([kept])), MISSING)
     assert (plan.outcome, plan.reason) == (Outcome.TRANSFER, RuleReason.LOST)
-    assert plan.words == "The agent's own store no longer has it."
+    assert finding(plan) == "The agent's own store no longer has it."
     assert plan.catch_up.after == 2
     assert plan.needs_probe
 
@@ -125,7 +125,7 @@ def test_a_lost_session_without_an_archive_cannot_be_spoiled_further() -> None:
 )
 def test_an_archive_that_cannot_serve_says_why(archive: Archive | None, reason: RuleReason, words: str) -> None:
     plan = decide(situation([session(1, runtime=THERE, archive=archive)]))
-    assert (plan.outcome, plan.reason, plan.words) == (Outcome.RESEED, reason, words)
+    assert (plan.outcome, plan.reason, finding(plan)) == (Outcome.RESEED, reason, words)
 
 
 @pytest.mark.case("T01", "T03")
@@ -212,4 +212,4 @@ def test_a_newer_one_is_carried_although_an_older_one_is_over_its_limits() -> No
 def test_a_session_lost_elsewhere_says_all_that_keeps_it_from_serving() -> None:
     plan = decide(situation([session(1, runtime=THERE, state=SessionState.LOST)]))
     assert (plan.outcome, plan.reason) == (Outcome.RESEED, RuleReason.LOST)
-    assert plan.words == f"The agent's own store no longer has it. {ELSEWHERE_SAID} There is no archive of it."
+    assert finding(plan) == f"The agent's own store no longer has it. {ELSEWHERE_SAID} There is no archive of it."

@@ -208,6 +208,7 @@ def test_every_end_says_its_state_and_a_sentence() -> None:
         WakeEnd.REASSIGNED: "cancelled:reassigned",
         WakeEnd.CLOSED: "cancelled:closed",
         WakeEnd.BY_USER: "cancelled:by-user",
+        WakeEnd.TAKEN_BACK: "cancelled:taken-back",
         WakeEnd.GAVE_UP: "cancelled:gave-up",
     }
     assert {end: end.code for end in WakeEnd} == ends

@@ -44,7 +44,7 @@ def test_an_archive_is_not_written_where_no_path_leads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "directory", "environment", "kind", "remedy"),
     [
-        (("/nowhere/program",), "/", {}, NoProgram, "installed"),
+        (("/nowhere/program",), "/", {}, NoProgram, "Install it again"),
         (("/bin/true",), "/nowhere", {}, CannotStart, "directory"),
         (("/bin/true", "a\0b"), "/", {}, BadArguments, "zero bytes"),
         (("/bin/true", "x" * 300_000), "/", {}, BadArguments, "shorter"),

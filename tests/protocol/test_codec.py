@@ -104,6 +104,15 @@ def test_everything_that_server_and_daemon_pass_is_a_message(protocol: type) -> 
     assert passed(protocol)
 
 
+def test_every_call_of_a_daemon_is_one_message() -> None:
+    for name, method in inspect.getmembers(ControlPlane, inspect.isfunction):
+        if not name.startswith("_"):
+            hints = get_type_hints(method)
+            hints.pop("return")
+            (kind,) = hints.values()
+            assert kind in MESSAGES.values(), f"{name} takes {kind}"
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
@@ -111,9 +120,9 @@ def test_everything_that_server_and_daemon_pass_is_a_message(protocol: type) -> 
         ({"v": True}, "version True"),
         ({"is": "Claimed"}, "it is 'Claimed', and Held was expected"),
         ({"more": 1}, "has to say v, is and message, and nothing else"),
-        ({"message": {"run": "r", "attempt": 1, "by": "x"}}, "Held: 'by' is not a field of Held"),
+        ({"message": {"run": "r", "attempt": 1, "by": "x"}}, "Held: 'by' is not a field"),
         ({"message": {"run": "r"}}, "the field 'attempt' of Held is missing"),
-        ({"message": {"run": 7, "attempt": 1}}, "Held.run: 7 is not a str"),
+        ({"message": {"run": 7, "attempt": 1}}, "Held.run: 7 is not a text"),
     ],
 )
 def test_what_is_not_understood_is_refused_with_the_reason(changed: dict[str, object], why: str) -> None:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import pytest
-
 from clew.ports.provider import Settings
+from tests import skipped
 from tests.providers.loopback.server import Model
 from tools.agents import SOURCES, Program, pins, place, programs
 
@@ -70,14 +69,9 @@ def installed() -> Agents | None:
     return Agents(programs(where)) if where.is_dir() else None
 
 
-SKIPPED = "no agent: "
-
-
 def skip(reason: str) -> NoReturn:
     """Skip so that the summary tells it. CLEW_NEED_AGENTS=1 makes it a failure."""
-    if os.environ.get("CLEW_NEED_AGENTS") == "1":
-        pytest.fail(f"{SKIPPED}{reason}")
-    pytest.skip(f"{SKIPPED}{reason}")
+    skipped.skip(skipped.AGENT, reason)
 
 
 # ---------------------------------------------------------------- homes

@@ -1,12 +1,11 @@
 """The real agents and a model for them to talk to."""
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.providers.agents import SKIPPED, Agents, installed, skip
+from tests.providers.agents import Agents, installed, skip
 from tests.providers.loopback.server import Model
 from tools.agents import CannotInstall, alone, install
 
@@ -45,22 +44,3 @@ def _run_directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 def model() -> Iterator[Model]:
     with Model() as started:
         yield started
-
-
-TOLD = pytest.StashKey[bool]()
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which tests were skipped for want of an agent. tests/conftest.py has this hook, too; it speaks once."""
-    stash = terminalreporter.config.stash
-    if stash.get(TOLD, False):
-        return
-    stash[TOLD] = True
-    reports = terminalreporter.getreports("skipped")
-    reasons = Counter(str(report.longrepr[2]) for report in reports if isinstance(report.longrepr, tuple))
-    ours = {reason.partition(SKIPPED)[2]: count for reason, count in reasons.items() if SKIPPED in reason}
-    if ours:
-        terminalreporter.section("SKIPPED FOR WANT OF AN AGENT", sep="!", red=True, bold=True)
-        for reason, count in ours.items():
-            terminalreporter.line(f"{count} {'test' if count == 1 else 'tests'}: {reason}", red=True)
-        terminalreporter.line("What these would prove of the real programs is not proven by this run.", red=True)

@@ -15,13 +15,17 @@ A file `tests/providers/rigs/<name>.py` holds one class for each rig and lists t
     RIGS = (ClaudeRig,)
 
 What a provider declares that it cannot do (`Capabilities`) must be refused with `NotAble`. The suite checks that, too,
-and counts it as "declared unable".
+and counts it as "declared unable". What no ability is declared for, such as running a command, a rig refuses with
+`NotPlayed`.
+
+CLEW_RIGS names the file of a rig of another package; the suite then plays that one alone (docs/provider-tutorial.md).
 """
 
 import importlib
 import json
 import os
 import re
+import runpy
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -39,7 +43,10 @@ from tests.providers.loopback.server import Model
 SECRET = {"CONTRACT_TOKEN": "contract-9f31c7aa-must-not-be-seen"}
 """Every rig lays this into `Settings.environment`. No event and no command line may show the value."""
 
-_SAW = re.compile(r'SAW users=(?P<users>\d+) first=(?P<first>"(?:[^"\\]|\\.)*") last=(?P<last>"(?:[^"\\]|\\.)*")')
+_SAW = re.compile(
+    r"(?:SAW users=|Prompts that I remember: )(?P<users>\d+),? "
+    r'(?:first=|from )(?P<first>"(?:[^"\\]|\\.)*") (?:last=|to )(?P<last>"(?:[^"\\]|\\.)*")'
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,10 @@ class Seen:
         return cls(int(found["users"]), json.loads(found["first"]), json.loads(found["last"]))
 
 
+class NotPlayed(Exception):
+    """This agent has nothing of the kind. The test that asks for it counts as declared unable."""
+
+
 class Rig(ABC):
     """One provider on trial, with homes "a" and "b" below `root`. It lives as long as the test run of its worker."""
 
@@ -67,6 +78,8 @@ class Rig(ABC):
     """Much of it is tried elsewhere: only those tests of the suite marked `core` run, unless CLEW_THOROUGH=1."""
     long: ClassVar[bool] = False
     """Too slow for every day: nothing runs, unless CLEW_THOROUGH=1."""
+    starts_programs: ClassVar[bool] = True
+    """False for a provider that is its agent itself, and starts no process."""
     warm: ClassVar[bool] = False
     """A program that stays between sessions, as a server does."""
     patience: ClassVar[float] = 60.0
@@ -184,7 +197,10 @@ class Rig(ABC):
 
 
 def rigs() -> list[type[Rig]]:
-    """Every rig in tests/providers/rigs/, by name."""
+    """Every rig in tests/providers/rigs/, by name; or those of the file that CLEW_RIGS names."""
+    if named := os.environ.get("CLEW_RIGS"):
+        own: tuple[type[Rig], ...] = runpy.run_path(named)["RIGS"]
+        return list(own)
     files = sorted((Path(__file__).parent / "rigs").glob("*.py"))
     found = [rig for file in files for rig in importlib.import_module(f"tests.providers.rigs.{file.stem}").RIGS]
     return sorted(found, key=lambda rig: rig.name)

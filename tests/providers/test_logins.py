@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ from clew.ports.provider import Settings
 SECRET = "sk-very-secret"
 
 
-def logins(provider: str, home: Path, **environment: str) -> Logins:
-    where = {"HOME": str(home)}
-    made = find_providers().make(provider, Settings(home=where, environment=environment))
+def logins(provider: str, home: Path, options: Mapping[str, str] | None = None, **environment: str) -> Logins:
+    """Without options an ACP agent is one that nothing is known of but its program."""
+    program = ("odd-agent",) if provider == "acp" and options is None else ()
+    made = find_providers().make(provider, Settings(program, {"HOME": str(home)}, environment, options or {}))
     assert isinstance(made, KnowsItsLogins)
 
     async def scene() -> Logins:
@@ -90,3 +92,35 @@ def test_opencode_finds_keys_logins_and_its_configuration(tmp_path: Path) -> Non
     kept = tmp_path / ".local" / "share" / "opencode" / "auth.json"
     write(kept, {"anthropic": {"type": "api", "key": SECRET}})
     assert logins("opencode", tmp_path).used == f"the logins in {kept}"
+
+
+@pytest.mark.parametrize(
+    ("agent", "key", "file"),
+    [
+        ("claude", "ANTHROPIC_API_KEY", ".claude/.credentials.json"),
+        ("codex", "OPENAI_API_KEY", ".codex/auth.json"),
+        ("opencode", "OPENROUTER_API_KEY", ".local/share/opencode/auth.json"),
+        ("gemini", "GEMINI_API_KEY", ".gemini/oauth_creds.json"),
+        ("qwen", "DASHSCOPE_API_KEY", ".qwen/oauth_creds.json"),
+    ],
+)
+def test_the_login_of_an_acp_agent_is_found_or_it_is_said_how_to_get_one(
+    tmp_path: Path, agent: str, key: str, file: str
+) -> None:
+    preset = {"agent": agent}
+    known = logins("acp", tmp_path, preset)
+    assert (known.used, key in known.remedy("ada"), agent in known.remedy("ada")) == ("", True, True)
+    write(tmp_path / file, "")
+    assert logins("acp", tmp_path, preset).used == ""
+    write(tmp_path / file, {"token": SECRET})
+    assert logins("acp", tmp_path, preset).used == f"the login in {tmp_path / file}"
+    assert logins("acp", tmp_path, preset, **{key: SECRET}).used == key
+
+
+def test_of_any_other_acp_agent_only_the_keys_it_was_given_are_known(tmp_path: Path) -> None:
+    assert logins("acp", tmp_path, ODD_API_KEY=SECRET).used == "ODD_API_KEY"
+    known = logins("acp", tmp_path, LANG="C")
+    assert known.used == ""
+    assert known.remedy("ada") == (
+        "Clew does not know which login its program takes; try it with `clew agent test ada`."
+    )

@@ -16,7 +16,7 @@ from clew.ports.provider import OpenSpec, Settings
 EXAMPLE = Path(__file__).parents[2] / "examples" / "parrot"
 USED = """
 import asyncio, sys
-from clew.kernel import Cursor, Directory, NativeId, PermissionMode
+from clew.kernel import Directory, PermissionMode
 from clew.ports.fault import Fault
 from clew.ports.plugins import find_providers
 from clew.ports.provider import OpenSpec, Settings
@@ -24,13 +24,19 @@ from clew.ports.provider import OpenSpec, Settings
 async def main():
     found = find_providers()
     print(*sorted({"guide", "parrot"} & set(found.makers)))
-    provider = found.make("parrot", Settings(options={"word": "there"}))
+    home = {"PARROT_HOME": sys.argv[1] + "/home"}
+    provider = found.make("parrot", Settings(options={"word": "there"}, home=home))
     print(provider.name, (await provider.discover()).version)
     spec = OpenSpec(Directory(sys.argv[1]), PermissionMode.FULL)
     session = await provider.open(spec)
     print([event async for event in session.turn("hello")][-1].reply)
+    cursor = session.cursor
+    await provider.close()
+    provider = found.make("parrot", Settings(home=home))
+    session = await provider.open(OpenSpec(spec.directory, spec.mode, cursor))
+    print(session.landing.turns)
     try:
-        await provider.open(OpenSpec(spec.directory, spec.mode, cursor=Cursor(1, NativeId("parrot-1"))))
+        await provider.open(OpenSpec(spec.directory, spec.mode, cursor, fork=True))
     except Fault as fault:
         print(fault.code)
     try:
@@ -201,5 +207,5 @@ def test_the_package_of_examples_works_once_it_is_installed(tmp_path: Path) -> N
         text=True,
         env={"PYTHONPATH": str(target)},
     )
-    told = ["guide parrot", "parrot 1.0", "hello there", "program:not-able", "program:bad-options"]
+    told = ["guide parrot", "parrot 1.0", "hello there", "1", "program:not-able", "program:bad-options"]
     assert said.stdout.splitlines() == told

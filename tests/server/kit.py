@@ -15,7 +15,9 @@ from clew.protocol.machine import Machine
 from clew.server.app import guarded, make_api
 from clew.server.auth import Bound, Keys
 from clew.server.live import Live
+from clew.server.problems import status_of
 from clew.testing import temporary_store
+from clew.web.app import Pages
 
 T = TypeVar("T")
 
@@ -46,8 +48,9 @@ async def house(data: Path, machine: Machine | None = None) -> AsyncIterator[Hou
 @asynccontextmanager
 async def serving(services: Services) -> AsyncIterator[House]:
     keys, clients = Keys(TOKEN), Live(services)
-    api = make_api(services, keys, BOUND, clients)
-    transport = httpx2.ASGITransport(guarded(api, keys, BOUND))
+    pages = Pages(services, BOUND.prefix, status_of)
+    api = make_api(services, keys, BOUND, clients, pages)
+    transport = httpx2.ASGITransport(guarded(api, keys, BOUND, pages))
     async with (
         httpx2.AsyncClient(transport=transport, base_url=BOUND.address, headers=BEARER) as http,
         httpx2.AsyncClient(transport=transport, base_url=BOUND.address) as stranger,

@@ -109,7 +109,9 @@ def test_a_body_of_another_kind_is_refused(tmp_path: Path) -> None:
     async def work(house: House) -> None:
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
             answer = await house.http.post("/api/v1/issues", content=b'{"title": "x"}', headers={"Content-Type": kind})
-            problem(answer, 422)
+            said = problem(answer, 415)
+            assert kind.partition(";")[0] in said["detail"]
+            assert "application/json" in said["remedy"]
 
     inside(tmp_path, work)
 
@@ -145,7 +147,29 @@ def test_what_was_sent_is_not_repeated(tmp_path: Path) -> None:
         assert said["detail"].count("odd: ") == 1
         assert all(each["words"] in said["detail"] for each in said["errors"])
         said = problem(await house.http.get("/api/v1/runs?limit=0"), 422)
-        assert said["detail"] == "limit: Input should be greater than or equal to 1."
+        assert said["detail"] == "limit: This must be 1 or more."
+
+    inside(tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "words"),
+    [
+        ("POST", "/agents", {}, "name: This is missing. provider: This is missing."),
+        ("POST", "/agents", {"name": 7, "provider": "guide"}, "name: This must be a text."),
+        ("POST", "/agents", {"name": "x", "provider": "guide", "mode": "all"}, "mode: This must be one of: 'read', "),
+        ("POST", "/agents", {"name": "x", "provider": "guide", "most": "two"}, "most: This must be a whole number."),
+        ("POST", "/agents", {"name": "x", "provider": "guide", "options": []}, "options: This must be a JSON object."),
+        ("PATCH", "/agents/x", {"paused": "maybe"}, "paused: This must be true or false."),
+        ("GET", "/runs?limit=many", None, "limit: This must be a whole number."),
+    ],
+)
+def test_a_wrong_type_is_named_in_the_words_of_json(
+    tmp_path: Path, method: str, path: str, body: object, words: str
+) -> None:
+    async def work(house: House) -> None:
+        said = problem(await house.http.request(method, f"/api/v1{path}", json=body), 422)
+        assert said["detail"].startswith(words), said
 
     inside(tmp_path, work)
 
@@ -155,11 +179,11 @@ def test_a_bug_is_told_without_what_is_inside(tmp_path: Path, caplog: pytest.Log
         def broken(_connection: object) -> None:
             raise RuntimeError("something secret")
 
-        @house.api.get("/broken")
+        @house.api.get("/api/broken")
         async def call() -> None:
             await house.services.read(broken)
 
-        answer = await house.http.get("/broken")
+        answer = await house.http.get("/api/broken")
         said = problem(answer, 500)
         assert said["code"] == "server:bug"
         assert "secret" not in answer.text

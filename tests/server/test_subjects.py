@@ -23,6 +23,11 @@ def test_the_same_subject_is_the_same_thread(tmp_path: Path) -> None:
         assert [each["repeated"] for each in said] == [False, False, True]
         page = (await at.http.get(f"/api/v1/threads/{said[0]['thread']}")).json()
         assert (page["thread"]["title"], len(page["entries"])) == (PULL, 2)
+        assert (await at.http.get("/api/v1/threads/github:acme%2Fapp%2312")).json() == page
+        missing = (await at.http.get("/api/v1/threads/github:acme%2fother")).json()
+        assert missing["detail"] == "There is no thread for github:acme/other yet."
+        # What is encoded twice is another name.
+        assert (await at.http.get("/api/v1/threads/github:acme%252Fapp%2312")).status_code == 404
         refused = await at.http.post("/api/v1/wakes", json={"agent": "ada", "text": "x", "subject": "acme"})
         assert (refused.status_code, "source:name" in refused.json()["remedy"]) == (422, True)
 

@@ -68,6 +68,7 @@ from clew.store.operations.claim import claim
 from clew.store.operations.finish import finish
 from clew.store.operations.ids import new_id
 from clew.store.operations.report import report
+from clew.store.operations.search_index import clear_index
 from clew.store.operations.wakes import accept_wake
 from clew.store.schema.tables import (
     UNKNOWN_RUNTIME,
@@ -129,6 +130,7 @@ def empty(connection: Connection) -> None:
             connection.execute(delete(table).where(table.c.id != UNKNOWN_RUNTIME))
         elif table is not meta:
             connection.execute(delete(table))
+    clear_index(connection)
 
 
 def furnish(connection: Connection) -> None:
@@ -382,8 +384,11 @@ def sent(database: Database, operation: Callable[[Connection], Result]) -> tuple
 def _overheard(connection: Connection, texts: list[str]) -> Iterator[None]:
     raw: Any = connection.connection.driver_connection
     if isinstance(raw, sqlite3.Connection):
-        # What begins with "--" the database says to itself.
-        raw.set_trace_callback(lambda text: None if text.startswith("--") else texts.append(text))
+        # What begins with "--" the database says to itself. What a trigger does is said in the words of the statement
+        # that it belongs to.
+        raw.set_trace_callback(
+            lambda text: None if text.startswith("--") or texts[-1:] == [text] else texts.append(text)
+        )
         try:
             yield
         finally:

@@ -84,6 +84,10 @@ def _take_guards_away(connection: Connection) -> None:
     if connection.dialect.name == "sqlite":
         return
     connection.exec_driver_sql("SET LOCAL session_replication_role = replica")
+    # The triggers of the search are no guards.
+    named = "SELECT tgrelid::regclass, tgname FROM pg_trigger WHERE tgname LIKE 'search_%%'"
+    for table_name, trigger in connection.exec_driver_sql(named).all():
+        connection.exec_driver_sql(f"ALTER TABLE {table_name} ENABLE ALWAYS TRIGGER {trigger}")
     for table in metadata.tables.values():
         for check_constraint in table.constraints:
             if isinstance(check_constraint, CheckConstraint):
@@ -139,6 +143,18 @@ def _journal_begins_late(connection: Connection) -> None:
     connection.execute(delete(journal).where(journal.c.thread_id == "waiting", journal.c.seq == 1))
 
 
+def _replaced(*by: int, entry: int) -> Plant:
+    """The entries `by` all say that they take the place of that one, in the thread of a lane at work."""
+
+    def plant(connection: Connection) -> None:
+        put_entries(connection, "busy", *by)
+        connection.execute(
+            update(journal).where(journal.c.thread_id == "busy", journal.c.seq.in_(by)).values(replaces=entry)
+        )
+
+    return plant
+
+
 def _decision_gone(connection: Connection) -> None:
     connection.execute(delete(decisions).where(decisions.c.run_id == "r-done"))
 
@@ -154,6 +170,17 @@ def _other_plan(connection: Connection) -> None:
 def _record(stored: object) -> Plant:
     spoilt = update(decisions).where(decisions.c.run_id == "r-done").values(record=stored)
     return lambda connection: connection.execute(spoilt)
+
+
+def _sql(statement: str) -> Plant:
+    return lambda connection: connection.exec_driver_sql(statement)
+
+
+def _wordless(connection: Connection) -> None:
+    words, none = (", words", ", ''") if connection.dialect.name == "postgresql" else ("", "")
+    connection.exec_driver_sql(
+        f"INSERT INTO search_documents (id, kind, source, seq, through{words}) VALUES (7, 'log', 'r-done', 1, 1{none})"
+    )
 
 
 WAKE_ENDS = {"ended_at": 9.0}
@@ -218,6 +245,8 @@ PLANTS: list[tuple[str, str, Plant, list[str]]] = [
     ("wake-end", "ended-and-pending", change("wakes", "w-next", ended_at=9.0), ["w-next"]),
     ("wake-thread", "of-another", change("wakes", "w-skipped", thread_id="busy"), ["w-skipped"]),
     ("wake-entry", "not-written", change("wakes", "w-next", entry=4), ["w-next"]),
+    ("wake-standing", "of-one-that-waits", _replaced(4, entry=3), ["w-next"]),
+    ("wake-standing", "of-one-that-a-run-has", _replaced(4, entry=2), ["w-claimed"]),
     ("run-state", "unknown", run("r-x", "idle", "asleep"), ["r-x"]),
     ("run-live", "no-lease", change("runs", "r-live", lease_until=None), ["r-live"]),
     ("run-live", "no-place-of-the-agent", change("runs", "r-live", agent_place=None), ["r-live"]),
@@ -260,6 +289,17 @@ PLANTS: list[tuple[str, str, Plant, list[str]]] = [
     ("schedule-due", "never", change("schedules", "sc-on", next_due=None), ["sc-on"]),
     ("journal-whole", "a-gap", _journal_gap, ["idle"]),
     ("journal-whole", "no-beginning", _journal_begins_late, ["waiting"]),
+    (
+        "journal-replaces",
+        "twice",
+        all_of(
+            without_keys("journal", _replaced(4, 5, entry=3)),
+            change("wakes", "w-next", entry=5),
+            # A table without its keys is without its triggers, too.
+            _sql("INSERT INTO search_due (kind, source, seq) VALUES ('entry', 'busy', 4), ('entry', 'busy', 5)"),
+        ),
+        ["busy/3"],
+    ),
     ("session-origin", "from-nowhere", change("sessions", "s-unknown", adopted_at=None), ["s-unknown"]),
     ("session-origin", "from-another-lane", change("sessions", "s-unknown", run_id="r-done"), ["s-unknown"]),
     ("session-generations", "a-gap", session("s-x", "busy", 5, adopted_at=1.0), ["busy"]),
@@ -290,6 +330,15 @@ PLANTS: list[tuple[str, str, Plant, list[str]]] = [
     ("value-json", "what-is-kept", change("lanes", "idle", floor_kept="1,2"), ["lanes idle (floor_kept)"]),
     ("value-json", "what-else-was-told", change("sessions", "s-2", also=""), ["sessions s-2 (also)"]),
     ("value-json", "a-cursor", change("sessions", "s-2", cursor="n-1"), ["sessions s-2 (cursor)"]),
+    (
+        "search-complete",
+        "an-entry",
+        _sql("DELETE FROM search_due WHERE kind = 'entry' AND source = 'idle' AND seq = 2"),
+        ["idle/2"],
+    ),
+    ("search-complete", "a-title", _sql("DELETE FROM search_due WHERE kind = 'title' AND source = 'idle'"), ["idle"]),
+    ("search-complete", "a-log", _sql("DELETE FROM search_due WHERE kind = 'log' AND source = 'r-live'"), ["r-live"]),
+    ("search-words", "none", _wordless, ["document 7"]),
     ("row-once", "an-event", without_keys("events", _event_twice), ["events r-live/5"]),
     ("row-bounds", "a-mode", change("agents", "bob", mode="all"), ["agents bob (ck_agents_mode)"]),
     ("row-bounds", "a-hold", change("runs", "r-queued", hold="ever"), ["runs r-queued (ck_runs_hold)"]),

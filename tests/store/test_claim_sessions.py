@@ -274,7 +274,11 @@ def test_a_session_that_another_live_run_has_open_is_waited_for(daemon: Daemon) 
     daemon.say("two")
     assert daemon.claim() == ()
     (run,) = daemon.rows(runs, lane_id=LANE, state="queued")
-    assert (run.hold, run.hold_code, run.words) == ("session-free", "session:busy", "It is in use by other.")
+    assert (run.hold, run.hold_code, run.words) == (
+        "session-free",
+        "session:busy",
+        "Waiting for session 1. It is in use by other.",
+    )
     assert run.not_before > run.queued_at
     free_elsewhere(daemon)
     daemon.put(runs, {"id": run.id}, not_before=None)
@@ -311,7 +315,10 @@ def test_a_session_over_its_limit_is_retired_and_the_lane_goes_on_in_a_new_one(d
     daemon.say("two")
     order = daemon.claim_one()
     assert (order.plan.outcome, order.plan.reason.code) == (Outcome.RESEED, "limit:tokens")
-    assert order.plan.words == "It has 100 tokens; the limit is 100."
+    assert (
+        order.plan.words
+        == "New conversation with the thread's history, in place of session 1. It has 100 tokens; the limit is 100."
+    )
     assert daemon.sessions() == [(1, "n-1", "retired")]
 
 

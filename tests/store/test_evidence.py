@@ -446,7 +446,9 @@ def test_a_store_that_cannot_tell_is_asked_again_after_growing_waits_and_then_a_
     accepted = order.wakes[0].id
     for number, wait in enumerate(WAITS, start=1):
         asks = asking(daemon, order)
+        before = now(daemon)
         ended = daemon.answer(asks, UNKNOWN)
+        after = now(daemon)
         assert ended.state is RunState.QUEUED
         kept, waiting = daemon.run(order.run), daemon.run(asks.run)
         assert (kept.evidence, kept.evidence_asked, kept.evidence_words) == (
@@ -455,7 +457,10 @@ def test_a_store_that_cannot_tell_is_asked_again_after_growing_waits_and_then_a_
             "the store says unknown",
         )
         assert (waiting.hold, waiting.hold_code) == (WaitsFor.ANOTHER_TRY.value, "prompt:unheard")
-        assert waiting.not_before == pytest.approx(now(daemon) + wait, abs=max(wait / 4, 0.4))
+        assert waiting.not_before is not None
+        assert before + wait - 0.001 <= waiting.not_before <= after + wait + 0.001
+        # However slow this machine is, the time has not come.
+        daemon.put(runs, {"id": asks.run}, not_before=after + 3600)
         assert (daemon.wake(accepted).state, daemon.claim()) == ("pending", ())
         daemon.put(runs, {"id": asks.run}, not_before=None)
     asks = asking(daemon, order)

@@ -87,6 +87,29 @@ def test_every_reader_of_every_server_is_told_what_changed(daemon: Daemon, here:
         assert heard(reader, f"queue:{RUNTIME}")
 
 
+@pytest.mark.parametrize("topic", [f"queue:{RUNTIME}", f"thread:{THREAD}"])
+def test_a_wake_that_is_asked_for_again_while_it_waits_is_hinted_at_again(
+    daemon: Daemon, other: Database, topic: str
+) -> None:
+    """The first hints may have been lost together with the first answer."""
+    asked = request()
+    daemon.write(lambda connection: accept_wake(connection, asked))
+    reader = other.subscribe()
+    quiet(reader)
+    assert daemon.write(lambda connection: accept_wake(connection, asked)).repeated
+    assert heard(reader, topic)
+
+
+def test_a_wake_that_is_asked_for_again_after_its_end_is_not_hinted_at(daemon: Daemon, other: Database) -> None:
+    asked = request()
+    daemon.write(lambda connection: accept_wake(connection, asked))
+    daemon.serve()
+    reader = other.subscribe()
+    quiet(reader)
+    assert daemon.write(lambda connection: accept_wake(connection, asked)).repeated
+    assert quiet(reader) == frozenset()
+
+
 def test_what_a_run_does_is_hinted_at(daemon: Daemon, other: Database) -> None:
     daemon.accept()
     reader = other.subscribe()

@@ -35,7 +35,7 @@ def silent(daemon: Daemon, seconds: float) -> None:
 
 
 def renewed(daemon: Daemon, *held: Held) -> Renewed:
-    return daemon.write(lambda connection: renew(connection, [RUNTIME], held))
+    return daemon.write(lambda connection: renew(connection, [RUNTIME], held, daemon.patience))
 
 
 # ---------------------------------------------------------------- a claim whose answer was lost

@@ -14,6 +14,7 @@ from clew.store.operations.agents import change_agent
 from clew.store.operations.finish import finish
 from clew.store.operations.moves import move_lane
 from clew.store.operations.sessions import Adoption, adopt_session
+from clew.store.operations.updates import AgentUpdate
 from clew.store.operations.wakes import accept_wake
 from clew.store.schema.check import check
 from clew.store.schema.tables import lanes, runs
@@ -48,7 +49,7 @@ def its_lane_moves(connection: Connection) -> Any:
 
 
 def its_agent_moves(connection: Connection) -> Any:
-    change_agent(connection, ADA, {"runtime_id": ELSEWHERE})
+    change_agent(connection, ADA, AgentUpdate(runtime=ELSEWHERE))
 
 
 @pytest.fixture(scope="module")

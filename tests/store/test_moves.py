@@ -9,6 +9,7 @@ from clew.store.faults import NoSuchLane, NoSuchRuntime
 from clew.store.operations.agents import change_agent
 from clew.store.operations.leases import end_orphans
 from clew.store.operations.moves import Moved, move_lane
+from clew.store.operations.updates import AgentUpdate
 from clew.store.schema.tables import runs, runtimes
 from tests.store.kit import ADA, ELSEWHERE, LANE, RUNTIME, Daemon, bodies
 
@@ -89,7 +90,7 @@ def test_what_went_back_to_the_queue_goes_where_its_lane_was_put_meanwhile(daemo
 def test_what_went_back_to_the_queue_goes_where_its_agent_was_put_meanwhile(daemon: Daemon, other: Daemon) -> None:
     daemon.say("one")
     daemon.claim_one()
-    daemon.write(lambda connection: change_agent(connection, ADA, {"runtime_id": ELSEWHERE}))
+    daemon.write(lambda connection: change_agent(connection, ADA, AgentUpdate(runtime=ELSEWHERE)))
     hints = daemon.database.subscribe()
     daemon.write(lambda connection: end_orphans(connection, "daemon-1", [RUNTIME]))
     assert f"queue:{ELSEWHERE}" in hints.wait(5)

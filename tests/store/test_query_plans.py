@@ -10,10 +10,25 @@ from sqlalchemy import Connection, Engine, Table, insert
 
 from clew.store.engine.statement import POSTGRESQL, SQLITE, Statement
 from clew.store.operations import approvals as kept
-from clew.store.operations import schedules
+from clew.store.operations import claim_sql, entry_readers, schedules, waited_out
+from clew.store.operations import wakes as reading_wakes
 from clew.store.operations import workspaces as places
 from clew.store.queries import agents as reading_agents
-from clew.store.queries import approvals, decisions, names, runs, sessions, threads, usage, wakes, work
+from clew.store.queries import (
+    approvals,
+    decisions,
+    entries,
+    logs,
+    names,
+    runs,
+    runtimes,
+    sessions,
+    threads,
+    usage,
+    waits,
+    wakes,
+    work,
+)
 from clew.store.queries.runs import LAST
 from clew.store.schema.tables import approvals as kept_approvals
 from clew.store.schema.tables import decisions as kept_decisions
@@ -46,12 +61,19 @@ SHOWN = {
     "runs of an agent": Shown(runs.of_agent, "ix_runs_agent", {**BEFORE, "agent": "agent-7"}),
     "runs of a lane": Shown(runs.of_lane, "ix_runs_lane", {**BEFORE, "lane": "lane-7", "before_at": 1e15}),
     "runs that failed": Shown(runs.unserved, "ix_runs_unserved", {**BEFORE, "state": "failed"}),
+    "runs that wait for their model": Shown(
+        waited_out.let_go, "ix_runs_waited_out", {"agent": "agent-7", "runtime": "rt-7"}
+    ),
     "a run": Shown(runs.one, None, {"run": "run-7-1", "most": 1}),
     "a run by its beginning": Shown(names.runs_beginning, None, {"first": "run-7", "last": "run-7zz"}),
     "a run by its number": Shown(names.run_numbered, "uq_runs_number", {"number": 7}),
     "what runs have used": Shown(usage.used_by_runs, "ix_events_used", {"runs": ["run-7-1", "run-8-1"]}),
     "what a thread has used": Shown(usage.used_in_thread, "ix_events_used", {"thread": "thread-7"}),
     "decisions of runs": Shown(runs.decisions_of_runs, None, {"runs": ["run-7-1", "run-8-1"]}),
+    "runs of a lane from one on": Shown(logs.runs_from, "ix_runs_lane", {"lane": "lane-7", "first": 7}),
+    "the newest runs of a lane": Shown(logs.newest_of_lane, "ix_runs_lane", {"lane": "lane-7"}),
+    "the thread of a run": Shown(logs.run_of_thread, "uq_runs_number", {"number": 7}),
+    "the end of a log": Shown(logs.last_line, None, {"run": "run-7-1"}),
     "a log": Shown(runs.log_of_run, None, {"run": "run-7-1", "after": 3, "most": 20}),
     "threads": Shown(threads.listed, "ix_threads_listed", BEFORE_THREAD),
     "threads of an agent": Shown(threads.listed_of_agent, "ix_threads_assignee", {**BEFORE_THREAD, "agent": "agent-7"}),
@@ -63,6 +85,25 @@ SHOWN = {
     ),
     "a thread": Shown(threads.one, None, {"thread": "thread-7"}),
     "a thread by its number": Shown(_by_number, "uq_threads_number", {"kind": "issue", "number": 7}),
+    "entries of a thread": Shown(
+        entries.page, "uq_journal_replaces", {"thread": "thread-7", "before": 9, "after": 0, "most": 20}
+    ),
+    "what a message would do": Shown(
+        claim_sql.foreseen,
+        "uq_runs_lane_not_ended",
+        {"agent": "agent-7", "lane": "lane-7", "thread": "thread-7", "run": "~"},
+    ),
+    "what a new run would wait for": Shown(
+        waits.facts_of_new,
+        "ix_runs_queue",
+        {"id": "~", "agent_id": "agent-7", "runtime_id": "rt-1", "lane_id": "lane-7", "rank": 1.0},
+    ),
+    "how a message would be accepted": Shown(
+        reading_wakes.facts_unlocked,
+        None,
+        {"agent": "agent-7", "lane": "lane-7", "thread": "thread-7", "wake": "wk-none"},
+    ),
+    "who has an entry": Shown(entry_readers.given_since, "ix_runs_lane", {"lane": "lane-7", "at": 1.0}),
     "wakes of a run": Shown(wakes.of_run, "ix_wakes_run", {"run": "run-7-1"}),
     "pending wakes": Shown(wakes.pending_of_lane, "ix_wakes_pending", {"lane": "lane-7"}),
     "approvals": Shown(approvals.newest, "ix_approvals_asked", {"most": 20, "before": 1e15}),
@@ -70,6 +111,7 @@ SHOWN = {
     "approvals of a run": Shown(approvals.of_run, "ix_approvals_run", {"run": "run-7-1"}),
     "sessions of a lane": Shown(sessions.of_lane, None, {"lane": "lane-7", "most": 20}),
     "isolated sessions of a lane": Shown(sessions.isolated_of_lane, None, {"lane": "lane-7", "most": 20}),
+    "whose runs are": Shown(runtimes.of_runs, None, {"runs": ["run-7-1", "run-8-1"]}),
     "whose a session is": Shown(sessions.known, "uq_sessions_native", {"runtime": "rt-1", "natives": ["n-7-1"]}),
     "recent sessions": Shown(sessions.recent_of_agent, "ix_runs_agent", {"agent": "agent-7"}),
     "decisions": Shown(decisions.page, None, {"run": "run-7-1", "attempt": 1, "step": 0, "most": 20}),

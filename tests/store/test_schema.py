@@ -28,7 +28,7 @@ def reflected(connection: Connection) -> dict[str, Any]:
             "indexes": [{**index, "dialect_options": str_values(index)} for index in by_name(found.get_indexes(name))],
         }
         for name in found.get_table_names()
-        if name != "alembic_version"
+        if name != "alembic_version" and not name.startswith("search_")
     }
 
 
@@ -42,20 +42,30 @@ def by_name(listed: Any) -> list[dict[str, Any]]:
 
 
 def rows(connection: Connection) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table, alembic_version included."""
+    """Every row of every table, alembic_version included; not the search index, which is made from them."""
     found = MetaData()
-    found.reflect(connection)
+    found.reflect(connection, only=_is_no_index)
     return {
         table.name: sorted((dict(row) for row in connection.execute(select(table)).mappings()), key=str)
         for table in found.sorted_tables
     }
 
 
+def _is_no_index(name: str, _: object) -> bool:
+    return not name.startswith("search_")
+
+
 def made_by(connection: Connection, make: Callable[[Connection], object]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The same database, emptied and created by `make`."""
     old = MetaData()
-    old.reflect(connection)
+    old.reflect(connection, only=_is_no_index)
     old.drop_all(connection)
+    for table in ("search_documents", "search_due", "search_logs"):
+        connection.exec_driver_sql(f"DROP TABLE {table}")
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("DROP TABLE search_words")
+    else:
+        connection.exec_driver_sql("DROP FUNCTION search_entry_due, search_row_due")
     make(connection)
     return reflected(connection), rows(connection)
 

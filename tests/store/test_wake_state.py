@@ -29,6 +29,7 @@ VALUES: Mapping[str, Any] = {
     "words": "It was so.",
     "until": None,
     "began": 0,
+    "entry": 1,
 }
 
 BY_EVENT: Mapping[WakeEvent, Sequence[Statement]] = {
@@ -60,6 +61,7 @@ def after(connection: Connection, statement: Statement, state: WakeState) -> Wak
         "reason": "chat",
         "origin_kind": "human",
         "run_id": RUN,
+        "entry": 1,
     }
     row |= {"accepted_at": 0.0, "ended_at": 1.0 if state in WAKE_ENDS else None, "code": "it", "words": "It was so."}
     connection.execute(insert(wakes).values(state=state.value, **row))

@@ -116,7 +116,7 @@ def test_a_flood_is_deferred_and_a_person_is_not(accept: Accept, database: Datab
             connection.execute(
                 insert(runs).values(
                     id=f"old-{number}",
-                    number=100 + number,
+                    number=10**9 + number,
                     lane_id=lane,
                     agent_id=ADA,
                     state="succeeded",

@@ -5,8 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,16 +23,18 @@ OVER = frozenset({"idle", "held"})
 class House:
     """One data directory and the server on it, which may be killed and started again."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *options: str, port: int = 0, environment: Mapping[str, str] | None = None) -> None:
         self.root = root
         self.data = root / "data"
-        self._database = new_database()
+        self._options = ("--port", str(port), *new_database(), *options)
+        self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
         with (self.root / "up.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "clew", "up", "--data", str(self.data), "--port", "0", *self._database],
+                [sys.executable, "-m", "clew", "up", "--data", str(self.data), *self._options],
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -90,8 +93,14 @@ class House:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return json.load(answer)
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as refusal:
+            # Otherwise a test that fails here shows the status and not the reason.
+            with refusal:
+                refusal.add_note(f"{method} {path}: {refusal.read().decode()}")
+            raise
 
     # ---------------------------------------------------------------- what a person waits for
 

@@ -41,7 +41,9 @@ def test_a_session_that_was_deleted_is_told_again_what_was_said(
     assert (run["state"], run["decision"], run["claim"]) == ("succeeded", "reseed", "started"), run
     assert run["session"] != first
     why = home.get(f"/why/{run['id']}")
-    assert why["headline"].startswith("reseed: The agent's own store no longer has it."), why
+    assert why["headline"].startswith(
+        "reseed: New conversation with the thread's history, in place of session 1. The"
+    ), why
     assert why["headline"].endswith("[session:lost]")
     states = {each["id"]: each["state"] for each in home.get(f"/sessions?thread={ref}")}
     assert states == {first: "lost", run["session"]: "healthy"}

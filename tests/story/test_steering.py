@@ -43,7 +43,7 @@ def test_words_during_a_long_tool_are_heard_in_the_same_turn_and_not_repeated(
     assert heard(rig, before)[0] == 1
     assert home.get(f"/wakes/{wake['id']}")["run"] == run["id"]
     why = home.get(f"/why/{wake['id']}")
-    assert why["headline"].startswith(f"steered: Run {run['id']}")
+    assert why["headline"].startswith(f"steered: {run['ref']} told its agent")
     assert [(each["text"], each["taken"]) for each in why["steered"]] == [(WORDS, True)]
     assert [entry["author_kind"] for entry in page["entries"]] == ["human", "human", "agent"]
     # What was told is not told again.

@@ -17,7 +17,7 @@ def held(database: Path) -> Iterator[None]:
 
 
 def waited(clew: Up) -> None:
-    until(lambda: "Another program holds" in clew.err, "a word about the wait")
+    until(lambda: "discovering agents failed, retrying" in clew.err, "a word about the wait")
 
 
 def ended_well(clew: Up) -> None:

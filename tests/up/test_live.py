@@ -1,17 +1,19 @@
 """Live events over a real socket: everything once and in order, however often a client is cut off."""
 
+import contextlib
 import itertools
 import json
-import threading
+import signal
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
-from tests.up.kit import LONG, Up, until, up
+from tests.up.kit import LONG, Up, up
 
 
 @dataclass(frozen=True)
@@ -21,24 +23,28 @@ class Event:
     data: Any
 
 
-def events(clew: Up, query: str, last: str | None = None) -> Generator[Event]:
+VIEWS = ("thread", "run", "approval", "log")
+PAGES = ("beat", "changed", "log")
+
+
+def events(clew: Up, query: str, last: str | None = None, kinds: Sequence[str] = VIEWS) -> Generator[Event]:
     headers = {} if last is None else {"Last-Event-ID": last}
     with clew.http() as http, http.stream("GET", f"/live?{query}", headers=headers) as answer:
         assert answer.status_code == 200, answer.read()
         assert answer.headers["content-type"].startswith("text/event-stream")
         told: dict[str, str] = {}
         end = time.monotonic() + LONG
-        # A comment comes now and then, so this is looked at even when nothing happens.
+        # A beat comes now and then, so this is looked at even when nothing happens.
         for line in answer.iter_lines():
             assert time.monotonic() < end, "what is waited for was never told"
             if line:
                 name, _, value = line.partition(": ")
                 told[name] = value
-            elif "event" in told:
+            elif told["event"] in kinds:
                 yield Event(told["id"], told["event"], json.loads(told["data"]))
-                told = {}
+                told = {"id": told["id"]}
             else:
-                told = {}
+                told = {"id": told["id"]}
 
 
 def ended(event: Event) -> bool:
@@ -139,17 +145,22 @@ def test_what_is_asked_and_answered_is_told(clew: Up) -> None:
     stream.close()
 
 
-def test_everything_is_told_without_logs(clew: Up) -> None:
-    stream = events(clew, "")
-    ref = chat(clew)
-    say(clew, ref, "SAY: hello")
-    told = []
-    for event in stream:
-        told.append(event)
-        if ended(event) and event.data["thread"] == ref:
-            break
-    assert {each.kind for each in told} <= {"thread", "run", "approval"}
-    assert ref in [each.data["ref"] for each in told if each.kind == "thread"]
+def test_a_page_is_told_what_changed_and_gets_the_lines_of_what_it_follows(clew: Up) -> None:
+    ref, other = chat(clew), chat(clew)
+    thread = clew.ask("GET", f"/threads/{ref}")["thread"]["id"]
+    stream = events(clew, f"follow={ref}", kinds=PAGES)
+    first, second = next(stream), next(stream)
+    assert (first.kind, set(first.data)) == ("beat", {"at", "version"})
+    assert (second.kind, second.data) == ("changed", {"threads": [], "runs": [], "all": True})
+    clew.ran(say(clew, other, "SAY: not followed"))
+    run = clew.ran(say(clew, ref, "THINK: well\nSAY: hello"))["id"]
+    told: list[Event] = []
+    while log_of(told, run) != kept(clew, run):
+        told.append(next(stream))
+    assert {each.data["run"] for each in told if each.kind == "log"} == {run}
+    changed = [each.data for each in told if each.kind == "changed"]
+    assert thread in {each for data in changed for each in data["threads"]}
+    assert run in {each for data in changed for each in data["runs"]}
     stream.close()
 
 
@@ -166,7 +177,12 @@ def test_a_mark_that_is_none_begins_anew(clew: Up, last: str) -> None:
 
 def test_what_is_not_there_is_refused_before_the_stream(clew: Up) -> None:
     with clew.http() as http:
-        for query, status in (("thread=issue-999", 404), ("run=rn_nothing", 404), ("run=x&after=-1", 422)):
+        for query, status in (
+            ("thread=issue-999", 404),
+            ("follow=issue-999", 404),
+            ("run=rn_nothing", 404),
+            ("run=x&after=-1", 422),
+        ):
             answer = http.get(f"/live?{query}")
             assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
 
@@ -181,27 +197,38 @@ def test_a_client_that_reads_nothing_holds_nobody_up(tmp_path: Path) -> None:
         assert clew.stop() == 0
 
 
-def test_many_clients_are_served_and_too_many_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_page_goes_on_after_a_restart_where_it_was(tmp_path: Path, how: signal.Signals) -> None:
     with up(tmp_path / "data") as clew:
-        gate = threading.Barrier(65)
-        full: list[int] = []
-
-        def watch() -> None:
-            with clew.http() as http, http.stream("GET", "/live") as answer:
-                gate.wait(60)
-                assert answer.status_code == 200
-                full.append(answer.status_code)
-                gate.wait(60)
-
-        threads = [threading.Thread(target=watch) for _ in range(64)]
-        for thread in threads:
-            thread.start()
-        gate.wait(60)
-        with clew.http() as http:
-            refused = until(lambda: http.get("/live"), "an answer")
-        assert (refused.status_code, refused.json()["code"]) == (503, "server:busy")
-        gate.wait(60)
-        for thread in threads:
-            thread.join(60)
-        assert len(full) == 64
+        clew.guide()
+        ref = chat(clew)
+        stream = events(clew, f"follow={ref}", kinds=PAGES)
+        next(stream)
+        say(clew, ref, "THINK: one\nSAY: two\nRUN: sleep 60")
+        seen = [next(each for each in stream if each.kind == "log") for _ in range(3)]
+        clew.stop(how)
+        # A killed server cuts the stream, one that stops ends it.
+        with contextlib.suppress(httpx2.HTTPError):
+            seen += stream
+    with up(tmp_path / "data") as clew:
+        clew.ran(say(clew, ref, "SAY: meanwhile"))
+        again = events(clew, f"follow={ref}", seen[-1].id, PAGES)
+        last = clew.ran(say(clew, ref, "SAY: and after"))["id"]
+        while log_of(seen, last) != kept(clew, last):
+            seen.append(next(again))
+        again.close()
+        runs = [each["id"] for each in clew.ask("GET", f"/runs?thread={ref}")]
+        assert len(runs) >= 2
+        for run in runs:
+            assert log_of(seen, run) == kept(clew, run), run
         assert clew.stop() == 0
+
+
+def test_open_streams_do_not_hold_up_the_end_of_the_server(tmp_path: Path) -> None:
+    with up(tmp_path / "data") as clew:
+        streams = [events(clew, "", kinds=PAGES) for _ in range(100)]
+        for each in streams:
+            assert next(each).kind == "beat"
+        assert clew.stop() == 0
+        for each in streams:
+            assert {event.kind for event in each} <= {"beat", "changed"}

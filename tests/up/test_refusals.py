@@ -1,5 +1,6 @@
 """What keeps `clew up` from starting: each is named in one line, with what to do, and nothing is changed."""
 
+import asyncio
 import os
 import socket
 import sqlite3
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from clew.app.http_server import NotLoopback
+from clew.app.run_server import ServerSettings, run_server
 from tests.up.kit import environment, refused, up
 
 
@@ -180,3 +183,15 @@ def refused_at(place: Path, beside: Path) -> str:
     )
     assert (done.returncode, done.stdout) == (1, "")
     return done.stderr
+
+
+def test_a_server_that_ran_in_a_process_leaves_its_children_to_other_event_loops(tmp_path: Path) -> None:
+    async def child() -> int:
+        started = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
+        return await asyncio.wait_for(started.wait(), 30)
+
+    with asyncio.Runner() as earlier:
+        assert earlier.run(child()) == 0
+        with pytest.raises(NotLoopback):
+            asyncio.run(run_server(ServerSettings(tmp_path / "data", host="192.0.2.1", port=0), lambda _: None))
+        assert earlier.run(child()) == 0

@@ -46,7 +46,8 @@ def test_the_agent_of_another_package_is_named_at_the_start_like_any_other(tmp_p
     with up(tmp_path / "data", PYTHONPATH=str(tmp_path)) as clew:
         until(lambda: "  agents  " in clew.out, "what is installed")
         assert "  installed     parrot 1.0\n" in clew.out
-        clew.ask("POST", "/agents", {"name": "polly", "provider": "parrot", "mode": "full"})
+        own = {"home": {"PARROT_HOME": str(tmp_path / "parrot")}, "create_home": True}
+        clew.ask("POST", "/agents", {"name": "polly", "provider": "parrot", "mode": "full", **own})
         assert clew.ran(clew.ask("POST", "/wakes", {"agent": "polly", "text": "hello"}))["state"] == "succeeded"
 
 

@@ -239,7 +239,7 @@ def test_a_second_lane_begins_with_all_of_the_firsts_work_and_is_told_of_it(work
     assert git(second, "status", "--porcelain").split("\n") == [" D a.txt", "?? loose.txt"]
     told = ensured(worked, "ln_2", "clew/ln_1", "ada").remade
     assert told.startswith(
-        f"Your worktree begins with the work of another: ada's branch clew/ln_1, at commit {tip[:10]}."
+        f"This worktree begins with the work of another: ada's branch clew/ln_1, at commit {tip[:10]}."
     )
     assert "It changed a.txt, loose.txt, work.txt." in told
     assert "where it is not committed either: a.txt, loose.txt." in told
@@ -254,7 +254,7 @@ def test_new_commits_of_the_first_are_taken_over_or_told_with_how_to_take_them(w
     (worked.directory() / "more.txt").write_text("more\n")
     tip = commit(worked.directory(), "more")
     told = ensured(worked, "ln_2", "clew/ln_1", "ada").remade
-    assert told == "ada's branch clew/ln_1 has new commits (1). Your branch has them now."
+    assert told == "ada's branch clew/ln_1 has new commits (1). This branch has them now."
     assert git(second, "rev-parse", "HEAD") == tip
     run(worked.workspaces.acknowledge(worked.wanted("ln_2")))
     own = commit(second, "of its own")
@@ -264,6 +264,35 @@ def test_new_commits_of_the_first_are_taken_over_or_told_with_how_to_take_them(w
     assert "take them with `git merge clew/ln_1`." in told
     assert f"not committed: loose.txt; it is in {worked.directory()}." in told
     assert git(second, "rev-parse", "HEAD") == own
+
+
+@pytest.mark.case("D14")
+def test_a_worktree_with_copies_alone_follows_the_first_and_has_no_work_of_its_own(worked: Scene) -> None:
+    (worked.directory() / "loose.txt").write_text("not committed\n")
+    (worked.directory() / "a.txt").write_text("changed\n")
+    second, place = begun(worked, "ln_2", "clew/ln_1", "ada"), WorkspaceId("ws_ln_2")
+    run(worked.workspaces.acknowledge(worked.wanted("ln_2")))
+    found = run(worked.workspaces.work(place))
+    assert (found.files, found.uncommitted, found.commits) == (0, 0, 0), "it is the first one's work"
+    (worked.directory() / "loose.txt").unlink()
+    tip = commit(worked.directory(), "more")
+    (worked.directory() / "next.txt").write_text("next\n")
+    told = ensured(worked, "ln_2", "clew/ln_1", "ada").remade
+    assert told == (
+        "ada's branch clew/ln_1 has new commits (1). This branch has them now. Changed there since the last turn here, "
+        "and not committed: loose.txt, next.txt; this worktree has the same now."
+    )
+    assert git(second, "rev-parse", "HEAD") == tip
+    assert git(second, "status", "--porcelain") == "?? next.txt"
+    assert (second / "a.txt").read_text() == "changed\n"
+    assert run(worked.workspaces.work(place)).files == 0
+    # From its first change on, its work is its own, and Clew replaces nothing.
+    (second / "next.txt").write_text("of the second\n")
+    assert run(worked.workspaces.work(place)).uncommitted == 1
+    (worked.directory() / "next.txt").write_text("of the first\n")
+    told = ensured(worked, "ln_2", "clew/ln_1", "ada").remade
+    assert f"not committed: next.txt; it is in {worked.directory()}." in told
+    assert (second / "next.txt").read_text() == "of the second\n"
 
 
 @pytest.mark.case("D14")

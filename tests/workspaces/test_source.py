@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.ports.workspaces import SourceKind
+from clew.ports.workspaces import SourceFound, SourceKind
 from clew.workspaces import GitWorkspaces
 from clew.workspaces.faults import (
     BareRepository,
@@ -28,21 +28,20 @@ def workspaces(tmp_path: Path) -> GitWorkspaces:
     return GitWorkspaces(tmp_path / "root")
 
 
-def test_a_repository_is_known_by_its_real_path_and_branch(workspaces: GitWorkspaces, tmp_path: Path) -> None:
+def test_a_repository_is_known_by_its_real_path(workspaces: GitWorkspaces, tmp_path: Path) -> None:
     at = repository(tmp_path / "project", "trunk")
     (tmp_path / "link").symlink_to(at)
     for spelling in (f"{at}/", f"{at}/../project", str(tmp_path / "link")):
         found = run(workspaces.inspect(spelling))
-        assert (found.source, found.kind, found.default_branch) == (str(at), SourceKind.REPOSITORY, "trunk")
+        assert found == SourceFound(str(at), SourceKind.REPOSITORY)
     git(at, "checkout", "--quiet", "--detach")
-    assert run(workspaces.inspect(str(at))).default_branch is None
+    assert run(workspaces.inspect(str(at))) == found
 
 
 def test_an_address_is_asked(workspaces: GitWorkspaces, tmp_path: Path) -> None:
     at = repository(tmp_path / "project", "trunk")
     found = run(workspaces.inspect(f"file://{at}"))
-    assert (found.kind, found.default_branch) == (SourceKind.ADDRESS, "trunk")
-    assert found.commit == git(at, "rev-parse", "HEAD")
+    assert found == SourceFound(f"file://{at}", SourceKind.ADDRESS)
     with pytest.raises(SourceUnreachable, match="no git repository at the address"):
         run(workspaces.inspect(f"file://{tmp_path}/nowhere"))
     (tmp_path / "empty").mkdir()
@@ -58,7 +57,7 @@ def test_a_base_that_is_not_there_is_refused(workspaces: GitWorkspaces, tmp_path
     git(at, "tag", "v1")
     source = address.format(at=at)
     for base in ("trunk", "a/b", "v1", git(at, "rev-parse", "HEAD")):
-        assert run(workspaces.inspect(source, base=base)).default_branch == "trunk"
+        assert run(workspaces.inspect(source, base=base)).source == source
     for odd in ("nope", "b", "a", "--all", "trunk trunk", "*"):
         with pytest.raises(NoSuchBase, match=f"project has no branch.* {odd!r}".replace("*'", "[*]'")):
             run(workspaces.inspect(source, base=odd))

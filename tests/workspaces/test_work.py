@@ -64,6 +64,15 @@ def test_a_diff_is_narrowed_to_files_and_to_counts(scene: Scene) -> None:
     assert "2 files changed" in diff(scene, stat=True).text
 
 
+def test_a_diff_has_the_same_form_whatever_a_person_has_configured(scene: Scene) -> None:
+    scene.ready()
+    (scene.directory() / "a.txt").write_text("1\n")
+    plain = diff(scene).text
+    for setting in ("diff.noprefix", "diff.mnemonicPrefix"):
+        git(scene.project, "config", setting, "true")
+        assert diff(scene).text == plain
+
+
 def test_a_run_is_shown_with_what_it_changed_committed_or_not(scene: Scene) -> None:
     scene.ready()
     wanted, directory = scene.wanted(), scene.directory()

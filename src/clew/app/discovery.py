@@ -6,6 +6,7 @@ import logging
 import socket
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from clew.app.logs import FoundAgents, Notice
@@ -116,4 +117,6 @@ async def _inspect(scratch: Path) -> Sequence[CheckView]:
         scratch / "workspaces",
     )
     names = await own_program_providers(machine)
-    return await asyncio.gather(*(look_at_program(machine, name, AgentProgram(name), "Install it.") for name in names))
+    found = await asyncio.gather(*(look_at_program(machine, name, AgentProgram(name), "") for name in names))
+    # There is no server: this is the PATH of who asks.
+    return [replace(each, words=each.words.replace("PATH of the server", "PATH")) for each in found]

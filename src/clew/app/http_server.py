@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -13,6 +14,9 @@ from clew.ports.fault import Fault
 
 _LOOPBACK = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
 _GRACE = 3
+
+_FILES = 4096
+"""Open files. Each open page takes one, and each run of an agent several; some systems allow 256 unless asked."""
 
 
 class NotLoopback(Fault):
@@ -61,6 +65,14 @@ def bind(host: str, port: int) -> socket.socket:
             "Choose another port with --port; 0 takes any free port.",
         ) from fault
     return bound
+
+
+def allow_connections() -> None:
+    """Raises the limit of open files, as far as the system lets a process do so."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class _Server(uvicorn.Server):

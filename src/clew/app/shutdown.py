@@ -79,7 +79,7 @@ async def shutdown(
         notify(interrupt_notice(daemon.live))
         stop.now.clear()
     if not await _completed(daemon.stop(finish=False), stop, _INTERRUPT_TIMEOUT):
-        log.warning("the daemon stopped with %d live runs; the next start settles them", daemon.live)
+        log.warning("the daemon stopped with %d live runs; the next start ends them", daemon.live)
 
 
 async def _completed(work: Coroutine[Any, Any, None], stop: StopRequest, seconds: float | None) -> bool:

@@ -8,7 +8,7 @@ def main() -> None:
     try:
         from clew.cli.program import main as run  # noqa: PLC0415 - it needs packages that may be missing
     except ModuleNotFoundError:
-        from clew.cli.missing import REMEDY, missing_packages, missing_words  # noqa: PLC0415
+        from clew.cli.missing_packages import REMEDY, missing_packages, missing_words  # noqa: PLC0415
         from clew.cli.output import ExitStatus, tell_problem  # noqa: PLC0415
 
         missing = missing_packages()

@@ -1,7 +1,9 @@
 """Events, approvals and runs as lines of text, and the agent's messages as they stream in."""
 
+import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 from clew.cli.logins import with_keys_here
 from clew.cli.safe_text import Flow, one_line, safe
@@ -14,8 +16,35 @@ def line_of(event: EventView) -> str | None:
     """One short line for a conversation; None if the event is not worth one."""
     if event.kind == "tool-finished" and event.body.get("ok"):
         return None
+    file = _text(event.body, "file")
+    if event.kind == "tool-started" and file and not _text(event.body, "command"):
+        event = replace(event, body={**event.body, "file": "\n".join(map(_short, file.splitlines()))})
     text = text_of(event)
     return None if text is None else one_line(text, _LINE)
+
+
+_DEEP = 60
+_KEPT = 3
+"""A path with more columns is shown by its last parts."""
+
+
+def _short(file: str) -> str:
+    parts = file.split("/")
+    return file if len(file) <= _DEEP or len(parts) <= _KEPT + 1 else "/".join(("…", *parts[-_KEPT:]))
+
+
+_NAMES = {"commandExecution": "Command", "fileChange": "Change"}
+"""Tools that Codex names for programs."""
+
+
+def _within_shell(command: str) -> str:
+    """Codex starts a shell for each command; what that shell is told, where that is so."""
+    try:
+        shell, how, *rest = shlex.split(command)
+    except ValueError:
+        return command
+    is_shell = shell.rpartition("/")[2] in ("bash", "sh", "zsh") and how in ("-c", "-lc") and len(rest) == 1
+    return rest[0] if is_shell else command
 
 
 def activity_of(event: EventView) -> str:
@@ -36,7 +65,8 @@ def text_of(event: EventView) -> str | None:
     body = event.body
     match event.kind:
         case "tool-started":
-            name, about = _text(body, "name") or "tool", _text(body, "command") or _text(body, "file")
+            name = _NAMES.get(_text(body, "name"), _text(body, "name") or "tool")
+            about = _within_shell(_text(body, "command")) or _text(body, "file")
             return f"{name}: {about}" if about not in ("", name) else name
         case "tool-finished":
             return _result(_text(body, "output").strip("\n"), ok=bool(body.get("ok")))

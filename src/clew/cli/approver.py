@@ -18,7 +18,7 @@ _ALWAYS = "; a: allow this command always in this thread"
 
 
 def at_terminal(server: Server, *, as_json: bool) -> "Approver | None":
-    """None where nobody sits at a terminal; whoever waits is then told the command to answer with."""
+    """None where stdin or stderr is no terminal; the waiting command then prints the command that answers."""
     seen = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
     return Approver(server, _typed) if seen and not as_json else None
 

@@ -3,7 +3,7 @@
 from clew.cli.answers import read
 from clew.cli.client import Server, thread_part
 from clew.ports.fault import Fault
-from clew.protocol.views import LaneView, RunView, ThreadPage
+from clew.protocol.views import LaneView, RunView, ThreadPage, ThreadView
 
 
 def changes_after(server: Server, run: RunView) -> str:
@@ -12,10 +12,16 @@ def changes_after(server: Server, run: RunView) -> str:
     if page is None:
         return ""
     lane = next((each for each in page.lanes if each.agent == run.agent), None)
-    if lane is None or not (words := changes_of(lane)):
-        return ""
-    named = "" if page.thread.assignee in (None, run.agent) else f" --agent {run.agent}"
-    return f"{words}: clew diff {page.thread.ref}{named}"
+    return "" if lane is None else changes_in(lane, page.thread)
+
+
+def changes_in(lane: LaneView, thread: ThreadView) -> str:
+    """What a lane changed and how to see it, or where it was merged; empty if it changed nothing."""
+    words = changes_of(lane)
+    if lane.work is None or lane.work.merged_into is not None or not words:
+        return words
+    named = "" if thread.assignee == lane.agent else f" --agent {lane.agent}"
+    return f"{words}: clew diff {thread.ref}{named}"
 
 
 def changes_of(lane: LaneView) -> str:
@@ -33,11 +39,14 @@ def unmerged(server: Server, ref: str) -> list[str]:
     if page is None:
         return []
     lanes = [lane for lane in page.lanes if lane.work is not None and lane.work.merged_into is None and lane.work.words]
-    return [
-        f"Not merged: {changes_of(lane)} on {lane.branch}, which is kept. Merge with `clew merge {ref} --agent "
-        f"{lane.agent}`."
-        for lane in lanes
-    ]
+    return [f"Not merged: {changes_of(lane)} on {lane.branch}, which is kept. {_to_merge(ref, lane)}" for lane in lanes]
+
+
+def _to_merge(ref: str, lane: LaneView) -> str:
+    merge = f"`clew merge {ref} --agent {lane.agent}`."
+    if lane.work is not None and lane.work.uncommitted:
+        return f'Commit with `clew commit {ref} --agent {lane.agent} -m "…"`, then merge with {merge}'
+    return f"Merge with {merge}"
 
 
 def _page(server: Server, ref: str) -> ThreadPage | None:

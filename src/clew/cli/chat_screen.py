@@ -62,12 +62,14 @@ class Screen:
         """What is printed within, by any thread, appears above the typed line."""
         kept = sys.stdout, sys.stderr
         with StdoutProxy(raw=True, sleep_between_writes=0.05) as proxy:
-            self._above = _WholeLines(proxy)
-            sys.stdout = sys.stderr = cast(TextIO, self._above)
+            self._above, notes = _WholeLines(proxy), _WholeLines(proxy)
+            # Two of them: a note stands above what the agent is saying, and does not cut into it.
+            sys.stdout, sys.stderr = cast(TextIO, self._above), cast(TextIO, notes)
             try:
                 yield
             finally:
                 sys.stdout, sys.stderr = kept
+                notes.end()
                 self._above.end()
         self._loop.close()
 

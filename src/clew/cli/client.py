@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from clew.cli.input import BadText
+from clew.cli.input import DEFAULT_DATA, BadText, NotUtf8
 from clew.ports.fault import Fault
 from clew.server.data_dir import DataDirectory, read_token
 
@@ -20,14 +20,22 @@ DEADLINE = 30.0
 
 NOT_FOUND = 404
 
+_LONGEST_NAME = 240
+_SHOWN = 60
+
 Query = Mapping[str, str | int | list[str] | None]
 
 
 class NotRunning(Fault):
     code = "cli:not-running"
 
-    def __init__(self) -> None:
-        super().__init__("Clew is not running.", "Start it with `clew up`.")
+    def __init__(self, data: Path | None = None) -> None:
+        """`data` is the data directory, if there is none at that path."""
+        if data is None or data == DEFAULT_DATA:
+            super().__init__("Clew is not running.", "Start it with `clew up`.")
+        else:
+            words = f"Clew is not running: there is no data directory {data}."
+            super().__init__(words, "Correct --data or CLEW_DATA, or start Clew there with `clew up`.")
 
 
 class Unreadable(Fault):
@@ -109,9 +117,12 @@ class Server:
     def _send(
         self, method: str, path: str, query: Query | None, body: object, deadline: float, headers: Mapping[str, str]
     ) -> tuple[HTTPConnection, HTTPResponse]:
+        try:
+            asked = urlencode({name: value for name, value in (query or {}).items() if value is not None}, doseq=True)
+            sent = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        except UnicodeEncodeError as fault:
+            raise NotUtf8("What you typed") from fault
         connection = self._connect(deadline)
-        asked = urlencode({name: value for name, value in (query or {}).items() if value is not None}, doseq=True)
-        sent = None if body is None else json.dumps(body).encode()
         try:
             token = read_token(self._files.token)
             headers = {"Accept": "application/json", "Authorization": f"Bearer {token}", **headers}
@@ -145,7 +156,7 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (FileNotFoundError, NotADirectoryError):
-        raise NotRunning from None
+        raise NotRunning(None if file.parent.is_dir() else file.parent) from None
     except UnicodeDecodeError:
         return ""
     except OSError as fault:
@@ -166,21 +177,25 @@ def _refused(answer: HTTPResponse, said: bytes) -> Fault:
 
 
 def thread_part(ref: str) -> str:
-    """A thread as one path segment. A subject (github:acme/app#12) is sent as its thread id, because it may contain a
-    slash."""
-    if ":" not in ref:
-        return part(ref)
-    # Imported late: the kernel takes longer to load than most commands to run.
-    from clew.kernel import read_subject  # noqa: PLC0415
-
-    try:
-        return read_subject(ref).thread
-    except ValueError as fault:
-        raise BadText(str(fault), "Write it as source:name, as in github:acme/app#12.") from fault
+    """A thread as one path segment. The name of a subject may have a slash: github:acme/app#12."""
+    return _segment(ref) if ":" in ref else part(ref)
 
 
 def part(name: str) -> str:
     """A name as one quoted path segment."""
-    if not name or name in (".", "..") or "/" in name:
+    if name in (".", "..") or "/" in name:
         raise BadText(f"{name!r} is not a name or an id.", "Names have no slash. Give a name or an id.")
-    return quote(name, safe="")
+    return _segment(name)
+
+
+def _segment(name: str) -> str:
+    if not name.strip():
+        raise BadText(f"{name!r} is not a name or an id: it is empty.", "Give a name or an id.")
+    if len(name) > _LONGEST_NAME:
+        raise BadText(
+            f"{name[:_SHOWN]!r}… is not a name or an id: it has {len(name):,} characters.", "Give a shorter one."
+        )
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError as fault:
+        raise NotUtf8("The name") from fault

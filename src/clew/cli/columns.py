@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clew.cli.safe_text import one_line, width
+from clew.cli.safe_text import end_of, one_line, width
 
 GAP = 2
-_READABLE = 12
+_READABLE = 24
 """A cell is cut to this at the least; where that is still too wide, a column is left out."""
 
 
@@ -24,7 +24,8 @@ class Column:
         return not any(self.cells)
 
     def cut(self) -> list[str]:
-        return [one_line(cell, self.width) for cell in self.cells]
+        """A path is cut at its beginning: its end tells which it is."""
+        return [(end_of if cell.startswith("/") else one_line)(cell, self.width) for cell in self.cells]
 
 
 def fitted(columns: Sequence[Column], room: int, first_to_go: Sequence[str] = ()) -> list[Column]:

@@ -24,6 +24,8 @@ def heartbeat_change(
 ) -> dict[str, Any] | None:
     """The settings that were given; None if none were."""
     not_together({"--every": every, "--cron": cron})
+    if every == "" or cron == "":
+        raise Misused(f"{'--every' if every == '' else '--cron'} is empty.", "Remove a heartbeat with --no-heartbeat.")
     seconds = None if every is None else seconds_of(every)
     change = {"every": seconds, "cron": cron, "zone": zone, "isolated": isolated, "thread": thread}
     return {name: value for name, value in change.items() if value is not None} or None

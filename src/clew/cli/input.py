@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter, Token, convert
+from cyclopts import CoercionError, Parameter, Token, convert
 
 from clew.control.validation import LONGEST, MOST, check_size
 from clew.ports.fault import Fault
@@ -16,6 +16,11 @@ from clew.ports.fault import Fault
 
 class BadText(Fault):
     code = "cli:bad-text"
+
+
+class NotUtf8(BadText):
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not valid UTF-8.", "Convert it first.")
 
 
 class BadNumber(Fault):
@@ -34,11 +39,21 @@ def _data(_: object, tokens: Sequence[Token]) -> Path:
     value = tokens[0].value
     if not value.strip():
         raise BadText("--data or CLEW_DATA is empty.", "Name a directory, or leave it out.")
-    try:
-        return Path(value).expanduser()
-    except RuntimeError as fault:
-        raise BadText(f"{value} names no directory: there is no such user.", "Name another directory.") from fault
+    return at_home(value)
 
+
+def _file(_: object, tokens: Sequence[Token]) -> Path:
+    """Refuses an empty value, which would mean the current directory, and a directory."""
+    value = tokens[0].value
+    if not value.strip():
+        raise BadText("The name of the file is empty.", "Name a file.")
+    path = at_home(value)
+    if path.is_dir():
+        raise BadText(f"{value} is a directory.", "Name a file.")
+    return path
+
+
+FileName = Annotated[Path, Parameter(converter=_file)]
 
 DataDirectory = Annotated[
     Path,
@@ -83,28 +98,37 @@ Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
 def _value(kind: Any, tokens: Sequence[Token]) -> object:
     """Cyclopts reads `none` and `null` as None for an optional option, as if it was not given. `kind` is without
-    None, so that they are refused like any other wrong value."""
-    return convert(kind, [token.value for token in tokens])
+    None, so that they are refused like any other wrong value. Nor is a number rounded: 1.5 is not an int."""
+    (token,) = tokens
+    if kind is int and not re.fullmatch(r"[+-]?[0-9]+", token.value):
+        raise CoercionError(token=token, target_type=int)
+    try:
+        return convert(kind, [token.value])
+    except CoercionError as fault:
+        # The one that it made of the text does not know the option.
+        fault.token = token
+        raise
 
 
-NoNone = Parameter(converter=_value)
-"""For an optional option that is a choice or a number."""
+Exact = Parameter(converter=_value)
+"""For an optional option that is a choice, and for every whole number."""
 
 Wait = Annotated[bool, Parameter(alias="-w", help="Show the work live, and return when it is done.")]
 
 
-def _check_limit(_: object, value: int) -> None:
+def _check_limit(_: object, value: int | None) -> None:
     """Checked here, because the server's error would name a query parameter that nobody typed."""
-    if not 1 <= value <= MOST:
+    if value is not None and not 1 <= value <= MOST:
         raise BadNumber(f"{value} is out of range.", f"Give a number from 1 to {MOST}.")
 
 
 Limit = Annotated[
     int,
+    Exact,
     Parameter(help=f"Show at most this many, newest first; up to {MOST}.", show_default=True, validator=_check_limit),
 ]
 
-Last = Annotated[int, Parameter(show_default=True, validator=_check_limit)]
+Last = Annotated[int, Exact, Parameter(show_default=True, validator=_check_limit)]
 """A number of journal entries."""
 
 
@@ -116,13 +140,25 @@ def given(text: str, what: str = "text") -> str:
     return checked(text, what)
 
 
+def name_given(name: str, what: str = "name") -> str:
+    """A name that must not be empty. It is never read from stdin."""
+    if not name.strip():
+        raise BadText(f"The {what} is empty.", f"Give a {what}.")
+    return checked(name, what)
+
+
+def optional(text: str, what: str) -> str:
+    """Text that may be empty if it is typed; nothing on stdin is a mistake of the command before the pipe."""
+    return given(text, what) if text == "-" else checked(text, what)
+
+
 def checked(text: str, what: str = "text") -> str:
     """Applies the server's limits before anything is started."""
     check_size(text, f"The {what}")
     try:
         text.encode()
     except UnicodeEncodeError as fault:
-        raise BadText(f"The {what} is not valid UTF-8.", "Convert it first.") from fault
+        raise NotUtf8(f"The {what}") from fault
     return text
 
 
@@ -132,7 +168,7 @@ def piped() -> str:
     try:
         return sys.stdin.read(LONGEST + 1).rstrip("\n")
     except UnicodeDecodeError as fault:
-        raise BadText("The text on stdin is not valid UTF-8.", "Convert it first.") from fault
+        raise NotUtf8("The text on stdin") from fault
 
 
 def messages() -> Iterator[str]:
@@ -146,18 +182,7 @@ def _line() -> str:
     try:
         return sys.stdin.readline()
     except UnicodeDecodeError as fault:
-        raise BadText("The text on stdin is not valid UTF-8.", "Convert it first.") from fault
-
-
-def pairs(values: tuple[str, ...], option: str) -> dict[str, str]:
-    """Parses NAME=VALUE items."""
-    found: dict[str, str] = {}
-    for each in values:
-        name, equals, value = each.partition("=")
-        if not (name and equals):
-            raise BadText(f"{option} takes NAME=VALUE, not {each!r}.", f"Write {option} NAME=VALUE.")
-        found[name] = checked(value, option)
-    return found
+        raise NotUtf8("The text on stdin") from fault
 
 
 def source(text: str) -> str:
@@ -170,4 +195,12 @@ def source(text: str) -> str:
 def absolute(path: str) -> str:
     if not path.strip():
         raise BadText("The path is empty.", "Name a directory.")
-    return str(Path(path).expanduser().absolute())
+    return str(at_home(path).absolute())
+
+
+def at_home(path: str) -> Path:
+    """With ~ as the home directory of a user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as fault:
+        raise BadText(f"{path} names no directory: there is no such user.", "Name another directory.") from fault

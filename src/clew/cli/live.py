@@ -2,17 +2,16 @@
 
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPException, HTTPResponse
 
 from clew.cli.answers import read, read_all
 from clew.cli.client import NoAnswer, NotRunning, Query, Refused, Server, part
 from clew.cli.output import warn
-from clew.cli.times import until
-from clew.protocol.views import ApprovalView, EventView, LogView, RunView, ThreadPage, WakeView
+from clew.protocol.views import ApprovalView, EventView, LogView, RunView, ThreadPage, ThreadView, WakeView
 
-SILENCE = 60.0
-"""Seconds. The server sends a keep-alive every 15, so one that is silent this long is gone."""
+SILENCE = 30.0
+"""Seconds. The server sends a beat every 10, so one that is silent this long is gone."""
 
 PATIENCE = 60.0
 """Seconds to wait for a server that is restarting."""
@@ -202,11 +201,11 @@ def get_wake(server: Server, wake: str, outage: Outage) -> WakeView:
 
 
 def next_run(
-    server: Server, wake: WakeView, after: str | None, report: Callable[[str], None], outage: Outage
+    server: Server, wake: WakeView, after: str | None, report: Callable[[ThreadView], None], outage: Outage
 ) -> WakeView:
     """Waits until the wake has ended, or a run other than `after` serves it. After `LONG` seconds it reports what it
     waits for, and raises HeldForPerson if a person must act."""
-    started, pause, reported = time.monotonic(), 0.02, ""
+    started, pause = time.monotonic(), 0.02
     while wake.state not in WAKE_ENDED and (wake.run is None or wake.run == after):
         time.sleep(pause)
         pause = min(1.0, pause * 1.5)
@@ -215,11 +214,7 @@ def next_run(
             page = read(ThreadPage, _get_retrying(server, f"/threads/{part(wake.thread)}", {"limit": 1}, outage))
             if page.thread.status == "held":
                 _raise_if_lane_held(server, wake, outage)
-            words = page.thread.words or wake.words
-            if words != reported:
-                at = page.thread.until
-                report(words if at is None else f"Held {until(at, time.time())}: {words}")
-            reported = words
+            report(replace(page.thread, words=page.thread.words or wake.words))
     return wake
 
 

@@ -45,10 +45,10 @@ def running(data: DataDirectory) -> Process | None:
             return None
         if process := _read(held):
             return process
-        # It has just got the lock, and has not written yet who it is.
+        # The server has just taken the lock and has not written its process id yet.
         time.sleep(_PAUSE)
     raise LockedByOther(
-        f"{data.holder} is locked, but not by a server that says who it is.", "See which program has it open."
+        f"{data.holder} is locked by a program that is not a Clew server.", f"Find it with `lsof {data.holder}`."
     )
 
 

@@ -40,15 +40,50 @@ def tell_answer(answer: object, show: Callable[[], object], *, as_json: bool) ->
 
 
 def warn(line: str) -> None:
-    sys.stderr.write(f"clew: {safe(line)}\n")
+    sys.stderr.write(f"{_wrapped(f'clew: {safe(line)}', sys.stderr)}\n")
 
 
 def note(line: str, *, loud: bool = False) -> None:
     """A note between results: on stderr, dim on a terminal unless it is `loud`."""
     sys.stdout.flush()
-    line = safe(line)
+    line = _wrapped(safe(line), sys.stderr)
     sys.stderr.write(f"\x1b[{_DIM}m{line}\x1b[0m\n" if has_colours(sys.stderr) and not loud else f"{line}\n")
     sys.stderr.flush()
+
+
+def tell_prose(text: str) -> None:
+    """Lines of a result with sentences in them: on a terminal they are broken between words."""
+    sys.stdout.write(f"{_wrapped(safe(text), sys.stdout)}\n")
+
+
+_PIECE = re.compile(r"(?:`[^`\n]*`|[^\s`]|`(?![^`\n]*`))+")
+_GAP = re.compile(r" {2,}")
+_COMMANDS = ("$ ", "clew ")
+
+
+def _wrapped(text: str, stream: TextIO) -> str:
+    """On a terminal, broken between words. A command stays whole, so that it can be copied: in backticks, or on a line
+    of its own."""
+    if not stream.isatty():
+        return text
+    room = shutil.get_terminal_size().columns
+    return "\n".join(part for line in text.split("\n") for part in _parts(line, room))
+
+
+def _parts(line: str, room: int) -> list[str]:
+    """What goes on below begins where the last column of the line does."""
+    if width(line) <= room or (line.startswith(" ") and line.lstrip().startswith(_COMMANDS)):
+        return [line]
+    hang = max((gap.end() for gap in _GAP.finditer(line) if gap.end() <= room // 2), default=0)
+    lines, end = [""], 0
+    for piece in _PIECE.finditer(line):
+        longer = lines[-1] + line[end : piece.start()] + piece.group()
+        end = piece.end()
+        if lines[-1].strip() and width(longer) > room:
+            lines.append(" " * hang + piece.group())
+        else:
+            lines[-1] = longer
+    return lines
 
 
 def counted(count: int, what: str) -> str:
@@ -98,9 +133,9 @@ def facts(pairs: Iterable[tuple[str, str]]) -> None:
     margin = max((len(name) for name, _ in kept), default=0) + 2
     for name, text in kept:
         first, *more = text.splitlines() or [""]
-        tell(f"{name:<{margin}}{first}")
+        tell_prose(f"{name:<{margin}}{first}")
         for line in more:
-            tell(" " * margin + line)
+            tell_prose(" " * margin + line)
 
 
 def _aligned(lines: list[list[str]]) -> None:
@@ -123,6 +158,25 @@ def _drawn(headings: Sequence[str], lines: list[list[str]], first_to_go: Sequenc
         padded = [_padded(cell, column.width) for cell, column in zip(cells, kept, strict=True)]
         padded[-1] = padded[-1].rstrip()
         _write(gap.join(_styled(text, _STYLES.get(text.rstrip(), "")) for text in padded))
+
+
+def tell_marked(parts: Iterable[tuple[str, bool]], indent: int = 0) -> None:
+    """One line in parts, of which some are marked: a terminal shows those in colour, and the line is cut to its
+    width."""
+    room = shutil.get_terminal_size().columns - indent if sys.stdout.isatty() else 0
+    line = ""
+    for text, marked in parts:
+        shown = _SPACES.sub(" ", safe(text))
+        if sys.stdout.isatty() and width(shown) > room:
+            shown = one_line(shown, room)
+        room -= width(shown)
+        line += _styled(shown, _MATCH if marked else "")
+        if sys.stdout.isatty() and room <= 0:
+            break
+    _write(" " * indent + line.rstrip())
+
+
+_SPACES = re.compile(r"\s+")
 
 
 def _write(line: str) -> None:
@@ -149,6 +203,7 @@ def _shortened(column: list[str]) -> list[str]:
 
 
 _BOLD, _DIM, _RED, _GREEN, _YELLOW, _CYAN = "1", "2", "31", "32", "33", "36"
+_MATCH = "1;33"
 _STYLES = {
     "running": _CYAN,
     "succeeded": _GREEN,
@@ -169,6 +224,16 @@ _STYLES = {
     "idle": _DIM,
     "offline": _DIM,
 }
+
+
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
+
+
+def with_remedy(words: str) -> tuple[str, str]:
+    """What is wrong, and the sentences from the first one with a command: what to type about it."""
+    sentences = _SENTENCE.split(words)
+    first = next((at for at, each in enumerate(sentences) if at and "`" in each), len(sentences))
+    return " ".join(sentences[:first]), " ".join(sentences[first:])
 
 
 def tell_problem(code: str, words: str, remedy: str = "", *, as_json: bool = False) -> None:

@@ -6,10 +6,10 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 
-from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from clew import __version__
-from clew.cli.missing import REMEDY, missing_packages, missing_words
+from clew.cli.missing_packages import REMEDY, missing_packages, missing_words
 from clew.cli.misuse import Misused
 from clew.cli.output import ExitStatus, tell_fault, tell_problem
 from clew.ports.fault import Fault
@@ -29,6 +29,7 @@ and a code; with --json, one JSON object with the same fields.
 COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "Start": (
         ("up", "clew.cli.commands.up:up", "Start the server on this machine; -d in the background."),
+        ("open", "clew.cli.commands.open:open_page", "Show the page, or a thread, in your browser."),
         ("status", "clew.cli.commands.status:status", "Show whether Clew runs, what needs you, and the next step."),
         ("stop", "clew.cli.commands.status:stop", "Stop the server."),
         (
@@ -43,6 +44,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ("issue", "clew.cli.commands.issue:app", "Open, assign, comment on and close issues."),
         ("chat", "clew.cli.commands.chat:chat", "Chat with an agent."),
         ("say", "clew.cli.commands.say:say", "Send a message to a thread."),
+        ("queue", "clew.cli.commands.queue:app", "Show, edit, move and take back messages that wait."),
         ("wake", "clew.cli.commands.say:wake", "Wake an agent manually, or with an event from outside."),
         ("diff", "clew.cli.commands.diff:diff", "Show what an agent changed."),
         ("commit", "clew.cli.commands.merge:commit", "Commit what an agent left uncommitted."),
@@ -64,6 +66,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ),
         ("runs", "clew.cli.commands.runs:app", "List runs, or show one."),
         ("logs", "clew.cli.commands.logs:logs", "Show the log of a run."),
+        ("search", "clew.cli.commands.search:search", "Find messages, titles and logs by their words."),
         ("usage", "clew.cli.commands.usage:usage", "Show tokens and cost by agent, project or day."),
         ("why", "clew.cli.commands.why:why", "Explain how a run was decided, or why a wake did not run."),
         ("replay", "clew.cli.commands.why:replay", "Show which past decisions another policy would change."),
@@ -128,7 +131,10 @@ def run_command(command: Callable[[], object], *, as_json: bool = False) -> Exit
         tell_fault(fault, as_json=as_json)
         return ExitStatus.MISUSED if isinstance(fault, Misused) else ExitStatus.FAILED
     except CycloptsError as fault:
-        tell_problem("usage", _misused(fault), "Try --help.", as_json=as_json)
+        # Imported late: most commands are typed right.
+        from clew.cli.mistyped import mistyped  # noqa: PLC0415
+
+        tell_fault(mistyped(fault), as_json=as_json)
         return ExitStatus.MISUSED
     except BrokenPipeError:
         # The reader closed the pipe. Python must not flush stdout again at exit.
@@ -146,12 +152,6 @@ def run_command(command: Callable[[], object], *, as_json: bool = False) -> Exit
         tell_problem("bug", words, "Please report it with the lines above.", as_json=as_json)
         return ExitStatus.BUG
     return result if isinstance(result, ExitStatus) else ExitStatus.DONE
-
-
-def _misused(fault: CycloptsError) -> str:
-    if isinstance(fault, UnusedCliTokensError) and fault.unused_tokens:
-        return f"Unexpected argument: {', '.join(map(repr, fault.unused_tokens))}."
-    return str(fault)
 
 
 def main() -> None:

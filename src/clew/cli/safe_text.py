@@ -29,6 +29,16 @@ def one_line(text: str, most: int = 0) -> str:
     return line.rstrip() + "…"
 
 
+def end_of(text: str, most: int) -> str:
+    """On one line, with its beginning cut where it takes more than `most` columns."""
+    line = one_line(text)
+    if width(line) <= most:
+        return line
+    while line and width(line) > most - 1:
+        line = line[1:]
+    return f"…{line}"
+
+
 def width(text: str) -> int:
     """The number of terminal columns it takes."""
     if text.isascii():

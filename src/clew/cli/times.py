@@ -15,6 +15,8 @@ class BadDuration(Fault):
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _AGO = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _LONGEST = 100 * 365 * 86_400
+_SHOWN = 20
+_FORM = "Write it like 45s, 30m, 1h30m, 7d or 2w."
 
 
 def moment(at: float | None) -> str:
@@ -62,9 +64,12 @@ def seconds_of(words: str) -> float:
     """Parses 45s, 30m, 1h30m, 7d, 2w."""
     parts = re.findall(r"(\d+(?:\.\d+)?)\s*([smhdw])", words.strip().lower())
     whole = re.fullmatch(r"(?:\d+(?:\.\d+)?\s*[smhdw]\s*)+", words.strip().lower())
-    total = sum(float(count) * _UNITS[unit] for count, unit in parts) if whole else 0.0
+    if not whole:
+        raise BadDuration(f"{words!r} is not a duration.", _FORM)
+    total = sum(float(count) * _UNITS[unit] for count, unit in parts)
     if not 0 < total <= _LONGEST:
-        raise BadDuration(f"{words!r} is not a duration.", "Write it like 45s, 30m, 1h30m, 7d or 2w.")
+        shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
+        raise BadDuration(f"A duration is more than 0 and at most 100 years (got {shown}).", _FORM)
     return total
 
 

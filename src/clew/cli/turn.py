@@ -11,7 +11,8 @@ from clew.cli.activity import Speech, activity_of, approval_lines, decision_of, 
 from clew.cli.answers import get_thread, parsed, read, read_all
 from clew.cli.approver import at_terminal
 from clew.cli.changes import changes_after
-from clew.cli.client import NoAnswer, NotRunning, Server, part
+from clew.cli.client import NoAnswer, NotRunning, Refused, Server, part
+from clew.cli.hold import Hold
 from clew.cli.live import (
     HeldForPerson,
     Outage,
@@ -23,15 +24,22 @@ from clew.cli.live import (
     next_run,
     raise_if_held,
 )
-from clew.cli.output import ExitStatus, note, tell, tell_json, tell_problem
+from clew.cli.output import ExitStatus, note, tell, tell_json, tell_problem, with_remedy
 from clew.cli.safe_text import one_line
-from clew.protocol.views import ApprovalView, EventView, RunView, WakeView, WhyView
+from clew.protocol.views import ApprovalView, EventView, RunView, ThreadView, WakeView, WhyView
 
 Answerer = Callable[[ApprovalView], ApprovalView | None]
 """Asks the person; returns the answered approval."""
 
+TAKEN = "store:message-taken"
+"""The code of a refusal: an agent has the message."""
+
 _QUIET = frozenset({"thought", "used", "session", "done", "approval", "question", "failed", "step"})
 """Events that `clew logs` shows and a conversation does not; what matters of them is shown in another way."""
+
+
+_GOES_ON = frozenset({"text", "thought", "tool-started", "plan", "approval", "question"})
+"""Events that show that a hold is over: the agent works again."""
 
 
 class Turn:
@@ -50,6 +58,7 @@ class Turn:
         self._absence = Outage()
         self._absence.over()
         self._decision = ""
+        self._hold = Hold()
         self._noted = ""
         self._asked: set[str] = set()
         self._tools: dict[object, str] = {}
@@ -80,20 +89,21 @@ class Turn:
         except HeldForPerson as held:
             run = held.run
             self._speech.pause()
-            tell_problem(run.code or "run:held", one_line(run.words or "The run is held."), as_json=self._json)
+            words, remedy = with_remedy(one_line(run.words or "The run is held."))
+            tell_problem(run.code or "run:held", words, remedy, as_json=self._json)
             return ExitStatus.FAILED
         except (NotRunning, NoAnswer) as gone:
             self._speech.pause()
             words = f"{gone.words} What you asked for is stored ({self._wake.id}) and is served when Clew runs again."
             remedy = f"Do not send it again: start Clew with `clew up` and see `clew thread show {self._wake.thread}`."
-            tell_problem(gone.code, f"{words} {remedy}", as_json=self._json)
+            tell_problem(gone.code, words, remedy, as_json=self._json)
             return ExitStatus.FAILED
 
     def _show(self) -> ExitStatus:
         while True:
             if self._place is None:
                 before = None if self._run is None else self._run.id
-                self._wake = next_run(self._server, self._wake, before, self._note, self._absence)
+                self._wake = next_run(self._server, self._wake, before, self._waits, self._absence)
                 if self._wake.run is None or self._wake.run == before:
                     return self._end()
                 self._place = RunPosition(self._wake.run, outage=self._absence)
@@ -107,12 +117,24 @@ class Turn:
     def stop(self, words: str = "Interrupting. Press Ctrl-C again to stop watching.") -> None:
         """Interrupts the run, or cancels the wake if no run has started."""
         self._note(words)
-        if self._place is None:
-            said = self._server.delete(f"/wakes/{part(self._wake.id)}")
-        else:
-            said = self._server.post(f"/runs/{part(self._place.run)}/interrupt")
-        answer = parsed(said)
+        answer = parsed(self._taken_back() or self._interrupted())
         self._note(str(answer.get("words") or "") if isinstance(answer, dict) else "")
+
+    def _taken_back(self) -> bytes | None:
+        """None where a run has the message."""
+        if self._place is not None:
+            return None
+        try:
+            return self._server.delete(f"/wakes/{part(self._wake.id)}")
+        except Refused as refused:
+            self._wake = get_wake(self._server, self._wake.id, self._absence)
+            if refused.code != TAKEN or self._wake.run is None:
+                raise
+            return None
+
+    def _interrupted(self) -> bytes:
+        run = self._wake.run if self._place is None else self._place.run
+        return self._server.post(f"/runs/{part(run or '')}/interrupt")
 
     def _see(self, seen: Seen) -> None:
         if self._json:
@@ -135,15 +157,26 @@ class Turn:
         if (decision := decision_of(run) or "") != self._decision:
             self._decision = decision
             # A resume is what everybody expects, and a first conversation too; anything else is said aloud.
-            self._note(decision, loud=run.decision not in ("resume", "blank"))
+            loud = run.decision not in ("resume", "blank")
+            if loud or not self._hold.lasts:
+                self._note(decision, loud=loud)
         self.doing = run.words or run.state if run.state in ("queued", "waiting") else self.doing
-        if run.state == "queued":
+        if run.state == "queued" and not self._hold.lasts:
             self._note(run.words or "")
+
+    def _waits(self, thread: ThreadView) -> None:
+        self.doing = thread.words
+        self._note(self._hold.words_of(thread))
 
     def _show_event(self, event: EventView) -> None:
         if self._json:
             return
         self.doing = activity_of(event) or self.doing
+        if self._hold.lasts and event.kind == "retrying":
+            return
+        if self._hold.lasts and event.kind in _GOES_ON:
+            self._hold.over()
+            self._note(self._decision)
         if event.kind == "text":
             self._speech.add(event.body)
         elif event.kind == "done" and not self._speech.said and event.body.get("reply"):
@@ -182,7 +215,8 @@ class Turn:
         run = self._run
         if run is None or run.id != self._wake.run:
             # It ended without a run; the wake says why.
-            tell_problem(self._wake.code, one_line(self._wake.words), as_json=self._json)
+            words, remedy = with_remedy(one_line(self._wake.words))
+            tell_problem(self._wake.code, words, remedy, as_json=self._json)
             return ExitStatus.FAILED
         if run.state != "succeeded":
             if self._json:

@@ -196,7 +196,10 @@ def _thread(thread: Thread, fence: Fence) -> str:
 def _entry(request: PromptRequest, entry: Entry, asked: frozenset[EntrySeq], fence: Fence) -> str:
     author = voice(entry.facts, request.agent).words
     now = " (you are asked for this now)" if entry.facts.seq in asked else ""
-    return f"[{entry.facts.seq}] {author}{now}\n{fence.around(entry.body)}"
+    former = entry.facts.replaces
+    # It was changed while it waited for another agent, and this session had read the former text.
+    instead = f" (in place of [{former}])" if former is not None and request.plan.has_told(former) else ""
+    return f"[{entry.facts.seq}] {author}{instead}{now}\n{fence.around(entry.body)}"
 
 
 def _demand(request: PromptRequest, asked: Sequence[EntrySeq]) -> str:

@@ -13,6 +13,7 @@ from clew.kernel import AgentId, AgentState, Capabilities, PermissionMode, Runti
 from clew.protocol.control import Registration
 from clew.protocol.machine import AgentProgram, Machine
 from clew.protocol.requests import AgentChange, NewAgent
+from clew.protocol.stage import Stage
 from clew.protocol.views import AgentView
 from clew.store.engine.database import Transaction
 from clew.store.engine.dialect import storable
@@ -22,6 +23,7 @@ from clew.store.operations.policies import with_policy
 from clew.store.operations.rows import read_capabilities, write_program
 from clew.store.operations.runtimes import as_started, register_runtime
 from clew.store.operations.schedules import remove_heartbeat
+from clew.store.operations.updates import KEPT, AgentUpdate
 from clew.store.queries import agents as queries
 from clew.store.queries.agents import AgentRecord, read_agent, read_heartbeat
 from clew.store.queries.names import agent_named
@@ -30,7 +32,7 @@ from clew.store.queries.threads import list_threads
 
 MOST_PARALLEL = 100
 
-_ISSUES_NAMED = 5
+_ISSUES_NAMED, _ISSUES_READ = 5, 500
 
 _OF_PROGRAM = ("provider", "program", "options", "home", "environment", "add_environment", "remove_environment")
 """The fields of a change that make another program of it."""
@@ -44,6 +46,17 @@ async def list_agents(services: Services, actor: Actor, removed: bool = False) -
 
 async def show_agent(services: Services, actor: Actor, name: str) -> AgentView:
     return await services.read(lambda tx: queries.show_agent(tx, agent_named(tx, name).id))
+
+
+async def expressible_modes(services: Services, actor: Actor, name: str) -> tuple[PermissionMode, ...]:
+    """The modes that its program can be limited to, the strictest first; none while it is not known."""
+
+    def read(tx: Transaction) -> tuple[PermissionMode, ...]:
+        agent = agent_named(tx, name)
+        started = None if agent.runtime is None else as_started(tx, agent.id, agent.runtime)
+        return () if started is None else tuple(sorted(started.capabilities.modes))
+
+    return await services.read(read)
 
 
 async def add_agent(services: Services, actor: Actor, asked: NewAgent) -> AgentView:
@@ -87,21 +100,29 @@ async def change_agent(services: Services, actor: Actor, name: str, change: Agen
     """Change what is given; the rest stays. Another program or home is another runtime: queued runs move there, and
     the next decision says what happens to the sessions."""
     kept = await services.read(lambda tx: agent_named(tx, name))
+    if change == AgentChange():
+        known = ", ".join(each.name for each in fields(change))
+        words = "Nothing is to be changed: a field that is null or left out stays as it is."
+        raise BadRequest(words, f'Give one of: {known}. An empty text ("") clears the model or the instructions.')
     program, found, machine = await _changed_program(services, kept, change)
     if change.heartbeat is not None and change.no_heartbeat:
         raise BadRequest("A heartbeat cannot be set and removed at once.", "Ask for one of them.")
-    columns = _columns(change)
+    update = _update(change)
 
     def write(tx: Transaction) -> AgentView:
-        agent, to = agent_named(tx, name), columns.copy()
+        agent, to = agent_named(tx, name), update
         if found is not None and program is not None:
-            to["provider"] = found.provider
-            to["runtime_id"] = register_runtime(tx, found)
-            to["settings"] = write_program(program)
-            to["program"] = found.program
-            to["missing"] = None
+            to = replace(
+                to,
+                provider=found.provider,
+                runtime=register_runtime(tx, found),
+                settings=write_program(program),
+                program=found.program,
+                missing=None,
+            )
         if change.across_accounts is not None:
-            to["policy"] = with_policy(agent.policy, agent.id, history_across_accounts=change.across_accounts)
+            policy = with_policy(agent.policy, agent.id, history_across_accounts=change.across_accounts)
+            to = replace(to, policy=policy)
         store.change_agent(tx, agent.id, to)
         if found is not None or change.mode is not None:
             _check_changed_mode(tx, agent.id)
@@ -132,14 +153,16 @@ async def remove_agent(services: Services, actor: Actor, name: str) -> AgentView
                 f"{name} has {live} running and {waiting} waiting runs.",
                 f"Let them end, or cancel them: `clew runs --agent {name}` lists them.",
             )
-        issues = [thread.ref for thread in list_threads(tx, "issue", "open", agent.id, _ISSUES_NAMED, None)]
+        found = list_threads(tx, "issue", "open", agent.id, _ISSUES_READ, None)
+        issues = [thread.ref for thread in found if thread.stage != Stage.MERGED]
         if issues:
+            more = f" and {len(issues) - _ISSUES_NAMED} more" if len(issues) > _ISSUES_NAMED else ""
             raise NotNow(
-                f"{name} has open issues: {', '.join(issues)}.",
+                f"{name} has open issues: {', '.join(issues[:_ISSUES_NAMED])}{more}.",
                 "Give each to another agent with `clew issue assign`, or close it with `clew issue close`.",
             )
         remove_heartbeat(tx, agent.id)
-        store.change_agent(tx, agent.id, {"state": AgentState.ARCHIVED.value})
+        store.change_agent(tx, agent.id, AgentUpdate(state=AgentState.ARCHIVED))
         return queries.show_agent(tx, agent.id)
 
     view = await services.write(write)
@@ -214,19 +237,14 @@ def _given(change: AgentChange) -> list[str]:
     return [each.name for each in fields(change) if getattr(change, each.name) not in (None, False)]
 
 
-def _columns(change: AgentChange) -> store.AgentColumns:
-    columns: store.AgentColumns = {}
-    if change.model is not None:
-        columns["model"] = storable(change.model) or None
-    if change.mode is not None:
-        columns["mode"] = check_mode(change.mode)
-    if change.instructions is not None:
-        columns["instructions"] = _instructions(change.instructions)
-    if change.most is not None:
-        columns["max_live"] = _check_parallel(change.most)
-    if change.paused is not None:
-        columns["state"] = "paused" if change.paused else "active"
-    return columns
+def _update(change: AgentChange) -> AgentUpdate:
+    return AgentUpdate(
+        model=KEPT if change.model is None else storable(change.model) or None,
+        mode=KEPT if change.mode is None else check_mode(change.mode),
+        instructions=KEPT if change.instructions is None else _instructions(change.instructions),
+        max_parallel=KEPT if change.most is None else _check_parallel(change.most),
+        state=KEPT if change.paused is None else AgentState.PAUSED if change.paused else AgentState.ACTIVE,
+    )
 
 
 def _check_parallel(most: int) -> int:

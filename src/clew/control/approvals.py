@@ -22,8 +22,8 @@ _GIVEN = {Answer.APPROVE: ApprovalState.APPROVED, Answer.DENY: ApprovalState.DEN
 async def list_approvals(
     services: Services, actor: Actor, state: str = "pending", limit: int = 100, run: str | None = None
 ) -> tuple[ApprovalView, ...]:
-    """Those that are pending, the oldest first; or those in another state or in any (`all`), the newest first. With
-    `run`, only those of that run."""
+    """The pending ones, oldest first; or the ones in another state or in any (`all`), newest first. With
+    `run`, only that run's."""
     most = check_limit(limit)
     if state != ALL and state not in {each.value for each in ApprovalState}:
         known = ", ".join((*ApprovalState, ALL))

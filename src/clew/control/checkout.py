@@ -27,7 +27,7 @@ async def check_out_work(services: Services, actor: Actor, ref: str, asked: Chec
         lock_thread(tx, found.thread.id)
         now = find_work(tx, ref, lane.agent_name)
         if asked.done and now.lane.checked_out is None:
-            raise NotNow(f"{found.ref} is not checked out.", f"Check it out with `clew checkout {found.ref}`.")
+            raise NotNow(f"{found.ref} is not checked out.", f"Check it out with {found.command('checkout')}.")
         if not asked.done and now.lane.live:
             raise NotNow(
                 f"{lane.agent_name} is working in {found.ref} now.",
@@ -72,4 +72,5 @@ async def accept_branch(services: Services, actor: Actor, asked: AcceptBranch) -
 
 def _view(found: ThreadWork, checked_out: bool, branch: str | None) -> CheckoutView:
     lane = found.lane
-    return CheckoutView(found.ref, lane.agent_name, lane.directory, branch, lane.branch, checked_out)
+    hand_back = found.command("checkout", "--done").strip("`")
+    return CheckoutView(found.ref, lane.agent_name, lane.directory, branch, lane.branch, checked_out, hand_back)

@@ -1,7 +1,7 @@
 """The API that daemons call: the store's operations, and a claim that waits until there is work."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -9,9 +9,19 @@ from functools import partial
 from clew.control.actor import MachineDaemon
 from clew.control.faults import BadRequest
 from clew.control.hints import Watch
+from clew.control.ownership import Ownership
 from clew.control.services import Services
 from clew.kernel import RunId, RuntimeId
-from clew.protocol.control import Claimed, Expired, Held, Registration, Renewed
+from clew.protocol.control import (
+    Claimed,
+    Expired,
+    GoOnRequest,
+    Held,
+    OrphansRequest,
+    Registration,
+    Renewed,
+    RenewRequest,
+)
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
 from clew.store.engine.hints import ANYTHING, Topics
@@ -54,6 +64,7 @@ class DaemonApi:
         # Runs with news that their daemon has not been told of yet; the answer to a report tells it too.
         self._news: dict[RunId, None] = {}
         self._listens = False
+        self._own = Ownership(services, actor)
         self._seen: dict[tuple[RuntimeId, ...], float] = {}
         # The waiting claims of each daemon.
         self._polls: dict[str, list[_Poll]] = {}
@@ -66,14 +77,16 @@ class DaemonApi:
             )
         return await self._services.write(partial(register_runtime, registration=registration))
 
-    async def claim(self, asked: ClaimRequest, holding: frozenset[RunId], wait: float) -> Claimed:
+    async def claim(self, asked: ClaimRequest) -> Claimed:
+        await self._own.check_runtimes(asked.runtimes)
         self._listen()
-        until = time.monotonic() + wait
+        until = time.monotonic() + asked.wait
         queues = frozenset(f"queue:{runtime}" for runtime in asked.runtimes)
-        with self._services.hints.watch(queues) as watch, self._polling(asked.by, watch, holding) as poll:
+        with self._services.hints.watch(queues) as watch, self._polling(asked.by, watch, asked.holding) as poll:
             heard: Topics = frozenset()
             while True:
                 orders = await self._orders(asked)
+                self._own.add_orders(orders)
                 for other in self._polls[asked.by]:
                     other.hold(order.run for order in orders)
                 held = frozenset(poll.held)
@@ -87,6 +100,7 @@ class DaemonApi:
                 heard = await watch.wait(min(left, POLL))
 
     async def report(self, said: Report) -> Reported:
+        await self._own.check_held([Held(said.run, said.attempt)])
         # Removed before the report is written: what arrives afterwards is news again.
         news = said.run in self._news
         self._news.pop(said.run, None)
@@ -100,18 +114,23 @@ class DaemonApi:
         return replace(reported, news=True) if news and not said.steers else reported
 
     async def finish(self, said: Finish) -> Finished:
+        await self._own.check_held([Held(said.run, said.attempt)])
         finished = await self._services.write(partial(finish, said=said))
         self._news.pop(said.run, None)
         return finished
 
-    async def renew(self, of: Sequence[RuntimeId], held: Sequence[Held]) -> Renewed:
-        return await self._services.write(partial(renew, of=of, held=held))
+    async def renew(self, asked: RenewRequest) -> Renewed:
+        await self._own.check_runtimes(asked.runtimes)
+        await self._own.check_held(asked.held)
+        return await self._services.write(partial(renew, of=asked.runtimes, held=asked.held, patience=asked.patience))
 
-    async def go_on(self, runs: Sequence[RunId]) -> None:
-        await self._services.write(partial(let_go, runs=runs))
+    async def go_on(self, asked: GoOnRequest) -> None:
+        await self._own.check_queued(asked.runs)
+        await self._services.write(partial(let_go, runs=asked.runs))
 
-    async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
-        return await self._services.write(partial(end_orphans, by=by, of=of, held=held))
+    async def end_orphans(self, asked: OrphansRequest) -> tuple[Expired, ...]:
+        await self._own.check_runtimes(asked.runtimes)
+        return await self._services.write(partial(end_orphans, by=asked.by, of=asked.runtimes, held=asked.held))
 
     @contextmanager
     def _polling(self, by: str, watch: Watch, holding: Iterable[RunId]) -> Iterator["_Poll"]:

@@ -2,9 +2,8 @@
 
 import asyncio
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,9 +11,10 @@ import orjson
 
 from clew.control.actor import Actor
 from clew.control.faults import BadRequest
+from clew.control.foretold import notices_of
 from clew.control.policies import read_given
 from clew.control.services import Services
-from clew.kernel import Carried, Policy, RecordError, WakeState, policy_from_record
+from clew.kernel import Carried, Policy, RecordedFor, RecordError, WakeState, policy_from_record, recorded_for
 from clew.kernel import replay as decide_again
 from clew.protocol.replay import Changed, ReplayView
 from clew.protocol.requests import Replay
@@ -27,38 +27,13 @@ from clew.store.queries.decisions import RecordedDecision, decisions_after, deci
 from clew.store.queries.names import agent_named, project_named, run_called, wake_called
 from clew.store.queries.projects import project_policies
 from clew.store.queries.runs import open_run_of, run_details, show_run
-from clew.store.queries.runtimes import runtime_names
+from clew.store.queries.spoken import spoken
 from clew.store.queries.wakes import lane_of_wake, pending_wakes, show_wake, wakes_of_run
 
 
 async def explain(services: Services, actor: Actor, what: str) -> WhyView:
     """For a run by its number, or its thread for the latest one; or for a wake; each also by id or a unique prefix."""
-    return await services.read(lambda tx: _with_homes(tx, _explain(tx, what)))
-
-
-_RUNTIME = re.compile(r"(?:runtime )?(rt_[0-9a-f]{24})")
-_SENTENCES = frozenset({"headline", "words", "decision_words", "place_words", "mode_words", "notices"})
-
-
-def _with_homes(tx: Transaction, why: WhyView) -> WhyView:
-    """Its sentences name runtimes by their homes. Ids stay where programs read them."""
-    names = runtime_names(tx)
-
-    def named(text: str) -> str:
-        return _RUNTIME.sub(lambda found: names.get(found[1], found[0]), text)
-
-    def told(value: Any, sentence: bool = False) -> Any:
-        if isinstance(value, str):
-            return named(value) if sentence else value
-        if isinstance(value, tuple):
-            return tuple(told(each, sentence) for each in value)
-        if is_dataclass(value) and not isinstance(value, type):
-            changes = {each.name: told(getattr(value, each.name), each.name in _SENTENCES) for each in fields(value)}
-            return replace(value, **changes)
-        return value
-
-    shown: WhyView = told(why)
-    return shown
+    return await services.read(lambda tx: spoken(tx, _explain(tx, what)))
 
 
 def _explain(tx: Transaction, what: str) -> WhyView:
@@ -78,16 +53,18 @@ def _explain(tx: Transaction, what: str) -> WhyView:
 def _of_run(tx: Transaction, run: str) -> WhyView:
     found = run_details(tx, run)
     decisions = decisions_of_run(tx, found.record.id)
+    wakes = wakes_of_run(tx, run) or pending_wakes(tx, found.record.lane)
     return WhyView(
         subject=run,
         headline=_headline(found.view, decisions),
         run=found.view,
-        wakes=wakes_of_run(tx, run) or pending_wakes(tx, found.record.lane),
+        wakes=wakes,
         decisions=decisions,
         landing=found.landing,
         refused=found.refused,
         steered=found.steered,
         evidence=found.evidence,
+        notices=notices_of(tx, wakes, decisions, found.steered),
     )
 
 
@@ -95,7 +72,8 @@ def _of_wake(tx: Transaction, wake: WakeView) -> WhyView:
     """A wake that a run carries is explained by that run; any other by its receipt, and by what it waits for."""
     if wake.run is not None:
         why = _of_run(tx, wake.run)
-        return replace(why, subject=wake.id, headline=_carried_headline(wake, why), wakes=(wake,))
+        notices = notices_of(tx, (wake,), why.decisions, why.steered)
+        return replace(why, subject=wake.id, headline=_carried_headline(wake, why), wakes=(wake,), notices=notices)
     run: RunView | None = None
     waits = ""
     decisions: tuple[DecisionView, ...] = ()
@@ -148,12 +126,13 @@ async def replay_decisions(services: Services, actor: Actor, asked: Replay) -> R
     return ReplayView(looked_at, unreadable, tuple(changed[:MOST_CHANGED]))
 
 
-_Choose = Callable[[Mapping[str, Any]], Policy | None]
+_Choose = Callable[[RecordedFor], Policy | None]
 """The policy to decide a recorded situation with; None for one that is not asked about."""
 
 
 def _policies(tx: Transaction, asked: Replay) -> _Choose:
-    """One policy for all; or that of one agent or project together with the other's that its runs have."""
+    """The policy that each run is decided with. A replaced agent policy is merged with the run's project policy, and a
+    replaced project policy with the run's agent policy."""
     if not math.isfinite(asked.since) or not 0 <= asked.since < 2**40:
         raise BadRequest(f"{asked.since} is not a time.", "Give seconds since the epoch.")
     policy, given = read_given(asked.policy), dict(asked.policy)
@@ -161,18 +140,12 @@ def _policies(tx: Transaction, asked: Replay) -> _Choose:
         raise BadRequest("A policy is an agent's or a project's.", "Name one of them.")
     if asked.agent is not None:
         name, projects = agent_named(tx, asked.agent).name, project_policies(tx)
-        return lambda record: _if(
-            record["situation"]["here"]["agent"] == name,
-            {**projects.get(record["situation"]["place"]["project"] or "", {}), **given},
-        )
+        return lambda about: _if(about.agent == name, {**projects.get(about.project or "", {}), **given})
     if asked.project is not None:
         project = project_named(tx, asked.project).id
         agents = {agent.name: read_object(agent.policy) or {} for agent in agent_records(tx)}
-        return lambda record: _if(
-            record["situation"]["place"]["project"] == project,
-            {**given, **agents.get(record["situation"]["here"]["agent"], {})},
-        )
-    return lambda _record: policy
+        return lambda about: _if(about.project == project, {**given, **agents.get(about.agent, {})})
+    return lambda _: policy
 
 
 def _if(asked_about: bool, policy: dict[str, Any]) -> Policy | None:
@@ -180,12 +153,12 @@ def _if(asked_about: bool, policy: dict[str, Any]) -> Policy | None:
 
 
 def _decide_again(recorded: Sequence[RecordedDecision], choose: _Choose) -> tuple[int, int, list[Changed]]:
-    """How many were asked about, how many of those could not be read, and those that come out differently."""
+    """How many decisions were replayed, how many of them could not be read, and which ones change."""
     looked, unreadable, changed = 0, 0, []
     for each in recorded:
         try:
             record = orjson.loads(each.record)
-            policy = choose(record)
+            policy = choose(recorded_for(record))
             if policy is None:
                 continue
             again = decide_again(record, policy)
@@ -198,6 +171,6 @@ def _decide_again(recorded: Sequence[RecordedDecision], choose: _Choose) -> tupl
             outcome = again.plan.outcome.value
             words = again.plan.words if outcome != each.outcome else f"{again.plan.words} Different: {fields}."
             changed.append(
-                Changed(each.run, each.thread, each.at, each.outcome, outcome, words, each.attempt, each.step)
+                Changed(each.run, each.ref, each.thread, each.at, each.outcome, outcome, words, each.attempt, each.step)
             )
     return looked, unreadable, changed

@@ -11,19 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from clew.control.actor import Actor
-from clew.control.programs import look_for, own_program_providers
+from clew.control.programs import found_words, look_for, own_program_providers, remedy_for
 from clew.control.services import Services
-from clew.kernel import AgentState, MachineId
+from clew.kernel import AgentState, MachineId, RunState, WaitReason
 from clew.ports.fault import Fault
 from clew.protocol.machine import AgentProgram, Looked, Machine
 from clew.protocol.views import CheckView, RuntimeView
 from clew.store.engine.dialect import read_clock
 from clew.store.queries import runtimes as queries
 from clew.store.queries.agents import AgentRecord, agent_records
+from clew.store.queries.runs import list_runs
 from clew.store.queries.runtimes import runtime_records
 from clew.store.schema.version import read_version
 
 _WAIT = 60.0
+_RUNS = 50
 _BLOCK, _BLOCKS = 4096, 16
 
 
@@ -34,21 +36,48 @@ async def examine(services: Services, actor: Actor) -> tuple[CheckView, ...]:
         return (*checks, CheckView("machine", "missing", "No machine is connected.", "Start one with `clew up`."))
     checks += [CheckView("machine", "ok", f"Machine {each} is connected.") for each in services.machines]
     machines = {record.id: record.machine for record in await services.read(runtime_records)}
-    looked = [
-        _provider(machine, name)
-        for machine in services.machines.values()
-        for name in await own_program_providers(machine)
-    ]
+    looked = await _providers(services)
     agents = [
         _agent(services, actor, agent, None if agent.runtime is None else machines.get(agent.runtime))
         for agent in await services.read(agent_records)
         if agent.state is not AgentState.ARCHIVED
     ]
+    letters = [_outbox(machine) for machine in services.machines.values()]
+    checks += [each for each in await asyncio.gather(*letters) if each is not None]
     found = await asyncio.gather(*looked, *agents)
     if disk.state != "ok":
         # A full disk alone makes programs fail.
         found = [each if each.state == "ok" else replace(each, remedy=disk.remedy) for each in found]
     return (*checks, *found)
+
+
+async def examine_programs(services: Services, actor: Actor) -> tuple[CheckView, ...]:
+    """The agent programs that providers know, found on the connected machines or not. Each check has its provider's
+    name."""
+    return tuple(await asyncio.gather(*await _providers(services)))
+
+
+async def list_providers(services: Services, actor: Actor) -> tuple[str, ...]:
+    """The names of all providers on the connected machines, also of those that run any program."""
+    return tuple(sorted({name for machine in services.machines.values() for name in await machine.providers()}))
+
+
+async def list_machines(services: Services, actor: Actor) -> tuple[str, ...]:
+    """The ids of the connected machines."""
+    return tuple(sorted(services.machines))
+
+
+async def data_directory(services: Services, actor: Actor) -> str:
+    """Where the server keeps its own files, with the token among them."""
+    return str(services.data)
+
+
+async def _providers(services: Services) -> list[Awaitable[CheckView]]:
+    return [
+        _provider(machine, name)
+        for machine in services.machines.values()
+        for name in await own_program_providers(machine)
+    ]
 
 
 async def _database(services: Services) -> CheckView:
@@ -106,6 +135,19 @@ async def _git() -> CheckView:
     return CheckView("git", "ok", said.decode(errors="replace").strip())
 
 
+async def _outbox(machine: Machine) -> CheckView | None:
+    unread = await machine.unread_letters()
+    if not unread:
+        return None
+    runs = ", ".join(sorted({each.run for each in unread}))
+    return CheckView(
+        "outbox",
+        "warning",
+        f"{len(unread)} reports of {runs} on machine {machine.id} cannot be read and are kept: {unread[0].why}.",
+        "Start the version of Clew that wrote them once; it delivers them.",
+    )
+
+
 async def _provider(machine: Machine, name: str) -> CheckView:
     return await look_at_program(machine, name, AgentProgram(name), "Agents of other providers work without it.")
 
@@ -122,13 +164,25 @@ async def _agent(services: Services, actor: Actor, agent: AgentRecord, machine: 
         there,
         name,
         agent.program,
-        "Install it again, or change it with `clew agent edit`.",
+        remedy_for(agent, await there.providers()),
         agent.name,
         _look_for(services, actor, there, agent),
     )
     if found.state == "ok" and agent.state is not AgentState.ACTIVE:
         return CheckView(name, "warning", f"It is {agent.state}.", f"Resume it with `clew agent resume {agent.name}`.")
-    return found
+    return await _held(services, actor, agent) or found if found.state == "ok" else found
+
+
+async def _held(services: Services, actor: Actor, agent: AgentRecord) -> CheckView | None:
+    """A warning with what the first of its runs that is held says itself; None if all wait for their turn alone."""
+    queued = await services.read(lambda tx: list_runs(tx, None, agent.id, RunState.QUEUED, _RUNS, None))
+    held = [run for run in reversed(queued) if run.held or run.code == WaitReason.MACHINE_AWAY.code]
+    if not held:
+        return None
+    run = held[0]
+    more = f" {len(held) - 1} more of its runs wait." if len(held) > 1 else ""
+    words = f"{run.ref} in {run.thread} waits: {(run.words or '').rstrip('.')}.{more}"
+    return CheckView(f"agent {agent.name}", "warning", words, f"See `clew why {run.ref}`.", run.not_before)
 
 
 async def _look_for(services: Services, actor: Actor, machine: Machine, agent: AgentRecord) -> Looked:
@@ -153,17 +207,19 @@ async def look_at_program(
     agent: str = "AGENT",
     looking: Awaitable[Looked] | None = None,
 ) -> CheckView:
-    """Look for a program and its login on that machine. `looking` is another way to look for it."""
+    """Look for a program and its login on that machine. `looking` is another way to look for it. `remedy` is added to
+    what its provider says of a missing program."""
     try:
         async with asyncio.timeout(_WAIT):
             looked = await (looking or machine.discover(program))
     except TimeoutError:
-        return CheckView(name, "failed", f"{program.provider} did not answer within {_WAIT:g} s.", remedy)
+        words = f"{program.provider} did not answer within {_WAIT:g} s."
+        return CheckView(name, "failed", words, "Start it yourself in a terminal to see why.")
     except Fault as fault:
         return CheckView(name, "failed", fault.words, fault.remedy)
     if looked.registration is None:
         return CheckView(name, "missing", looked.missing or "It was not found.", remedy)
-    found, account = f"{program.provider} {looked.version}".strip(), looked.registration.account
+    found, account = found_words(looked), looked.registration.account
     known = await machine.logins(program)
     if account:
         return CheckView(name, "ok", f"{found}, as {account}.")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.control.actor import Actor, author_of, name_of, origin_of
-from clew.control.beginning import choose_beginning
+from clew.control.branch_start import check_branch_start, choose_branch_start
 from clew.control.faults import BadRequest, NotNow
 from clew.control.services import Services
 from clew.control.threads import thread_page
@@ -34,6 +34,7 @@ from clew.store.operations.journal import Tried, append, append_once, entries_be
 from clew.store.operations.projects import change_project
 from clew.store.operations.steering import live_run
 from clew.store.operations.threads import change_thread, give_thread, lock_thread, must_be_open, new_thread, open_thread
+from clew.store.operations.updates import ProjectUpdate
 from clew.store.queries.agents import AgentRecord
 from clew.store.queries.names import agent_named, project_named, thread_called
 from clew.store.queries.threads import has_runs, show_thread
@@ -70,6 +71,10 @@ async def assign_thread(services: Services, actor: Actor, ref: str, asked: Assig
 
     The first agent of an issue is asked to act on what people said in it. A later one is given the thread as history,
     and is asked to act on the handover alone."""
+    if asked.begin_from is not None:
+        if asked.agent is None:
+            raise BadRequest("No agent is named that could begin from a branch.", "Leave begin_from out.")
+        await check_branch_start(services, actor, ref, asked.begin_from)
 
     def write(tx: Transaction) -> ThreadView:
         thread = lock_thread(tx, thread_called(tx, ref).id)
@@ -82,7 +87,7 @@ async def assign_thread(services: Services, actor: Actor, ref: str, asked: Assig
         if agent is not None:
             must_be_open(thread, ref)
             if asked.begin_from is not None:
-                choose_beginning(tx, thread.id, agent.id, asked.begin_from)
+                choose_branch_start(tx, thread.id, agent.id, asked.begin_from)
         if thread.assignee != new:
             # Before the former agent's pending wakes end: the request names the entries that they left unanswered.
             request = None if agent is None else _assignment(tx, actor, thread.id, agent, thread.assignee)
@@ -115,7 +120,7 @@ async def edit_thread(services: Services, actor: Actor, ref: str, change: Thread
         change_thread(tx, thread.id, title, project)
         if project is not None:
             # Runs that were held for want of a place are decided again.
-            change_project(tx, project, {})
+            change_project(tx, project, ProjectUpdate())
         if said is not None:
             append_once(tx, thread.id, said, tried)
         return thread_page(tx, thread.id)

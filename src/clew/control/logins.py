@@ -25,10 +25,10 @@ async def try_agent(services: Services, actor: Actor, name: str) -> TrialView:
     model = await services.read(lambda tx: show_agent(tx, agent.id).model)
     tried = await machine.try_prompt(agent.program, model, PermissionMode(agent.mode))
     services.record(actor, f"tried agent {name}")
-    words = tried.reply
-    if tried.failed:
-        known = await machine.logins(agent.program)
-        words = tried.failed if known is None else with_login(tried.failed, known, name)
+    words = tried.failed or tried.reply
+    known = await machine.logins(agent.program) if tried.login else None
+    if known is not None:
+        words = with_login(words, known, name)
     return TrialView(name, not tried.failed, words, tried.seconds, tried.mode)
 
 

@@ -1,9 +1,10 @@
-"""The overview: what waits for a person, what runs, and which agents there are."""
+"""The overview: what waits for a person, what runs, what is ready for review, and which agents there are."""
 
 from clew.control.actor import Actor
 from clew.control.services import Services
 from clew.kernel import LIVE, RunState, WaitsFor
 from clew.protocol.overview import OverviewView
+from clew.protocol.stage import Stage
 from clew.store.engine.database import Transaction
 from clew.store.queries.agents import list_agents
 from clew.store.queries.approvals import list_approvals
@@ -11,7 +12,7 @@ from clew.store.queries.runs import list_runs
 from clew.store.queries.threads import list_threads
 
 MOST = 50
-"""Of each kind. Somebody with more to see uses the lists."""
+"""At most so many of each kind. The lists show the rest."""
 
 
 async def show_overview(services: Services, actor: Actor) -> OverviewView:
@@ -20,13 +21,15 @@ async def show_overview(services: Services, actor: Actor) -> OverviewView:
     def read(tx: Transaction) -> OverviewView:
         queued = list_runs(tx, None, None, RunState.QUEUED, MOST, None)
         live = [run for state in sorted(LIVE) for run in list_runs(tx, None, None, state, MOST, None)]
+        issues, chats = (list_threads(tx, kind, "open", None, MOST, None) for kind in ("issue", "chat"))
         return OverviewView(
             approvals=list_approvals(tx, only_pending=True, most=MOST),
             held=tuple(run for run in queued if run.held == WaitsFor.PERSON),
             live=tuple(sorted(live, key=lambda run: run.queued_at)),
             queued=tuple(run for run in queued if run.held != WaitsFor.PERSON),
+            ready=tuple(issue for issue in issues if issue.stage == Stage.READY),
             agents=tuple(agent.name for agent in list_agents(tx)),
-            threads=sum(len(list_threads(tx, kind, "open", None, MOST, None)) for kind in ("issue", "chat")),
+            threads=len(issues) + len(chats),
         )
 
     return await services.read(read)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import cast
 
 from clew.control.actor import Actor
@@ -16,6 +17,7 @@ from clew.store.operations import agents as agent_store
 from clew.store.operations import projects as project_store
 from clew.store.operations.policies import policy_in
 from clew.store.operations.rows import read_object
+from clew.store.operations.updates import AgentUpdate, ProjectUpdate
 from clew.store.queries.names import agent_named, project_named
 from clew.store.queries.projects import project_settings, read_settings
 
@@ -39,7 +41,7 @@ async def set_agent_policy(services: Services, actor: Actor, name: str, change: 
     read_given(given)
 
     def write(tx: Transaction) -> None:
-        agent_store.change_agent(tx, agent_named(tx, name).id, {"policy": json.dumps(given)})
+        agent_store.change_agent(tx, agent_named(tx, name).id, AgentUpdate(policy=json.dumps(given)))
 
     await services.write(write)
     services.record(actor, f"set the policy of agent {name}: {', '.join(given) or 'defaults'}")
@@ -59,7 +61,7 @@ async def set_project_policy(services: Services, actor: Actor, name: str, change
     def write(tx: Transaction) -> None:
         project = project_named(tx, name)
         settings = project_settings(SourceKind(project.kind), project.base, project.setup, given)
-        project_store.change_project(tx, project.id, {"settings": settings})
+        project_store.change_project(tx, project.id, ProjectUpdate(settings=settings))
 
     await services.write(write)
     services.record(actor, f"set the policy of project {name}: {', '.join(given) or 'defaults'}")
@@ -69,9 +71,17 @@ async def set_project_policy(services: Services, actor: Actor, name: str, change
 def read_given(policy: Mapping[str, object]) -> Policy:
     """A policy as it was typed; refused with the field that is wrong."""
     try:
-        return policy_from_record(dict(policy))
+        read = policy_from_record(dict(policy))
     except (RecordError, ValueError, TypeError, RecursionError) as fault:
         raise BadRequest(f"The policy cannot be read: {fault}.", "docs/policy.md has its fields.") from fault
+    for field in fields(read.limits):
+        limit = getattr(read.limits, field.name)
+        if limit is not None and limit < 1:
+            raise BadRequest(
+                f"The policy cannot be used: policy.limits.{field.name} must be 1 or more (got {limit:g}).",
+                "Leave it out for no limit.",
+            )
+    return read
 
 
 def _view(kind: str, name: str, given: Mapping[str, object]) -> PolicyView:

@@ -1,7 +1,8 @@
 """The programs of agents: checked, looked for on a machine, and offered again when a server starts."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 from clew.control.actor import Actor
 from clew.control.faults import BadRequest, NotInstalled
@@ -14,19 +15,20 @@ from clew.protocol.views import CheckView
 from clew.store.engine.database import Transaction
 from clew.store.engine.dialect import storable
 from clew.store.faults import Busy
-from clew.store.operations.agents import AgentColumns, change_agent, set_missing
+from clew.store.operations.agents import change_agent, set_missing
 from clew.store.operations.runtimes import register_runtime
+from clew.store.operations.updates import KEPT, AgentUpdate
 from clew.store.queries.agents import AgentRecord, agent_records, read_agent
 from clew.store.queries.runtimes import runtime_records
 
 _MOST = 100
+_SHOWN = 60
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 GUIDE = "guide"
 """The agent that comes with Clew: its program is Clew itself."""
 
 _ALWAYS_NAMED = frozenset({"acp", "command"})
 """Providers that run any program: without a name there is nothing to look for."""
-
-_REMEDY = "Install it again, or change the agent's program with `clew agent edit`."
 
 
 async def own_program_providers(machine: Machine) -> list[str]:
@@ -49,6 +51,28 @@ async def find_program(machine: Machine, program: AgentProgram) -> Registration:
     return looked.registration
 
 
+def found_words(looked: Looked) -> str:
+    """The program that was found: its provider and version, or its name where it does not say its version."""
+    name = looked.version or " ".join(looked.program.program[:1])
+    return f"{looked.program.provider} {name}".strip()
+
+
+def another_program(agent: str) -> str:
+    """What to do beside installing a missing program, which its provider says."""
+    return f"`clew agent edit {agent} PROGRAM` names another program."
+
+
+def remedy_for(agent: AgentRecord, providers: Collection[str]) -> str:
+    """What to do about an agent that cannot be started on a machine with these providers, beside what its provider
+    says."""
+    if agent.provider in providers:
+        return another_program(agent.name)
+    return (
+        f"Install the package of the provider {agent.provider} again, or give {agent.name} another one: "
+        f"`clew agent edit {agent.name} --provider NAME`."
+    )
+
+
 def replaced(kept: Mapping[str, str], change: Mapping[str, str] | None) -> Mapping[str, str]:
     """The change takes the place of all that there was; a name with an empty value is left out."""
     return kept if change is None else {name: text for name, text in change.items() if text}
@@ -59,8 +83,11 @@ def check_program(program: AgentProgram) -> AgentProgram:
         if len(given) > _MOST:
             raise BadRequest(f"{len(given)} variables of {what} are too many.", f"Give up to {_MOST}.")
         for name, text in given.items():
+            if what != "option" and _VARIABLE.fullmatch(name) is None:
+                words = f"{name[:_SHOWN]!r} cannot be the name of an environment variable."
+                raise BadRequest(words, "Use letters, digits and _, beginning with a letter, as in ANTHROPIC_API_KEY.")
             if not name or "=" in name or "\0" in name + text:
-                raise BadRequest(f"{name!r} cannot be the name of a variable ({what}).", "Leave out = and NUL.")
+                raise BadRequest(f"{name[:_SHOWN]!r} cannot be the name of an option.", "Leave out = and NUL.")
     if program.program and program.provider == GUIDE:
         # Another program in its place would be reported as missing or broken.
         raise BadRequest("The guide takes no program: its program is Clew itself.", "Leave those words out.")
@@ -119,9 +146,12 @@ class _Unregistered:
 
 
 async def look_again(services: Services, actor: Actor, machine: MachineId) -> tuple[CheckView, ...]:
-    """Look for the programs that could not be started; one result for each that can be now."""
+    """Look for the programs that could not be started, and for those whose provider was removed or broke since; one
+    result for each that can be started now."""
     there = services.machine(machine)
-    gone = [agent for agent in await _agents_of(services, machine) if agent.missing]
+    provided = await there.providers()
+    agents = await _agents_of(services, machine)
+    gone = [agent for agent in agents if agent.missing or agent.provider not in provided]
     looked = await asyncio.gather(*(_offer(services, actor, there, agent, _Unregistered(())) for agent in gone))
     return tuple(each for each in looked if each.state == "ok")
 
@@ -134,17 +164,22 @@ async def look_for(
     try:
         looked = await machine.discover(agent.program)
     except Fault as fault:
-        await _set_missing(services, agent, str(fault))
+        await _set_missing(services, actor, agent, str(fault))
         raise
     found = looked.registration
     if found is None:
-        await _set_missing(services, agent, looked.missing or f"{agent.program.provider} was not found.")
+        await _set_missing(services, actor, agent, looked.missing or f"{agent.program.provider} was not found.")
         return looked, None
-    return looked, await _register(services, agent, found)
+    runtime = await _register(services, agent, found)
+    if agent.missing:
+        services.record(actor, f"found the program of {agent.name} again")
+    return looked, runtime
 
 
-async def _set_missing(services: Services, agent: AgentRecord, words: str) -> None:
+async def _set_missing(services: Services, actor: Actor, agent: AgentRecord, words: str) -> None:
     await services.write(lambda tx: set_missing(tx, agent.id, storable(words)))
+    if not agent.missing:
+        services.record(actor, f"missed the program of {agent.name}: {words}")
 
 
 async def _offer(
@@ -157,14 +192,15 @@ async def _offer(
         finally:
             unregistered.looked_at(agent)
         if runtime is None:
-            return CheckView(name, "missing", looked.missing or f"{program.provider} was not found.", _REMEDY)
+            words = looked.missing or f"{program.provider} was not found."
+            return CheckView(name, "missing", words, remedy_for(agent, await machine.providers()))
         await unregistered.none_in(runtime)
         await machine.offer(runtime, program)
     except Busy:
         raise
     except Fault as fault:
         return CheckView(name, "failed", fault.words, fault.remedy)
-    return CheckView(name, "ok", f"{program.provider} {looked.version}".strip())
+    return CheckView(name, "ok", found_words(looked))
 
 
 async def _register(services: Services, before: AgentRecord, found: Registration) -> RuntimeId:
@@ -174,13 +210,12 @@ async def _register(services: Services, before: AgentRecord, found: Registration
         # The home may have another name now, or the data came from another machine. An agent that was changed in the
         # meantime was registered with that change.
         if agent is not None and (agent.settings, agent.provider) == (before.settings, before.provider):
-            columns: AgentColumns = {}
-            if agent.runtime != runtime:
-                columns["runtime_id"] = runtime
-            if agent.registered != found.program:
-                columns["program"] = found.program
-            if columns:
-                change_agent(tx, agent.id, columns)
+            update = AgentUpdate(
+                runtime=KEPT if agent.runtime == runtime else runtime,
+                program=KEPT if agent.registered == found.program else found.program,
+            )
+            if update != AgentUpdate():
+                change_agent(tx, agent.id, update)
             set_missing(tx, agent.id, "")
         return runtime
 

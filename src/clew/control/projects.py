@@ -1,6 +1,7 @@
 """Projects: a repository of a machine, an address that git clones, or a plain directory that is used in place."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clew.control.actor import Actor
 from clew.control.faults import BadRequest, NotNow
@@ -14,6 +15,7 @@ from clew.store.engine.database import Transaction
 from clew.store.engine.dialect import storable
 from clew.store.operations import projects as store
 from clew.store.operations.policies import policy_in
+from clew.store.operations.updates import KEPT, ProjectUpdate
 from clew.store.queries import projects as queries
 from clew.store.queries.names import project_named
 from clew.store.queries.threads import SOME, refs_in_project
@@ -50,26 +52,23 @@ async def change_project(services: Services, actor: Actor, name: str, change: Pr
     """Another source is where the project has moved to: runs that were held because of the old one are tried again."""
     kept = await services.read(lambda tx: project_named(tx, name))
     kind, base = SourceKind(kept.kind), kept.base if change.base is None else change.base or None
-    columns: store.ProjectColumns = {}
+    update = ProjectUpdate(mode_limit=KEPT if change.mode_limit is None else _limit(change.mode_limit))
     if change.source is not None:
         machine = services.remaining_machine(kept.machine)
         found = await machine.inspect(change.source, kind is SourceKind.PLAIN, base)
         kind, base = found.kind, _base(base, found)
-        columns["source"], columns["machine_id"] = storable(found.source), _owner(machine, found)
+        update = replace(update, source=storable(found.source), machine=_owner(machine, found))
     elif base is not None and kind is SourceKind.PLAIN:
         raise BadRequest("A plain directory has no branches.", "Leave the base out.")
     elif change.base:
         await services.remaining_machine(kept.machine).inspect(kept.source, False, base)
-    if change.mode_limit is not None:
-        columns["mode_limit"] = _limit(change.mode_limit)
     setup = kept.setup if change.setup is None else _setup(change.setup)
 
     def write(tx: Transaction) -> ProjectView:
         project = project_named(tx, name)
         policy = policy_in(queries.read_settings(tx, project.id))
-        to = columns.copy()
-        to["settings"] = queries.project_settings(kind, base, setup, policy)
-        store.change_project(tx, project.id, to)
+        settings = queries.project_settings(kind, base, setup, policy)
+        store.change_project(tx, project.id, replace(update, settings=settings))
         return project_named(tx, name)
 
     changed = await services.write(write)

@@ -1,6 +1,7 @@
 """Runs: listed, shown with their logs, stopped, retried, and repeated."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clew.control.actor import Actor, name_of, origin_of
 from clew.control.faults import BadRequest, NotNow
@@ -22,6 +23,9 @@ from clew.store.queries.names import agent_named, run_called, thread_called
 from clew.store.queries.runs import RunRecord, read_run
 from clew.store.queries.wakes import pending_wakes, show_wake
 
+HELD = "held"
+"""The state that people see of a queued run that does not wait for its turn alone."""
+
 
 async def list_runs(
     services: Services,
@@ -31,15 +35,24 @@ async def list_runs(
     state: str | None = None,
     limit: int = 50,
     before: str | None = None,
+    folded: bool = False,
 ) -> tuple[RunView, ...]:
-    """The newest first; with `before`, those older than that run."""
+    """The newest first; with `before`, those older than that run. `folded` leaves out failed tries that another try
+    followed. A state is one of a run's, or held: queued, and not for its turn alone."""
     most, of_state = check_limit(limit), None if state is None else _state(state)
 
     def read(tx: Transaction) -> tuple[RunView, ...]:
         in_thread = None if thread is None else thread_called(tx, thread).id
         of_agent = None if agent is None else agent_named(tx, agent).id
         older_than = None if before is None else run_called(tx, before)
-        return queries.list_runs(tx, in_thread, of_agent, of_state, most, older_than)
+        found: list[RunView] = []
+        while len(found) < most:
+            page = queries.list_runs(tx, in_thread, of_agent, of_state, most, older_than, folded)
+            found += [run for run in page if state != HELD or run.held]
+            if state != HELD or len(page) < most:
+                break
+            older_than = RunId(page[-1].id)
+        return tuple(found[:most])
 
     return await services.read(read)
 
@@ -63,7 +76,9 @@ async def cancel_run(services: Services, actor: Actor, run: str) -> Cancelled:
     """End it with the wakes it carries. Its session stays, and can be continued."""
 
     def write(tx: Transaction) -> Cancelled:
-        return _stop(tx, RunId(run_called(tx, run)), RunOutcome.BY_USER, actor)
+        found = read_run(tx, run_called(tx, run))
+        stopped = _stop(tx, found.id, RunOutcome.BY_USER, actor)
+        return stopped if stopped.taken else replace(stopped, words=f"{found.name} has ended already: {stopped.state}.")
 
     return await services.write(write)
 
@@ -75,9 +90,14 @@ async def interrupt_run(services: Services, actor: Actor, run: str) -> Cancelled
         found = read_run(tx, run_called(tx, run))
         if found.live:
             return _stop(tx, found.id, RunOutcome.STOPPED, actor)
-        return Cancelled(False, found.state.value, f"{found.name} is {found.state}: there is no turn to interrupt.")
+        return Cancelled(False, found.state.value, _no_turn(found))
 
     return await services.write(write)
+
+
+def _no_turn(run: RunRecord) -> str:
+    how = "waits and has no turn" if run.state is RunState.QUEUED else f"has ended already: {run.state}"
+    return f"{run.name} {how}. There is nothing to interrupt."
 
 
 async def retry_run(services: Services, actor: Actor, run: str, asked: Retry | None = None) -> tuple[WakeView, ...]:
@@ -170,6 +190,7 @@ def _views(tx: Transaction, run: RunRecord, asked: Sequence[Accepted]) -> tuple[
 
 def _state(state: str) -> RunState:
     try:
-        return RunState(state)
+        return RunState.QUEUED if state == HELD else RunState(state)
     except ValueError as fault:
-        raise BadRequest(f"Unknown run state {state!r}.", f"Use one of: {', '.join(RunState)}.") from fault
+        known = ", ".join((*RunState, HELD))
+        raise BadRequest(f"Unknown run state {state!r}.", f"Use one of: {known}.") from fault

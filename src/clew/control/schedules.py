@@ -18,16 +18,19 @@ from clew.store.queries.names import thread_called
 SHORTEST = 15.0
 """Seconds. A faster heartbeat would use up the runs that an agent may start in a minute."""
 
-LONGEST = 366 * 86_400.0
+_DAY = 86_400.0
+LONGEST = 366 * _DAY
 _FIELDS = 5
 
 
 def check_rhythm(rhythm: Rhythm) -> Rhythm:
-    if (rhythm.every is None) == (rhythm.cron is None):
-        raise BadRhythm("A heartbeat needs an interval or a cron line, not both.", "Give one of them.")
+    if rhythm.every is None and rhythm.cron is None:
+        raise BadRhythm("A heartbeat needs an interval or a cron line.", "Give one of them.")
+    if rhythm.every is not None and rhythm.cron is not None:
+        raise BadRhythm("A heartbeat has an interval or a cron line, not both.", "Give one of them.")
     if rhythm.every is not None and not (math.isfinite(rhythm.every) and SHORTEST <= rhythm.every <= LONGEST):
         raise BadRhythm(
-            f"A heartbeat interval must be between {SHORTEST:g} s and 366 d (got {rhythm.every:g} s).",
+            f"A heartbeat interval must be between {SHORTEST:g} s and 366 d (got {_spelled(rhythm.every)}).",
             "Choose an interval within that range.",
         )
     try:
@@ -37,6 +40,10 @@ def check_rhythm(rhythm: Rhythm) -> Rhythm:
     if rhythm.cron is not None:
         _check_cron(rhythm.cron, zone)
     return rhythm
+
+
+def _spelled(seconds: float) -> str:
+    return f"{seconds:g} s" if abs(seconds) < _DAY else f"{seconds / _DAY:,.6g} d"
 
 
 def _check_cron(line: str, zone: ZoneInfo) -> None:

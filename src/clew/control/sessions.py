@@ -1,10 +1,11 @@
-"""Sessions: those that Clew knows, those that the agents of a machine have, and adopting one of these."""
+"""Sessions: the ones that Clew knows, the ones that the agents of a machine have, and adopting one of them."""
 
 from functools import partial
 
 from clew.control.actor import Actor
 from clew.control.faults import BadRequest, NoSuchSession, NotNow
 from clew.control.services import Services
+from clew.control.threads import open_chat
 from clew.control.validation import check_limit
 from clew.kernel import (
     LIVE,
@@ -22,9 +23,10 @@ from clew.ports.fault import Fault
 from clew.ports.provider import FoundSession
 from clew.protocol.checks import ReleasedView
 from clew.protocol.reports import NewSession
-from clew.protocol.requests import Adopt
+from clew.protocol.requests import Adopt, AdoptFound, NewChat
 from clew.protocol.views import FoundSessionView, SessionView
 from clew.store.engine.database import Transaction
+from clew.store.faults import NoSuchRuntime
 from clew.store.operations.ids import derived_id
 from clew.store.operations.runtimes import as_started
 from clew.store.operations.sessions import Adoption
@@ -37,6 +39,8 @@ from clew.store.queries.runtimes import RuntimeRecord, read_runtime, runtime_rec
 from clew.store.queries.sessions import recent_sessions, sessions_of_thread, show_session, threads_of_natives
 from clew.store.queries.threads import has_workspace, show_thread
 
+_TITLE = 120
+"""Characters of a found session's title that a new chat gets."""
 _RUNS = 100
 """How many of a thread's newest runs and sessions are looked at."""
 
@@ -44,7 +48,7 @@ _RUNS = 100
 async def list_sessions(
     services: Services, actor: Actor, thread: str | None = None, agent: str | None = None, limit: int = 100
 ) -> tuple[SessionView, ...]:
-    """Those of a thread; without one, those that the newest runs used, of one agent or of all."""
+    """The sessions of a thread. Without a thread, the sessions that the newest runs used, of one agent or of all."""
     most = check_limit(limit)
 
     def read(tx: Transaction) -> tuple[SessionView, ...]:
@@ -108,6 +112,17 @@ async def adopt_session(services: Services, actor: Actor, ref: str, asked: Adopt
     return adopted
 
 
+async def adopt_found(services: Services, actor: Actor, asked: AdoptFound) -> SessionView:
+    """The same for a session that was found, in that thread or in a new chat."""
+    adoption = Adopt(asked.agent, asked.runtime, asked.native_id)
+    if asked.thread is not None:
+        return await adopt_session(services, actor, asked.thread, adoption)
+    # Looked for first: a session that is gone leaves no empty chat behind.
+    found = await _find(services, adoption)
+    chat = await open_chat(services, actor, NewChat(asked.agent, title=found.title[:_TITLE]))
+    return await adopt_session(services, actor, chat.ref, adoption)
+
+
 async def release_thread(services: Services, actor: Actor, ref: str) -> ReleasedView:
     """Let go of the sessions of a thread that are kept open between turns, so that a person can open them. Nothing is
     lost: the next wake opens them again."""
@@ -139,7 +154,9 @@ async def _find(services: Services, asked: Adopt) -> FoundSession:
     for each in there:
         if each.cursor.native_id == asked.native_id:
             return each
-    where = f"Runtime {asked.runtime}" if runtime is None else f"{runtime.provider} in {runtime.home}"
+    if runtime is None:
+        raise NoSuchRuntime(f"There is no runtime {asked.runtime!r}.", "See them with `clew runtimes`.")
+    where = f"{runtime.provider} in {runtime.home}"
     raise NoSuchSession(f"{where} has no session {asked.native_id!r}.", "See them with `clew sessions --found`.")
 
 

@@ -1,20 +1,22 @@
 """Threads: listed, shown, closed and reopened; chats, and how a busy lane takes messages."""
 
+from collections.abc import Sequence
+
 from clew.control.actor import Actor, name_of
 from clew.control.faults import BadRequest, NotNow
 from clew.control.services import Services
 from clew.control.validation import check_limit, check_title
-from clew.kernel import AgentState, EntrySeq, Overlap, ProjectId, ThreadId
+from clew.kernel import AgentState, Overlap, ProjectId, ThreadId
 from clew.protocol.requests import NewChat
 from clew.protocol.views import LaneView, ThreadPage, ThreadView
 from clew.store.engine.database import Transaction
 from clew.store.operations import threads as store
 from clew.store.operations.allowances import forget
-from clew.store.operations.journal import entries_page
 from clew.store.queries import threads as queries
 from clew.store.queries.approvals import pending_approvals
+from clew.store.queries.entries import entries_page
 from clew.store.queries.names import agent_named, project_named, thread_called
-from clew.store.queries.runs import list_runs
+from clew.store.queries.runs import list_runs, show_runs
 from clew.store.queries.usage import used_of_thread
 
 RUNS_SHOWN = 20
@@ -44,27 +46,34 @@ async def list_threads(
     return await services.read(read)
 
 
-async def find_thread(services: Services, actor: Actor, ref: str) -> ThreadView:
-    return await services.read(lambda tx: queries.show_thread(tx, thread_called(tx, ref).id))
+async def find_threads(services: Services, actor: Actor, refs: Sequence[str]) -> tuple[ThreadId, ...]:
+    """The ids of these threads, each once, in that order; one that is unknown is refused."""
+    return await services.read(lambda tx: tuple(dict.fromkeys(thread_called(tx, ref).id for ref in refs)))
 
 
 async def show_thread(
-    services: Services, actor: Actor, ref: str, before: int | None = None, limit: int = 50
+    services: Services, actor: Actor, ref: str, before: int | None = None, limit: int = 50, after: int = 0
 ) -> ThreadPage:
-    """The thread with its last entries, or with those before a given one."""
+    """The thread with its last entries, or with the last of those before or after a given one."""
     most = check_limit(limit)
     if before is not None and not 1 <= before < 2**31:
         raise BadRequest(f"There is no entry {before}.", "Entries are numbered from 1.")
-    return await services.read(lambda tx: thread_page(tx, thread_called(tx, ref).id, before, most))
+    if not 0 <= after < 2**31:
+        raise BadRequest(f"There is no entry {after}.", "Entries are numbered from 1; 0 is before all of them.")
+    return await services.read(lambda tx: thread_page(tx, thread_called(tx, ref).id, before, most, after))
 
 
-def thread_page(tx: Transaction, thread: ThreadId, before: int | None = None, most: int = 50) -> ThreadPage:
-    entries = entries_page(tx, thread, None if before is None else EntrySeq(before), most)
+def thread_page(
+    tx: Transaction, thread: ThreadId, before: int | None = None, most: int = 50, after: int = 0
+) -> ThreadPage:
+    entries = entries_page(tx, thread, before, most, after)
+    newest = list_runs(tx, thread, None, None, RUNS_SHOWN, None)
+    older = {entry.run for entry in entries if entry.run is not None} - {run.id for run in newest}
     return ThreadPage(
         thread=queries.show_thread(tx, thread),
         lanes=queries.lanes_of(tx, thread),
-        entries=tuple(map(queries.show_entry, entries)),
-        runs=list_runs(tx, thread, None, None, RUNS_SHOWN, None),
+        entries=entries,
+        runs=tuple(sorted((*newest, *show_runs(tx, older)), key=lambda run: (run.queued_at, run.id), reverse=True)),
         approvals=pending_approvals(tx, thread),
         earlier=bool(entries) and entries[0].seq > 1,
         used=used_of_thread(tx, thread),
@@ -80,8 +89,9 @@ async def open_chat(services: Services, actor: Actor, asked: NewChat) -> ThreadV
         agent = agent_named(tx, asked.agent)
         if agent.state is not AgentState.ACTIVE:
             # The first message would be refused, and an empty chat left behind.
+            how = "was removed" if agent.state is AgentState.ARCHIVED else "is paused"
             raise NotNow(
-                f"{agent.name} is {agent.state}, so it would not answer.",
+                f"{agent.name} {how}, so it would not answer.",
                 f"`clew agent resume {agent.name}` first, or chat with another agent.",
             )
         project = None if asked.project is None else ProjectId(project_named(tx, asked.project).id)

@@ -51,6 +51,10 @@ async def run_due(services: Services, actor: Actor, since: Instant) -> int:
         ticked = len(await services.write(tick_due)) if due.ticks else 0
         ended = len(await services.write(partial(expire, listening_since=since))) if due.leases else 0
         denied = len(await services.write(expire_approvals)) if due.approvals else 0
+        if ended:
+            services.record(actor, f"ended {ended} runs whose daemon was not heard of")
+        if denied:
+            services.record(actor, f"denied {denied} approvals that nobody answered in time")
         done += ticked + ended + denied
         if not ticked + ended + denied:
             # A lease within its grace period counts as due and is not ended yet.

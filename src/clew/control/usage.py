@@ -14,7 +14,7 @@ _NO_PROJECT = "(no project)"
 
 
 async def show_usage(services: Services, actor: Actor, by: str, since: float) -> UsageView:
-    """Of the runs queued since then. Days are those of the server's time zone."""
+    """What the runs queued since then have used. Days are in the server's time zone."""
     grouping = _grouping(by)
     if not math.isfinite(since) or not 0 <= since < 2**40:
         raise BadRequest(f"{since} is not a time.", "Give seconds since the epoch.")

@@ -13,16 +13,18 @@ LONGEST = 160_000
 """Bytes of one text. A prompt has room for slightly more; a text that fits into no prompt would be held forever."""
 
 _LONGEST_TITLE = 300
+_SHOWN = 60
 _SHAPE = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 def check_name(name: str, what: str) -> str:
     """Names are used in paths, branches and addresses."""
     if _SHAPE.fullmatch(name) is None:
-        raise BadName(
-            f"{name[:60]!r} cannot be the name of {what}.",
-            "Use up to 40 small letters, digits, - and _, beginning with a letter or digit.",
-        )
+        shown = repr(name) if len(name) <= _SHOWN else f"{name[:_SHOWN]!r}…"
+        allowed = "Use up to 40 small letters, digits, - and _, beginning with a letter or digit"
+        possible = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-_")
+        near = f", such as {possible}" if _SHAPE.fullmatch(possible) and 2 * len(possible) > len(name) else ""
+        raise BadName(f"{shown} cannot be the name of {what}.", f"{allowed}{near}.")
     return name
 
 
@@ -45,8 +47,11 @@ def check_size(text: str, what: str) -> str:
 def check_title(title: str) -> str:
     """One line that is not empty."""
     line = " ".join(title.split())
-    if not line or len(line) > _LONGEST_TITLE:
-        raise BadRequest(f"A title has 1 to {_LONGEST_TITLE} characters.", "Put the rest into the text.")
+    if not line:
+        raise BadRequest("The title is empty.", f"Give 1 to {_LONGEST_TITLE} characters.")
+    if len(line) > _LONGEST_TITLE:
+        words = f"The title has {len(line):,} characters; the limit is {_LONGEST_TITLE}."
+        raise BadRequest(words, "Put the rest into the text.")
     return line
 
 

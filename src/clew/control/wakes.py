@@ -4,9 +4,10 @@ from dataclasses import replace
 from itertools import count
 
 from clew.control.actor import Actor, Outside, author_of, name_of, origin_of
-from clew.control.beginning import choose_beginning
+from clew.control.branch_start import check_branch_start, choose_branch_start
 from clew.control.faults import BadRequest
 from clew.control.services import Services
+from clew.control.subjects import subject_of, thread_of_subject
 from clew.control.threads import overlap_called
 from clew.control.validation import check_size
 from clew.kernel import (
@@ -19,17 +20,15 @@ from clew.kernel import (
     LaneId,
     Origin,
     Overlap,
-    ProjectId,
     RunId,
     RunOutcome,
-    Subject,
     ThreadId,
     WakeId,
     WakeReason,
     lane_id,
-    read_subject,
     thread_for,
 )
+from clew.protocol.preview import read_foretold
 from clew.protocol.requests import Poke, Words
 from clew.protocol.views import Cancelled, Spoken, WakeView
 from clew.protocol.wakes import Accepted, Said, WakeRequest
@@ -39,13 +38,16 @@ from clew.store.engine.hints import hint_anything, hint_news, hint_thread
 from clew.store.operations import cancel
 from clew.store.operations.ids import new_id
 from clew.store.operations.journal import Tried, append_once
+from clew.store.operations.message_changes import take_back
 from clew.store.operations.steering import live_run, set_pending_reason, steerable_run
-from clew.store.operations.threads import must_be_open, thread_of
+from clew.store.operations.threads import must_be_open
 from clew.store.operations.wakes import MOST_PRIORITY, accept_wake
 from clew.store.queries import wakes as queries
-from clew.store.queries.agents import AgentRecord
-from clew.store.queries.names import ThreadRecord, agent_named, project_named, run_called, thread_called, wake_called
+from clew.store.queries.names import ThreadRecord, agent_named, run_called, thread_called, wake_called
 from clew.store.queries.runs import read_run
+
+_FOR_A_WAKE = ("agent", "fresh", "resume_run", "begin_from", "preview")
+"""Fields of a message that say something about its wake."""
 
 _REASONS = {"issue": WakeReason.COMMENT}
 
@@ -54,12 +56,9 @@ async def say(services: Services, actor: Actor, ref: str, words: Words) -> Spoke
     """A comment on an issue, or a message in a chat. A message that wakes no agent is written to the journal too."""
     if not words.text.strip():
         raise BadRequest("The message is empty.", "Give a text; to wake an agent without one, use `clew wake`.")
-    overlap = None if words.overlap is None else overlap_called(words.overlap)
-    if overlap is Overlap.STEER and (words.fresh or words.resume_run is not None):
-        raise BadRequest(
-            "--steer cannot be combined with --fresh or --resume: the running turn has a session already.",
-            "Leave one of them out.",
-        )
+    overlap = check_words(words)
+    if words.begin_from is not None:
+        await check_branch_start(services, actor, ref, words.begin_from)
     said, named = message(author_of(actor), words.text), new_wake()
     tried: Tried = {}
     tries = count()
@@ -72,20 +71,45 @@ async def say(services: Services, actor: Actor, ref: str, words: Words) -> Spoke
             hint_anything(tx)
             return Spoken(before.entry or 0, before)
         thread = thread_called(tx, ref, locked=True)
-        agent = _addressee(tx, thread, words)
+        agent = addressee(tx, thread, words)
+        if words.wakes:
+            must_be_open(thread, ref)
         if agent is None:
             return _write_only(tx, thread.id, words, overlap, said, tried)
-        must_be_open(thread, ref)
-        reason = _REASONS.get(thread.kind, WakeReason.CHAT)
-        request = wake_request(
-            named, agent, thread.id, reason, origin_of(actor), said, key=words.key, fresh=words.fresh
-        )
+        request = message_request(named, agent, thread, actor, words, said)
         if words.begin_from is not None:
-            choose_beginning(tx, thread.id, agent, words.begin_from)
+            choose_branch_start(tx, thread.id, agent, words.begin_from)
         accepted = wake(tx, request, words.resume_run, overlap)
         return Spoken(accepted.entry or 0, queries.show_wake(tx, accepted.wake, accepted.repeated))
 
     return await services.write(write)
+
+
+def check_words(words: Words) -> Overlap | None:
+    """How the message is handled while the agent is busy, if it says so itself. Refuses what contradicts itself."""
+    overlap = None if words.overlap is None else overlap_called(words.overlap)
+    if overlap is Overlap.STEER and (words.fresh or words.resume_run is not None):
+        raise BadRequest(
+            "A message that steers cannot start fresh or resume a run: the running turn has a session already.",
+            "Leave one of them out.",
+        )
+    beside = [name for name in _FOR_A_WAKE if getattr(words, name)]
+    if beside and not words.wakes:
+        raise BadRequest(f"This message wakes no agent, so {beside[0]} means nothing.", "Leave it out, or wake one.")
+    if words.preview is not None and read_foretold(words.preview) is None:
+        raise BadRequest(
+            "`preview` is not the token of a preview.", "Send the token of the one that was shown, or none."
+        )
+    return overlap
+
+
+def message_request(
+    name: WakeId, agent: AgentId, thread: ThreadRecord, actor: Actor, words: Words, said: Said
+) -> WakeRequest:
+    """The wake that a message in the thread makes."""
+    reason = _REASONS.get(thread.kind, WakeReason.CHAT)
+    request = wake_request(name, agent, thread.id, reason, origin_of(actor), said, key=words.key, fresh=words.fresh)
+    return replace(request, preview=words.preview)
 
 
 def _write_only(
@@ -103,14 +127,13 @@ def _write_only(
     return Spoken(entry, None)
 
 
-def _addressee(tx: Transaction, thread: ThreadRecord, words: Words) -> AgentId | None:
+def addressee(tx: Transaction, thread: ThreadRecord, words: Words) -> AgentId | None:
     if not words.wakes:
         return None
     return thread.assignee if words.agent is None else agent_named(tx, words.agent).id
 
 
 _LONGEST_KEY = 200
-_SUBJECT_FORM = "Write it as source:name, as in github:acme/app#12."
 
 
 async def poke(services: Services, actor: Actor, asked: Poke) -> WakeView:
@@ -120,7 +143,7 @@ async def poke(services: Services, actor: Actor, asked: Poke) -> WakeView:
             f"A priority must be between -{MOST_PRIORITY} and {MOST_PRIORITY} (got {asked.priority}).",
             "Choose one within that range.",
         )
-    name, subject = new_wake(), _subject(asked)
+    name, subject = new_wake(), subject_of(asked)
     by = actor if subject is None else Outside(subject.source, subject.name)
     said = message(author_of(by), asked.text) if asked.text.strip() else None
 
@@ -128,7 +151,7 @@ async def poke(services: Services, actor: Actor, asked: Poke) -> WakeView:
         agent = agent_named(tx, asked.agent)
         thread = None
         if subject is not None:
-            found = _thread_of_subject(tx, subject, agent, asked.project)
+            found = thread_of_subject(tx, subject, agent, asked.project)
             must_be_open(found, str(subject))
             thread = found.id
         elif asked.thread is not None:
@@ -158,10 +181,11 @@ async def show_wake(services: Services, actor: Actor, wake_id: str) -> WakeView:
 
 
 async def cancel_wake(services: Services, actor: Actor, wake_id: str) -> Cancelled:
-    """Cancel a wake that no run has claimed yet. A claimed wake is cancelled with its run."""
+    """Cancel a wake that no run has claimed yet, and take its message back. A claimed one is cancelled with its run."""
+    author = author_of(actor)
 
     def write(tx: Transaction) -> Cancelled:
-        ended = cancel.cancel_wake(tx, WakeId(wake_called(tx, wake_id)), by=name_of(actor))
+        ended = take_back(tx, WakeId(wake_called(tx, wake_id)), author, name_of(actor))
         return Cancelled(ended.taken, ended.state.value, ended.words)
 
     return await services.write(write)
@@ -213,13 +237,23 @@ def wake(
     tx: Transaction, request: WakeRequest, resume_run: str | None = None, overlap: Overlap | None = None
 ) -> Accepted:
     """Accept the wake, and apply the overlap policy if its lane is busy: this wake's own, or else the lane's."""
-    if resume_run is not None:
-        if request.freshness is Freshness.FRESH:
-            raise BadRequest("--fresh cannot be combined with --resume.", "Ask for one of them.")
-        request = replace(request, resume_run=RunId(run_called(tx, resume_run)))
-        _must_be_of_this_lane(tx, request)
-    policy = None if overlap is None else AdmissionPolicy(overlap=overlap)
-    return _apply_overlap(tx, request, accept_wake(tx, request, policy))
+    request = with_run(tx, request, resume_run)
+    return _apply_overlap(tx, request, accept_wake(tx, request, policy_of(overlap)))
+
+
+def with_run(tx: Transaction, request: WakeRequest, resume_run: str | None) -> WakeRequest:
+    """The request, for the session of that run of its lane."""
+    if resume_run is None:
+        return request
+    if request.freshness is Freshness.FRESH:
+        raise BadRequest("A wake cannot start fresh and resume a run.", "Ask for one of them.")
+    request = replace(request, resume_run=RunId(run_called(tx, resume_run)))
+    _must_be_of_this_lane(tx, request)
+    return request
+
+
+def policy_of(overlap: Overlap | None) -> AdmissionPolicy | None:
+    return None if overlap is None else AdmissionPolicy(overlap=overlap)
 
 
 def _apply_overlap(tx: Transaction, request: WakeRequest, accepted: Accepted) -> Accepted:
@@ -242,13 +276,18 @@ def _steer(tx: Transaction, request: WakeRequest, accepted: Accepted, lane: Lane
     """Tell the running turn's daemon at once. A turn that cannot be steered leaves the wake to the next run, and the
     receipt says so."""
     run = steerable_run(tx, lane)
-    same_session = request.said is not None and request.freshness is Freshness.FOLLOW_POLICY and not request.entries
-    if run is not None and same_session and request.resume_run is None:
+    if run is not None and fits_turn(request):
         hint_news(tx, run)
         return accepted
     reason = AdmissionReason.QUEUED
     set_pending_reason(tx, accepted.wake, reason.code, reason.fill())
     return replace(accepted, code=reason.code, words=reason.fill(), overlap=Overlap.QUEUE)
+
+
+def fits_turn(request: WakeRequest) -> bool:
+    """Whether a running turn can be told of it: one message, for the session that the turn is in."""
+    same_session = request.freshness is Freshness.FOLLOW_POLICY and request.resume_run is None
+    return same_session and request.said is not None and not request.entries
 
 
 def _must_be_of_this_lane(tx: Transaction, request: WakeRequest) -> None:
@@ -259,29 +298,3 @@ def _must_be_of_this_lane(tx: Transaction, request: WakeRequest) -> None:
             f"{run.name} is {run.agent_name}'s in {run.ref}.",
             "A conversation continues in its own thread: wake that agent there.",
         )
-
-
-def _subject(asked: Poke) -> Subject | None:
-    """The outside subject that the wake is about, if any."""
-    if asked.subject is None:
-        if asked.project is not None:
-            raise BadRequest("--project needs a subject: it is for the thread of one.", "Name the subject, too.")
-        return None
-    if asked.thread is not None:
-        raise BadRequest("A subject has its own thread, and another thread is named.", "Name one of them.")
-    if not asked.text.strip():
-        raise BadRequest("The event of a subject needs a text.", "Give a text.")
-    if storable(asked.subject) != asked.subject:
-        raise BadRequest(f"{asked.subject!r} has a character that cannot be stored.", _SUBJECT_FORM)
-    try:
-        return read_subject(asked.subject)
-    except ValueError as fault:
-        raise BadRequest(str(fault), _SUBJECT_FORM) from fault
-
-
-def _thread_of_subject(tx: Transaction, subject: Subject, agent: AgentRecord, project: str | None) -> ThreadRecord:
-    wanted = None if project is None else ProjectId(project_named(tx, project).id)
-    thread = thread_of(tx, subject, agent.id, wanted)
-    if wanted is not None and thread.project != wanted:
-        raise BadRequest(f"The thread of {subject} is not in project {project!r}.", "Leave the project out.")
-    return thread

@@ -15,7 +15,7 @@ from clew.store.queries.work import lanes_in_open_threads
 
 
 async def list_workspaces(services: Services, actor: Actor) -> tuple[WorkspaceView, ...]:
-    """Those of all connected machines."""
+    """The workspaces of all connected machines."""
     found = [each for machine in services.connected() for each in await machine.workspaces()]
 
     def read(tx: Transaction) -> tuple[WorkspaceView, ...]:

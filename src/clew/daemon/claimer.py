@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from clew.daemon.limits import Limits
 from clew.daemon.uplink import Backlog, until_answered
 from clew.kernel import RunId, RuntimeId
-from clew.protocol.control import Claimed, ControlPlane, Held
+from clew.protocol.control import Claimed, ControlPlane, Held, OrphansRequest
 from clew.protocol.orders import ClaimRequest, Order
 
 _log = logging.getLogger("clew.daemon")
@@ -35,7 +35,7 @@ class Claimer:
         self.runtimes: list[RuntimeId] = []
 
     def offer(self, runtimes: Sequence[RuntimeId]) -> None:
-        """Have the server settle what an earlier daemon of this name left there, then ask for work."""
+        """Have the server end the runs that an earlier daemon of this name left there, then ask for work."""
         poll = asyncio.create_task(self._poll(tuple(runtimes)), name=f"claims for {', '.join(runtimes)}")
         self._polls.add(poll)
         poll.add_done_callback(self._polls.discard)
@@ -52,7 +52,7 @@ class Claimer:
             self._claiming_now = asyncio.create_task(self._claim_now(), name="claims for free places")
 
     async def stop(self) -> None:
-        """Claim no more. Runs in an answer that is on its way are settled at the next start."""
+        """Claim no more. Runs in an answer that is on its way are ended at the next start."""
         self._stopped = True
         polls = [*self._polls, *([] if self._claiming_now is None else [self._claiming_now])]
         for poll in polls:
@@ -61,12 +61,14 @@ class Claimer:
             await asyncio.wait(polls)
 
     async def _poll(self, runtimes: tuple[RuntimeId, ...]) -> None:
-        # The reports from before a crash come first, above all which sessions there are; the server settles the rest.
+        # The reports from before a crash come first, above all which sessions there are; the server ends the rest.
         await self._backlog.delivered(self._limits.backlog)
-        settled = await until_answered(
-            "settling", lambda: self._plane.settle(self._by, runtimes, self._held()), self._limits
+        ended = await until_answered(
+            "ending runs from before",
+            lambda: self._plane.end_orphans(OrphansRequest(self._by, runtimes, self._held())),
+            self._limits,
         )
-        for left in settled:
+        for left in ended:
             _log.info("run %s was left by an earlier daemon: %s", left.run, left.why)
         self.runtimes += runtimes
         while not self._stopped:
@@ -76,11 +78,11 @@ class Claimer:
         """One claim for all places that became free meanwhile."""
         while self._claim_again:
             self._claim_again = False
-            asked, holding = self._request(tuple(self.runtimes))
+            asked = self._request(tuple(self.runtimes))
             if asked.most == 0 or not self.runtimes:
                 return
             try:
-                claimed = await self._plane.claim(asked, holding, 0.0)
+                claimed = await self._plane.claim(asked)
             except Exception as fault:  # noqa: BLE001 - the long poll asks again, and logs what is wrong
                 _log.debug("nothing was claimed: %s", fault)
                 continue
@@ -95,21 +97,21 @@ class Claimer:
         for run in claimed.news:
             self._on_news(run)
 
-    def _request(self, runtimes: tuple[RuntimeId, ...]) -> tuple[ClaimRequest, frozenset[RunId]]:
+    def _request(self, runtimes: tuple[RuntimeId, ...], wait: float = 0.0) -> ClaimRequest:
         holding = frozenset(each.run for each in self._holding())
         room = max(self._limits.capacity - len(holding), 0)
-        return ClaimRequest(self._by, runtimes, room, self._limits.patience), holding
+        return ClaimRequest(self._by, runtimes, room, self._limits.patience, holding, wait)
 
     async def _claim(self, runtimes: tuple[RuntimeId, ...]) -> Claimed:
-        asked, holding = self._request(runtimes)
+        asked = self._request(runtimes, self._limits.poll)
         if asked.most > 0:
-            return await self._plane.claim(asked, holding, self._limits.poll)
-        return await self._wait_for_room(asked, holding)
+            return await self._plane.claim(asked)
+        return await self._wait_for_room(asked)
 
-    async def _wait_for_room(self, asked: ClaimRequest, holding: frozenset[RunId]) -> Claimed:
+    async def _wait_for_room(self, asked: ClaimRequest) -> Claimed:
         """The daemon is full. No orders are asked for, only news, so the call may be cancelled once there is room."""
         self._room.clear()
-        poll = asyncio.ensure_future(self._plane.claim(asked, holding, self._limits.poll))
+        poll = asyncio.ensure_future(self._plane.claim(asked))
         room = asyncio.ensure_future(self._room.wait())
         try:
             await asyncio.wait((poll, room), return_when=asyncio.FIRST_COMPLETED)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from clew.daemon.claimer import Claimer
@@ -18,7 +19,7 @@ from clew.daemon.uplink import Backlog, Carrier, until_answered
 from clew.daemon.warm import WarmSessions
 from clew.kernel import RunId
 from clew.ports.context import ContextEngine
-from clew.protocol.control import ControlPlane, Held
+from clew.protocol.control import ControlPlane, Held, RenewRequest
 from clew.protocol.machine import AgentProgram, Looked
 from clew.protocol.orders import Order
 
@@ -37,7 +38,9 @@ class Daemon:
         limits: Limits | None = None,
     ) -> None:
         self._plane, self._machine = plane, machine
-        self._limits = limits or Limits()
+        limits = limits or Limits()
+        # What is said of a silent turn is what its provider does.
+        self._limits = replace(limits, silence=replace(limits.silence, lifeless=machine.lifeless))
         self.name = f"daemon-{machine.id}"
         self._outbox = Outbox(outbox)
         self._warm = WarmSessions(self._limits)
@@ -62,6 +65,7 @@ class Daemon:
         now or later."""
         await self._machine.end_leftovers()
         self._backlog.start()
+        self._machine.tell_unread(self._backlog.unread)
         for program in programs:
             await self.register(program)
         self._machine.release_with(self._warm.release)
@@ -86,7 +90,7 @@ class Daemon:
     async def stop(self, finish: bool = False) -> None:
         """Let running turns finish, or interrupt them.
 
-        Runs that do not end in time are settled at the next start, and reports that cannot be delivered now stay in the
+        Runs that do not end in time are ended at the next start, and reports that cannot be delivered now stay in the
         outbox. It may be cancelled, and called again.
         """
         await self._claimer.stop()
@@ -144,7 +148,7 @@ class Daemon:
             if not (runtimes and asked):
                 continue
             try:
-                renewed = await self._plane.renew(runtimes, asked)
+                renewed = await self._plane.renew(RenewRequest(runtimes, asked, self._limits.patience))
             except Exception as fault:  # noqa: BLE001 - the next time comes soon
                 _log.warning("leases could not be renewed: %s", fault)
                 continue

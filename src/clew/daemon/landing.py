@@ -99,7 +99,8 @@ def _new_session(plan: Plan, cursor: Cursor, landing: Landing, directory: Direct
 
 
 def _told_from(plan: Plan) -> tuple[EntrySeq, tuple[EntrySeq, ...]]:
-    """After which entry the session was told the journal, and which earlier ones. A fork has its origin's."""
+    """The entry after which the session has the journal, and the earlier entries that it has as well. A fork keeps
+    its origin's values."""
     if plan.session is not None and plan.outcome in USES_EARLIER_SESSION:
         return plan.session.begins, plan.session.also
     begins = plan.catch_up.after

@@ -43,7 +43,7 @@ class Limits:
     # At a stop: for running turns to finish where they are let, and for the outbox to be delivered.
     finish_turns: float = 3600.0
     last_delivery: float = 5.0
-    # At a start: for the outbox of an earlier daemon to be delivered before the server settles its other runs.
+    # At a start: for the outbox of an earlier daemon to be delivered before the server ends its other runs.
     backlog: float = 30.0
     patience: Patience = Patience()
     # For the prompt, in tokens.

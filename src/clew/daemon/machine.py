@@ -22,7 +22,7 @@ from clew.ports.workspaces import Cleaned, Listed, SourceFound, Workspaces
 from clew.programs.faults import BadOptions
 from clew.programs.state import Ledger
 from clew.protocol.control import Registration
-from clew.protocol.machine import AgentProgram, Looked, Tried
+from clew.protocol.machine import AgentProgram, Looked, Tried, UnreadLetter
 
 _log = logging.getLogger("clew.daemon")
 _MOST_KEYS = 1000
@@ -61,6 +61,7 @@ class LocalMachine:
         self._keys: dict[int, tuple[AgentProgram, str]] = {}
         self._offered: dict[RuntimeId, AgentProgram] = {}
         self._listener: Callable[[RuntimeId], None] | None = None
+        self._unread: tuple[UnreadLetter, ...] = ()
         self._release: Callable[[RuntimeId, NativeId], Awaitable[bool]] | None = None
 
     @property
@@ -72,6 +73,11 @@ class LocalMachine:
         return self._workspaces
 
     @property
+    def lifeless(self) -> float:
+        """Seconds without a sign of life after which its providers end a turn."""
+        return self._deadlines.silence
+
+    @property
     def offered(self) -> tuple[RuntimeId, ...]:
         return tuple(self._offered)
 
@@ -79,11 +85,18 @@ class LocalMachine:
         """Call `listener` for every runtime that is offered from now on."""
         self._listener = listener
 
+    def tell_unread(self, letters: Sequence[UnreadLetter]) -> None:
+        """What the daemon's outbox keeps and this version of Clew cannot read."""
+        self._unread = tuple(letters)
+
     def release_with(self, release: Callable[[RuntimeId, NativeId], Awaitable[bool]]) -> None:
         """The daemon's way to end a session that it keeps open between turns."""
         self._release = release
 
     # ---------------------------------------------------------------- for the server
+
+    async def unread_letters(self) -> Sequence[UnreadLetter]:
+        return self._unread
 
     async def providers(self) -> Sequence[str]:
         await self._find_providers()

@@ -25,7 +25,10 @@ REPORT, FINISH = "report", "finish"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS said (
     id INTEGER PRIMARY KEY, run TEXT NOT NULL, attempt INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL
-)
+);
+CREATE TABLE IF NOT EXISTS unread (
+    letter INTEGER PRIMARY KEY REFERENCES said (id) ON DELETE CASCADE, why TEXT NOT NULL
+);
 """
 _VERSION = 1
 
@@ -74,7 +77,8 @@ class Outbox:
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._file.execute("PRAGMA journal_mode = WAL")
             self._file.execute("PRAGMA synchronous = NORMAL")
-            self._file.execute(_SCHEMA)
+            self._file.execute("PRAGMA foreign_keys = ON")
+            self._file.executescript(_SCHEMA)
             (version,) = self._file.execute("PRAGMA user_version").fetchone()
             if version not in (0, _VERSION):
                 raise OutboxUnusable(f"{path} was written by a newer Clew.", "Use that version, or move the file away.")
@@ -91,6 +95,14 @@ class Outbox:
         """All letters, in order: at a start, those that an earlier process could not deliver."""
         rows = self._file.execute("SELECT run, attempt, kind, body, id FROM said ORDER BY id").fetchall()
         return [Letter(RunId(run), attempt, kind, body, id_) for run, attempt, kind, body, id_ in rows]
+
+    def unread(self) -> frozenset[int]:
+        """The ids of the letters that an earlier process set aside."""
+        return frozenset(letter for (letter,) in self._file.execute("SELECT letter FROM unread").fetchall())
+
+    def set_aside(self, letter: Letter, why: str) -> None:
+        """Keep a letter that this version of Clew cannot read. It is tried again at each start: another may read it."""
+        self._writes.put(_Write("INSERT OR REPLACE INTO unread (letter, why) VALUES (?, ?)", [(letter.id, why)]))
 
     def put(self, letters: Sequence[Letter]) -> Stored:
         """Store letters, in the order of the calls. If the disk fails, they are still sent while this process lives."""
@@ -114,8 +126,9 @@ class Outbox:
         """The server has them. Nothing waits for this: a letter that stays is sent again, and the server knows it."""
         self._writes.put(_Write("DELETE FROM said WHERE id = ?", [(id_,) for id_ in ids]))
 
-    def drop_run(self, run: RunId) -> None:
-        self._writes.put(_Write("DELETE FROM said WHERE run = ?", [(run,)]))
+    def drop_attempt(self, run: RunId, attempt: int) -> None:
+        """Letters of earlier attempts stay: they may be of another version of Clew."""
+        self._writes.put(_Write("DELETE FROM said WHERE run = ? AND attempt = ?", [(run, attempt)]))
 
     def close(self) -> None:
         """Write what waits, then close. Safe to repeat."""

@@ -13,7 +13,7 @@ from clew.ports.fault import Fault
 from clew.ports.work import Work
 from clew.ports.workspaces import Ensured, Held, PlaceWanted, Workspaces
 from clew.programs.tasks import TaskSet
-from clew.protocol.control import ControlPlane
+from clew.protocol.control import ControlPlane, GoOnRequest
 from clew.protocol.orders import Order
 
 _log = logging.getLogger("clew.daemon")
@@ -59,7 +59,7 @@ class PlaceQueue:
 
     async def _go_on(self, runs: Sequence[RunId]) -> None:
         try:
-            await self._plane.go_on(runs)
+            await self._plane.go_on(GoOnRequest(tuple(runs)))
         except Fault as fault:
             # They are tried again in a while all the same.
             _log.warning("runs that waited for a directory: %s", fault)

@@ -146,7 +146,8 @@ class Reports:
         try:
             reported = await until_answered(f"run {self._order.run}", report, self._limits, tries=_TRIES)
         except Fault:
-            self._waiting.append((replace(drafted, pin=None), None))
+            # Before what was noted meanwhile: the lines of a log become durable in their order.
+            self._waiting.insert(0, (replace(drafted, pin=None), None))
             raise
         self._opened = True
         self._on_answer(reported)
@@ -179,7 +180,7 @@ class Reports:
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.wait([self._sending])
-        self._outbox.drop_run(self._order.run)
+        self._outbox.drop_attempt(self._order.run, self._order.attempt)
 
     async def drained(self) -> None:
         """Wait until every report has been answered."""

@@ -9,6 +9,7 @@ from clew.daemon.context import RunContext
 from clew.daemon.evidence import answer_to, ask_store, in_words, observed
 from clew.daemon.landing import LandingRefused, Pins, planned_directory
 from clew.daemon.limits import Limits
+from clew.daemon.logins import explain_refused_open, explain_refused_turn
 from clew.daemon.machine import LocalMachine
 from clew.daemon.open import Opened, Opener, PlanHolds
 from clew.daemon.outbox import Outbox
@@ -33,9 +34,7 @@ from clew.kernel import (
     with_observed_work,
 )
 from clew.ports.context import ContextEngine
-from clew.ports.events import ErrorCode
 from clew.ports.fault import Fault
-from clew.ports.logins import with_login
 from clew.ports.provider import LiveSession, Provider
 from clew.protocol.control import ControlPlane, Held
 from clew.protocol.orders import Order, StoreQuestion
@@ -141,7 +140,7 @@ class ServedRun:
                 _log.exception("run %s", self._order.run)
             if self._prompted:
                 return Failed(FailureKind.UNKNOWN, str(fault) or repr(fault))
-            return end_before_prompt(fault)
+            return end_before_prompt(await explain_refused_open(fault, self._order, self._with.machine))
 
     async def _served(self) -> End:
         order, with_ = self._order, self._with
@@ -172,7 +171,7 @@ class ServedRun:
                 return self._stopped_end(result, heard)
             again = await self._reopen_once(opener, opened, result, heard)
             if again is None:
-                result = await self._with_login_words(result)
+                result = await explain_refused_turn(result, order, with_.machine)
                 return self._end_after(result, opened.plan, heard)
             plan = again
 
@@ -283,17 +282,6 @@ class ServedRun:
             "reopen", f"The session did not take the prompt, so it is sent once more: {heard.detail}"
         )
         return again
-
-    async def _with_login_words(self, result: TurnResult) -> TurnResult:
-        """A failure for want of a login says which login the program used, or how it gets one."""
-        failed, order, machine = result.failed, self._order, self._with.machine
-        if failed is None or failed.code is not ErrorCode.NOT_ALLOWED:
-            return result
-        known = await machine.logins(program_of(order) or machine.offered_as(order.runtime))
-        if known is None:
-            return result
-        words = with_login(failed.words, known, order.plan.situation.here.agent)
-        return replace(result, failed=replace(failed, words=words))
 
     async def _ask_stores(self) -> End:
         """Find out what became of earlier prompts of the lane. The server decides the run again by the answers."""

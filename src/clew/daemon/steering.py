@@ -11,7 +11,7 @@ from dataclasses import replace
 from clew.daemon.context import RunContext
 from clew.daemon.limits import Limits
 from clew.daemon.reports import Reports
-from clew.kernel import HELD_BY_AGENT, Attestation, Evidence, Plan, Sent, WakeId, digest_of, steered_plan
+from clew.kernel import HELD_BY_AGENT, Attestation, Evidence, Plan, PromptId, Sent, digest_of, steered_plan
 from clew.ports.provider import LiveSession
 from clew.protocol.orders import Order
 from clew.protocol.reports import Steer, Steered
@@ -37,7 +37,7 @@ class Steering:
         self._delivery: asyncio.Task[None] | None = None
         self._unconfirmed: Steer | None = None
         self._news = self._requested = False
-        self._received: set[WakeId] = set()
+        self._received: set[PromptId] = set()
         self._digest = ""
         self.taken = False
         reports.may_steer = self._requests
@@ -88,10 +88,9 @@ class Steering:
 
     def deliver(self, steer: Steer) -> None:
         """The run carries these wakes from now on. The same answer may come twice."""
-        wakes = {wake.id for wake in steer.wakes}
-        if wakes <= self._received:
+        if steer.id in self._received:
             return
-        self._received |= wakes
+        self._received.add(steer.id)
         if self._turn is None:
             self._resolve(steer, taken=False)
             return

@@ -3,12 +3,14 @@
 import asyncio
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from clew.kernel import Answer, Directory, PermissionMode, choose_mode
-from clew.ports.events import ApprovalAsked, Done, Failed, QuestionAsked
+from clew.ports.events import ApprovalAsked, Done, ErrorCode, Failed, QuestionAsked
 from clew.ports.fault import Fault
 from clew.ports.provider import LiveSession, OpenSpec, Provider
+from clew.programs.faults import NotLoggedIn
 from clew.protocol.machine import Tried
 
 PROMPT = "This is a test of the connection. Reply with the single word: ready"
@@ -24,15 +26,15 @@ async def try_prompt(provider: Provider, model: str | None, mode: PermissionMode
         chosen = choose_mode(PermissionMode.READ, (), provider.capabilities.modes).mode or mode
         try:
             async with asyncio.timeout(seconds):
-                reply, failed = await _asked(provider, OpenSpec(Directory(path, path), chosen, model=model))
+                tried = await _asked(provider, OpenSpec(Directory(path, path), chosen, model=model))
         except TimeoutError:
-            reply, failed = "", f"It did not answer within {seconds:g} s."
+            tried = Tried(failed=f"It did not answer within {seconds:g} s.")
         except Fault as fault:
-            reply, failed = "", str(fault)
-    return Tried(reply, failed, time.monotonic() - began, chosen.value)
+            tried = Tried(failed=str(fault), login=isinstance(fault, NotLoggedIn))
+    return replace(tried, seconds=time.monotonic() - began, mode=chosen.value)
 
 
-async def _asked(provider: Provider, spec: OpenSpec) -> tuple[str, str]:
+async def _asked(provider: Provider, spec: OpenSpec) -> Tried:
     live = await provider.open(spec)
     try:
         return await _answer(live)
@@ -41,16 +43,16 @@ async def _asked(provider: Provider, spec: OpenSpec) -> tuple[str, str]:
             await asyncio.shield(live.close())
 
 
-async def _answer(live: LiveSession) -> tuple[str, str]:
-    failed = ""
+async def _answer(live: LiveSession) -> Tried:
+    failed, login = "", False
     async for event in live.turn(PROMPT):
         match event:
             case ApprovalAsked(id=asked) | QuestionAsked(id=asked):
                 await live.answer(asked, Answer.DENY, "This is a test; nothing is to be done.")
-            case Failed(words=words):
-                failed = words
+            case Failed(code=code, words=words):
+                failed, login = words, code is ErrorCode.NOT_ALLOWED
             case Done(reply=reply):
-                return reply, failed or ("" if reply else "It ended its turn without a reply.")
+                return Tried(reply, failed or ("" if reply else "It ended its turn without a reply."), login=login)
             case _:
                 pass
-    return "", failed or "It ended its turn without saying so."
+    return Tried(failed=failed or "It ended its turn without saying so.", login=login)

@@ -3,15 +3,16 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from clew.daemon.limits import Limits
-from clew.daemon.outbox import FINISH, Letter, Outbox, read_letter
+from clew.daemon.outbox import Outbox, read_letter
 from clew.kernel import RunId
 from clew.ports.fault import Fault
 from clew.protocol.control import ControlPlane, Held
+from clew.protocol.machine import UnreadLetter
 from clew.protocol.reports import Finish, Finished, Report, Reported
 
 SESSION_HELD = "store:session-held"
@@ -83,18 +84,32 @@ class Carrier:
 
 
 class Backlog:
-    """The letters that an earlier process left in the outbox, delivered run by run. No run waits for another."""
+    """The letters that an earlier process left in the outbox, delivered run by run. No run waits for another.
+
+    A letter of another version of Clew may be unreadable here. It is kept and shown by `clew doctor`; its run counts as
+    left behind, so the server ends it and the agent's own store tells what became of its prompt.
+    """
 
     def __init__(self, outbox: Outbox, carrier: Carrier) -> None:
         self._outbox, self._carrier = outbox, carrier
         self._tasks: list[asyncio.Task[None]] = []
         self._ending: dict[RunId, Held] = {}
+        self.unread: list[UnreadLetter] = []
 
     def start(self) -> None:
-        by_run: dict[RunId, list[Letter]] = {}
+        by_run: dict[RunId, list[tuple[int, Report | Finish]]] = {}
+        known = self._outbox.unread()
         for letter in self._outbox.left():
-            by_run.setdefault(letter.run, []).append(letter)
-            if letter.kind == FINISH:
+            try:
+                said = read_letter(letter)
+            except ValueError as fault:
+                self._outbox.set_aside(letter, str(fault))
+                self.unread.append(UnreadLetter(letter.run, letter.attempt, letter.kind, str(fault)))
+                if letter.id not in known:
+                    _log.warning("run %s: a letter of the outbox cannot be read and is kept: %s", letter.run, fault)
+                continue
+            by_run.setdefault(letter.run, []).append((letter.id, said))
+            if isinstance(said, Finish):
                 self._ending[letter.run] = Held(letter.run, letter.attempt)
         for run, letters in by_run.items():
             self._tasks.append(asyncio.create_task(self._deliver(run, letters), name=f"backlog of {run}"))
@@ -114,15 +129,10 @@ class Backlog:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _deliver(self, run: RunId, letters: list[Letter]) -> None:
-        for letter in letters:
-            try:
-                said = read_letter(letter)
-            except ValueError as fault:
-                _log.warning("run %s: a letter of the outbox cannot be read and is dropped: %r", run, fault)
-            else:
-                await self._say(said)
-            self._outbox.drop([letter.id])
+    async def _deliver(self, run: RunId, letters: Sequence[tuple[int, Report | Finish]]) -> None:
+        for id_, said in letters:
+            await self._say(said)
+            self._outbox.drop([id_])
         self._ending.pop(run, None)
 
     async def _say(self, said: Report | Finish) -> None:

@@ -43,7 +43,7 @@ class AdmissionReason(Reason):
     INTERRUPTS = "accepted:interrupts", "The agent is busy; its run is interrupted for this."
     FLOOD = "deferred:flood", "The agent started {started} runs in the last {window:g} s; the limit is {limit}."
     PAUSED = "refused:agent-paused", "The agent is paused; resume it, then wake it again."
-    ARCHIVED = "refused:agent-archived", "The agent is archived; choose another, or bring it back."
+    ARCHIVED = "refused:agent-archived", "The agent was removed; choose another, or bring it back."
     KEY_CONFLICT = "refused:key-conflict", "This key was used for a wake on another thread; choose another key."
 
 
@@ -212,7 +212,7 @@ class Receipt:
     at: Instant
 
 
-CANCELLING = frozenset({WakeEnd.REASSIGNED, WakeEnd.CLOSED, WakeEnd.BY_USER, WakeEnd.GAVE_UP})
+CANCELLING = frozenset({WakeEnd.REASSIGNED, WakeEnd.CLOSED, WakeEnd.BY_USER, WakeEnd.TAKEN_BACK, WakeEnd.GAVE_UP})
 """The ends after a wake was accepted; all others are skips."""
 
 ADMITTED: Mapping[AdmissionVerdict, WakeState] = {

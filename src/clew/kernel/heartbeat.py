@@ -95,7 +95,8 @@ def quiet_until(hours: QuietHours, now: Instant) -> Instant | None:
 
 
 def _end_or_change(hours: QuietHours, at: int) -> int:
-    """When the clock shows the end if it runs evenly, or when it is changed before that."""
+    """The instant at which the clock shows the end of the quiet hours, or the first change of its UTC offset before
+    that."""
     end = at + (_second_of_day(hours.end) - _second_of_day(datetime.fromtimestamp(at, hours.zone).time())) % DAY
     before = _offset(hours.zone, at)
     return at + bisect_left(range(end - at), True, key=lambda later: _offset(hours.zone, at + later) != before)

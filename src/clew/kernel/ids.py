@@ -128,14 +128,16 @@ def read_subject(text: str) -> Subject:
     must_be(text, str, "a subject")
     source, colon, name = text.partition(":")
     if not colon:
-        raise ValueError(f"{_shown(text)} does not say where it is: a subject is source:name.")
+        raise ValueError(f"{_shown(text)} is not a subject: it has no colon.")
     if not _SOURCE.fullmatch(source):
         raise ValueError(
-            f"{_shown(source)} is no source: it is up to 32 small letters, digits, dots, pluses and dashes."
+            f"{_shown(source)} cannot be the source of a subject: use up to 32 small letters, digits, dots, pluses and "
+            "dashes."
         )
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f"{_shown(name)} is no name: it has 1 to 200 characters, on one line and without space around it."
+            f"{_shown(name)} cannot be the name of a subject: it has 1 to 200 characters, on one line, without "
+            "space around it."
         )
     return Subject(source, name)
 

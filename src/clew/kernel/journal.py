@@ -28,7 +28,7 @@ class JournalEntry:
     """The facts about an entry that decide how it is presented; its text stays in the store.
 
     `size` is in tokens. `pair` ties a tool's call to its result. `provider` and `account` are those that the writing
-    agent used.
+    agent used. `replaces` is the earlier entry that it takes the place of.
     """
 
     seq: EntrySeq
@@ -37,6 +37,7 @@ class JournalEntry:
     pair: str | None = None
     provider: ProviderName | None = None
     account: AccountId | None = None
+    replaces: EntrySeq | None = None
 
 
 @dataclass(frozen=True, slots=True)

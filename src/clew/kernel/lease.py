@@ -126,9 +126,11 @@ def stranded(where: Presence, removed: bool, policy: GonePolicy, elsewhere: bool
 
 @dataclass(frozen=True, slots=True)
 class SilenceLimits:
-    """Seconds without output until a run is flagged, and until it is ended."""
+    """Seconds without output until a run is flagged, and until it is ended. `lifeless`: after so long without a sign of
+    life from its program, the provider ends the turn; that may be sooner or later than its output stops."""
 
-    flag_after: float = 600.0
+    flag_after: float = 300.0
+    lifeless: float = 600.0
     end_after: float = 3600.0
 
 
@@ -137,7 +139,10 @@ class SilenceReason(Reason):
     WAITING = "silence:waiting", "It waits for an answer, so its silence does not count. Last output: {last}"
     FLAGGED = (
         "silence:flagged",
-        "No output for {silent:.0f} s; it is ended after {limits.end_after:.0f} s at the latest. Last: {last}",
+        (
+            "No output for {silent:.0f} s. It is ended after {limits.lifeless:.0f} s without a sign of life, or after "
+            "{limits.end_after:.0f} s without output. Last: {last}"
+        ),
     )
     ENDED = "silence:ended", "Ended: no output for {silent:.0f} s, {limits.end_after:.0f} s allowed. Last: {last}"
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from clew.kernel.contract import must_be
 from clew.kernel.ids import EntrySeq, NativeId, RunScope, SessionId
 from clew.kernel.journal import Reader
 from clew.kernel.permission import ModeChoice, PermissionMode
@@ -44,7 +45,7 @@ class PlanReason(Reason):
     FIRST = "lane:first", "New conversation."
     NONE_OF_ITS_OWN = "lane:none-of-its-own", "New session: no earlier session belongs to this conversation."
     ISOLATED = "scope:isolated", "Isolated run: a new conversation that gets only what the wake says."
-    FRESH_DEMANDED = "reset:demanded", "New conversation, as wake {wake} demanded."
+    FRESH_DEMANDED = "reset:demanded", "New conversation, as asked for."
     POLICY_ASSIGNMENT = "policy:assignment", "New assignment: starting a new conversation."
     HANDED_OVER = (
         "policy:handed-over",
@@ -173,11 +174,14 @@ class Plan:
     @property
     def already_told(self) -> tuple[EntrySeq, ...]:
         """The entries to act on that this session already has. They are not sent again: the agent continues."""
+        return tuple(entry for entry in self.act_on if self.has_told(entry))
+
+    def has_told(self, entry: EntrySeq) -> bool:
+        """Whether the session that this plan continues already has that entry."""
         if self.session is None or self.outcome not in USES_EARLIER_SESSION:
-            return ()
+            return False
         copy = self.session.archive if self.outcome is Outcome.TRANSFER else None
-        seen = self.session.seen if copy is None else copy.seen
-        return tuple(entry for entry in self.act_on if was_told(self.session, entry, seen))
+        return was_told(self.session, entry, self.session.seen if copy is None else copy.seen)
 
     @property
     def told_late(self) -> tuple[EntrySeq, ...]:
@@ -263,11 +267,13 @@ def _read_step(read: SourceRead) -> Step:
 
 def headline(plan: Plan) -> str:
     """The outcome and its reason in one line."""
+    must_be(plan, Plan, "the plan to explain")
     return f"{plan.outcome}: {plan.words} [{plan.reason.code}]"
 
 
 def explain(plan: Plan, every_rule: bool = False) -> str:
     """The headline, what the run gets, and each session with the rules that applied; with `every_rule`, all rules."""
+    must_be(plan, Plan, "the plan to explain")
     lines = [headline(plan)]
     if plan.workspace is not None:
         lines.append(f"  directory  {plan.workspace.directory}  ({plan.place.words})")

@@ -2,8 +2,9 @@
 policy or another."""
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from difflib import get_close_matches
 from enum import Enum
 from functools import cache, lru_cache
 from operator import attrgetter
@@ -12,6 +13,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from clew.kernel.capability import Capabilities
 from clew.kernel.contract import must_be
 from clew.kernel.decision import decide
+from clew.kernel.ids import ProjectId
 from clew.kernel.plan import Plan
 from clew.kernel.situation import Policy, Situation
 
@@ -36,6 +38,28 @@ def situation_from_record(record: Mapping[str, object]) -> Situation:
         raise RecordError(f"the record has version {version!r}; this program reads version {RECORD_VERSION}")
     situation: Situation = _reader(Situation)(record.get("situation"), "situation")
     return situation
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFor:
+    """The agent that a recorded decision is about, and the project of its thread."""
+
+    agent: str
+    project: ProjectId | None
+
+
+def recorded_for(record: object) -> RecordedFor:
+    """Read the subject of a recorded decision alone; the rest is not looked at."""
+    situation = record.get("situation") if isinstance(record, Mapping) else None
+    if not isinstance(situation, Mapping):
+        raise RecordError("the record has no situation")
+    here, place = situation.get("here"), situation.get("place")
+    if not isinstance(here, Mapping) or not isinstance(place, Mapping):
+        raise RecordError("the situation has no here or no place")
+    agent, project = here.get("agent", ""), place.get("project")
+    if not isinstance(agent, str) or not isinstance(project, str | None):
+        raise RecordError("the agent or the project of the situation is not a text")
+    return RecordedFor(agent, None if project is None else ProjectId(project))
 
 
 def policy_to_record(policy: Policy) -> Json:
@@ -200,10 +224,10 @@ def _read_fields(kind: type) -> _Read:
 
     def read(stored: Any, where: str) -> Any:
         if not isinstance(stored, dict):
-            raise RecordError(f"{where}: {stored!r} is not an object")
+            raise RecordError(f"{where}: {_shown(stored)} is not an object")
         unknown = sorted(stored.keys() - shape.keys() - derived)
         if unknown:
-            raise RecordError(f"{where}: {unknown[0]!r} is not a field of {kind.__name__}")
+            raise RecordError(f"{where}: {unknown[0]!r} is not a field{_meant(unknown[0], shape)}")
         missing = [name for name, (_, optional) in shape.items() if name not in stored and not optional]
         if missing:
             raise RecordError(f"{where}: the field {missing[0]!r} of {kind.__name__} is missing")
@@ -219,7 +243,7 @@ def _read_fields(kind: type) -> _Read:
 def _read_items(read_one: _Read, collection: Any) -> _Read:
     def read(stored: Any, where: str) -> Any:
         if not isinstance(stored, list):
-            raise RecordError(f"{where}: {stored!r} is not a list")
+            raise RecordError(f"{where}: {_shown(stored)} is not a list")
         return collection([read_one(item, f"{where}[{at}]") for at, item in enumerate(stored)])
 
     return read
@@ -232,7 +256,7 @@ def _read_plan(stored: Any, where: str) -> Plan:
 def _read_mapping(read_one: _Read) -> _Read:
     def read(stored: Any, where: str) -> Any:
         if not isinstance(stored, dict):
-            raise RecordError(f"{where}: {stored!r} is not an object")
+            raise RecordError(f"{where}: {_shown(stored)} is not an object")
         return {key: read_one(item, f"{where}.{key}") for key, item in stored.items()}
 
     return read
@@ -243,7 +267,7 @@ def _read_member(kind: type[Enum]) -> _Read:
 
     def read(stored: Any, where: str) -> Enum:
         if not isinstance(stored, str) or stored not in members:
-            raise RecordError(f"{where}: {stored!r} is not a {kind.__name__}")
+            raise RecordError(f"{where}: {_shown(stored)} is none of {', '.join(members)}")
         return members[stored]
 
     return read
@@ -255,10 +279,31 @@ def _read_plain(kind: type) -> _Read:
     def read(stored: Any, where: str) -> Any:
         # In Python a bool is an int; in a record it is an error.
         if not isinstance(stored, accepted) or (isinstance(stored, bool) and kind is not bool):
-            raise RecordError(f"{where}: {stored!r} is not a {kind.__name__}")
+            raise RecordError(f"{where}: {_shown(stored)} is not {_NOUNS.get(kind, kind.__name__)}")
         return stored
 
     return read
+
+
+_NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_CUT = 100
+_MOST_LISTED = 8
+
+
+def _shown(stored: Any) -> str:
+    """As it stands in JSON, where Python has another word for it."""
+    if isinstance(stored, bool) or stored is None:
+        return {True: "true", False: "false", None: "null"}[stored]
+    text = repr(stored)
+    return text if len(text) <= _CUT else f"{text[:_CUT]}…"
+
+
+def _meant(name: str, there: Iterable[str]) -> str:
+    names = tuple(there)
+    near = get_close_matches(name, names, n=1)
+    if near:
+        return f" (did you mean {near[0]}?)"
+    return f" (the fields are {', '.join(names)})" if len(names) <= _MOST_LISTED else ""
 
 
 @dataclass(frozen=True, slots=True)

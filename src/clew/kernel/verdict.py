@@ -116,12 +116,26 @@ def _continue(chosen: Weighed | None, wanted: Wanted) -> Verdict | None:
             return None
 
 
+_LEAD: Mapping[Outcome, str] = {
+    Outcome.FORK: "Continuing in a copy of session {}.",
+    Outcome.TRANSFER: "Restoring session {} here.",
+    Outcome.RESEED: "New conversation with the thread's history, in place of session {}.",
+    Outcome.HOLD: "Waiting for session {}.",
+}
+
+
+def _about(outcome: Outcome, session: Session, finding: str) -> str:
+    """A finding says "it"; the lead says what "it" is, and what happens."""
+    return f"{_LEAD[outcome].format(session.generation)} {finding}"
+
+
 def _because(
     effect: Effect, outcome: Outcome, chosen: Weighed, wanted: Wanted, waits_for: WaitsFor | None = None
 ) -> Verdict:
     session, findings = chosen
     reason = next(finding for finding in findings if finding.effect is effect)
-    return Verdict(outcome, reason, reason.fill(session=session, wanted=wanted), session, waits_for)
+    words = _about(outcome, session, reason.fill(session=session, wanted=wanted))
+    return Verdict(outcome, reason, words, session, waits_for)
 
 
 def _asked_in_vain(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wanted) -> Verdict | None:
@@ -157,8 +171,7 @@ _NOT_THIS_LANES = frozenset(
 def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wanted, learned: Learned) -> Verdict:
     demand = situation.demand
     if demand.fresh_asked_by is not None:
-        words = PlanReason.FRESH_DEMANDED.fill(wake=demand.fresh_asked_by)
-        return Verdict(Outcome.BLANK, PlanReason.FRESH_DEMANDED, words)
+        return Verdict(Outcome.BLANK, PlanReason.FRESH_DEMANDED, PlanReason.FRESH_DEMANDED.sentence)
     if wanted.reset and demand.handed_over and not isinstance(situation.scope, RunScope):
         # Entries by agents of another account are withheld one by one (`Reader`), as in every brief.
         return Verdict(Outcome.RESEED, PlanReason.HANDED_OVER, PlanReason.HANDED_OVER.sentence)
@@ -184,6 +197,8 @@ def _start_new(situation: Situation, weighed: tuple[Weighed, ...], wanted: Wante
             return Verdict(outcome, RuleReason.NEVER_CAPTURED, RuleReason.NEVER_CAPTURED.sentence)
         return Verdict(outcome, PlanReason.FIRST, PlanReason.FIRST.sentence)
     because, words = _why_not(own, wanted)
+    if because is not RuleReason.NEVER_CAPTURED:
+        words = _about(Outcome.RESEED, own[0], words)
     return Verdict(Outcome.RESEED, because, words, about=own[0])
 
 

@@ -168,6 +168,7 @@ class WakeEnd(Reason):
     REASSIGNED = "cancelled:reassigned", "The thread was assigned to another agent."
     CLOSED = "cancelled:closed", "The thread was closed."
     BY_USER = "cancelled:by-user", "It was cancelled."
+    TAKEN_BACK = "cancelled:taken-back", "The message was taken back."
     GAVE_UP = "cancelled:gave-up", "Given up: {why}"
 
 

@@ -12,4 +12,4 @@ class Fault(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.words} {self.remedy}"
+        return f"{self.words} {self.remedy}".strip()

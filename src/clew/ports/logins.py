@@ -24,12 +24,14 @@ class Logins:
             ways.append(f"store a key with `{self.storing}`")
         elif self.keys:
             ways.append(f"pass a key on with `clew agent edit {agent} --add-env NAME` ({_either(self.keys)})")
+        if not ways:
+            return f"Clew does not know which login its program takes; try it with `clew agent test {agent}`."
         words = " or ".join(ways)
-        said = f"{words[:1].upper()}{words[1:]}." if words else ""
+        said = f"{words[:1].upper()}{words[1:]}."
         if self.there:
             are = "is" if len(self.there) == 1 else "are"
             said += f" {_all(self.there)} {are} set for the server, which passes on only what an agent is given."
-        return said.strip()
+        return said
 
 
 def with_login(words: str, logins: Logins, agent: str) -> str:

@@ -81,6 +81,10 @@ class WorkOf(Protocol):
 
     async def work(self, workspace: WorkspaceId) -> Work: ...
 
+    async def contains(self, workspace: WorkspaceId, commit: str) -> bool:
+        """Whether the commit is the worktree's own, or among those that it builds on."""
+        ...
+
     async def diff(self, workspace: WorkspaceId, wanted: DiffWanted) -> Diff: ...
 
     async def commit(self, workspace: WorkspaceId, message: str, by: str) -> Committed:

@@ -105,8 +105,6 @@ class SourceFound:
 
     source: str = field(repr=False)
     kind: SourceKind
-    default_branch: str | None = None
-    commit: str | None = None
 
 
 class ListedState(StrEnum):

@@ -53,6 +53,12 @@ class BadOptions(Refused):
     code = "program:bad-options"
 
 
+class NotLoggedIn(Refused):
+    """The program asks for a login before it opens a session."""
+
+    code = "program:not-logged-in"
+
+
 class SessionBusy(Refused):
     code = "program:session-busy"
 

@@ -242,7 +242,7 @@ def find_program(given: Sequence[str], name: str, path: str | None, remedy: str)
         return tuple(given)
     found = shutil.which(name, path=path)
     if found is None:
-        raise NoProgram(f"There is no program {name} on the PATH.", remedy)
+        raise NoProgram(f"There is no program {name} on the PATH of the server.", remedy)
     return (found,)
 
 
@@ -291,8 +291,11 @@ def _not_started(program: str, directory: Path, fault: OSError) -> CannotStart:
     words = f"{program} cannot be started in {directory}: {fault.strerror}"
     if str(fault.filename) == str(directory):
         return CannotStart(f"{words} ({directory}).", "Check that the directory exists and may be entered.")
+    if fault.filename is not None and not Path(program).exists():
+        where = "" if os.sep in program else " on the PATH of the server"
+        return NoProgram(f"There is no program {program}{where}.", "Install it again.")
     if fault.filename is not None:
-        return NoProgram(f"{words} ({program}).", "Check that the program is installed.")
+        return NoProgram(f"{program} cannot be started: {fault.strerror}.", "Check that it is a program and is yours.")
     return CannotStart(f"{words}.", "Try again when the machine has free memory and processes.")
 
 

@@ -14,8 +14,17 @@ from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
 from clew.ports.work import Committed, Diff, DiffWanted, Merged, Proposed, Work
 from clew.ports.workspaces import Cleaned, Listed, SourceFound
-from clew.protocol.control import Claimed, Expired, Held, Registration, Renewed
-from clew.protocol.machine import AgentProgram, Looked, Tried
+from clew.protocol.control import (
+    Claimed,
+    Expired,
+    GoOnRequest,
+    Held,
+    OrphansRequest,
+    Registration,
+    Renewed,
+    RenewRequest,
+)
+from clew.protocol.machine import AgentProgram, Looked, Tried, UnreadLetter
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
 
@@ -35,19 +44,23 @@ MESSAGES: Mapping[str, type] = {
         Finish,
         Finished,
         FoundSession,
+        GoOnRequest,
         Held,
         Listed,
         Logins,
         Looked,
         Merged,
         Order,
+        OrphansRequest,
         Proposed,
         Registration,
+        RenewRequest,
         Renewed,
         Report,
         Reported,
         SourceFound,
         Tried,
+        UnreadLetter,
         Work,
     )
 }

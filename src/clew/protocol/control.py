@@ -1,10 +1,9 @@
 """The control plane as a daemon knows it: its calls, the same in one process and across machines, and their values."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from clew.kernel import AccountId, MachineId, ProviderName, RunId, RunState, RuntimeId
+from clew.kernel import AccountId, MachineId, Patience, ProviderName, RunId, RunState, RuntimeId
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
 
@@ -40,11 +39,36 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class RenewRequest:
+    """A request for the leases of all runs that a daemon serves, for as long as its patience says."""
+
+    runtimes: tuple[RuntimeId, ...]
+    held: tuple[Held, ...]
+    patience: Patience
+
+
+@dataclass(frozen=True, slots=True)
 class Renewed:
     """The answer to a renewal: the runs that the daemon still holds, and those it must stop."""
 
     held: frozenset[RunId]
     stop: frozenset[RunId]
+
+
+@dataclass(frozen=True, slots=True)
+class OrphansRequest:
+    """A daemon has started: its runs from before on these runtimes are to be ended, except those in `held`."""
+
+    by: str
+    runtimes: tuple[RuntimeId, ...]
+    held: tuple[Held, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GoOnRequest:
+    """Runs that were held for something on this machine that is free now."""
+
+    runs: tuple[RunId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +92,16 @@ class ControlPlane(Protocol):
 
     async def register(self, registration: Registration) -> RuntimeId: ...
 
-    async def claim(self, asked: ClaimRequest, holding: frozenset[RunId], wait: float) -> Claimed:
-        """Returns when there are orders or news of the runs in `holding`, or empty after `wait` seconds."""
-        ...
+    async def claim(self, asked: ClaimRequest) -> Claimed: ...
 
     async def report(self, said: Report) -> Reported: ...
 
     async def finish(self, said: Finish) -> Finished: ...
 
-    async def renew(self, of: Sequence[RuntimeId], held: Sequence[Held]) -> Renewed: ...
+    async def renew(self, asked: RenewRequest) -> Renewed: ...
 
-    async def go_on(self, runs: Sequence[RunId]) -> None:
-        """These runs were held for something on this machine that is free now: they are decided again at once."""
+    async def go_on(self, asked: GoOnRequest) -> None:
+        """The runs are decided again at once."""
         ...
 
-    async def settle(self, by: str, of: Sequence[RuntimeId], held: Sequence[Held]) -> tuple[Expired, ...]:
-        """Called once when the daemon starts: ends its runs from before, except those in `held`."""
-        ...
+    async def end_orphans(self, asked: OrphansRequest) -> tuple[Expired, ...]: ...

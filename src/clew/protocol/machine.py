@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from clew.kernel import LaneId, MachineId, NativeId, PermissionMode, RuntimeId, WorkspaceId
+from clew.kernel import LaneId, MachineId, NativeId, PermissionMode, RunId, RuntimeId, WorkspaceId
 from clew.ports.logins import Logins
 from clew.ports.provider import FoundSession
 from clew.ports.work import WorkOf
@@ -38,12 +38,24 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of a first prompt in a session of its own: the agent's reply, or in `failed` why there is none."""
+    """What came of a first prompt in a session of its own: the agent's reply, or in `failed` why there is none.
+    `login`: its login was refused, or it has none."""
 
     reply: str = ""
     failed: str = ""
     seconds: float = 0.0
     mode: str = ""
+    login: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLetter:
+    """A report or an end of a run in the daemon's outbox that its version of Clew cannot read."""
+
+    run: RunId
+    attempt: int
+    kind: str
+    why: str
 
 
 class Machine(Protocol):
@@ -72,6 +84,10 @@ class Machine(Protocol):
 
     async def offer(self, runtime: RuntimeId, program: AgentProgram) -> None:
         """Claim work for this runtime from now on."""
+        ...
+
+    async def unread_letters(self) -> Sequence[UnreadLetter]:
+        """What its daemon keeps and cannot deliver."""
         ...
 
     async def sessions(self, runtime: RuntimeId) -> Sequence[FoundSession]: ...

@@ -39,12 +39,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """A request for at most `most` runs on these runtimes. `by` is the daemon's name."""
+    """A request for at most `most` runs on these runtimes. `by` is the daemon's name.
+
+    It is answered when there are orders or news of the runs in `holding`, or empty after `wait` seconds.
+    """
 
     by: str
     runtimes: tuple[RuntimeId, ...]
     most: int = 1
     patience: Patience = Patience()
+    holding: frozenset[RunId] = frozenset()
+    wait: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from clew.protocol.views import ApprovalView, RunView
+from clew.protocol.views import ApprovalView, RunView, ThreadView
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +17,5 @@ class OverviewView:
     agents: tuple[str, ...]
     threads: int
     """How many issues and chats are open, up to 50 of each."""
+    ready: tuple[ThreadView, ...] = ()
+    """Issues that are ready for review, the newest first."""

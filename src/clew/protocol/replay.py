@@ -8,6 +8,8 @@ class Changed:
     """A recorded decision that another policy would change. A run has one for each step of each attempt."""
 
     run: str
+    ref: str
+    """Its run's name for people: run-17."""
     thread: str
     at: float
     was: str

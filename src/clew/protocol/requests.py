@@ -117,6 +117,13 @@ class NewChat:
 
 
 @dataclass(frozen=True, slots=True)
+class Begin:
+    """Talk to the program of this provider. An agent is added for it if there is none."""
+
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """A message to a thread. It wakes `agent`, by default the thread's. `key` makes it idempotent: requests with the
     same key are one. `overlap` is how it is handled while the agent is busy; the default is the lane's policy."""
@@ -131,6 +138,24 @@ class Words:
     begin_from: str | None = None
     """Where the branch of an agent that is new in the thread begins: a branch, an agent of the thread, or `base`.
     Default: the thread's newest branch."""
+    preview: str | None = None
+    """The `token` of the preview that the sender was shown. If it comes out differently, `why` says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEdit:
+    """Another text for a message that waits. `entry` is the entry that was read: if the message was changed since, it
+    is refused."""
+
+    text: str
+    entry: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOrder:
+    """The wakes of an agent's queue, in the order that is wanted. Those that are left out follow, as they are."""
+
+    wakes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +247,16 @@ class Adopt:
     agent: str
     runtime: str
     native_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptFound:
+    """Continue a session that was found, in `thread`; without one, in a new chat with its title."""
+
+    agent: str
+    runtime: str
+    native_id: str
+    thread: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

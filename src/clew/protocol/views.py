@@ -93,12 +93,20 @@ class ThreadView:
 
 @dataclass(frozen=True, slots=True)
 class EntryView:
+    """An entry of a journal. Entries never change: a message that is edited or moved while it waits is replaced by a
+    later entry, and one that is taken back is followed by an entry without a text. Agents are told neither of them."""
+
     seq: int
     author_kind: str
     author: str
     text: str
     at: float
     run: str | None = None
+    replaces: int | None = None
+    """The earlier entry that this one takes the place of; without a text, that it takes back."""
+    replaced_by: int | None = None
+    taken_back: bool = False
+    """Whether entry `replaced_by` took this one back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +132,7 @@ class ThreadPage:
     lanes: tuple[LaneView, ...]
     entries: tuple[EntryView, ...]
     runs: tuple["RunView", ...]
-    """The newest ones, newest first."""
+    """The newest ones and those of the entries, newest first."""
     approvals: tuple["ApprovalView", ...]
     earlier: bool
     """Whether there are entries before the first."""
@@ -150,6 +158,8 @@ class WakeView:
     run: str | None = None
     entry: int | None = None
     repeated: bool = False
+    preview: str | None = None
+    """The token of the preview that its sender was shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +200,10 @@ class RunView:
     """Whether only the agent itself says that this is the session that was asked for."""
     used: UsedView | None = None
     """None where the agent reported nothing."""
+    place: str = ""
+    """Its runtime for people: home, provider and machine."""
+    tries: int = 1
+    """Which try of the same work it is: a failed run with the code run:retrying was followed by another try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +242,8 @@ class DecisionView:
     notices: tuple[str, ...]
     considered: tuple[ConsideredView, ...]
     probes: tuple[StepView, ...]
+    session: str | None = None
+    """The session that it continues, or waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +263,8 @@ class WhyView:
     """Messages sent during the turn, received or not."""
     evidence: "EvidenceView | None" = None
     """What the agent's own store says of the prompt; None if none was sent."""
+    notices: tuple[str, ...] = ()
+    """Where a message did something else than its sender was shown before it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +384,8 @@ class CheckView:
     state: Literal["ok", "warning", "missing", "failed"]
     words: str
     remedy: str = ""
+    until: float | None = None
+    """When a hold that it tells of ends, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)

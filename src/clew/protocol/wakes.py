@@ -25,7 +25,8 @@ from clew.kernel import (
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A text for the journal. Where an agent wrote it, `provider` and `account` are the ones it used."""
+    """A text for the journal. Where an agent wrote it, `provider` and `account` are the ones it used. It may take the
+    place of an earlier entry; with an empty text it takes that one back."""
 
     author: Author
     body: str
@@ -34,6 +35,7 @@ class Said:
     provider: ProviderName | None = None
     account: AccountId | None = None
     run: RunId | None = None
+    replaces: EntrySeq | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class WakeRequest:
     """A request that an agent act. The caller chooses the wake's id, so that a repeated request makes no second wake.
 
     `entries` are earlier journal entries to act on, beside `said`. `isolated` gives the run its own context: it sees
-    nothing earlier, and nothing later sees it.
+    nothing earlier, and nothing later sees it. `preview` is what the sender was told that it would do
+    (`clew.protocol.preview`).
     """
 
     id: WakeId
@@ -57,6 +60,7 @@ class WakeRequest:
     route: RouteKey | None = None
     isolated: bool = False
     entries: tuple[EntrySeq, ...] = ()
+    preview: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

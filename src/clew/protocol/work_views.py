@@ -32,6 +32,8 @@ class DiffView:
     """As git prints it, without colours."""
     words: str = ""
     """What the text leaves out, and why; usually empty."""
+    newer: tuple[str, ...] = ()
+    """Later work of other agents that this does not have, a sentence each. Empty if the agent was named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class CommitView:
     commit: str
     words: str
     work: WorkView
+    newer: tuple[str, ...] = ()
+    """Later work of other agents that this does not have, a sentence each. Empty if the agent was named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class MergeView:
     """The worktree, which is not needed any more."""
     left: tuple[str, ...] = ()
     """Work of other agents in the thread that is not merged, a sentence each."""
+    copies: tuple[str, ...] = ()
+    """The worktrees of other agents in the thread that changed nothing: they are not needed any more either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,8 @@ class CheckoutView:
     branch: str | None
     former: str | None
     checked_out: bool
+    hand_back: str = ""
+    """The command that hands it back to the agent."""
 
 
 @dataclass(frozen=True, slots=True)

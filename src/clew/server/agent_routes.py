@@ -1,6 +1,7 @@
 """The routes of agents and projects: who works, and on what."""
 
 from clew.control.agents import add_agent, change_agent, list_agents, remove_agent, show_agent
+from clew.control.first_start import begin
 from clew.control.logins import show_login, try_agent
 from clew.control.policies import set_agent_policy, set_project_policy, show_agent_policy, show_project_policy
 from clew.control.projects import add_project, change_project, list_projects, remove_project, show_project
@@ -9,6 +10,7 @@ from clew.protocol.checks import LoginView, TrialView
 from clew.protocol.policies import PolicyView
 from clew.protocol.requests import (
     AgentChange,
+    Begin,
     NewAgent,
     NewProject,
     PolicyChange,
@@ -17,12 +19,13 @@ from clew.protocol.requests import (
 from clew.protocol.views import (
     AgentView,
     ProjectView,
+    ThreadView,
 )
 from clew.server.router import By, Name, Routes
 
 
 def add_agent_routes(routes: Routes, services: Services) -> None:
-    for add in (_agents, _projects):
+    for add in (_agents, _first_chat, _projects):
         add(routes, services)
 
 
@@ -73,6 +76,15 @@ def _agents(routes: Routes, services: Services) -> None:
     async def test(by: By, name: Name) -> TrialView:
         """Try one prompt in a session and a directory of its own. No thread is changed."""
         return await try_agent(services, by, name)
+
+
+def _first_chat(routes: Routes, services: Services) -> None:
+    routes = routes.below("/begin", "agents")
+
+    @routes.post("", status_code=201)
+    async def begin_chat(by: By, asked: Begin) -> ThreadView:
+        """Open a chat with an agent of this provider. If there is none, one is added with the provider's name."""
+        return await begin(services, by, asked)
 
 
 def _projects(routes: Routes, services: Services) -> None:

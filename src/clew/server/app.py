@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 from fastapi import FastAPI
-from fastapi.responses import RedirectResponse
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from clew import __version__
 from clew.control.services import Services
-from clew.server.auth import HEALTH, Bound, Guard, Keys, login
+from clew.server.auth import ENTER, HEALTH, Bound, Guard, Keys, Pages, login
 from clew.server.bodies import Bodies
 from clew.server.live import Live, live
 from clew.server.openapi import describe, show_reference
@@ -29,16 +28,29 @@ class HealthView:
     version: str
 
 
-def make_app(services: Services, keys: Keys, bound: Bound, clients: Live) -> ASGIApp:
-    return guarded(make_api(services, keys, bound, clients), keys, bound)
+def make_app(services: Services, keys: Keys, bound: Bound, clients: Live, pages: Pages) -> ASGIApp:
+    return guarded(make_api(services, keys, bound, clients, pages), keys, bound, pages)
 
 
-def guarded(api: FastAPI, keys: Keys, bound: Bound) -> ASGIApp:
-    """Wraps the API in the middleware that every request passes."""
-    return Guard(Bodies(api), keys, bound)
+def guarded(api: FastAPI, keys: Keys, bound: Bound, pages: Pages) -> ASGIApp:
+    """Wraps the API and the pages in the middleware that every request passes."""
+    return Guard(Bodies(_Front(api, pages)), keys, bound, pages)
 
 
-def make_api(services: Services, keys: Keys, bound: Bound, clients: Live) -> FastAPI:
+class _Front:
+    """The API has its own paths; the pages have all others."""
+
+    _API = ("/api/", "/docs", HEALTH, ENTER)
+
+    def __init__(self, api: ASGIApp, pages: ASGIApp) -> None:
+        self._api, self._pages = api, pages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_api = scope["type"] != "http" or scope["path"].startswith(self._API)
+        await (self._api if is_api else self._pages)(scope, receive, send)
+
+
+def make_api(services: Services, keys: Keys, bound: Bound, clients: Live, pages: Pages) -> FastAPI:
     app = FastAPI(
         title="Clew",
         version=__version__,
@@ -65,12 +77,8 @@ def make_api(services: Services, keys: Keys, bound: Bound, clients: Live) -> Fas
         """Health check. The only call that needs no token."""
         return HealthView(True, __version__)
 
-    @app.get("/", include_in_schema=False)
-    async def first() -> RedirectResponse:
-        return RedirectResponse("/docs", status_code=303)
-
     routes = Routes(app, "server")
     add_routes(routes, services)
     live(routes, clients)
-    login(routes, keys, bound)
+    login(routes, keys, bound, pages)
     return app

@@ -10,6 +10,8 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
+from urllib.parse import urlsplit
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
@@ -18,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.control.actor import Person
 from clew.ports.fault import Fault
-from clew.server.problems import BadTicket, Foreign, Unauthorized, problem_of
+from clew.server.problems import BadTicket, Foreign, Unauthorized, problem_of, status_of
 from clew.server.router import Routes
 
 TICKET_LASTS = 15 * 60.0
@@ -74,8 +76,10 @@ def _digest(ticket: str) -> str:
 
 HEALTH = "/health"
 ENTER = "/enter"
-_OPEN = frozenset({HEALTH, ENTER})
-"""Need no token: a health check, and the exchange of a ticket for a cookie."""
+_OPEN = frozenset({HEALTH, ENTER, "/sw.js"})
+_OPEN_BELOW = "/static/"
+"""Need no token: a health check, the exchange of a ticket for a cookie, and how pages look, which the page needs that
+says how to log in."""
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _OURS = frozenset({"same-origin", "none"})
@@ -93,16 +97,29 @@ HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The port the server listens on, and the host names under which a client may address it."""
+    """The port the server listens on, and the addresses under which a client may address it. `public` is the one under
+    which a proxy serves it, without a slash at its end; usually there is none."""
 
     port: int
+    public: str = ""
 
     @property
-    def hosts(self) -> frozenset[str]:
+    def origins(self) -> Mapping[str, str]:
+        """The host names, and the origin that a page of each has."""
         names = ("127.0.0.1", "localhost", "[::1]")
+        hosts = [f"{name}:{self.port}" for name in names]
         # A browser leaves out port 80.
-        bare = names if self.port == 80 else ()
-        return frozenset((*(f"{name}:{self.port}" for name in names), *bare))
+        hosts += names if self.port == 80 else ()
+        found = {host: f"http://{host}" for host in hosts}
+        if self.public:
+            public = urlsplit(self.public)
+            found[public.netloc] = f"{public.scheme}://{public.netloc}"
+        return found
+
+    @property
+    def prefix(self) -> str:
+        """The path below which a proxy serves it; usually empty."""
+        return urlsplit(self.public).path
 
     @property
     def address(self) -> str:
@@ -114,15 +131,26 @@ class Bound:
         return f"clew-{self.port}"
 
 
+class Pages(Protocol):
+    """The pages, as the server knows them."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def refusal(self, fault: Fault, status: int) -> Response:
+        """A fault as a page."""
+        ...
+
+
 class Guard:
     """Middleware in front of every path, existing or not. It also keeps other sites' pages out: the Host, Origin and
     Sec-Fetch-Site headers of a browser must name this server, and no CORS header lets others read an answer."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, bound: Bound) -> None:
+    def __init__(self, app: ASGIApp, keys: Keys, bound: Bound, pages: Pages) -> None:
         self._app = app
         self._keys = keys
         self._bound = bound
-        self._hosts = bound.hosts
+        self._pages = pages
+        self._origins = bound.origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -139,20 +167,25 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
+        # A proxy may leave its prefix in the path, or take it away.
+        prefix = self._bound.prefix
+        if prefix and scope["path"].startswith(f"{prefix}/"):
+            raw = (scope.get("raw_path") or scope["path"].encode()).removeprefix(prefix.encode())
+            scope = {**scope, "path": scope["path"].removeprefix(prefix), "raw_path": raw}
         try:
             self._admit(scope)
             scope.setdefault("state", {})["actor"] = Person(self._keys.person)
-        except Unauthorized as fault:
-            await problem_of(fault, {"www-authenticate": "Bearer"})(scope, receive, send_guarded)
         except Fault as fault:
-            await problem_of(fault)(scope, receive, send_guarded)
+            asked = {"www-authenticate": "Bearer"} if isinstance(fault, Unauthorized) else {}
+            answer = self._pages.refusal(fault, status_of(fault)) if wants_page(scope) else problem_of(fault, asked)
+            await answer(scope, receive, send_guarded)
         else:
             await self._app(scope, receive, send_guarded)
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(raw=scope["headers"])
         self._check_origin(headers)
-        if scope["path"] in _OPEN:
+        if scope["path"] in _OPEN or scope["path"].startswith(_OPEN_BELOW):
             return
         tokens = headers.getlist("authorization")
         if tokens:
@@ -169,21 +202,29 @@ class Guard:
             raise Foreign("A change with a cookie needs an Origin header.", "Use the token.")
         raise Unauthorized(
             "This needs the server's token.",
-            "Send `Authorization: Bearer …` with the token in its data directory, or open the link from `clew up`.",
+            "In a browser, use `clew open`. A program sends the data directory's token as `Authorization: Bearer …`.",
         )
 
     def _check_origin(self, headers: Headers) -> None:
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            raise Foreign("The request is for another host.", f"Use {self._bound.address}.")
+        if len(hosts) != 1 or hosts[0].lower() not in self._origins:
+            raise Foreign(
+                "The request is for another host.",
+                f"Use {self._bound.address}; for a proxy, name its address with `clew up --public`.",
+            )
         for origin in headers.getlist("origin"):
-            if origin.lower() != f"http://{hosts[0].lower()}":
+            if origin.lower() != self._origins[hosts[0].lower()]:
                 raise Foreign("The request comes from another site's page.", f"Use {self._bound.address} itself.")
         for site in headers.getlist("sec-fetch-site"):
             if site.lower() not in _OURS:
                 raise Foreign(
                     "The request comes from another site's page.", "Type the address into the browser yourself."
                 )
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether a person's browser asks for a page, and not a program for an answer of the API."""
+    return "text/html" in Headers(raw=scope["headers"]).get("accept", "")
 
 
 def _cookies(headers: Headers, name: str) -> list[str]:
@@ -202,23 +243,40 @@ class LinkView:
 
 def new_link(keys: Keys, bound: Bound) -> LinkView:
     ticket, ends = keys.issue_ticket()
-    return LinkView(f"{bound.address}{ENTER}?ticket={ticket}", ends)
+    return LinkView(f"{bound.public or bound.address}{ENTER}?ticket={ticket}", ends)
 
 
-def login(routes: Routes, keys: Keys, bound: Bound) -> None:
+def login(routes: Routes, keys: Keys, bound: Bound, pages: Pages) -> None:
     routes = routes.below("", "server")
 
     @routes.app.get(ENTER, include_in_schema=False)
     async def enter(request: Request) -> Response:
         cookie = keys.redeem(request.query_params.get("ticket", ""))
         if cookie is None:
-            raise BadTicket("The link was already used, or it has expired.", "Get a new one with `clew up --link`.")
+            fault = BadTicket("The link was already used, or it has expired.", "Get a new one with `clew open`.")
+            if wants_page(request.scope):
+                return pages.refusal(fault, status_of(fault))
+            raise fault
         # Redirected, so that the ticket is not left in the address bar.
-        answer = RedirectResponse("/", status_code=303)
-        answer.set_cookie(bound.cookie, cookie, max_age=COOKIE_LASTS, path="/", httponly=True, samesite="strict")
+        answer = RedirectResponse(_within(request.query_params.get("to", "/"), bound.prefix), status_code=303)
+        answer.set_cookie(
+            bound.cookie,
+            cookie,
+            max_age=COOKIE_LASTS,
+            path=f"{bound.prefix}/",
+            httponly=True,
+            samesite="strict",
+            secure=bound.public.startswith("https:"),
+        )
         return answer
 
     @routes.post("/tickets", status_code=201)
     async def create_link() -> LinkView:
         """Create a link that logs in a browser on this machine. It works once, for 15 minutes."""
         return new_link(keys, bound)
+
+
+def _within(path: str, prefix: str) -> str:
+    """A page of this server: a link must not lead elsewhere."""
+    is_ours = path.startswith("/") and not path.startswith(("//", "/\\"))
+    return f"{prefix}{path if is_ours else '/'}"

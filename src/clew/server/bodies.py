@@ -1,16 +1,19 @@
-"""Request bodies: read completely, then checked for size, JSON, NUL characters and number range."""
+"""Request bodies: read completely, then checked for size, JSON, depth, repeated fields, NUL and number range."""
 
+import json
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.ports.fault import Fault
-from clew.server.problems import BodyTooLarge, NotJson, NotUnderstood, problem_of
+from clew.server.address import check_address, keep_slashes
+from clew.server.problems import BodyTooLarge, NotJson, NotUnderstood, WrongMediaType, problem_of
 
 LARGEST = 1024 * 1024
 _INT = 2**63
+_DEEPEST = 100
+_SHOWN = 100
 
 
 class Bodies:
@@ -23,16 +26,18 @@ class Bodies:
             await self._app(scope, receive, send)
             return
         try:
-            _check_address(scope)
+            check_address(scope)
             body = await self._read(scope, receive)
             if body is None:
                 return
-            _check(body)
+            if body:
+                _check_media_type(scope)
+                _check(body)
         except Fault as fault:
             # Not closed: with unread bytes, a close resets the connection and the client loses the answer.
             await problem_of(fault)(scope, receive, send)
             return
-        await self._app(scope, _replayed(body, receive), send)
+        await self._app(keep_slashes(scope), _replayed(body, receive), send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
         """None if the client disconnected."""
@@ -67,31 +72,52 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _check_address(scope: Scope) -> None:
-    # PostgreSQL stores no NUL, and no name in Clew has control characters.
-    for part in (scope["path"].encode("utf-8", "replace"), unquote_to_bytes(scope["query_string"])):
-        if any(byte < 32 or byte == 127 for byte in part):
-            raise NotUnderstood("The address contains control characters.", "Remove them.")
+def _check_media_type(scope: Scope) -> None:
+    sent = dict(scope["headers"]).get(b"content-type", b"").decode("latin-1")
+    kind = sent.partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        words = f"The body is {kind[:_SHOWN]!r}, not JSON." if kind else "The body has no Content-Type."
+        raise WrongMediaType(words, "Send it with `Content-Type: application/json`.")
 
 
 def _check(body: bytes) -> None:
-    if not body:
-        return
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as fault:
         raise NotJson(f"The body is not JSON: {fault}.", "Send JSON in UTF-8.") from fault
-    stack = [value]
+    stack: list[tuple[str, int, Any]] = [("", 0, value)]
     while stack:
-        each: Any = stack.pop()
+        name, depth, each = stack.pop()
+        if depth > _DEEPEST:
+            raise NotUnderstood(f"The body is nested deeper than {_DEEPEST} levels.", "Send a flatter one.")
         match each:
             case dict():
-                stack += (*each, *each.values())
+                stack += ((name, depth, key) for key in each)
+                stack += ((_below(name, key), depth + 1, below) for key, below in each.items())
             case list():
-                stack += each
+                stack += ((f"{name}[{place}]", depth + 1, below) for place, below in enumerate(each))
             case str() if "\0" in each:
-                raise NotUnderstood("A text contains a NUL character.", "Remove it.")
+                raise NotUnderstood(f"{_named(name)} contains a NUL character.", "Remove it.")
             case int() | float() if not -_INT <= each < _INT:
-                raise NotUnderstood("A number is too large.", "Send a number that fits into 64 bits.")
+                raise NotUnderstood(f"{_named(name)} is too large.", "Send a number that fits into 64 bits.")
             case _:
                 pass
+    # After the depth is known: this parser recurses.
+    json.loads(body, object_pairs_hook=_each_once)
+
+
+def _below(name: str, key: str) -> str:
+    return f"{name}.{key}" if name else key
+
+
+def _named(name: str) -> str:
+    return name[:_SHOWN].replace("\0", "") or "The body"
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> None:
+    """Of two values for one field, one would be dropped silently."""
+    seen = set[str]()
+    for name, _ in pairs:
+        if name in seen:
+            raise NotUnderstood(f"The field {name[:_SHOWN]!r} is given twice.", "Send it once.")
+        seen.add(name)

@@ -1,108 +1,119 @@
-"""Live events over server-sent events. A client that reconnects misses nothing.
+"""Live events over server-sent events. A client that reconnects misses nothing, and a slow one blocks nobody.
 
-A hint says when to read; the events are read from the database, so a slow client blocks nobody.
+A hint says when to read. All clients of a thread or a run share one feed of it; a client that is behind reads the store
+itself, up to where its feed goes on.
 """
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from fastapi import Header
+from fastapi import Header, Query
 from fastapi.responses import StreamingResponse
+from pydantic import StringConstraints
 
 from clew.control.actor import Actor
+from clew.control.faults import BadRequest
+from clew.control.logs import log_head, positions_of
 from clew.control.runs import show_run
 from clew.control.services import Services
-from clew.control.threads import find_thread
-from clew.ports.fault import Fault
-from clew.server.problems import TooMany
-from clew.server.router import By, Filter, Routes, Seq
-from clew.server.watch import (
-    KEEP_ALIVE,
-    RETRY,
-    Everything,
-    OneRun,
-    OneThread,
-    Scope,
-    StreamPosition,
-    Watch,
-    read_position,
-)
+from clew.control.threads import find_threads
+from clew.protocol.live import LogPosition, LogScope, RunLog, ThreadLog
+from clew.protocol.stream_position import LONGEST, StreamPosition, read_position
+from clew.server.changes import Changes
+from clew.server.event_stream import EventStream
+from clew.server.feed import Feed
+from clew.server.router import MAX_LENGTH, By, Filter, Routes, Seq
+from clew.server.watch import READERS, Watcher
 
-log = logging.getLogger("clew.server")
-
-MAX_CLIENTS = 64
-PACE = 0.05
-"""Seconds between two reads for one client."""
-KEEP_ALIVE_SECONDS = 15.0
-"""After this long without a hint, a keep-alive is sent and the database is read anyway."""
+_Scopes = Mapping[LogScope, LogPosition | None]
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_LENGTH)]
 
 
 class Live:
-    """All connected clients."""
+    """All connected clients, and the feeds that they share."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._bells: set[asyncio.Event] = set()
+        self._feeds: dict[tuple[Actor, LogScope], Feed] = {}
+        self._changes = Changes()
+        self._watchers: set[Watcher] = set()
+        self._reads = asyncio.Semaphore(READERS)
+        self._listens = False
         self._open = True
 
     def close(self) -> None:
         """Ends every stream; clients reconnect to the next server."""
         self._open = False
-        for bell in self._bells:
-            bell.set()
+        self._services.hints.unlisten(self._hear)
+        self._changes.close()
+        for watcher in self._watchers:
+            watcher.close()
 
-    async def stream(
-        self, actor: Actor, thread: str | None, run: str | None, after: int, last: str | None
-    ) -> AsyncIterator[bytes]:
-        """An unknown thread or run is refused before the stream starts."""
-        if len(self._bells) >= MAX_CLIENTS:
-            raise TooMany(f"{MAX_CLIENTS} clients are connected already.", "Close one of them.")
-        position = None if last is None else read_position(last)
-        scope: Scope
-        if run is not None:
-            scope = OneRun((await show_run(self._services, actor, run)).id)
-            position = position or StreamPosition(lines={scope.id: after})
-        elif thread is not None:
-            scope = OneThread((await find_thread(self._services, actor, thread)).id)
-        else:
-            scope = Everything()
-        return self._events(Watch(self._services, actor, scope, position))
+    async def thread(self, actor: Actor, thread: str, last: StreamPosition | None) -> Watcher:
+        """The lines and views of one thread. An unknown one is refused before the stream starts."""
+        scopes = await self._threads(actor, [thread], last)
+        return await self._watch(actor, None, scopes, views=True)
 
-    async def _events(self, watch: Watch) -> AsyncIterator[bytes]:
-        bell = asyncio.Event()
+    async def run(self, actor: Actor, run: str, after: int, last: StreamPosition | None) -> Watcher:
+        """The lines of one run after a given one, and its views."""
+        scope = RunLog((await show_run(self._services, actor, run)).id)
+        (known,) = (await log_head(self._services, actor, scope)).runs
+        line = after if last is None else last.lines.get(known.number, after)
+        position = LogPosition({known.lane: {known.number: line}})
+        return await self._watch(actor, None, {scope: position}, views=True)
 
-        def on_hint(topics: frozenset[str]) -> None:
-            if watch.concerns(topics):
-                bell.set()
+    async def page(self, actor: Actor, follow: Sequence[str], last: StreamPosition | None) -> Watcher:
+        """What has changed anywhere, and the lines of the threads that the page shows."""
+        scopes = await self._threads(actor, follow, last)
+        return await self._watch(actor, self._changes, scopes, views=False)
 
-        self._bells.add(bell)
-        # Listen before the first read: a change during the read triggers another.
-        self._services.hints.listen(on_hint)
+    async def _threads(self, actor: Actor, refs: Sequence[str], last: StreamPosition | None) -> _Scopes:
+        """These threads, each with the client's position in it; None for one that is new to the client."""
+        found = await find_threads(self._services, actor, refs) if refs else ()
+        if last is None or not found:
+            return {ThreadLog(thread): None for thread in found}
+        known = await positions_of(self._services, actor, last.lines)
+        listed = {**{thread: LogPosition() for thread in last.threads}, **known}
+        return {ThreadLog(thread): listed.get(thread) for thread in found}
+
+    async def _watch(self, actor: Actor, changes: Changes | None, scopes: _Scopes, views: bool) -> Watcher:
+        watcher = Watcher(self._services, actor, self._reads, changes, self._watchers.discard)
+        self._watchers.add(watcher)
+        # Before the first read: a change during the read triggers another.
+        self._listen()
         try:
-            yield RETRY
-            while self._open:
-                bell.clear()
-                async for piece in watch.changes():
-                    yield piece
-                await asyncio.sleep(PACE)
-                if not await _rang(bell):
-                    yield KEEP_ALIVE
-        except Fault as fault:
-            # The client reconnects, and gets the fault as an HTTP status.
-            log.info("a stream ended: %s [%s]", fault, fault.code)
-        finally:
-            self._services.hints.unlisten(on_hint)
-            self._bells.discard(bell)
+            async with asyncio.TaskGroup() as group:
+                for scope, position in scopes.items():
+                    group.create_task(watcher.follow(self._feed(actor, scope), views, position))
+        except BaseException as fault:
+            watcher.leave()
+            if isinstance(fault, BaseExceptionGroup):
+                raise fault.exceptions[0] from None
+            raise
+        if not self._open:
+            watcher.close()
+        return watcher
 
+    def _feed(self, actor: Actor, scope: LogScope) -> Feed:
+        key = (actor, scope)
+        if key not in self._feeds:
+            self._feeds[key] = Feed(self._services, actor, scope, lambda feed: self._forget(key, feed))
+        return self._feeds[key]
 
-async def _rang(bell: asyncio.Event) -> bool:
-    try:
-        async with asyncio.timeout(KEEP_ALIVE_SECONDS):
-            return await bell.wait()
-    except TimeoutError:
-        return False
+    def _forget(self, key: tuple[Actor, LogScope], feed: Feed) -> None:
+        if self._feeds.get(key) is feed:
+            del self._feeds[key]
+
+    def _listen(self) -> None:
+        if not self._listens and self._open:
+            self._listens = True
+            self._services.hints.listen(self._hear)
+
+    def _hear(self, topics: frozenset[str]) -> None:
+        self._changes.hear(topics)
+        for feed in list(self._feeds.values()):
+            feed.hear(topics)
 
 
 def live(routes: Routes, clients: Live) -> None:
@@ -118,10 +129,24 @@ def live(routes: Routes, clients: Live) -> None:
         thread: Filter = None,
         run: Filter = None,
         after: Seq = 0,
-        last_event_id: Annotated[str | None, Header(max_length=8000)] = None,
+        follow: Annotated[list[_Name], Query()] = [],  # noqa: B006 - FastAPI copies it
+        position: Annotated[str | None, Query(max_length=LONGEST)] = None,
+        last_event_id: Annotated[str | None, Header(max_length=LONGEST)] = None,
     ) -> StreamingResponse:
-        """Server-sent events: `thread`, `run` and `approval` carry a view, first as it is now and then after every
-        change; `log` carries a line of a run's log. Pass `thread`, or `run` (with `after`, only log lines after that
-        one), or neither for everything, without logs. `Last-Event-ID` resumes a stream that was cut."""
-        stream = await clients.stream(by, thread, run, after, last_event_id)
-        return StreamingResponse(stream, media_type="text/event-stream")
+        """Server-sent events. For a page, with any number of threads to `follow`: `changed` names what has changed
+        anywhere, and `log` carries the lines of the followed threads. For one `thread`, or one `run` (with `after`,
+        only log lines after that one): `log`, and `thread`, `run` and `approval` with a view, first as it is now and
+        then after every change. `beat` comes first, and then every 10 seconds. `Last-Event-ID` resumes a stream that
+        was cut; `position` is the same for a client that cannot send the header, which goes first."""
+        if sum((thread is not None, run is not None, bool(follow))) > 1:
+            words = "Of `thread`, `run` and `follow` a stream takes one."
+            raise BadRequest(words, "Use `follow` for a page, and a stream for each of the others.")
+        given = last_event_id or position
+        last = None if given is None else read_position(given)
+        if run is not None:
+            watcher = await clients.run(by, run, after, last)
+        elif thread is not None:
+            watcher = await clients.thread(by, thread, last)
+        else:
+            watcher = await clients.page(by, follow, last)
+        return EventStream(watcher)

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.control.faults import BadRequest, Conflict, NotFound, Unavailable
 from clew.ports.fault import Fault
+from clew.server.misses import invalid_words, nothing_here, wrong_method
 
 
 class ServerFault(Fault):
@@ -43,12 +44,12 @@ class NotJson(ServerFault):
     code = "server:not-json"
 
 
+class WrongMediaType(ServerFault):
+    code = "server:media-type"
+
+
 class NotUnderstood(ServerFault):
     code = "server:not-understood"
-
-
-class TooMany(ServerFault):
-    code = "server:busy"
 
 
 MEDIA_TYPE = "application/problem+json"
@@ -73,8 +74,8 @@ _STATUSES: Mapping[str, HTTPStatus] = {
     "program:malformed-id": HTTPStatus.UNPROCESSABLE_ENTITY,
     "program:too-slow": HTTPStatus.GATEWAY_TIMEOUT,
     "server:body-too-large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    "server:busy": HTTPStatus.SERVICE_UNAVAILABLE,
     "server:foreign": HTTPStatus.FORBIDDEN,
+    "server:media-type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     "server:not-json": HTTPStatus.BAD_REQUEST,
     "server:not-understood": HTTPStatus.BAD_REQUEST,
     "server:ticket": HTTPStatus.FORBIDDEN,
@@ -89,7 +90,7 @@ _STATUSES: Mapping[str, HTTPStatus] = {
 }
 
 
-def _status_of(fault: Fault) -> HTTPStatus:
+def status_of(fault: Fault) -> HTTPStatus:
     """409 for a fault that is not listed: the request is valid but cannot be done in the current state."""
     for kind, status in _BY_KIND.items():
         if isinstance(fault, kind):
@@ -126,7 +127,7 @@ class Problem(Response):
 
 
 def problem_of(fault: Fault, headers: Mapping[str, str] | None = None) -> Problem:
-    return Problem(_status_of(fault), fault.code, fault.words, fault.remedy, headers)
+    return Problem(status_of(fault), fault.code, fault.words, fault.remedy, headers)
 
 
 def _encodable(text: str) -> str:
@@ -153,14 +154,18 @@ async def _fault(_request: Request, fault: Fault) -> Response:
     return answer
 
 
-async def _invalid(_request: Request, fault: RequestValidationError) -> Response:
+async def _invalid(request: Request, fault: RequestValidationError) -> Response:
     """`detail` has every field and reason in one text, `errors` one by one. Values are not quoted: they may be
     secrets."""
+    route = request.scope.get("route")
     errors = [
-        {"field": ".".join(str(part) for part in each["loc"]), "words": str(each["msg"])} for each in fault.errors()
+        {"field": ".".join(str(part) for part in each["loc"]), "words": invalid_words(route, each)}
+        for each in fault.errors()
     ][:_MAX_ERRORS]
     # `limit`, not `query.limit`.
-    named = (f"{each['field'].partition('.')[2] or each['field']}: {each['words']}." for each in errors)
+    named = (
+        f"{each['field'].partition('.')[2] or each['field']}: {each['words']}.".replace("?.", "?") for each in errors
+    )
     return Problem(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "ask:invalid",
@@ -170,14 +175,16 @@ async def _invalid(_request: Request, fault: RequestValidationError) -> Response
     )
 
 
-async def _refused(_request: Request, fault: HTTPException) -> Response:
-    status = HTTPStatus(fault.status_code)
-    words = {
-        HTTPStatus.NOT_FOUND: "There is nothing at this address.",
-        HTTPStatus.METHOD_NOT_ALLOWED: "This address does not support that method.",
-    }.get(status, f"{fault.detail}.".replace("..", "."))
+async def _refused(request: Request, fault: HTTPException) -> Response:
+    status, headers = HTTPStatus(fault.status_code), fault.headers
+    words, remedy = f"{fault.detail}.".replace("..", "."), ""
+    if status is HTTPStatus.NOT_FOUND:
+        words, remedy = nothing_here(request)
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        words, remedy, allowed = wrong_method(request)
+        headers = {**(headers or {}), "Allow": allowed}
     code = f"server:{status.name.lower().replace('_', '-')}"
-    return Problem(status, code, words, "See the documentation at /docs.", fault.headers)
+    return Problem(status, code, words, f"{remedy} See the documentation at /docs.".strip(), headers)
 
 
 class _LastResort:

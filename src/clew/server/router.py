@@ -9,16 +9,21 @@ from dataclasses import dataclass, is_dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, FastAPI, Path, Query, Request
-from pydantic import ConfigDict, with_config
+from pydantic import AfterValidator, ConfigDict, with_config
 
 from clew.control.actor import Actor
 from clew.protocol import requests as asks
 from clew.protocol import views
+from clew.server.address import with_slashes
+from clew.server.misses import check_asked
 from clew.server.openapi import PROBLEMS
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 BASE = "/api/v1"
+
+
+_CHECKED = (Depends(check_asked),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +51,18 @@ class Routes:
 
     def _add(self, method: str, path: str, options: dict[str, Any]) -> Callable[[Endpoint], Endpoint]:
         def add(endpoint: Endpoint) -> Endpoint:
-            merged = {**options, "responses": {**PROBLEMS, **options.get("responses", {})}}
+            merged = {**options, "responses": {**PROBLEMS, **options.get("responses", {})}, "dependencies": _CHECKED}
             self.app.add_api_route(self.prefix + path, endpoint, methods=[method], tags=[self.tag], **merged)
             return endpoint
 
         return add
 
 
-_MAX_LENGTH = 200
+MAX_LENGTH = 240
+"""A subject has up to 233 characters: github:acme/app#12."""
 
-Name = Annotated[str, Path(min_length=1, max_length=_MAX_LENGTH)]
-Filter = Annotated[str | None, Query(max_length=_MAX_LENGTH)]
+Name = Annotated[str, Path(min_length=1, max_length=MAX_LENGTH), AfterValidator(with_slashes)]
+Filter = Annotated[str | None, Query(max_length=MAX_LENGTH)]
 Limit = Annotated[int, Query(ge=1, le=500)]
 Seq = Annotated[int, Query(ge=0, le=2**31 - 1)]
 

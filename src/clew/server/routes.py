@@ -13,7 +13,7 @@ from clew.control.issues import assign_thread, edit_thread, open_issue
 from clew.control.overview import show_overview
 from clew.control.runs import cancel_run, interrupt_run, list_events, list_runs, rerun, retry_run, show_run
 from clew.control.services import Services
-from clew.control.sessions import adopt_session, found_sessions, list_sessions, release_thread
+from clew.control.sessions import adopt_found, adopt_session, found_sessions, list_sessions, release_thread
 from clew.control.threads import (
     close_thread,
     forget_allowed,
@@ -31,6 +31,7 @@ from clew.protocol.overview import OverviewView
 from clew.protocol.replay import ReplayView
 from clew.protocol.requests import (
     Adopt,
+    AdoptFound,
     AnswerTo,
     Assign,
     NewChat,
@@ -61,7 +62,9 @@ from clew.protocol.views import (
 )
 from clew.protocol.work_views import CleanedView, WorkspaceView
 from clew.server.agent_routes import add_agent_routes
+from clew.server.queue_routes import add_queue_routes
 from clew.server.router import By, Filter, Limit, Name, Routes, Seq, strict
+from clew.server.search_routes import add_search_routes
 from clew.server.work_routes import add_work_routes
 
 Since = Annotated[float, Query(ge=0, le=2**40, allow_inf_nan=False)]
@@ -76,8 +79,8 @@ class LaneChange:
 
 
 def add_routes(routes: Routes, services: Services) -> None:
-    parts = (add_agent_routes, _threads, _thread_sessions, add_work_routes, _wakes, _runs, _approvals, _machine)
-    for add in parts:
+    of_threads = (_threads, _thread_sessions, add_queue_routes, add_work_routes, add_search_routes)
+    for add in (add_agent_routes, *of_threads, _wakes, _runs, _approvals, _machine):
         add(routes, services)
 
 
@@ -107,10 +110,10 @@ def _threads(routes: Routes, services: Services) -> None:
         return await list_threads(services, by, kind=kind, state=state, agent=agent, limit=limit, before=before)
 
     @routes.get("/threads/{ref}")
-    async def show(by: By, ref: Name, before: EntryBefore = None, limit: Limit = 50) -> ThreadPage:
-        """One thread with the latest entries of its journal, or those before entry `before`. `ref` is its name
-        (issue-3, or 3; chat-1, own-ada) or its id."""
-        return await show_thread(services, by, ref, before=before, limit=limit)
+    async def show(by: By, ref: Name, before: EntryBefore = None, after: Seq = 0, limit: Limit = 50) -> ThreadPage:
+        """One thread with the latest entries of its journal, or the latest of those before entry `before` or after
+        entry `after`. `ref` is its name (issue-3, or 3; chat-1, own-ada) or its id."""
+        return await show_thread(services, by, ref, before=before, limit=limit, after=after)
 
     @routes.post("/threads/{ref}/words", status_code=201)
     async def speak(by: By, ref: Name, asked: Words) -> Spoken:
@@ -173,9 +176,11 @@ def _runs(routes: Routes, services: Services) -> None:
         state: Filter = None,
         limit: Limit = 50,
         before: Filter = None,
+        folded: bool = False,
     ) -> tuple[RunView, ...]:
-        """Runs, newest first."""
-        return await list_runs(services, by, thread=thread, agent=agent, state=state, limit=limit, before=before)
+        """Runs, newest first. `folded` leaves out failed tries that another try followed. `state` is one of theirs, or
+        held: queued, and not for its turn alone."""
+        return await list_runs(services, by, thread, agent, state, limit, before, folded)
 
     @routes.get("/runs/{run}")
     async def show(by: By, run: Name) -> RunView:
@@ -244,7 +249,8 @@ def _wakes(routes: Routes, services: Services) -> None:
 
     @routes.delete("/{wake}")
     async def cancel(by: By, wake: Name) -> Cancelled:
-        """Cancel a wake that no run has started to serve."""
+        """Cancel a wake that no run has started to serve, and take its message back: no agent is told of it. Refused
+        once an agent has it."""
         return await cancel_wake(services, by, wake)
 
 
@@ -257,7 +263,7 @@ def _approvals(routes: Routes, services: Services) -> None:
     ) -> tuple[ApprovalView, ...]:
         """Approvals, the oldest first: pending ones, or those in another `state` (`all` for any). With `run`, only
         those of that run."""
-        return await list_approvals(services, by, state or "pending", limit, run)
+        return await list_approvals(services, by, "pending" if state is None else state, limit, run)
 
     @routes.post("/{approval}")
     async def answer(by: By, approval: Name, asked: AnswerTo) -> ApprovalView:
@@ -290,6 +296,11 @@ def _machine(routes: Routes, services: Services) -> None:
     async def found(by: By, agent: Filter = None) -> tuple[FoundSessionView, ...]:
         """Sessions that the agent programs on this machine have, recorded in Clew or not; with `agent`, in its home."""
         return await found_sessions(services, by, agent)
+
+    @routes.post("/sessions/adopt", status_code=201)
+    async def adopt(by: By, asked: AdoptFound) -> SessionView:
+        """Continue a session that was found on a machine, in a thread or in a new chat."""
+        return await adopt_found(services, by, asked)
 
     @routes.get("/runtimes")
     async def runtimes(by: By) -> tuple[RuntimeView, ...]:

@@ -1,203 +1,194 @@
-"""What a client watches (a thread, a run, or everything), and the changes since then as server-sent events."""
+"""One client of the live stream: what it has, what is due to it, and when it must read the store itself."""
 
-import json
-import re
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-import orjson
-
+from clew import __version__
 from clew.control.actor import Actor
-from clew.control.approvals import approvals_of, list_approvals
-from clew.control.runs import list_events, list_runs, show_run
+from clew.control.logs import read_log
 from clew.control.services import Services
-from clew.control.threads import list_threads, show_thread
-from clew.protocol.views import ApprovalView, LogView, RunView, ThreadView
+from clew.ports.fault import Fault
+from clew.protocol.live import BeatView, LogPosition
+from clew.protocol.stream_position import write_position
+from clew.server.changes import ALL, Changes
+from clew.server.event_stream import PADDING, RETRY, event, id_line
+from clew.server.feed import Entry, Feed, Head
 
-ANYTHING = "*"
-"""The topic that means: hints were lost, read everything."""
+log = logging.getLogger("clew.server")
 
-KEEP_ALIVE = b": still here\n\n"
-RETRY = b"retry: 1000\n\n"
-
-_MAX_VIEWS = 100
-_LOG_PAGE = 200
-_FOLLOWED = 32
-"""Logs of at most this many runs, the newest, are sent at once. A stream of one run has no such limit."""
-
-
-_SHAPE = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)((?:,[A-Za-z0-9_-]{1,80}:\d{1,15}){0,100})")
+BEAT = 10.0
+"""Seconds between two beats. Proxies cut connections that are silent for 30."""
+CHUNK = 64 * 1024
+"""Bytes that are sent at once, unless one event is larger. A client that does not read holds at most two chunks."""
+FEWEST, MOST = 8, 200
+"""Lines that a client reads from the store at once. How many depends on their size."""
+READERS = 4
+"""Clients that read the store at once: reads of feeds, which are for all others, need not wait behind hundreds."""
 
 
 @dataclass(slots=True)
-class StreamPosition:
-    """How far a client has read: the last log line of each run it follows, and when the last run ended that it has
-    read completely. Runs that ended later, or not yet, are new to it. It is sent as the event id."""
+class Source:
+    """A feed that the client follows, and how far it has it: until it has caught up, up to `target`."""
 
-    ended: float = 0.0
-    lines: dict[str, int] = field(default_factory=dict)
+    feed: Feed
+    views: bool
+    position: LogPosition
+    text: str
+    number: int
+    target: Head | None
+    page: int = MOST // 4
 
-    def __str__(self) -> str:
-        return f"{self.ended!r}" + "".join(f",{run}:{seq}" for run, seq in self.lines.items())
-
-
-def read_position(text: str) -> StreamPosition | None:
-    """None if the text was not written by `str(StreamPosition)`: the client then starts as a new one."""
-    if not (found := _SHAPE.fullmatch(text)):
-        return None
-    pairs = (pair.split(":") for pair in found[2].split(",")[1:])
-    return StreamPosition(float(found[1]), {run: int(seq) for run, seq in pairs})
+    def moved(self, position: LogPosition, text: str) -> None:
+        self.position, self.text = position, text
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    threads: tuple[ThreadView, ...] = ()
-    runs: tuple[RunView, ...] = ()
-    approvals: tuple[ApprovalView, ...] = ()
+class Watcher:
+    """`chunks` is its stream. With `changes` it is a page's. Closed by `close`, from whatever side."""
 
-    def views(self) -> dict[tuple[str, str], object]:
-        found: dict[tuple[str, str], object] = {("thread", each.id): each for each in self.threads}
-        found |= {("run", each.id): each for each in reversed(self.runs)}
-        return found | {("approval", each.id): each for each in self.approvals}
+    def __init__(
+        self,
+        services: Services,
+        actor: Actor,
+        reads: asyncio.Semaphore,
+        changes: Changes | None,
+        left: Callable[["Watcher"], None],
+    ) -> None:
+        self._services, self._actor = services, actor
+        self._left = left
+        self._reads = reads
+        self._changes = changes
+        self._change = 0
+        self._sources: list[Source] = []
+        self._bell = asyncio.Event()
+        self._beat_due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._open = True
 
+    async def follow(self, feed: Feed, views: bool, position: LogPosition | None) -> None:
+        """Without a position: from the first line of each run that has not ended."""
+        head = await feed.join(self.ring, views)
+        start = head.position.without(head.live) if position is None else position
+        text = str(start) or feed.scope.id
+        self._sources.append(Source(feed, views, start, text, head.end, head))
 
-class Scope(Protocol):
-    """`logs`: whether log lines of its runs are sent too."""
+    def ring(self) -> None:
+        self._bell.set()
 
-    @property
-    def logs(self) -> bool: ...
+    def close(self) -> None:
+        self._open = False
+        self._bell.set()
 
-    async def read(self, services: Services, actor: Actor) -> Seen: ...
+    def leave(self) -> None:
+        """Let go of all feeds."""
+        self._open = False
+        self._left(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._changes is not None:
+            self._changes.bells.discard(self.ring)
+        while self._sources:
+            source = self._sources.pop()
+            source.feed.leave(self.ring, source.views)
 
-    def concerns(self, topics: frozenset[str], seen: Seen) -> bool:
-        """Whether these hints mean that something in it may have changed."""
-        ...
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        yield RETRY + PADDING + self._beat()
+        if self._changes is not None:
+            self._changes.bells.add(self.ring)
+            self._change = self._changes.end
+            yield ALL
+        try:
+            while self._open and not any(source.feed.failed for source in self._sources):
+                self._bell.clear()
+                async for chunk in self._round():
+                    yield chunk
+                await self._bell.wait()
+        except Fault as fault:
+            # The client reconnects, and gets the fault as an HTTP status.
+            log.info("a stream ended: %s [%s]", fault, fault.code)
 
+    async def _round(self) -> AsyncGenerator[bytes]:
+        """What is due now, about a chunk of each feed; the bell rings if that is not all."""
+        parts = [*self._due()]
+        for source in self._sources:
+            parts += await self._take(source)
+            if sum(map(len, parts)) > CHUNK:
+                yield b"".join(parts)
+                parts = []
+        if parts:
+            yield b"".join(parts)
 
-@dataclass(frozen=True, slots=True)
-class Everything:
-    logs: bool = False
+    # ---------------------------------------------------------------- beats and changes
 
-    async def read(self, services: Services, actor: Actor) -> Seen:
-        threads = await list_threads(services, actor, limit=_MAX_VIEWS)
-        return Seen(
-            threads, await list_runs(services, actor, limit=_MAX_VIEWS), await list_approvals(services, actor, "all")
-        )
+    def _due(self) -> Iterator[bytes]:
+        if self._beat_due:
+            yield self._beat()
+        if self._changes is not None and self._change < self._changes.end:
+            yield from self._changes.since(self._change)
+            self._change = self._changes.end
 
-    def concerns(self, topics: frozenset[str], seen: Seen) -> bool:  # noqa: ARG002 - part of the protocol
-        return any(topic.startswith(("thread:", "run:", ANYTHING)) for topic in topics)
+    def _beat(self) -> bytes:
+        self._beat_due = False
+        self._timer = asyncio.get_running_loop().call_later(BEAT, self._beat_is_due)
+        return id_line(self._id()) + event("beat", BeatView(time.time(), __version__))
 
+    def _beat_is_due(self) -> None:
+        self._beat_due = True
+        self._bell.set()
 
-@dataclass(frozen=True, slots=True)
-class OneThread:
-    id: str
-    logs: bool = True
-    _asked: set[str] = field(default_factory=set)
+    def _id(self) -> str:
+        return write_position(source.text for source in self._sources)
 
-    async def read(self, services: Services, actor: Actor) -> Seen:
-        page = await show_thread(services, actor, self.id, limit=1)
-        # Pending approvals, and the outcome of those that this client has seen pending.
-        answered = [
-            each for run in page.runs if run.id in self._asked for each in await approvals_of(services, actor, run.id)
-        ]
-        self._asked.update(each.run for each in page.approvals)
-        return Seen((page.thread,), page.runs, (*page.approvals, *answered))
+    # ---------------------------------------------------------------- lines and views
 
-    def concerns(self, topics: frozenset[str], seen: Seen) -> bool:
-        return not topics.isdisjoint((ANYTHING, f"thread:{self.id}", *(f"run:{run.id}" for run in seen.runs)))
+    async def _take(self, source: Source) -> Sequence[bytes]:
+        """The next events of a feed, at most about a chunk; none if the client has all of them."""
+        if source.target is not None:
+            return await self._catch_up(source, source.target)
+        entries = source.feed.since(source.number)
+        if entries is None:
+            # It was too slow for the feed: as if it had just connected, at its position.
+            source.target = await source.feed.fresh()
+            return await self._catch_up(source, source.target)
+        return self._sent(source, entries)
 
+    def _sent(self, source: Source, entries: Sequence[Entry]) -> list[bytes]:
+        parts, size = list[bytes](), 0
+        for entry in entries:
+            if size > CHUNK:
+                self._bell.set()
+                break
+            source.number += 1
+            if entry.view and not source.views:
+                continue
+            source.moved(entry.position, entry.text)
+            frame = entry.frame if len(self._sources) == 1 else id_line(self._id()) + entry.body
+            parts.append(frame)
+            size += len(frame)
+        return parts
 
-@dataclass(frozen=True, slots=True)
-class OneRun:
-    id: str
-    logs: bool = True
-
-    async def read(self, services: Services, actor: Actor) -> Seen:
-        run = await show_run(services, actor, self.id)
-        return Seen(runs=(run,), approvals=await approvals_of(services, actor, self.id))
-
-    def concerns(self, topics: frozenset[str], seen: Seen) -> bool:  # noqa: ARG002 - part of the protocol
-        return not topics.isdisjoint((ANYTHING, f"run:{self.id}"))
-
-
-class Watch:
-    """One client: the views it was sent last, and its position in the logs."""
-
-    def __init__(self, services: Services, actor: Actor, scope: Scope, position: StreamPosition | None) -> None:
-        self._services = services
-        self._actor = actor
-        self._scope = scope
-        self._position = position
-        self._seen = Seen()
-
-    def concerns(self, topics: frozenset[str]) -> bool:
-        return self._scope.concerns(topics, self._seen)
-
-    async def changes(self) -> AsyncIterator[bytes]:
-        """Events for what changed since the last call. Log lines come before views: when a run's view says that it
-        ended, its whole log was sent."""
-        seen = await self._scope.read(self._services, self._actor)
-        position = self._start(seen)
-        if self._scope.logs:
-            followed = _followed(position, seen.runs)
-            for run in followed:
-                async for line in self._log_lines(position, run):
-                    yield line
-            _forget(position, followed)
-        sent = self._seen.views()
-        self._seen = seen
-        for (kind, key), view in seen.views().items():
-            if sent.get((kind, key)) != view:
-                yield event(kind, view, position)
-
-    def _start(self, seen: Seen) -> StreamPosition:
-        if self._position is None:
-            # A new client gets the logs of live runs, not of those that ended before it connected.
-            self._position = StreamPosition(max((run.ended_at or 0.0 for run in seen.runs), default=0.0))
-        return self._position
-
-    async def _log_lines(self, position: StreamPosition, run: RunView) -> AsyncIterator[bytes]:
-        while lines := await list_events(
-            self._services, self._actor, run.id, after=position.lines[run.id], limit=_LOG_PAGE
-        ):
-            for each in lines:
-                position.lines[run.id] = each.seq
-                yield event("log", LogView(run.id, each.seq, each.kind, each.at, each.body), position)
-
-
-def _followed(position: StreamPosition, runs: Sequence[RunView]) -> list[RunView]:
-    """Runs whose log is sent, oldest first: those in the position, the live ones, and those that ended since."""
-    found = [run for run in runs if run.id in position.lines or run.ended_at is None or run.ended_at > position.ended]
-    for run in found[:_FOLLOWED]:
-        position.lines.setdefault(run.id, 0)
-    return found[_FOLLOWED - 1 :: -1]
-
-
-def _forget(position: StreamPosition, sent: Sequence[RunView]) -> None:
-    """Keeps the position short: drops runs whose log was sent completely."""
-    ended = [run for run in sent if run.ended_at is not None]
-    if len(position.lines) > _FOLLOWED:
-        for run in ended:
-            del position.lines[run.id]
-            position.ended = max(position.ended, run.ended_at or 0.0)
-    while len(position.lines) > 2 * _FOLLOWED:
-        del position.lines[next(iter(position.lines))]
-
-
-def event(kind: str, view: object, position: StreamPosition | None = None) -> bytes:
-    """One `data:` line is enough: JSON contains no raw line break."""
-    event_id = b"" if position is None else f"id: {position}\n".encode()
-    return b"%sevent: %s\ndata: %s\n\n" % (event_id, kind.encode(), _json(view))
-
-
-def _json(view: object) -> bytes:
-    try:
-        return orjson.dumps(view)
-    except TypeError:
-        # A lone surrogate, from an agent that cut its output within a character: json writes it as an escape.
-        return json.dumps(view, default=_fields).encode()
-
-
-def _fields(view: Any) -> dict[str, object]:
-    return {each.name: getattr(view, each.name) for each in fields(view)}
+    async def _catch_up(self, source: Source, target: Head) -> list[bytes]:
+        """The next lines from the store, up to where the feed goes on; after the last of them the views."""
+        parts = list[bytes]()
+        if source.position != target.position:
+            async with self._reads:
+                page = await read_log(
+                    self._services, self._actor, source.feed.scope, source.position, target.position, source.page
+                )
+            for line in page.lines:
+                position = source.position.past(line)
+                source.moved(position, str(position))
+                parts.append(id_line(self._id()) + event("log", line.view))
+            size = sum(map(len, parts))
+            if page.more:
+                self._bell.set()
+                source.page = max(FEWEST, min(MOST, len(parts) * CHUNK // size))
+                return parts
+        source.moved(target.position, target.text)
+        source.number, source.target = target.end, None
+        self._bell.set()
+        if source.views:
+            parts += (id_line(self._id()) + view for view in target.views)
+        return parts

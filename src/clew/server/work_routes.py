@@ -6,7 +6,7 @@ from fastapi import Query
 from pydantic import Field
 
 from clew.control.checkout import accept_branch, check_out_work
-from clew.control.merging import commit_work, merge_work, propose_work
+from clew.control.merges import commit_work, merge_work, propose_work
 from clew.control.services import Services
 from clew.control.work import show_diff
 from clew.protocol.requests import AcceptBranch, CheckOut, Commit, Merge, Propose

@@ -103,6 +103,20 @@ class NoSuchWake(StoreFault):
     code = "store:no-such-wake"
 
 
+class MessageTaken(StoreFault):
+    """An agent has the message, or it no longer waits."""
+
+    code = "store:message-taken"
+
+
+class NotAMessage(StoreFault):
+    code = "store:not-a-message"
+
+
+class NotWithinTurn(StoreFault):
+    code = "store:not-within-turn"
+
+
 class NoSuchApproval(StoreFault):
     code = "store:no-such-approval"
 

@@ -50,7 +50,7 @@ class Checkout:
             remaking = f"{said} {await missing_in_worktree(self._git, site, where, start)}".strip()
         record = self._record(site, base, start, remaking)
         if origin is not None:
-            record = replace(record, followed=origin.state)
+            record = replace(record, followed=origin.state, carried=origin.state)
         record.write(self._layout.record(site.wanted.workspace.id))
         site.directory.parent.mkdir(parents=True, exist_ok=True)
         half = seen.half and await self._finish_half(site, keep)

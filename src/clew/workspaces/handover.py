@@ -11,8 +11,8 @@ from clew.workspaces.git import Git, Repository
 from clew.workspaces.layout import Layout
 from clew.workspaces.marker import Record, Unreadable
 from clew.workspaces.place_state import Site
-from clew.workspaces.repository import pointer_of
-from clew.workspaces.snapshot import take_snapshot
+from clew.workspaces.repository import head_of, pointer_of, unfinished_operation
+from clew.workspaces.snapshot import Snapshot, take_snapshot
 
 _NAMED = 20
 """How many changed files an agent is told by name."""
@@ -50,7 +50,7 @@ class Handover:
         if not tip.ok:
             raise CannotMake(
                 f"there is no branch {workspace.begins!r} to begin from.",
-                "Make that branch, or assign the thread with another --from.",
+                "Make that branch with `git branch`.",
             )
         theirs = await asyncio.to_thread(self._worktree_on, site, workspace.begins)
         tree = None if theirs is None else await self._uncommitted(theirs, tip.text)
@@ -66,37 +66,62 @@ class Handover:
             await self._git.do(at, "restore", f"--source={origin.tree}", "--worktree", "--no-overlay", "--", ":/")
 
     async def news(self, site: Site, record: Record) -> Record:
-        """What happened on the branch that it began from since its agent was last told. New commits are taken over
-        where the lane has none of its own and nothing is in the way; else the agent is told how to take them."""
+        """What happened on the branch that it began from since its agent was last told. A worktree in which its agent
+        changed nothing follows it. Else new commits are taken over where the lane has none of its own and nothing is in
+        the way, or the agent is told how to take them."""
         begins, at = site.wanted.workspace.begins, Repository(site.directory)
         tip = await self._git.ask(at, "rev-parse", "--verify", "--quiet", f"refs/heads/{begins}^{{commit}}")
         if begins is None or not tip.ok:
             return record
         theirs = await asyncio.to_thread(self._worktree_on, site, begins)
         tree = None if theirs is None else await self._uncommitted(theirs, tip.text)
-        state = Origin(tip.text, "", tree).state
-        if state == record.followed:
+        now = Origin(tip.text, "", tree)
+        if now.state == record.followed:
             return record
+        follows = await self._has_only_copies(site.directory, record)
         owner = f"{site.wanted.workspace.begun_by}'s branch" if site.wanted.workspace.begun_by else "Branch"
         words = []
         missing = await self._git.ask(at, "rev-list", "--count", tip.text, "--not", "HEAD")
         if missing.ok and missing.text != "0":
-            taken = await self._git.ask(at, "merge", "--ff-only", "--quiet", tip.text)
+            taken = follows or (await self._git.ask(at, "merge", "--ff-only", "--quiet", tip.text)).ok
             words.append(f"{owner} {begins} has new commits ({missing.text}).")
             words.append(
-                "Your branch has them now."
-                if taken.ok
-                else f"Yours does not have them: see `git diff HEAD...{begins}`, take them with `git merge {begins}`."
+                "This branch has them now."
+                if taken
+                else f"This branch lacks them: see `git diff HEAD...{begins}`, take them with `git merge {begins}`."
             )
         known = record.followed.partition(" ")[2]
         if tree is not None and tree != known:
             names = await self._names(at, known or tip.text, tree)
-            words.append(
-                f"Changed there since you last worked, and not committed: {_listed(names)}; it is in {theirs}."
-            )
-        told = replace(record, followed=state, remade=" ".join([record.remade, *words]).strip())
+            where = "this worktree has the same now" if follows else f"it is in {theirs}"
+            words.append(f"Changed there since the last turn here, and not committed: {_listed(names)}; {where}.")
+        if follows:
+            await self._follow(site, record, now)
+        carried = now.state if follows else record.carried
+        told = replace(record, followed=now.state, carried=carried, remade=" ".join([record.remade, *words]).strip())
         await asyncio.to_thread(told.write, self._layout.record(site.wanted.workspace.id))
         return told
+
+    async def _has_only_copies(self, directory: Path, record: Record) -> bool:
+        pointer = pointer_of(directory)
+        if pointer is None or head_of(pointer.admin).branch != record.branch or unfinished_operation(pointer.admin):
+            return False
+        at = Repository(directory)
+        head = await self._git.do(at, "rev-parse", "--verify", "HEAD")
+        snapshot = await take_snapshot(self._git, self._layout, directory, pointer.admin)
+        return await has_only_copies(self._git, at, record, head.text, snapshot)
+
+    async def _follow(self, site: Site, record: Record, now: Origin) -> None:
+        """Replace the copies. The caller has seen that there is nothing else."""
+        at = Repository(site.directory)
+        commit, _, tree = record.carried.partition(" ")
+        if tree:
+            said = await self._git.do(at, "diff", "--name-only", "-z", "--no-renames", "--diff-filter=A", commit, tree)
+            for name in filter(None, said.out.split(b"\0")):
+                # Git does not know these files, so a reset would leave them.
+                (site.directory / os.fsdecode(name)).unlink(missing_ok=True)
+        await self._git.do(at, "reset", "--hard", "--quiet", now.commit, seconds=self._git.deadlines.make)
+        await self.carry(site, now)
 
     def _worktree_on(self, site: Site, branch: str) -> Path | None:
         """The worktree of the lane that has that branch."""
@@ -128,14 +153,22 @@ class Handover:
         return [os.fsdecode(name) for name in said.out.split(b"\0") if name] if said.ok else []
 
 
+async def has_only_copies(git: Git, at: Repository, record: Record, head: str, snapshot: Snapshot) -> bool:
+    """Whether a worktree is as Clew filled it from another's branch: its agent has changed nothing."""
+    commit, _, tree = record.carried.partition(" ")
+    if not commit or head != commit or snapshot.left_out:
+        return False
+    return snapshot.tree == (tree or (await git.do(at, "rev-parse", f"{commit}^{{tree}}")).text)
+
+
 def _words(
     owner: str, branch: str, commit: str, changed: Sequence[str], uncommitted: Sequence[str], theirs: Path | None
 ) -> str:
-    words = [f"Your worktree begins with the work of another: {owner} {branch}, at commit {commit[:10]}."]
+    words = [f"This worktree begins with the work of another: {owner} {branch}, at commit {commit[:10]}."]
     words.append(f"It changed {_listed(changed)}." if changed else "It changed no file yet.")
     if uncommitted:
         words.append(
-            f"Not committed there, and copied into your worktree, where it is not committed either: "
+            f"Not committed there, and copied into this worktree, where it is not committed either: "
             f"{_listed(uncommitted)}."
         )
     if theirs is not None:

@@ -79,6 +79,8 @@ class Record(JsonFile):
     remaking: str = ""
     # The other lane's work that its agent knows of: the commit of the branch that it began from, and the files there.
     followed: str = ""
+    # The same of the files that Clew last put here from there. While it is as they are, its agent has changed nothing.
+    carried: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Merging:
         parents = ("-p", theirs, "-p", ours)
         made = await self._git.do(tree.at, "commit-tree", *parents, "-m", message, result, environment=environment)
         if checkout is None:
-            # The old value is compared: a commit that somebody adds meanwhile is not lost.
+            # The old value is compared: a commit that is added meanwhile is not lost.
             await self._git.do(tree.at, "update-ref", "-m", message, target, made.text, theirs)
             return made.text, None
         await self._forward(checkout, target, made.text)

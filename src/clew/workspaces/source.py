@@ -31,13 +31,14 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST_AND_PATH = re.compile(r"[^/:]+:")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _NAMED = 5
+_SHOWN = 200
 
 
 async def inspect_source(git: Git, source: str, plain: bool = False, base: str | None = None) -> SourceFound:
     """What is at a path or an address. With a `base`: that it exists there, as a branch, a tag or a commit."""
     if is_address(source):
         return await _address(git, source, base)
-    path = Path(source).expanduser().absolute()
+    path = _path(source)
     if not path.exists():
         raise SourceMissing(f"There is nothing at {path}.", "Check the path.")
     if not path.is_dir():
@@ -50,30 +51,41 @@ async def inspect_source(git: Git, source: str, plain: bool = False, base: str |
     return found
 
 
+def _path(source: str) -> Path:
+    """A relative path would mean the directory in which the server was started."""
+    try:
+        path = Path(source).expanduser()
+        path.exists()
+    except (OSError, RuntimeError, ValueError) as fault:
+        why = fault.strerror if isinstance(fault, OSError) else str(fault).rstrip(".")
+        raise SourceMissing(f"{source[:_SHOWN]!r} cannot be a path: {why}.", "Check the path.") from fault
+    if not path.is_absolute():
+        raise SourceMissing(f"{source[:_SHOWN]!r} is not an absolute path.", "Begin it with /, or give a URL.")
+    return path
+
+
 def is_address(source: str) -> bool:
     """A URL, or the short form `host:path` unless there is a file of that name."""
     if _ADDRESS.match(source):
         return True
-    return _HOST_AND_PATH.match(source) is not None and not Path(source).exists()
+    return _HOST_AND_PATH.match(source) is not None and not os.path.lexists(source)
 
 
 async def _address(git: Git, source: str, base: str | None) -> SourceFound:
     shown = without_credentials(source)
     name = (base or "").removeprefix("origin/")
     wanted = [f"refs/heads/{name}", f"refs/tags/{name}"] if name else []
-    asked = ("ls-remote", "--symref", "--", source, "HEAD", *wanted)
+    asked = ("ls-remote", "--", source, "HEAD", *wanted)
     answer = await git.ask(NOWHERE, *asked, seconds=git.deadlines.fetch)
     if not answer.ok:
         words, remedy = explain_git(answer.err, "git ls-remote failed.")
         raise SourceUnreachable(f"{shown}: {words}", remedy)
-    branch = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", answer.text, re.MULTILINE)
-    commit = re.search(r"^([0-9a-f]{40,64})\tHEAD$", answer.text, re.MULTILINE)
-    if commit is None:
+    if re.search(r"^[0-9a-f]{40,64}\tHEAD$", answer.text, re.MULTILINE) is None:
         raise EmptyRepository(f"{shown} has no commit on its default branch.", "Push a first commit there.")
     # ls-remote lists branches and tags. Whether a commit exists is known once it is cloned.
     if name and not _COMMIT.fullmatch(name) and not _refs(answer.text) & set(wanted):
         raise NoSuchBase(f"{shown} has no branch or tag {name!r}.", f"See them with `git ls-remote {shown}`.")
-    return SourceFound(source, SourceKind.ADDRESS, branch[1] if branch else None, commit[1])
+    return SourceFound(source, SourceKind.ADDRESS)
 
 
 async def _repository(git: Git, path: Path) -> SourceFound:
@@ -94,14 +106,11 @@ async def _repository(git: Git, path: Path) -> SourceFound:
     if admin is not None and common is not None and not same_path(common, admin):
         main = common.parent if common.name == ".git" else common
         raise LinkedWorktree(f"{path} is a worktree of {main}.", f"Name {main}.")
-    branch = await git.ask(at, "symbolic-ref", "--quiet", "--short", "HEAD")
-    commit = await git.ask(at, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    if not commit.ok:
+    if not (await git.ask(at, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")).ok:
+        branch = await git.ask(at, "symbolic-ref", "--quiet", "--short", "HEAD")
         on = f" on its branch {branch.text}" if branch.ok else ""
         raise EmptyRepository(f"{path} has no commit{on}.", "Make a first commit there.")
-    return SourceFound(
-        os.fspath(resolved(path)), SourceKind.REPOSITORY, branch.text if branch.ok else None, commit.text
-    )
+    return SourceFound(os.fspath(resolved(path)), SourceKind.REPOSITORY)
 
 
 def _refs(listed: str) -> set[str]:

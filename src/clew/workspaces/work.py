@@ -8,6 +8,7 @@ from clew.kernel import RunId, WorkspaceId
 from clew.ports.work import Diff, DiffWanted, Work
 from clew.workspaces.faults import NoSuchRunHere, NoWorktree
 from clew.workspaces.git import Answer, Git, Repository
+from clew.workspaces.handover import has_only_copies
 from clew.workspaces.layout import Layout
 from clew.workspaces.marker import Record, Unreadable
 from clew.workspaces.repository import Pointer, head_of, pointer_of
@@ -16,7 +17,9 @@ from clew.workspaces.snapshot import Snapshot, take_snapshot
 LONGEST = 2 * 1024 * 1024
 """Bytes of a diff that are handed out."""
 
-_DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames")
+# Whatever the person has configured: programs and pages read these diffs.
+_FORM = ("--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
+_DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", *_FORM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def worktree_of(layout: Layout, workspace: WorkspaceId) -> Worktree:
     except Unreadable:
         record = None
     if record is None:
-        raise NoWorktree("It has no worktree yet, or it was removed.", "The agent's next run makes it.")
+        raise NoWorktree("The agent's worktree was not made yet, or it was removed.", "Its next run makes it.")
     pointer = pointer_of(Path(record.directory))
     if pointer is None:
         raise NoWorktree(
@@ -64,6 +67,10 @@ class LaneWork:
         tree = await asyncio.to_thread(worktree_of, self._layout, workspace)
         return await self.count(tree, await self._base(tree), await self._snapshot(tree))
 
+    async def contains(self, workspace: WorkspaceId, commit: str) -> bool:
+        tree = await asyncio.to_thread(worktree_of, self._layout, workspace)
+        return (await self._git.ask(tree.at, "merge-base", "--is-ancestor", commit, "HEAD")).ok
+
     async def diff(self, workspace: WorkspaceId, wanted: DiffWanted) -> Diff:
         tree = await asyncio.to_thread(worktree_of, self._layout, workspace)
         base, snapshot = await self._base(tree), await self._snapshot(tree)
@@ -76,6 +83,9 @@ class LaneWork:
 
     async def count(self, tree: Worktree, base: "Base", snapshot: Snapshot) -> Work:
         head = (await self._git.do(tree.at, "rev-parse", "--verify", "HEAD")).text
+        if await has_only_copies(self._git, tree.at, tree.record, head, snapshot):
+            # Another's work, which is counted there.
+            return Work(tree.record.workspace, tree.branch, base.name, head, commits=0 if base.name else None)
         changed = await self._names(tree, base.since, snapshot.tree)
         uncommitted = await self._names(tree, head, snapshot.tree)
         commits = None
@@ -115,7 +125,7 @@ class LaneWork:
         after = await self._git.ask(tree.at, "rev-parse", "--verify", "--quiet", _mark(run, "after"))
         if not before.ok:
             raise NoSuchRunHere(
-                f"It is not known what run {run} changed: it did not work in {tree.directory}.",
+                f"It is not known what that run changed: it did not work in {tree.directory}.",
                 "Leave --run out to see everything that the base does not have.",
             )
         # A run that has not ended is compared with the files as they are.

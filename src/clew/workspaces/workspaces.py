@@ -68,6 +68,9 @@ class GitWorkspaces:
     async def work(self, workspace: WorkspaceId) -> Work:
         return await self._work.work(workspace)
 
+    async def contains(self, workspace: WorkspaceId, commit: str) -> bool:
+        return await self._work.contains(workspace, commit)
+
     async def diff(self, workspace: WorkspaceId, wanted: DiffWanted) -> Diff:
         return await self._work.diff(workspace, wanted)
 

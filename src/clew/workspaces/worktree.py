@@ -135,7 +135,7 @@ class Worktrees:
         return await asyncio.to_thread(inspect, site, refs)
 
     def _may_clone_for(self, directory: Path) -> bool:
-        """Not where the worktree exists: the clone that it was made of is gone, and another clone would not know it."""
+        """False if the worktree exists: it belongs to a clone that is gone, and a new clone would not know it."""
         filled = directory.is_dir() and any(directory.iterdir())
         return not filled and escape_of(directory, self._layout.root) is None
 

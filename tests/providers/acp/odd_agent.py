@@ -31,6 +31,7 @@ ODD: dict[str, Any] = {
     "garbled": False,
     "usage": None,
     "tool": [],
+    "login": False,
     **json.loads(sys.argv[1]),
 }
 
@@ -119,7 +120,8 @@ def answer(number: int, method: str, said: dict[str, Any]) -> None:
         case "initialize":
             say(id=number, result={"protocolVersion": ODD["protocol"], "agentCapabilities": ODD["abilities"]})
         case "session/new":
-            say(id=number, result={"sessionId": ODD["new_id"], **opened()})
+            login = {"error": {"code": -32000, "message": "Authentication required"}}
+            say(id=number, **(login if ODD["login"] else {"result": {"sessionId": ODD["new_id"], **opened()}}))
         case "session/fork":
             say(id=number, result={"sessionId": ODD["fork_id"], **opened()})
         case "session/list":

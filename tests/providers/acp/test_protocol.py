@@ -163,12 +163,12 @@ def test_the_sdk_talks_to_our_agent(tmp_path: Path) -> None:
             )
             assert done.stop_reason == "end_turn"
             assert (tmp_path / "ran").exists()
-            assert "SAW users=1" in client.said
+            assert "Prompts that I remember: 1" in client.said
             listed = await agent.list_sessions(cwd=str(tmp_path))
             assert [each.session_id for each in listed.sessions] == [new.session_id]
             client.said = ""
             await agent.load_session(session_id=new.session_id, cwd=str(tmp_path), mcp_servers=[])
-            assert "SAW users=1" in client.said
+            assert "Prompts that I remember: 1" in client.said
             fork = await agent.fork_session(session_id=new.session_id, cwd=str(tmp_path), mcp_servers=[])
             assert fork.session_id != new.session_id
             with pytest.raises(acp.RequestError) as caught:

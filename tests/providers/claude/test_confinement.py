@@ -18,7 +18,11 @@ NARROW = (READ, ASK, EDIT)
 
 
 def flags(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    """None of a process that has ended: the program starts short ones of its own."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def pids(place: Place) -> list[int]:

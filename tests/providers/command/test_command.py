@@ -54,7 +54,7 @@ def test_nothing_is_claimed_of_a_plain_program(tmp_path: Path) -> None:
         ):
             with pytest.raises(NotAble):
                 await provider.open(how)
-        assert (await provider.discover()).version == "unknown"
+        assert (await provider.discover()).version == ""
 
     run(scene())
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.providers.agents import SKIPPED
+from tests import skipped
 from tests.providers.contract.stage import CORE, UNABLE, Stage, Troupe
-from tests.providers.rig import Rig, rigs
+from tests.providers.rig import NotPlayed, Rig, rigs
 from tools.contract_table import in_words
 
 _number = itertools.count(1)
@@ -47,7 +47,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     stage = pyfuncitem.funcargs["stage"]
     assert isinstance(stage, Stage)
     names = inspect.signature(pyfuncitem.obj).parameters
-    stage.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    try:
+        stage.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    except NotPlayed as why:
+        stage.unable(str(why))
     return True
 
 
@@ -92,7 +95,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def _result(report: pytest.TestReport) -> str:
     # With CLEW_NEED_AGENTS what cannot be tried is a failure of the run, and none of the provider.
-    if report.skipped or (report.failed and SKIPPED in str(report.longrepr)):
+    if report.skipped or (report.failed and skipped.AGENT.mark in str(report.longrepr)):
         return "not installed"
     if report.failed:
         return "fails"

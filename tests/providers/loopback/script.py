@@ -13,12 +13,14 @@ A line of the last prompt may be, in a request that offers tools:
     CUT                     begin to answer, then drop the connection
 
 Calls are made one after the other, each when the result of the one before has come back. Then comes the answer.
+
+A test may teach it such lines for a prompt that has none, so that people in a story need not speak like that.
 """
 
 import json
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -118,11 +120,12 @@ ALONE = re.compile(r"^(?P<word>HANG|CUT)[ \t]*$", re.MULTILINE)
 STEPS = ("RUN", "ESCALATE", "WRITE", "CALL")
 
 
-def follow(heard: Heard, dialect: Dialect) -> Answer:
-    """What the last prompt tells the model to do now."""
+def follow(heard: Heard, dialect: Dialect, taught: Sequence[tuple[str, str]] = ()) -> Answer:
+    """What the last prompt tells the model to do now, or what it was last taught for such a prompt."""
     if heard.side:
         return Say(TITLE if "title" in heard.system.lower() else saw(heard))
     prompt = heard.prompts[-1] if heard.prompts else ""
+    prompt = next((lines for words, lines in reversed(taught) if words in prompt), prompt)
     alone = ALONE.search(prompt)
     if alone:
         return Hang() if alone["word"] == "HANG" else Cut()
@@ -162,14 +165,19 @@ class Script:
 
     _fault: Fault | None = None
     _left: int | None = None
+    _taught: list[tuple[str, str]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def set(self, fault: Fault | None, times: int | None = None) -> None:
         with self._lock:
             self._fault, self._left = fault, times
 
+    def teach(self, words: str, lines: str) -> None:
+        with self._lock:
+            self._taught.append((words, lines))
+
     def answer(self, heard: Heard, dialect: Dialect) -> Answer:
-        return self._take(heard.side) or follow(heard, dialect)
+        return self._take(heard.side) or follow(heard, dialect, tuple(self._taught))
 
     def _take(self, side: bool) -> Fault | None:
         """A side request fails with the others but is not counted: how many there are is not the test's to know."""

@@ -99,6 +99,10 @@ class Model:
         """Begin to answer and drop the connection."""
         self._script.set(Cut(), times)
 
+    def teach(self, words: str, lines: str) -> None:
+        """Follow these lines where the last prompt has these words."""
+        self._script.teach(words, lines)
+
     def ok(self) -> None:
         """Answer again. What hangs already goes on hanging."""
         self._script.set(None)

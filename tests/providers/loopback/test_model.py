@@ -178,6 +178,17 @@ def test_any_tool_can_be_called_if_it_is_offered(model: Model, asking: Asking, f
     assert said(streamed).startswith("NO TOOL for CALL among ")
 
 
+def test_lines_that_were_taught_are_followed_where_the_last_prompt_has_the_words(model: Model, asking: Asking) -> None:
+    model.teach("door", "SAY: a door")
+    model.teach("second door", "RUN: ls")
+    assert said(ask(model, asking.path, asking.body("Add a door."))[1]) == "a door"
+    ask(model, asking.path, asking.body("Add a door.", "> a door", "Add a second door."))
+    assert said(ask(model, asking.path, asking.body("Add a door.", "> a door", "A window?"))[1]).startswith(
+        "SAW users=2"
+    )
+    assert [request.answered for request in model.requests] == ["say", "call", "say"]
+
+
 def test_codex_is_made_to_ask_to_leave_its_sandbox(model: Model) -> None:
     asking = ASKING[Format.RESPONSES]
     _, streamed = ask(model, asking.path, asking.body("ESCALATE: touch x"))

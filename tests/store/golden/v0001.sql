@@ -22,6 +22,12 @@ INSERT INTO journal (thread_id, seq, author_kind, author_name, body, at) VALUES
   ('t1', 2, 'agent', 'ada', 'It opens now.', 120),
   ('t1', 3, 'human', 'a person', 'Now the window.', 160);
 
+-- One message was edited while it waited, and another was taken back.
+INSERT INTO journal (thread_id, seq, author_kind, author_name, body, at, replaces) VALUES
+  ('t1', 4, 'human', 'a person', 'Now the windows.', 161, 3),
+  ('t1', 5, 'human', 'a person', 'And the roof.', 162, NULL),
+  ('t1', 6, 'human', 'a person', '', 163, 5);
+
 INSERT INTO lanes (id, agent_id, thread_id, workspace_id, remade) VALUES
   ('there-and-back', 'ada', 't1', 'ws-1', 'The directory was made again: 2 uncommitted files were lost.'),
   ('with-a-key', 'bob', 't1', NULL, NULL);
@@ -36,8 +42,9 @@ INSERT INTO runs (id, number, lane_id, agent_id, runtime_id, state, rank, queued
   ('run-3', 3, 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 130, 130, 139, 2, 's-3', ''),
   ('run-4', 4, 'there-and-back', 'ada', 'rt-laptop', 'succeeded', 0, 140, 140, 149, 2, 's-4', 'run-4');
 
-INSERT INTO wakes (id, lane_id, thread_id, reason, origin_kind, accepted_at, state, run_id, code, words, ended_at)
-VALUES ('wake-1', 'there-and-back', 't1', 'comment', 'human', 105, 'served', 'run-1', 'served', 'Run run-1 did it.', 119);
+INSERT INTO wakes (id, lane_id, thread_id, reason, origin_kind, accepted_at, state, run_id, code, words, ended_at, preview)
+VALUES ('wake-1', 'there-and-back', 't1', 'comment', 'human', 105, 'served', 'run-1', 'served', 'Run run-1 did it.', 119,
+        'resume/s-1/session:fits');
 
 -- Bob's first turn was cut off. It is not known yet whether he took the second prompt, or the message sent during the
 -- third turn.

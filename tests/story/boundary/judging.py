@@ -36,7 +36,9 @@ CUT_OFF = re.compile(r"cut off|[Ww]hat it had going is gone|ended abruptly|was i
 """What Clew says to an agent whose turn did not come to its end."""
 TOLD = re.compile(r"told before|were told (already|earlier)")
 """What Clew says to an agent that has the words already."""
-_SAW = re.compile(r'SAW users=\d+ first="(?:[^"\\]|\\.)*" last="(?:[^"\\]|\\.)*"')
+_SAW = re.compile(
+    r'(?:SAW users=|Prompts that I remember: )\d+,? (?:first=|from )"(?:[^"\\]|\\.)*" (?:last=|to )"(?:[^"\\]|\\.)*"'
+)
 _SAY = re.compile(r"^SAY:[ \t]*(?P<reply>.*?)[ \t]*$", re.MULTILINE)
 
 

@@ -1,6 +1,5 @@
 """`clew agent`: add, list, show, edit, test, pause, resume and remove agents."""
 
-import os
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
@@ -9,11 +8,12 @@ from cyclopts import App, Parameter
 from clew.cli.answers import print_table, print_view, read
 from clew.cli.client import Server, part
 from clew.cli.heartbeats import heartbeat_change, heartbeat_words, new_heartbeat
-from clew.cli.input import OPTIONS, BadText, NoNone, Options, Text, checked, given, pairs, piped
+from clew.cli.input import OPTIONS, Exact, Options, Text, name_given, optional
 from clew.cli.logins import with_keys_here
-from clew.cli.misuse import not_together
+from clew.cli.misuse import Misused, needs, not_together
 from clew.cli.output import ExitStatus, facts, note, tell, tell_answer
 from clew.cli.safe_text import one_line
+from clew.cli.settings import environment, pairs, unless_empty
 from clew.cli.times import every as spelled
 from clew.ports.fault import Fault
 from clew.protocol.checks import LoginView, TrialView
@@ -23,6 +23,7 @@ app = App(name="agent", help="Add, list, edit, test, pause and remove agents.", 
 
 Program = Annotated[str, Parameter(help="The program and its arguments, after --.")]
 YesNo = Literal["yes", "no"]
+AgentName = Annotated[str, Parameter(help="The agent's name.")]
 Setting = Annotated[tuple[str, ...], Parameter(metavar="NAME=VALUE", negative=())]
 
 Variables = Annotated[tuple[str, ...], Parameter(metavar="NAME[=VALUE]", negative=())]
@@ -41,7 +42,7 @@ def add(
     home: Setting = (),
     env: Variables = (),
     create_home: bool = False,
-    max_parallel: int = 1,
+    max_parallel: Annotated[int, Exact] = 1,
     every: str | None = None,
     cron: str | None = None,
     zone: str | None = None,
@@ -99,9 +100,10 @@ def add(
         Whether a conversation's history may be sent to another account of the provider: yes or no. Another API key of
         the same account does not count.
     """
+    needs({"--create-home": create_home}, "--home", bool(home), "Name the directory with --home NAME=DIRECTORY.")
     body: dict[str, Any] = {
-        "name": given(name, "name"),
-        "provider": given(provider, "provider"),
+        "name": name_given(name),
+        "provider": name_given(provider, "provider"),
         "model": model,
         "mode": mode,
         "instructions": _instructions(instructions),
@@ -138,7 +140,7 @@ _DEADLINE = 180.0
 
 
 @app.command(name="test")
-def try_agent(name: str, /, *, options: Options = OPTIONS) -> ExitStatus:
+def try_agent(name: AgentName, /, *, options: Options = OPTIONS) -> ExitStatus:
     """Try a first prompt, and show the reply or what is wrong.
 
     The prompt goes to a new session in a temporary directory, in the mode read where the agent's program has it. No
@@ -190,7 +192,7 @@ def _row(agent: AgentView) -> dict[str, str]:
 
 
 @app.command
-def show(name: str, /, *, options: Options = OPTIONS) -> None:
+def show(name: AgentName, /, *, options: Options = OPTIONS) -> None:
     """Show an agent's settings. Values of its environment variables are never shown.
 
     For example:
@@ -202,12 +204,12 @@ def show(name: str, /, *, options: Options = OPTIONS) -> None:
 
 @app.command
 def edit(
-    name: str,
+    name: AgentName,
     /,
     *program: Program,
     provider: str | None = None,
     model: str | None = None,
-    mode: Annotated[Mode | None, NoNone] = None,
+    mode: Annotated[Mode | None, Exact] = None,
     instructions: Text | None = None,
     option: Setting | None = None,
     home: Setting | None = None,
@@ -215,7 +217,7 @@ def edit(
     add_env: Variables = (),
     remove_env: Annotated[tuple[str, ...], Parameter(metavar="NAME", negative=())] = (),
     create_home: bool = False,
-    max_parallel: Annotated[int | None, NoNone] = None,
+    max_parallel: Annotated[int | None, Exact] = None,
     every: str | None = None,
     cron: str | None = None,
     zone: str | None = None,
@@ -223,7 +225,7 @@ def edit(
     isolated: bool = False,
     thread: str | None = None,
     no_heartbeat: bool = False,
-    across_accounts: Annotated[YesNo | None, NoNone] = None,
+    across_accounts: Annotated[YesNo | None, Exact] = None,
     options: Options = OPTIONS,
 ) -> None:
     """Change an agent. Only the given options change; an empty value clears one. Live runs keep their settings.
@@ -246,6 +248,12 @@ def edit(
     ----------
     provider
         The provider that runs it. Conversations continue in a new session of the new provider.
+    model
+        The model; an empty value means the provider's default.
+    mode
+        What it may do without asking: read, ask, edit or full.
+    instructions
+        Instructions for the start of every conversation; - reads them from stdin.
     option
         Provider options; they replace the current ones, and an empty value removes all.
     home
@@ -285,6 +293,9 @@ def edit(
     not_together({"--no-heartbeat": no_heartbeat, beat: beat})
     not_together({"--env": env is not None, "--add-env": add_env}, "--env replaces all of them")
     not_together({"--env": env is not None, "--remove-env": remove_env}, "--env replaces all of them")
+    for each in {word.partition("=")[0] for word in add_env} & set(remove_env):
+        raise Misused(f"{each} cannot be added and removed at once.", "Leave one of them out.")
+    needs({"--create-home": create_home}, "--home", bool(home), "Name the directory with --home NAME=DIRECTORY.")
     named = False if shared else True if isolated else None
     heartbeat = heartbeat_change(every, cron, zone, named, thread)
     change: dict[str, Any] = {
@@ -293,9 +304,9 @@ def edit(
         "mode": mode,
         "instructions": _instructions(instructions),
         "program": program or None,
-        "options": None if option is None else pairs(_unless_empty(option), "--option"),
-        "home": None if home is None else pairs(_unless_empty(home), "--home"),
-        "environment": None if env is None else environment(_unless_empty(env)),
+        "options": None if option is None else pairs(unless_empty(option), "--option"),
+        "home": None if home is None else pairs(unless_empty(home), "--home"),
+        "environment": None if env is None else environment(unless_empty(env)),
         "add_environment": environment(add_env, "--add-env") or None,
         "remove_environment": remove_env or None,
         "create_home": create_home or None,
@@ -304,11 +315,14 @@ def edit(
         "no_heartbeat": no_heartbeat or None,
         "across_accounts": None if across_accounts is None else across_accounts == "yes",
     }
-    _change(options, name, {field: value for field, value in change.items() if value is not None})
+    changed = {field: value for field, value in change.items() if value is not None}
+    if not changed:
+        raise Misused("Nothing to change.", "Give an option, such as --mode; `clew agent show` shows what there is.")
+    _change(options, name, changed)
 
 
 @app.command
-def remove(name: str, /, *, options: Options = OPTIONS) -> None:
+def remove(name: AgentName, /, *, options: Options = OPTIONS) -> None:
     """Remove an agent: it is not woken any more, and is not listed.
 
     Refused while it has runs or open issues. Its threads, runs and sessions stay, and its name stays taken;
@@ -324,7 +338,7 @@ def remove(name: str, /, *, options: Options = OPTIONS) -> None:
 
 
 @app.command
-def pause(name: str, /, *, options: Options = OPTIONS) -> None:
+def pause(name: AgentName, /, *, options: Options = OPTIONS) -> None:
     """Pause an agent: it is not woken until it is resumed. A live run finishes.
 
     For example:
@@ -335,7 +349,7 @@ def pause(name: str, /, *, options: Options = OPTIONS) -> None:
 
 
 @app.command
-def resume(name: str, /, *, options: Options = OPTIONS) -> None:
+def resume(name: AgentName, /, *, options: Options = OPTIONS) -> None:
     """Resume a paused agent, or bring back a removed one.
 
     For example:
@@ -346,29 +360,11 @@ def resume(name: str, /, *, options: Options = OPTIONS) -> None:
 
 
 def _instructions(text: str | None) -> str | None:
-    return None if text is None else checked(piped() if text == "-" else text, "text of --instructions")
+    return None if text is None else optional(text, "text of --instructions")
 
 
 def _change(options: Options, name: str, change: dict[str, Any]) -> None:
     print_view(options, Server(options.data).patch(f"/agents/{part(name)}", change), AgentView, show_agent)
-
-
-def _unless_empty(values: tuple[str, ...]) -> tuple[str, ...]:
-    """A single empty value means none at all."""
-    return () if values == ("",) else values
-
-
-def environment(words: tuple[str, ...], option: str = "--env") -> dict[str, str]:
-    """NAME=VALUE, or NAME alone, so that a secret need not appear on the command line."""
-    full: list[str] = []
-    for each in words:
-        if "=" in each:
-            full.append(each)
-        elif each in os.environ:
-            full.append(f"{each}={os.environ[each]}")
-        else:
-            raise BadText(f"{each} is not set in this shell.", f"Set it first, or write {option} {each}=VALUE.")
-    return pairs(tuple(full), option)
 
 
 def show_agent(agent: AgentView) -> None:

@@ -69,7 +69,7 @@ def chat(
     """
     not_together({"--in": in_, "--continue": continue_})
     not_together({"--project": project, "--no-project": no_project})
-    for option, text in (("--project", project), ("--title", title)):
+    for option, text in (("--project", project), ("--no-project", no_project), ("--title", title)):
         not_together({option: text, "--in" if in_ else "--continue": in_ or continue_}, f"{option} is for a new chat")
     if sys.stdin is None and once is None:
         raise BadText("Cannot read from stdin: it is closed.", "Pass a message with --once.")

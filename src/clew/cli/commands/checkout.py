@@ -36,6 +36,4 @@ def _tell(view: CheckoutView) -> None:
         tell(f"{view.agent} has {view.directory} again.")
         return
     tell(view.directory)
-    note(
-        f"On branch {view.branch or 'none'}. Messages to {view.agent} wait until `clew checkout {view.thread} --done`."
-    )
+    note(f"On branch {view.branch or 'none'}. Messages to {view.agent} wait until `{view.hand_back}`.")

@@ -4,12 +4,11 @@ Each command imports `clew.app` when it runs, because that loads every part and 
 """
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from clew.cli.input import DEFAULT_DATA, DatabaseAddress, DataDirectory
+from clew.cli.input import DEFAULT_DATA, DatabaseAddress, DataDirectory, FileName
 from clew.cli.output import ExitStatus, counted, progress, tell, tell_answer, warn
 from clew.server.data_dir import DataDirectory as Layout
 
@@ -63,7 +62,7 @@ def upgrade(*, only_pre: bool = False, which: Which = _WHICH) -> None:
 
 
 @app.command
-def backup(file: Path, /, *, force: bool = False, which: Which = _WHICH) -> None:
+def backup(file: FileName, /, *, force: bool = False, which: Which = _WHICH) -> None:
     """Write a consistent snapshot of the database to a file, also while a server is using it.
 
     The file is always a SQLite database, and can be restored to SQLite and to PostgreSQL. It appears under its name
@@ -94,7 +93,7 @@ def backup(file: Path, /, *, force: bool = False, which: Which = _WHICH) -> None
 
 
 @app.command
-def restore(file: Path, /, *, force: bool = False, unchecked: bool = False, which: Which = _WHICH) -> None:
+def restore(file: FileName, /, *, force: bool = False, unchecked: bool = False, which: Which = _WHICH) -> None:
     """Restore a backup to a database that is empty or does not exist.
 
     The backup is read completely first. If it is damaged, not from Clew, or from a newer version, it is refused and

@@ -1,14 +1,15 @@
 """`clew doctor` and `clew runtimes`: which agents are installed and work, and where they run."""
 
 import sys
+import time
 from collections.abc import Sequence
 
 from clew.cli.answers import print_table, read_all
 from clew.cli.client import NotRunning, Server
 from clew.cli.input import OPTIONS, Options
 from clew.cli.logins import with_keys_here
-from clew.cli.output import ExitStatus, table, tell, tell_answer
-from clew.cli.times import moment
+from clew.cli.output import ExitStatus, table, tell_answer, tell_prose
+from clew.cli.times import moment, until
 from clew.protocol.views import CheckView, RuntimeView
 
 _DEADLINE = 120.0
@@ -19,7 +20,8 @@ def doctor(*, options: Options = OPTIONS) -> ExitStatus:
     """Check which agents are installed and work, and how to fix the rest.
 
     For each agent it says which login it has, or how to give it one; no key is ever shown. `clew agent test` tries a
-    first prompt. The exit status is 1 if a check failed. Without a running server, only what is installed is checked.
+    first prompt. An agent whose runs are held is a warning that says why. The exit status is 1 if a check failed or the
+    program of an agent is missing. Without a running server, only what is installed is checked.
 
     For example:
 
@@ -27,7 +29,16 @@ def doctor(*, options: Options = OPTIONS) -> ExitStatus:
     """
     checks = _checks(options)
     tell_answer(checks, lambda: _show(checks), as_json=options.json)
-    return ExitStatus.FAILED if any(check.state == "failed" for check in checks) else ExitStatus.DONE
+    return ExitStatus.FAILED if any(map(_is_wrong, checks)) else ExitStatus.DONE
+
+
+def _is_wrong(check: CheckView) -> bool:
+    """A provider that nobody uses may be missing."""
+    return check.state == "failed" or (check.state == "missing" and check.name.startswith("agent "))
+
+
+def _words(check: CheckView) -> str:
+    return check.words if check.until is None else f"Held {until(check.until, time.time())}: {check.words}"
 
 
 def _show(checks: Sequence[CheckView]) -> None:
@@ -37,14 +48,14 @@ def _show(checks: Sequence[CheckView]) -> None:
         {
             "check": each.name,
             "state": each.state,
-            "message": each.words if below else f"{each.words} {with_keys_here(each.remedy)}".strip(),
+            "message": _words(each) if below else f"{_words(each)} {with_keys_here(each.remedy)}".strip(),
         }
         for each in checks
     ]
     table(rows, "There is nothing to check.")
     for check in checks if below else ():
         if check.remedy:
-            tell(f"{check.name}: {with_keys_here(check.remedy)}")
+            tell_prose(f"{check.name}: {with_keys_here(check.remedy)}")
 
 
 def _checks(options: Options) -> Sequence[CheckView]:

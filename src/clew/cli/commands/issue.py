@@ -6,11 +6,11 @@ from cyclopts import App, Parameter
 
 from clew.cli.answers import get_thread, read
 from clew.cli.changes import unmerged
-from clew.cli.client import Server, part
+from clew.cli.client import Server, thread_part
 from clew.cli.commands.say import say_in
 from clew.cli.commands.thread import list_threads, named, show_page
-from clew.cli.input import OPTIONS, Last, Limit, Options, Text, Wait, checked, given, piped
-from clew.cli.misuse import Misused
+from clew.cli.input import OPTIONS, Last, Limit, Options, Text, Wait, given, name_given, optional
+from clew.cli.misuse import Misused, needs, not_together
 from clew.cli.output import ExitStatus, tell, tell_answer
 from clew.cli.safe_text import one_line
 from clew.cli.turn import watch_thread
@@ -65,9 +65,10 @@ def new(
     assign
         The agent to assign it to.
     """
+    needs({"--wait": wait}, "--assign: no agent is woken", assign is not None, "Add --assign AGENT.")
     issue: dict[str, Any] = {
         "title": given(title, "title"),
-        "body": checked(piped() if body == "-" else body, "body"),
+        "body": optional(body, "body"),
         "project": project,
         "assignee": assign,
     }
@@ -155,11 +156,13 @@ def assign(
     """
     if (agent is None) is not nobody:
         raise Misused("Name either an agent or --nobody.", "For example: `clew issue assign 3 ada`.")
+    for option, value in {"--wait": wait, "--from": from_}.items():
+        not_together({"--nobody": nobody, option: value}, "no agent is woken")
     server, ref = Server(options.data), named(issue, "issue")
     before = get_thread(server, ref)
     same = agent is not None and before.assignee == agent
     body = {"agent": agent} | ({} if from_ is None else {"begin_from": from_})
-    said = server.post(f"/threads/{part(ref)}/assign", body)
+    said = server.post(f"/threads/{thread_part(ref)}/assign", body)
     thread = _tell(options, _ALREADY if same else "{ref} is {assigned}.", said)
     # An agent that has the issue already is not woken again; what it did last is not shown as if it were new.
     if not wait or nobody or (same and before.status == "idle"):
@@ -197,12 +200,12 @@ def edit(
     project
         The project to work in.
     """
-    given_ = {"title": title, "body": piped() if body == "-" else body, "project": project}
-    change = {name: checked(text, name) for name, text in given_.items() if text is not None}
+    check = {"title": (given, title), "body": (given, body), "project": (name_given, project)}
+    change = {name: checked(text, name) for name, (checked, text) in check.items() if text is not None}
     if not change:
         raise Misused("Nothing to change.", "Give --title, --body or --project.")
     server, ref = Server(options.data), named(issue, "issue")
-    said = server.patch(f"/threads/{part(ref)}", change)
+    said = server.patch(f"/threads/{thread_part(ref)}", change)
     tell_answer(said, lambda: _tell_edited(read(ThreadPage, said), project), as_json=options.json)
 
 
@@ -255,7 +258,8 @@ def close(issue: Issue, /, *, options: Options = OPTIONS) -> None:
 
         clew issue close 3
     """
-    thread = _tell(options, "Closed {ref} ({assigned}).", _post(options, issue, "close"))
+    was, said = _post(options, issue, "close")
+    thread = _tell(options, "{ref} is closed already." if was == "closed" else "Closed {ref} ({assigned}).", said)
     if not options.json:
         for line in unmerged(Server(options.data), thread.ref):
             tell(line)
@@ -269,11 +273,15 @@ def reopen(issue: Issue, /, *, options: Options = OPTIONS) -> None:
 
         clew issue reopen 3
     """
-    _tell(options, "Reopened {ref} ({assigned}).", _post(options, issue, "reopen"))
+    was, said = _post(options, issue, "reopen")
+    _tell(options, "{ref} is open already." if was == "open" else "Reopened {ref} ({assigned}).", said)
 
 
-def _post(options: Options, issue: str, action: str) -> bytes:
-    return Server(options.data).post(f"/threads/{part(named(issue, 'issue'))}/{action}")
+def _post(options: Options, issue: str, action: str) -> tuple[str, bytes]:
+    """The state that it had before, and the answer."""
+    server, ref = Server(options.data), named(issue, "issue")
+    was = get_thread(server, ref).state
+    return was, server.post(f"/threads/{thread_part(ref)}/{action}")
 
 
 def _tell(options: Options, sentence: str, said: bytes) -> ThreadView:

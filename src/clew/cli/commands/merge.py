@@ -10,7 +10,7 @@ from clew.cli.client import Server, thread_part
 from clew.cli.commands.diff import DEADLINE, WorkAgent, WorkThread
 from clew.cli.commands.thread import named
 from clew.cli.input import OPTIONS, Options, Text, checked, given, piped
-from clew.cli.output import tell
+from clew.cli.output import counted, note, tell
 from clew.protocol.work_views import CommitView, MergeView, ProposalView
 
 _PUSHING = 1800.0
@@ -38,7 +38,13 @@ def commit(
         The commit message; - reads it from stdin.
     """
     said = _post(options, thread, "commit", {"message": given(message, "message"), "agent": agent})
-    print_view(options, said, CommitView, lambda done: tell(done.words))
+    print_view(options, said, CommitView, _tell_commit)
+
+
+def _tell_commit(done: CommitView) -> None:
+    for line in done.newer:
+        note(line, loud=True)
+    tell(done.words)
 
 
 def merge(
@@ -52,7 +58,8 @@ def merge(
     """Merge an agent's branch into the branch that it started from, or into another.
 
     It always makes a merge commit. If that branch is checked out, its files are updated too. A conflict, or changes
-    that are in no commit on either side, refuse the merge, and everything stays as it was.
+    that are in no commit on either side, refuse the merge, and everything stays as it was. So does later work of
+    another agent that the branch does not have: say with --agent whose is meant.
 
     For example:
 
@@ -73,7 +80,9 @@ def _tell_merge(done: MergeView) -> None:
     tell(done.words)
     for line in done.left:
         tell(line)
-    tell(f"Its worktree is not needed any more: clew workspaces clean {shlex.quote(done.directory)}")
+    places = [done.directory, *done.copies]
+    tell(f"Not needed any more: {counted(len(places), 'worktree')}. Remove with:")
+    tell(f"  clew workspaces clean {shlex.join(places)}")
 
 
 def pr(

@@ -10,10 +10,11 @@ from cyclopts import App
 
 from clew.cli.answers import print_view, read
 from clew.cli.client import Server, part
-from clew.cli.commands.why import DEADLINE, read_policy
+from clew.cli.commands.why import DEADLINE
 from clew.cli.input import OPTIONS, Options, Text, piped
 from clew.cli.misuse import Misused
 from clew.cli.output import ExitStatus, counted, note, tell
+from clew.cli.policy_file import read_policy
 from clew.cli.times import seconds_of
 from clew.protocol.policies import PolicyView
 from clew.protocol.replay import ReplayView
@@ -82,7 +83,7 @@ def set_(
     yes
         Do not ask before saving.
     """
-    path, given = _path(agent, project), read_policy(piped() if policy == "-" else Path(policy))
+    path, given = _path(agent, project, f"set {policy}"), read_policy(piped() if policy == "-" else Path(policy))
     server = Server(options.data)
     since = time.time() - seconds_of(_LOOKED_BACK)
     asked = {"since": since, "policy": given, "agent": agent, "project": project}
@@ -108,9 +109,9 @@ def _agreed() -> bool:
         return False
 
 
-def _path(agent: str | None, project: str | None) -> str:
+def _path(agent: str | None, project: str | None, command: str = "show") -> str:
     if (agent is None) is (project is None):
-        raise Misused("Name either an agent or a project.", "For example: `clew policy show --agent ada`.")
+        raise Misused("Name either an agent or a project.", f"For example: `clew policy {command} --agent ada`.")
     return f"/agents/{part(agent)}/policy" if agent is not None else f"/projects/{part(project or '')}/policy"
 
 

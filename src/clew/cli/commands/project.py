@@ -7,12 +7,14 @@ from cyclopts import App, Parameter
 
 from clew.cli.answers import print_table, print_view, read_all
 from clew.cli.client import Server, part
-from clew.cli.input import OPTIONS, NoNone, Options, given, source
+from clew.cli.input import OPTIONS, Exact, Options, name_given, source
+from clew.cli.misuse import Misused
 from clew.cli.output import facts, tell
 from clew.protocol.views import Mode, ProjectView
 
 app = App(name="project", help="Add, list, edit and remove projects.", help_format="markdown")
 
+ProjectName = Annotated[str, Parameter(help="The project's name.")]
 Setup = Annotated[
     tuple[str, ...],
     Parameter(
@@ -32,7 +34,7 @@ def add(
     *,
     base: str | None = None,
     setup: Setup = (),
-    mode_limit: Annotated[Mode | None, NoNone] = None,
+    mode_limit: Annotated[Mode | None, Exact] = None,
     plain: bool = False,
     options: Options = OPTIONS,
 ) -> None:
@@ -62,7 +64,7 @@ def add(
         Use a directory without git. Agents work in it directly, one agent in one thread at a time.
     """
     body: dict[str, Any] = {
-        "name": given(name, "name"),
+        "name": name_given(name),
         "source": source(path),
         "base": base,
         "setup": setup,
@@ -102,7 +104,7 @@ def _row(project: ProjectView) -> dict[str, str]:
 
 
 @app.command
-def show(name: str, /, *, options: Options = OPTIONS) -> None:
+def show(name: ProjectName, /, *, options: Options = OPTIONS) -> None:
     """Show a project.
 
     For example:
@@ -114,13 +116,13 @@ def show(name: str, /, *, options: Options = OPTIONS) -> None:
 
 @app.command
 def edit(
-    name: str,
+    name: ProjectName,
     /,
     *,
     path: str | None = None,
     base: str | None = None,
     setup: Changed | None = None,
-    mode_limit: Annotated[Mode | None, NoNone] = None,
+    mode_limit: Annotated[Mode | None, Exact] = None,
     options: Options = OPTIONS,
 ) -> None:
     """Change a project. Only the given options change. Use --path after moving its directory.
@@ -151,11 +153,13 @@ def edit(
         "mode_limit": mode_limit,
     }
     changed = {field: value for field, value in change.items() if value is not None}
+    if not changed:
+        raise Misused("Nothing to change.", "Give --path, --base, --setup or --mode-limit.")
     print_view(options, Server(options.data).patch(f"/projects/{part(name)}", changed), ProjectView, _show)
 
 
 @app.command
-def remove(name: str, /, *, options: Options = OPTIONS) -> None:
+def remove(name: ProjectName, /, *, options: Options = OPTIONS) -> None:
     """Remove a project that no thread uses. Its directory is not touched.
 
     For example:

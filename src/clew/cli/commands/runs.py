@@ -30,9 +30,12 @@ def runs(
     agent: str | None = None,
     state: str | None = None,
     limit: Limit = 20,
+    all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
     options: Options = OPTIONS,
 ) -> None:
     """List runs, newest first, or show one.
+
+    What Clew tries again after a failure is one row: its newest try, with how many there were. --all shows each.
 
     For example:
 
@@ -49,9 +52,13 @@ def runs(
     agent
         Only runs of this agent.
     state
-        queued (includes held), claimed, opening, running, waiting, stopping, succeeded, failed, cancelled or lost.
+        held, queued (includes held), claimed, opening, running, waiting, stopping, succeeded, failed, cancelled or
+        lost.
+    all_
+        Show each try as a row of its own.
     """
-    query = {"thread": thread, "agent": agent, "state": state, "limit": limit}
+    folded = str(not all_).lower()
+    query = {"thread": thread, "agent": agent, "state": state, "limit": limit, "folded": folded}
     print_table(options, Server(options.data).get("/runs", query), RunView, _row, "No runs.", _NARROW)
 
 
@@ -60,7 +67,7 @@ _NARROW = ("took", "cost", "tokens", "started", "decision", "agent")
 
 def _row(run: RunView) -> dict[str, str]:
     return {
-        "run": run.ref,
+        "run": run.ref if run.tries == 1 else f"{run.ref} ({run.tries} tries)",
         "thread": run.thread,
         "agent": run.agent,
         "state": state_of(run),
@@ -107,6 +114,7 @@ def _facts(run: RunView) -> list[tuple[str, str]]:
         ("agent", run.agent),
         ("state", state_of(run) + stopping),
         ("message", f"{run.words} [{run.code}]" if run.words and run.code else run.words or run.code or ""),
+        ("tries", "" if run.tries == 1 else str(run.tries)),
         ("attempt", str(run.attempt)),
         ("queued", moment(run.queued_at)),
         ("started", moment(run.started_at)),
@@ -116,7 +124,7 @@ def _facts(run: RunView) -> list[tuple[str, str]]:
         ("decision", "" if run.decision is None else f"{run.decision}: {run.decision_words or ''}"),
         ("confirmed", f"{run.claim} (unverified)" if run.claim and run.on_its_word else run.claim or ""),
         ("session", run.session or ""),
-        ("runtime", run.runtime or ""),
+        ("runtime", run.place or run.runtime or ""),
     ]
 
 
@@ -151,7 +159,8 @@ def cancel(
         try:
             said = server.delete(f"/wakes/{thread_part(subject)}")
         except Refused as no_wake:
-            raise (no_run if no_wake.status == NOT_FOUND else no_wake) from None
+            is_run = no_wake.status == NOT_FOUND and not subject.startswith("wk_")
+            raise (no_run if is_run else no_wake) from None
     return _tell(options, said)
 
 

@@ -2,15 +2,18 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from clew.cli.answers import get_thread, read
-from clew.cli.client import Refused, Server, thread_part
-from clew.cli.input import OPTIONS, Options, Text, Wait, given
+from clew.cli.client import Query, Refused, Server, thread_part
+from clew.cli.input import OPTIONS, Exact, Options, Text, Wait, given, name_given
 from clew.cli.misuse import needs, not_together
 from clew.cli.output import ExitStatus, tell, tell_answer
 from clew.cli.safe_text import one_line
 from clew.cli.turn import Turn
+from clew.protocol.preview import PreviewView
 from clew.protocol.views import Spoken, WakeView
 
 
@@ -24,7 +27,9 @@ def say(
     resume: str | None = None,
     silent: bool = False,
     steer: bool = False,
+    begin: Annotated[str | None, Parameter(name="--from")] = None,
     key: str | None = None,
+    dry_run: bool = False,
     wait: Wait = False,
     options: Options = OPTIONS,
 ) -> ExitStatus:
@@ -43,6 +48,8 @@ def say(
 
         clew say chat-1 "Leave the tests alone." --steer
 
+        clew say issue-3 "And the tests?" --dry-run
+
     Parameters
     ----------
     thread
@@ -59,14 +66,23 @@ def say(
         Wake no agent.
     steer
         Send it during the current turn, if the agent supports it; otherwise it waits for the next.
+    begin
+        Where its branch begins, for an agent that is new in the thread: an agent of the thread, a branch, or base.
+        Default: with the newest work in the thread.
     key
         An idempotency key: requests with the same key are done once.
+    dry_run
+        Send nothing; say what the message would do: which session it continues and where, or what it waits behind.
     """
     for other, given_ in {"--fresh": fresh, "--resume": resume, "--silent": silent}.items():
         not_together({"--steer": steer, other: given_})
     not_together({"--fresh": fresh, "--resume": resume})
-    for other, given_ in {"--to": to, "--fresh": fresh, "--resume": resume, "--key": key}.items():
-        not_together({"--silent": silent, other: given_}, "it wakes no agent")
+    not_together({"--dry-run": dry_run, "--wait": wait}, "nothing is sent, so there is nothing to wait for")
+    if dry_run:
+        given(text)
+        asked: Query = {"agent": to, "resume_run": resume, "overlap": "steer" if steer else None}
+        switches = {"fresh": "true" if fresh else None, "wakes": "false" if silent else None}
+        return _preview(options, thread, {**asked, **switches})
     return say_in(
         options,
         thread,
@@ -78,7 +94,15 @@ def say(
         key=key,
         wait=wait,
         overlap="steer" if steer else None,
+        begin=begin,
     )
+
+
+def _preview(options: Options, thread: str, query: Query) -> ExitStatus:
+    said = Server(options.data).get(f"/threads/{thread_part(thread)}/preview", query)
+    found = read(PreviewView, said)
+    tell_answer(said, lambda: tell(f"{one_line(found.words)} (Nothing was sent.)"), as_json=options.json)
+    return ExitStatus.FAILED if found.outcome == "refused" else ExitStatus.DONE
 
 
 def new_key() -> str:
@@ -101,6 +125,8 @@ def say_in(
     begin: str | None = None,
 ) -> ExitStatus:
     not_together({"--silent": not wakes, "--wait": wait}, "no agent is woken, so there is nothing to wait for")
+    for other, value in {"--to": agent, "--from": begin, "--fresh": fresh, "--resume": resume, "--key": key}.items():
+        not_together({"--silent": not wakes, other: value is not None and value is not False}, "it wakes no agent")
     server = Server(options.data)
     body = {"text": given(text), "agent": agent, "fresh": fresh, "resume_run": resume, "wakes": wakes, "key": key}
     if overlap is not None:
@@ -182,7 +208,7 @@ def wake(
     project: str | None = None,
     fresh: bool = False,
     resume: str | None = None,
-    priority: int = 0,
+    priority: Annotated[int, Exact] = 0,
     key: str | None = None,
     wait: Wait = False,
     options: Options = OPTIONS,
@@ -223,7 +249,7 @@ def wake(
     not_together({"--thread": thread, "--subject": subject}, "a subject has its own thread")
     needs({"--project": project}, "--subject: it is the project of a new subject", bool(subject), "Leave it out.")
     body: dict[str, Any] = {
-        "agent": given(agent, "name"),
+        "agent": name_given(agent),
         "thread": thread,
         "text": "" if text is None else given(text),
         "key": key or new_key(),

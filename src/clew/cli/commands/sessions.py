@@ -5,8 +5,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from clew.cli.answers import get_thread, print_table, print_view, read, read_all
-from clew.cli.client import Server, part, thread_part
-from clew.cli.input import OPTIONS, BadText, Limit, Options, given
+from clew.cli.client import Server, thread_part
+from clew.cli.input import OPTIONS, BadText, Limit, Options, name_given
 from clew.cli.misuse import not_together
 from clew.cli.output import ExitStatus, tell, tell_answer
 from clew.cli.times import moment
@@ -17,12 +17,15 @@ _DEADLINE = 120.0
 """Every installed agent is asked for its sessions."""
 
 
+_MOST = 50
+
+
 def sessions(
     *,
     thread: str | None = None,
     agent: str | None = None,
     found: bool = False,
-    limit: Limit = 50,
+    limit: Annotated[Limit | None, Parameter(show_default=lambda _: str(_MOST))] = None,
     options: Options = OPTIONS,
 ) -> None:
     """List sessions recorded in Clew, or with --found those that the agents on this machine have.
@@ -43,12 +46,13 @@ def sessions(
         Ask the installed agents for their sessions. Continue one in a thread with `clew adopt`.
     """
     not_together({"--found": found, "--thread": thread}, "what an agent has itself is in no thread")
+    not_together({"--found": found, "--limit": limit}, "all that there are are listed")
     server = Server(options.data)
     if found:
         said = server.get("/sessions/found", {"agent": agent}, deadline=_DEADLINE)
         print_table(options, said, FoundSessionView, _found_row, "No agent on this machine has a session.")
     else:
-        said = server.get("/sessions", {"thread": thread, "agent": agent, "limit": limit})
+        said = server.get("/sessions", {"thread": thread, "agent": agent, "limit": limit or _MOST})
         print_table(options, said, SessionView, _row, "No sessions.", ("seen", "turns", "gen", "proven", "provider"))
 
 
@@ -108,7 +112,7 @@ def adopt(
         The runtime it is on, for a session that `clew sessions --found` does not list.
     """
     server = Server(options.data)
-    native = given(session, "session id")
+    native = name_given(session, "session id")
     if runtime is None:
         one = _only_one(server, native)
         native, runtime = one.native_id, one.runtime
@@ -116,7 +120,7 @@ def adopt(
     if agent is None:
         raise BadText(f"{thread} has no agent.", "Name the agent with --agent.")
     body = {"agent": agent, "runtime": runtime, "native_id": native}
-    said = server.post(f"/threads/{part(thread)}/adopt", body, _DEADLINE)
+    said = server.post(f"/threads/{thread_part(thread)}/adopt", body, _DEADLINE)
     print_view(options, said, SessionView, lambda kept: _tell_adopted(server, kept))
 
 
@@ -144,7 +148,7 @@ def release(thread: str, /, *, options: Options = OPTIONS) -> ExitStatus:
 def _released(found: ReleasedView) -> list[str]:
     lines = [f"Let go of session {native}; you can open it now." for native in found.released]
     lines += [
-        f"Run {run} works in {found.thread}, so its session stays open. Stop it with `clew interrupt {run}`."
+        f"{run} works in {found.thread}, so its session stays open. Stop it with `clew interrupt {run}`."
         for run in found.busy
     ]
     return lines or [f"No session of {found.thread} is kept open."]

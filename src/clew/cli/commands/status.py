@@ -12,7 +12,7 @@ from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, Options
 from clew.cli.local_server import Process, address_of, running
 from clew.cli.local_server import stop as stop_process
-from clew.cli.output import ExitStatus, counted, tell, tell_answer, tell_json
+from clew.cli.output import ExitStatus, counted, tell, tell_answer, tell_json, tell_prose
 from clew.cli.safe_text import one_line
 from clew.cli.times import lasted, moment
 from clew.protocol.overview import OverviewView
@@ -56,7 +56,7 @@ def status(*, options: Options = OPTIONS) -> ExitStatus:
         tell(f"Clew is starting or stopping (process {process.pid}).")
     else:
         for line in _lines(data, process, read(OverviewView, found)):
-            tell(line)
+            tell_prose(line)
     return ExitStatus.DONE if process is not None else ExitStatus.FAILED
 
 
@@ -71,8 +71,12 @@ def _lines(data: DataDirectory, process: Process, found: OverviewView) -> Iterat
     if found.queued:
         yield from ("", "Waiting")
         for run in found.queued:
-            yield f"  {_run(run)}" + (f": {one_line(run.words)}" if run.words else "")
-    if not (needs or going or found.queued):
+            held = f" {state_of(run)}" if run.held else ""
+            yield f"  {_run(run)}{held}" + (f": {one_line(run.words)}" if run.words else "")
+    if found.ready:
+        yield from ("", "Ready for review")
+        yield from (f"  {issue.ref} {issue.assignee or ''}: {one_line(issue.title)}" for issue in found.ready)
+    if not (needs or going or found.queued or found.ready):
         yield from ("", "Nothing needs you, and nothing runs.")
     yield from ("", f"Next: {next_step(found)}")
 
@@ -99,6 +103,13 @@ def next_step(found: OverviewView) -> str:
         return f"`clew why {found.held[0].ref}` says what to do."
     if found.live:
         return f"`clew logs {found.live[0].thread} -f` follows it."
+    waits = next((run for run in found.queued if run.held), None)
+    if waits is not None and not found.ready:
+        return f"nothing is needed: {waits.ref} goes on by itself. `clew retry {waits.ref}` tries it now."
+    if found.ready:
+        issue = found.ready[0]
+        changed = f", `clew diff {issue.ref}` what changed" if issue.project else ""
+        return f"`clew issue show {issue.ref}` has the reply{changed}."
     if not set(found.agents) - {GUIDE}:
         return (
             "`clew chat guide` to try it, or add an agent: `clew agent add ada --provider claude` (see `clew doctor`)."

@@ -2,13 +2,13 @@
 
 import re
 import time
-from typing import Literal
+from typing import Annotated, Literal
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from clew.cli.activity import approval_lines
 from clew.cli.answers import get_thread, print_table, print_view
-from clew.cli.changes import changes_of
+from clew.cli.changes import changes_in
 from clew.cli.client import Server, part, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.commands.usage import used_words
@@ -31,6 +31,10 @@ _MEANS = {
     "reject": "are rejected",
 }
 
+Ref = Annotated[
+    str, Parameter(metavar="THREAD", help="The thread: issue-3 or 3, chat-1, own-ada, a subject, or an id.")
+]
+
 app = App(
     name="thread",
     help="Show a thread, or set how messages are handled while its agent is busy.",
@@ -39,7 +43,7 @@ app = App(
 
 
 @app.command
-def show(ref: str, /, *, last: Last = 20, options: Options = OPTIONS) -> None:
+def show(ref: Ref, /, *, last: Last = 20, options: Options = OPTIONS) -> None:
     """Show a thread: its state, workspaces, runs and entries.
 
     For example:
@@ -50,8 +54,6 @@ def show(ref: str, /, *, last: Last = 20, options: Options = OPTIONS) -> None:
 
     Parameters
     ----------
-    ref
-        The thread: issue-3 or 3, chat-1, own-ada, a subject, or an id.
     last
         How many of the latest entries to show.
     """
@@ -60,7 +62,7 @@ def show(ref: str, /, *, last: Last = 20, options: Options = OPTIONS) -> None:
 
 @app.command
 def overlap(
-    ref: str,
+    ref: Ref,
     policy: Literal["queue", "steer", "interrupt", "reject"],
     /,
     *,
@@ -80,8 +82,6 @@ def overlap(
 
     Parameters
     ----------
-    ref
-        The thread: issue-3 or 3, chat-1, own-ada, a subject, or an id.
     policy
         queue, steer, interrupt or reject.
     agent
@@ -179,16 +179,7 @@ def _tell_page(page: ThreadPage) -> None:
             ("  project", thread.project or ""),
             ("  agent", thread.assignee or ""),
             ("  opened", moment(thread.created_at)),
-            *(
-                (f"  {lane.agent}", f"{lane.directory or 'no directory yet'} {lane.branch or ''}")
-                for lane in page.lanes
-            ),
-            *(
-                (f"  {lane.agent}", f"{words}: clew diff {thread.ref}")
-                for lane in page.lanes
-                if (words := changes_of(lane))
-            ),
-            *(("  " + lane.agent, f"waits: {lane.checked_out} works there") for lane in page.lanes if lane.checked_out),
+            *((f"  {lane.agent}", _place(lane, thread)) for lane in page.lanes),
             *(("  run", f"{run.ref} {state_of(run)} {run.decision or ''}") for run in page.runs[:3]),
             ("  used", used_words(page.used)),
             *((f"  {lane.agent} may", "\n".join(lane.allowed)) for lane in page.lanes if lane.allowed),
@@ -206,11 +197,30 @@ def _tell_page(page: ThreadPage) -> None:
             tell(f"  id {approval.id}")
 
 
+def _place(lane: LaneView, thread: ThreadView) -> str:
+    """Where an agent works in a thread, what it changed there, and who else is there; a line each."""
+    lines = [lane.directory or "no directory yet", f"branch {lane.branch}" if lane.branch else ""]
+    lines.append(changes_in(lane, thread))
+    lines.append(f"waits: {lane.checked_out} works there" if lane.checked_out else "")
+    return "\n".join(line for line in lines if line)
+
+
 def _tell_entry(entry: EntryView) -> None:
     who = entry.author if entry.author_kind == entry.author else f"{entry.author} ({entry.author_kind})"
-    tell(f"\n#{entry.seq} {one_line(who)}, {moment(entry.at)}")
-    for line in safe(entry.text).splitlines():
+    tell(f"\n#{entry.seq} {one_line(who)}, {moment(entry.at)}{_fate(entry)}")
+    for line in () if entry.replaced_by and not entry.taken_back else safe(entry.text).splitlines():
         tell(f"  {line}".rstrip())
+
+
+def _fate(entry: EntryView) -> str:
+    """What became of a message that was changed while it waited."""
+    if entry.taken_back:
+        return ": taken back"
+    if entry.replaced_by is not None:
+        return f": replaced by #{entry.replaced_by}"
+    if entry.replaces is not None:
+        return f": in place of #{entry.replaces}" if entry.text else f": took back #{entry.replaces}"
+    return ""
 
 
 def named(ref: str, kind: str = "issue") -> str:

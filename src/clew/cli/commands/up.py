@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from clew.cli.input import DEFAULT_DATA, BadNumber, DataDirectory
+from clew.cli.browser import has_browser, public_address, show_page
+from clew.cli.input import DEFAULT_DATA, BadNumber, DataDirectory, Exact
+from clew.cli.misuse import not_together
 from clew.cli.output import counted, tell
 
 if TYPE_CHECKING:
@@ -30,11 +32,13 @@ def _grace(_: object, seconds: float) -> None:
 def up(
     *,
     data: DataDirectory = DEFAULT_DATA,
-    port: Annotated[int, Parameter(show_default=True)] = PORT,
+    port: Annotated[int, Exact, Parameter(show_default=True)] = PORT,
     host: Annotated[str, Parameter(show_default=True)] = "127.0.0.1",
     database: Annotated[str | None, Parameter(env_var="CLEW_DATABASE", metavar="ADDRESS")] = None,
     on_stop: Annotated[Literal["finish", "interrupt"], Parameter(show_default=True)] = "interrupt",
     grace: Annotated[float, Parameter(show_default=True, validator=_grace)] = 10.0,
+    public: Annotated[str, Parameter(metavar="URL")] = "",
+    no_browser: bool = False,
     link: bool = False,
     detach: Annotated[bool, Parameter(name=("--detach", "-d"))] = False,
 ) -> None:
@@ -63,27 +67,41 @@ def up(
         What happens to live turns when Clew stops.
     grace
         Seconds that live turns have to finish before they are interrupted.
+    public
+        The address under which a proxy serves Clew, such as https://box.example/clew.
+    no_browser
+        Do not open the page in a browser. It is opened only at a terminal, and where there is one.
     link
         Print a new login link for the running server, and exit.
     detach
         Run in the background, and return when it is ready. `clew stop` stops it.
     """
+    not_together({"--link": link, "--detach": detach}, "--link starts nothing")
     if link:
         tell(_new_link(data))
         return
     if detach:
-        given = [f"--port={port}", f"--host={host}", f"--on-stop={on_stop}", f"--grace={grace:g}"]
+        given = [f"--port={port}", f"--host={host}", f"--on-stop={on_stop}", f"--grace={grace:g}", f"--public={public}"]
         _start(data, given, database)
         return
     # Imported objects live as long as the process: scanning them takes a tenth of the start, and time in every later
     # collection.
     gc.disable()
+    from clew.app.logs import Ready  # noqa: PLC0415
     from clew.app.run_server import ServerSettings, run_server  # noqa: PLC0415
     from clew.app.shutdown import OnStop  # noqa: PLC0415
 
     gc.freeze()
     gc.enable()
-    asyncio.run(run_server(ServerSettings(data, host, port, database, OnStop(on_stop), grace), _print_notice))
+    settings = ServerSettings(data, host, port, database, OnStop(on_stop), grace, public_address(public))
+    shows = not no_browser and sys.stdout.isatty() and has_browser()
+
+    def notify(notice: "Notice") -> None:
+        _print_notice(notice)
+        if shows and isinstance(notice, Ready):
+            show_page(notice.link)
+
+    asyncio.run(run_server(settings, notify))
 
 
 def _start(data: Path, options: list[str], database: str | None) -> None:

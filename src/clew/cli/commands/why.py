@@ -1,7 +1,6 @@
 """`clew why` and `clew replay`: how runs were decided, why a wake did not run, and past decisions under another
 policy."""
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,10 +12,10 @@ from clew.cli.client import Server, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, Options
 from clew.cli.misuse import not_together
-from clew.cli.output import counted, table, tell
+from clew.cli.output import counted, table, tell, tell_prose
+from clew.cli.policy_file import read_policy
 from clew.cli.safe_text import one_line
 from clew.cli.times import moment, seconds_of
-from clew.ports.fault import Fault
 from clew.protocol.replay import Changed, ReplayView
 from clew.protocol.views import ConsideredView, DecisionView, StepView, WakeView, WhyView
 
@@ -43,11 +42,11 @@ def why(subject: str, /, *, full: bool = False, options: Options = OPTIONS) -> N
         Also explain the rules that matched.
     """
     said = Server(options.data).get(f"/why/{thread_part(subject)}")
-    print_view(options, said, WhyView, lambda found: tell("\n".join(explained(found, full))), long=True)
+    print_view(options, said, WhyView, lambda found: tell_prose("\n".join(explained(found, full))), long=True)
 
 
 def explained(found: WhyView, full: bool) -> list[str]:
-    lines = [one_line(found.headline)]
+    lines = [one_line(found.headline), *(f"  note     {one_line(notice)}" for notice in found.notices)]
     for wake in found.wakes:
         lines += _wake(wake)
     for number, alike in _folded(found.decisions):
@@ -142,10 +141,6 @@ DEADLINE = 600.0
 """Every recorded decision in that time is made again."""
 
 
-class BadPolicy(Fault):
-    code = "cli:bad-policy"
-
-
 def replay(
     *,
     policy: Path,
@@ -192,7 +187,7 @@ def _show_replay(found: ReplayView) -> None:
 
 def _row(changed: Changed) -> dict[str, str]:
     return {
-        "run": changed.run,
+        "run": changed.ref,
         "decision": place_of(changed),
         "thread": changed.thread,
         "when": moment(changed.at),
@@ -200,17 +195,3 @@ def _row(changed: Changed) -> dict[str, str]:
         "would be": changed.now,
         "reason": changed.words,
     }
-
-
-def read_policy(file: Path | str) -> dict[str, object]:
-    """From a file, or from a text that was read from stdin."""
-    named = file if isinstance(file, Path) else "The text on stdin"
-    try:
-        policy = json.loads(file.read_text(encoding="utf-8") if isinstance(file, Path) else file)
-    except OSError as fault:
-        raise BadPolicy(f"{named} cannot be read: {fault.strerror}.", "Name a JSON file.") from fault
-    except ValueError as fault:
-        raise BadPolicy(f"{named} is not JSON: {fault}.", "Fix it, and try again.") from fault
-    if not isinstance(policy, dict):
-        raise BadPolicy(f"{named} does not contain a policy.", "It must be a JSON object, as in `clew replay --help`.")
-    return policy

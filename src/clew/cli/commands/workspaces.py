@@ -1,5 +1,6 @@
 """`clew workspaces`: the directories agents work in."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -9,7 +10,8 @@ from clew.cli.answers import print_table, print_view, read_all
 from clew.cli.client import Server
 from clew.cli.commands.thread import named
 from clew.cli.input import OPTIONS, Options, absolute
-from clew.cli.output import ExitStatus, counted, tell
+from clew.cli.output import ExitStatus, counted, tell, tell_answer
+from clew.cli.safe_text import one_line
 from clew.cli.times import moment
 from clew.protocol.work_views import CheckoutView, CleanedView, WorkspaceView
 
@@ -44,24 +46,27 @@ def list_(*, options: Options = OPTIONS) -> None:
     said = Server(options.data).get("/workspaces", deadline=_DEADLINE)
     print_table(options, said, WorkspaceView, _row, "No workspaces yet.", _NARROW)
     if not options.json and (found := read_all(WorkspaceView, said)):
+        for each in found:
+            if each.note:
+                tell(f"{each.directory}: {one_line(each.note)}")
         tell(f"{counted(len(found), 'workspace')}, {size(sum(each.bytes for each in found))}.")
 
 
-_NARROW = ("size", "used", "project", "agent", "branch")
+_NARROW = ("branch", "project", "size", "used")
 
 
 def _row(workspace: WorkspaceView) -> dict[str, str]:
     return {
-        "directory": workspace.directory,
         "thread": workspace.thread or "",
         "agent": workspace.agent or "",
-        "project": workspace.project or "",
-        "branch": workspace.branch or "",
-        "state": f"{workspace.state} {workspace.note}".strip(),
-        "size": size(workspace.bytes),
+        "state": workspace.state,
         "changes": str(workspace.changes),
         "unmerged": "?" if workspace.unmerged is None else str(workspace.unmerged),
+        "size": size(workspace.bytes),
         "used": workspace.used_by or moment(workspace.last_used),
+        "project": workspace.project or "",
+        "branch": workspace.branch or "",
+        "directory": workspace.directory,
     }
 
 
@@ -99,8 +104,9 @@ def clean(
     asked = [absolute(each) for each in directories]
     switches = {name: True for name, on in (("dry", dry_run), ("with_open", with_open)) if on}
     said = Server(options.data).post("/workspaces/clean", {"asked": asked, **switches}, _DEADLINE)
-    print_table(options, said, CleanedView, partial(_cleaned_row, dry=dry_run), "Nothing to clean.")
-    kept = {each.directory for each in read_all(CleanedView, said) if not each.removed}
+    found = read_all(CleanedView, said)
+    tell_answer(said, partial(_tell_cleaned, found), as_json=options.json)
+    kept = {each.directory for each in found if not each.removed}
     return ExitStatus.FAILED if kept & set(asked) else ExitStatus.DONE
 
 
@@ -112,7 +118,7 @@ def accept(
     agent: str | None = None,
     options: Options = OPTIONS,
 ) -> None:
-    """Accept the branch that an agent made in its worktree: it works on there.
+    """Let an agent continue on the branch that it made in its worktree.
 
     A run that was held because of that branch starts. The former branch is kept.
 
@@ -139,9 +145,11 @@ def _tell_accepted(done: CheckoutView) -> None:
     tell(f"{done.agent} works on branch {done.branch} in {done.thread}.{kept}")
 
 
-def _cleaned_row(cleaned: CleanedView, dry: bool) -> dict[str, str]:
-    removed = "would remove" if dry else "removed"
-    return {"directory": cleaned.directory, removed: "yes" if cleaned.removed else "no", "message": cleaned.words}
+def _tell_cleaned(found: Sequence[CleanedView]) -> None:
+    if not found:
+        tell("Nothing to clean.")
+    for each in found:
+        tell(f"{each.directory}\n  {one_line(each.words)}")
 
 
 def size(count: int) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from clew import __version__
-from clew.programs.faults import CannotStart, NoProgram, NotUnderstood, ProgramEnded, ProgramFault, Refused
+from clew.programs.faults import CannotStart, NoProgram, NotLoggedIn, NotUnderstood, ProgramEnded, ProgramFault, Refused
 from clew.programs.program import Launch, Program
 from clew.programs.rpc import CallRefused, Message, Peer
 from clew.programs.secrets import Redactor
@@ -15,6 +15,8 @@ from clew.programs.state import Scratch
 from clew.programs.tasks import TaskSet
 
 PROTOCOL = 1
+LOGIN_NEEDED = -32000
+"""The error code by which an agent asks for a login."""
 _NO_METHOD = -32601
 _EARLY = 10
 """How many early mode updates are kept for the listener. The last one counts."""
@@ -236,4 +238,6 @@ def _is_mode_update(said: Message) -> bool:
 def refused(method: str, refusal: CallRefused, redactor: Redactor) -> Refused:
     details = refusal.data.get("details") if isinstance(refusal.data, Mapping) else None
     words = redactor.text(f"{refusal.words} ({details})" if details else refusal.words)
+    if refusal.code == LOGIN_NEEDED:
+        return NotLoggedIn(f"The agent is not logged in: {words.rstrip('.')}.", "Log in with its own program.")
     return Refused(f"The agent refused {method}: {words} [{refusal.code}].", "Look at the agent's own log.")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.ports.events import ErrorCode, Event, Failed, PlanChanged, Raw, Text, Thought, ToolFinished, ToolStarted
+from clew.programs.acp.connection import LOGIN_NEEDED
 from clew.programs.rpc import CallRefused
 from clew.programs.secrets import Redaction, Redactor
 
@@ -208,7 +209,6 @@ def _redacted(raw: Raw, part: str) -> Raw:
     return {**raw, "content": {"type": "text", "text": part}}
 
 
-_LOGIN_NEEDED = -32000
 _STATUS = ("status", "statusCode", "httpStatusCode", "http_status_code", "status_code")
 _RESET = ("resetAt", "resetsAt", "reset_at", "resets_at")
 
@@ -225,7 +225,7 @@ def failure(refusal: CallRefused, redactor: Redactor) -> Failed:
     if status is not None and status >= 400:
         code = ErrorCode.of_status(status)
     else:
-        code = ErrorCode.NOT_ALLOWED if refusal.code == _LOGIN_NEEDED else ErrorCode.UNKNOWN
+        code = ErrorCode.NOT_ALLOWED if refusal.code == LOGIN_NEEDED else ErrorCode.UNKNOWN
     raw = redactor.value({"code": refusal.code, "message": refusal.words, "data": refusal.data})
     return Failed(code, redactor.text(words), code.is_passing, reset, raw=raw)
 

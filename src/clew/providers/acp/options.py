@@ -37,7 +37,9 @@ def agent_of(settings: Settings) -> AcpAgent:
             f"There is no preset {name!r}.", f"Use one of {', '.join(sorted(PRESETS))}, or name a command line."
         )
     if name is None and not settings.program:
-        raise Refused("No agent is named.", "Name a preset (option `agent`), or its command line (program).")
+        raise Refused(
+            "No agent is named.", "Name a preset with `--option agent=NAME`, or put its command line after --."
+        )
     agent = PRESETS[name] if name is not None else AcpAgent(Path(settings.program[0]).name, settings.program)
     return _with_options(agent, options)
 

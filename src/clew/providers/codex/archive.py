@@ -116,7 +116,7 @@ class Placed:
 
     @property
     def threads(self) -> list[str]:
-        """The threads of which a file was put, and the copy's own as the last."""
+        """The threads that a file was written for; the copy's own thread comes last."""
         beneath = (put.thread for put in self._puts.values())
         return [*dict.fromkeys(thread for thread in beneath if thread != self._own), self._own]
 

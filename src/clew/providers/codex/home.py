@@ -60,7 +60,7 @@ class Home:
 
     @property
     def needs_login(self) -> bool:
-        """False for a model provider that asks with a token of the settings, or with nothing, as a local one."""
+        """False for a model provider that uses a token from the settings, or no credential, such as a local model."""
         return self._asks_with_login
 
     @property

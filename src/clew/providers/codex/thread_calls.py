@@ -29,7 +29,7 @@ NO_ROLLOUT = "codex:no-rollout"
 """No file holds the thread's history. Codex does not know the thread, or only where its file used to be."""
 
 DAMAGED = "codex:damaged-rollout"
-"""The first line of the file is not that of a history. Codex lists such a thread, but cannot open it."""
+"""The file does not start with the first line of a history. Codex lists such a thread, but cannot open it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,11 +154,11 @@ class CommandProvider:
             raise Refused(f"Session {id_} was not found: {answer.detail}.", "Start a new one.")
 
     async def _version(self) -> str:
-        """Only with the option `version`: another argument might make the program work."""
+        """Empty without the option `version`: another argument might make the program work."""
         if self._recipe.version is None:
-            return "unknown"
+            return ""
         try:
             _, words = await self._launcher.run(self._recipe.version, Path(tempfile.gettempdir()))
         except ProgramFault:
-            return "unknown"
-        return words or "unknown"
+            return ""
+        return words

@@ -59,7 +59,7 @@ def recipe_of(settings: Settings) -> Recipe:
     options = settings.options
     check_options(options, (*_KNOWN, *_MODES), "A command")
     if not settings.program:
-        raise Refused("No program is named.", "Name its command line (program).")
+        raise Refused("No program is named.", "Put the program and its arguments after --, as in `-- make test`.")
     modes = {mode: _words(options[name]) for name, mode in _MODES.items() if name in options}
     recipe = Recipe(
         start=_words(options.get("start", "")),

@@ -15,7 +15,7 @@ _KEYS = (
     "DEEPSEEK_API_KEY",
     "OPENCODE_API_KEY",
 )
-"""Those of the widely used models. It takes the key of every model provider that it knows."""
+"""The variables of widely used models. It takes the key of every model provider that it knows."""
 
 _CONFIGS = ("opencode.json", "opencode.jsonc", "config.json")
 _IN_CONFIG = '"apiKey"'

@@ -113,10 +113,11 @@ def rows_in(connection: Connection, tables: Sequence[Table]) -> int:
 
 
 def tables_of(connection: Connection) -> Sequence[Table]:
-    """The tables that the database has, whatever its schema, without Alembic's."""
+    """The tables that the database has, whatever its schema, without Alembic's and those of the search: triggers make
+    what is copied due to be indexed."""
     there = MetaData()
-    there.reflect(connection)
-    return [table for table in there.sorted_tables if table.name != "alembic_version"]
+    there.reflect(connection, only=lambda name, _: name != "alembic_version" and not name.startswith("search_"))
+    return there.sorted_tables
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from clew.store.backup.snapshot import NoDatabase, beside_server, recognise, sna
 from clew.store.engine.address import read_address, show_url
 from clew.store.engine.sqlite import Holder
 from clew.store.faults import HeldByAnother, NotADatabase, StoreFault, Unreachable
+from clew.store.operations.search_index import clear_index
 from clew.store.schema.check import check, count_rows
 from clew.store.schema.integrity import FILE
 from clew.store.schema.tables import UNKNOWN_RUNTIME, metadata
@@ -68,6 +69,8 @@ def restore(
     A backup with broken promises is restored only if `unchecked`; a damaged one never is.
     """
     where = read_address(address)
+    if isinstance(where, Path) and file.exists() and where.exists() and file.samefile(where):
+        raise BadBackup(f"{file} is the database itself.", "Name another file as the backup.")
     was = _look_at(file)
     if isinstance(where, Path):
         rows = _into_file(where, file, force, unchecked, progress)
@@ -167,6 +170,7 @@ def _into_server(url: URL, file: Path, force: bool, unchecked: bool, progress: P
             if not force:
                 _refuse_rows(target, tables, name)
             empty_tables(target, tables)
+            clear_index(target)
             copy_rows(source, target, tables, progress)
             # The next run's number follows the last one that was copied.
             target.exec_driver_sql(

@@ -43,7 +43,11 @@ def recognise(connection: Connection, name: object) -> SchemaVersion:
 @contextmanager
 def beside_server(path: Path) -> Iterator[Connection]:
     """A connection to an existing SQLite file, also while a server uses it. It begins no transaction."""
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as fault:
+        raise Unreachable(f"{path} cannot be read: {fault.strerror}.", "Run this as the user who owns it.") from fault
+    if not there:
         raise NoDatabase(
             f"There is no database at {path}.", "Name one that exists, or create it with `clew db upgrade`."
         )

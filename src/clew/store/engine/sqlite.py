@@ -114,6 +114,8 @@ class _Checkpointer:
 class SqliteDatabase:
     def __init__(self, path: Path) -> None:
         self._path = path
+        if path.is_dir():
+            raise Unreachable(f"{path} is a directory.", "Name the database file in it.")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._holder = Holder(path)

@@ -1,7 +1,6 @@
 """Agents: added with the runtime they work on, changed, moved to another runtime, paused."""
 
 from dataclasses import dataclass
-from typing import TypedDict
 
 from sqlalchemy import Connection, bindparam, case, func, insert, literal_column, null, select, text, update
 
@@ -13,6 +12,7 @@ from clew.store.engine.statement import Statement
 from clew.store.faults import NameTaken
 from clew.store.operations.ids import new_id
 from clew.store.operations.moves import lock_agent
+from clew.store.operations.updates import AGENT_COLUMNS, AgentUpdate, column_values
 from clew.store.schema.tables import NOT_ENDED, agents, lanes, runs, threads
 
 
@@ -32,22 +32,6 @@ class AgentFacts:
     max_live: int = 1
     program: str = ""
     policy: str = "{}"
-
-
-class AgentColumns(TypedDict, total=False):
-    """The columns of an agent that can be changed."""
-
-    provider: str
-    runtime_id: RuntimeId
-    model: str | None
-    mode: str
-    instructions: str | None
-    max_live: int
-    settings: str
-    program: str
-    policy: str
-    state: str
-    missing: str | None
 
 
 _MOST_HINTS = 200
@@ -154,8 +138,9 @@ def add_agent(connection: Connection, agent: AgentId, facts: AgentFacts) -> None
     connection.execute(own.on_conflict_do_nothing())
 
 
-def change_agent(connection: Connection, agent: AgentId, values: AgentColumns) -> None:
-    """Set these columns. Queued runs follow the agent to another runtime, and held runs are decided again."""
+def change_agent(connection: Connection, agent: AgentId, change: AgentUpdate) -> None:
+    """Queued runs follow the agent to another runtime, and held runs are decided again."""
+    values = column_values(change, AGENT_COLUMNS)
     before = lock_agent(connection, agent) if "runtime_id" in values else _runtime_of.first(connection, agent=agent)
     assert before is not None
     if values:
@@ -177,5 +162,5 @@ def set_missing(connection: Connection, agent: AgentId, missing: str) -> bool:
     for row in _queued_of.rows(connection, agent=agent):
         hint_run(connection, RunId(row["id"]))
     if not missing:
-        change_agent(connection, agent, {})
+        change_agent(connection, agent, AgentUpdate())
     return True

@@ -28,6 +28,7 @@ from clew.store.engine.dialect import greater, now
 from clew.store.engine.hints import hint_queue, hint_run, hint_thread
 from clew.store.engine.statement import Done, Row, Statement, in_one_trip, named
 from clew.store.operations.queue import queue_run
+from clew.store.operations.waited_out import let_waiting_go
 from clew.store.operations.wake_state import state_after, state_literal
 from clew.store.schema.tables import agents, approvals, lanes, runs, wakes
 
@@ -45,13 +46,15 @@ class UnconfirmedSteer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WakeEnding:
-    """What happens to the wakes that a run carried, and why. `until` is the time before which released wakes wait."""
+    """What happens to the wakes that a run carried, and why. `until` is the time before which released wakes wait, and
+    `waits_out` the reason if that is an outage or a limit of the model."""
 
     event: WakeEvent
     code: str
     words: str
     until: Instant | None = None
     unconfirmed: UnconfirmedSteer = UnconfirmedSteer.WAITS_AGAIN
+    waits_out: str | None = None
 
 
 _UNCONFIRMED = wakes.c.code == literal_column(f"'{Carried.STEERING.code}'")
@@ -86,6 +89,18 @@ def _released(dialect: str) -> dict[str, Any]:
     }
 
 
+# Asked here, so that a success takes no statement more. count(*), not EXISTS: PostgreSQL plans EXISTS on an unanalysed
+# table as a sequential scan. ix_runs_waited_out answers it.
+_WAITING = (
+    text(
+        "(SELECT count(*) FROM runs AS waiting WHERE waiting.state = 'queued' AND waiting.hold = '' "
+        "AND waiting.hold_code IS NOT NULL "
+        "AND waiting.agent_id = (SELECT own.agent_id FROM runs AS own WHERE own.id = :run)) AS waiting"
+    ),
+)
+"""How many runs of the agent wait for the end of an outage or a limit of its model."""
+
+
 def _let_go(dialect: str, event: WakeEvent, unconfirmed: UnconfirmedSteer) -> ClauseElement:
     pending = wakes.alias("others")
     others = (
@@ -102,7 +117,9 @@ def _let_go(dialect: str, event: WakeEvent, unconfirmed: UnconfirmedSteer) -> Cl
         wakes.update()
         .where(of_run & ~_UNCONFIRMED if unconfirmed is UnconfirmedSteer.STAYS else of_run)
         .values(_ended(event, unconfirmed) if ends else _released(dialect))
-        .returning(wakes.c.id, wakes.c.state, others.label("pending"))
+        .returning(
+            wakes.c.id, wakes.c.state, others.label("pending"), *(() if event is not WakeEvent.SERVE else _WAITING)
+        )
     )
 
 
@@ -171,7 +188,9 @@ def end_carried(
     if state is RunState.QUEUED:
         _requeue(connection, row)
     elif state is not RunState.STOPPING and left != 0:
-        queue_pending(connection, row, tries)
+        queue_pending(connection, row, tries, ending.waits_out)
+    if state is RunState.SUCCEEDED and released.rows and released.rows[0].get("waiting"):
+        let_waiting_go(connection, row)
     hint_thread(connection, ThreadId(row["thread_id"]))
     hint_run(connection, RunId(row["id"]))
     return done
@@ -208,7 +227,7 @@ def _next_runtime(connection: Connection, row: Row, began: bool) -> RuntimeId | 
     return None if runtime is None else RuntimeId(runtime)
 
 
-def queue_pending(connection: Connection, row: Row, tries: int = 0) -> None:
+def queue_pending(connection: Connection, row: Row, tries: int = 0, waits_out: str | None = None) -> None:
     """Queue a run for what is pending in the lane, if anything is."""
     lane = LaneId(row["lane_id"])
     waiting = _pending.first(connection, lane=lane)
@@ -224,4 +243,5 @@ def queue_pending(connection: Connection, row: Row, tries: int = 0) -> None:
         None if waiting["due"] else waiting["until"],
         tries,
         since=waiting["since"],
+        waits_out=None if waiting["due"] else waits_out,
     )

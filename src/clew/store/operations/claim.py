@@ -1,7 +1,7 @@
 """The claim: a daemon takes queued runs of its runtimes with their lanes' wakes, decided, as complete orders."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -22,6 +22,7 @@ from clew.kernel import (
     ThreadId,
     WaitsFor,
     Wake,
+    WakeId,
     decide,
     isolated,
     leased,
@@ -49,11 +50,12 @@ LOOKS = 20
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """The wakes a run takes, and the scope they are served in."""
+    """The wakes a run takes, and the scope they are served in. `asks` has the column `entry` of each wake."""
 
     wakes: tuple[Wake, ...]
     scope: ScopeKey
     entries: tuple[Entry, ...]
+    asks: Mapping[WakeId, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +213,19 @@ def _project(row: Row) -> OrderedProject | None:
 
 
 def _carried(group: Sequence[Row]) -> _Load:
-    """The ready wakes that are served in one scope: the scope of the first of them to arrive."""
     rows = {row["wake_id"]: row for row in group}
-    due = ready([read_wake(row, "wake_") for row in group], group[0]["now"])
-    asked = rows[due[0].id]["wake_scope"] if due else ""
-    mine = tuple(wake for wake in due if rows[wake.id]["wake_scope"] == asked)
+    mine, scope = served_together(group[0], {read_wake(row, "wake_"): row["wake_scope"] for row in group})
     told = {seq: read_entry(rows[wake.id], "entry_") for wake in mine if (seq := rows[wake.id]["entry_seq"])}
-    return _Load(mine, _scope(group[0], asked), tuple(told[seq] for seq in sorted(told)))
+    asks = {wake.id: rows[wake.id]["wake_entry"] for wake in mine}
+    return _Load(mine, scope, tuple(told[seq] for seq in sorted(told)), asks)
+
+
+def served_together(run: Row, waiting: Mapping[Wake, str]) -> tuple[tuple[Wake, ...], ScopeKey]:
+    """The ready wakes that the run takes, of those that wait with the scope that each asks for: they are served in one
+    scope, that of the first of them to arrive."""
+    due = ready(waiting, run["now"])
+    asked = waiting[due[0]] if due else ""
+    return tuple(wake for wake in due if waiting[wake] == asked), _scope(run, asked)
 
 
 def _scope(run: Row, asked: str) -> ScopeKey:
@@ -253,6 +261,7 @@ def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken])
         {
             "run": each.order.run,
             "wake": wake.id,
+            "entry": each.carried.asks[wake.id],
             "scope": each.carried.scope.run or "",
             "words": Carried.BY_RUN.fill(run=each.order.run),
         }
@@ -276,7 +285,7 @@ def _write(connection: Connection, asked: ClaimRequest, taken: Sequence[_Taken])
         kept(each.order.plan, each.record, each.order.run, each.order.attempt, 0, each.row["now"]) for each in taken
     ]
     if sql.carry.many(connection, carried) < len(carried):
-        raise LostRace("a wake was cancelled while its run was being claimed")
+        raise LostRace("a wake was cancelled or changed while its run was being claimed")
     sql.take.defer_all(connection, takes)
     keep_decision.defer_all(connection, decided)
     for each in taken:

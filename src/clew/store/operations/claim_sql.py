@@ -2,13 +2,17 @@
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from sqlalchemy import (
     ARRAY,
     CTE,
+    ColumnElement,
     Integer,
+    Select,
     Text,
     bindparam,
+    cast,
     func,
     literal_column,
     null,
@@ -20,10 +24,11 @@ from sqlalchemy.sql import ClauseElement
 from clew.kernel import Carried, Evidence, RunState, WaitsFor, WakeEvent, WakeState
 from clew.store.engine.dialect import greater, lesser, listed, now
 from clew.store.engine.statement import Statement
-from clew.store.operations.runtimes import is_program, started
+from clew.store.operations.runtimes import is_program, last_seen_runtime, started
 from clew.store.operations.wake_state import PENDING, state_after
 from clew.store.schema.tables import (
     LIVE,
+    NOT_ENDED,
     UNHEARD,
     agents,
     events,
@@ -47,7 +52,7 @@ QUEUED = RunState.QUEUED.value
 """Compared as a bound value where a run is found by its id: a literal would match the condition of ix_runs_queue, and
 PostgreSQL could scan that index from end to end."""
 
-_NOT_OF_WAKE = frozenset({"thread_id", "dedupe_key", "state", "run_id", "code", "words", "ended_at"})
+_NOT_OF_WAKE = frozenset({"thread_id", "dedupe_key", "state", "run_id", "code", "words", "ended_at", "preview"})
 
 WAKE_KEYS = tuple(column.name for column in wakes.c if column.name not in _NOT_OF_WAKE)
 """The columns that `read_wake` reads, and the scope."""
@@ -98,14 +103,22 @@ _UNHEARD = re.sub(r"\b(ended_at|steer|prompt|evidence)\b", r"u.\1", UNHEARD)
 
 
 def _queued(dialect: str) -> ClauseElement:
-    q, a, l, t = _picked(dialect), agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
+    return _all_of(dialect, _picked(dialect), bindparam("runtime", type_=Text))
+
+
+def _all_of(
+    dialect: str, q: CTE, runtime: ColumnElement[str], in_thread: ColumnElement[str] | None = None
+) -> Select[Any]:
+    """Everything that a decision needs of each run in `q`, except its sessions. With `in_thread`, the thread of a run
+    whose lane may not exist yet."""
+    a, l, t = agents.alias("a"), lanes.alias("l"), threads.alias("t")  # noqa: E741
     rt, m, p, ws = runtimes.alias("rt"), machines.alias("m"), projects.alias("p"), workspaces.alias("ws")
     whole, places = journal.alias("k"), workspaces.alias("wt")
     pg, w, j = programs.alias("pg"), wakes.alias("w"), journal.alias("j")
     b, c, earlier, unheard = runs.alias("b"), runs.alias("c"), runs.alias("e"), runs.alias("u")
     of_agent = (b.c.agent_id == q.c.agent_id, text(f"b.{LIVE}"))
-    of_runtime = (c.c.runtime_id == bindparam("runtime"), text(f"c.{LIVE}"))
-    head = select(func.max(whole.c.seq)).where(whole.c.thread_id == l.c.thread_id).scalar_subquery()
+    of_runtime = (c.c.runtime_id == runtime, text(f"c.{LIVE}"))
+    head = select(func.max(whole.c.seq)).where(whole.c.thread_id == t.c.id).scalar_subquery()
     logged = select(func.max(events.c.seq)).where(events.c.run_id == q.c.run_id).scalar_subquery()
     return (
         select(
@@ -128,7 +141,7 @@ def _queued(dialect: str) -> ClauseElement:
             a.c.name.label("agent_name"),
             a.c.settings.label("agent_settings"),
             a.c.max_live.label("agent_max_live"),
-            l.c.thread_id,
+            t.c.id.label("thread_id"),
             t.c.kind.label("thread_kind"),
             t.c.title.label("thread_title"),
             t.c.number.label("thread_number"),
@@ -167,19 +180,51 @@ def _queued(dialect: str) -> ClauseElement:
             q.join(rt, rt.c.id == q.c.runtime_id)
             .join(m, m.c.id == rt.c.machine_id)
             .join(a, a.c.id == q.c.agent_id)
-            .join(l, l.c.id == q.c.lane_id)
-            .join(t, t.c.id == l.c.thread_id)
+            .join(l, l.c.id == q.c.lane_id, isouter=in_thread is not None)
+            .join(t, t.c.id == (l.c.thread_id if in_thread is None else in_thread))
             .outerjoin(pg, is_program(pg, q.c.runtime_id, a))
             .outerjoin(p, p.c.id == t.c.project_id)
             .outerjoin(ws, ws.c.id == l.c.workspace_id)
             .outerjoin(w, (w.c.lane_id == q.c.lane_id) & text("w.state = 'pending'"))
-            .outerjoin(j, (j.c.thread_id == l.c.thread_id) & (j.c.seq == w.c.entry))
+            .outerjoin(j, (j.c.thread_id == t.c.id) & (j.c.seq == w.c.entry))
         )
         .order_by(q.c.rank, q.c.run_id, w.c.accepted_at, w.c.id)
     )
 
 
 queued = Statement(_queued)
+
+
+def _foreseen(dialect: str) -> ClauseElement:
+    """The run that a wake sent now would get: the lane's queued one, or one that does not exist yet. Nothing is locked.
+    Without a runtime, there is no row."""
+    a, l, r = agents.alias("pa"), lanes.alias("pl"), runs.alias("pr")  # noqa: E741
+    lane, thread = bindparam("lane", type_=Text), bindparam("thread", type_=Text)
+    picked = (
+        select(
+            func.coalesce(r.c.id, bindparam("run", type_=Text)).label("run_id"),
+            func.coalesce(r.c.attempt, literal_column("0")).label("attempt"),
+            func.coalesce(r.c.tries, literal_column("0")).label("tries"),
+            func.coalesce(r.c.rank, now()).label("rank"),
+            cast(lane, Text).label("lane_id"),
+            a.c.id.label("agent_id"),
+            func.coalesce(l.c.runtime_id, r.c.runtime_id, a.c.runtime_id, last_seen_runtime(a.c.provider)).label(
+                "runtime_id"
+            ),
+            cast(thread, Text).label("in_thread"),
+        )
+        .select_from(
+            a.outerjoin(l, l.c.id == lane).outerjoin(
+                r, (r.c.lane_id == lane) & text(f"pr.{NOT_ENDED} AND pr.state = 'queued'")
+            )
+        )
+        .where(a.c.id == bindparam("agent"))
+        .cte("q")
+    )
+    return _all_of(dialect, picked, picked.c.runtime_id, picked.c.in_thread)
+
+
+foreseen = Statement(_foreseen)
 
 
 def _one_at_a_time(_: str) -> ClauseElement:
@@ -195,7 +240,8 @@ each insert places that the other one wants, and deadlock."""
 carry = Statement(
     lambda _: (
         wakes.update()
-        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
+        # The entry as it was read: a message that was edited or moved since is read again.
+        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING, wakes.c.entry == bindparam("entry"))
         .values(
             state=state_after(WakeState.PENDING, WakeEvent.CLAIM),
             run_id=bindparam("run"),

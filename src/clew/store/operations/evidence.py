@@ -98,7 +98,8 @@ def _of_prompt(dialect: str) -> Update:
 
 
 def _ended(dialect: str, event: WakeEvent, code: str) -> ClauseElement:
-    """The wakes end with the run that sent the prompt. For the kernel's table a pending one is claimed by it first."""
+    """The wakes end with the run that sent the prompt. The kernel's table has no end for a pending wake, so it is
+    claimed by that run first."""
     return _of_prompt(dialect).values(
         state=state_after(WakeState.PENDING, WakeEvent.CLAIM, event),
         run_id=bindparam("run"),

@@ -242,7 +242,9 @@ def retry_or_give_up(
     else:
         outcome = again
         until = None if choice.at is None or choice.at <= row["now"] else choice.at
-        ending = WakeEnding(WakeEvent.RELEASE, again.code, again.fill(why=choice.words), until)
+        waits_out = choice.reason.code if until is not None and failure.kind in WAITED_OUT else None
+        words = again.fill(why=choice.words)
+        ending = WakeEnding(WakeEvent.RELEASE, again.code, words, until, waits_out=waits_out)
     if RunState(row["state"]) is RunState.CANCELLED:
         # A cancelled run does not count as a try: what is pending starts with zero tries.
         end_carried(connection, row, ending)

@@ -1,8 +1,9 @@
-"""The journal: a thread's entries, numbered in order without a gap."""
+"""The journal: a thread's entries, numbered in order without a gap. No entry is ever changed: a later one replaces it,
+or takes it back (docs/decisions/0019)."""
 
-from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, Select, bindparam, func, literal_column, select
 
 from clew.kernel import (
     AgentId,
@@ -28,7 +29,7 @@ _MOST_RACES = 1000
 _MOST_ENTRIES = 500
 """How many entries are read at once, the newest first. Earlier ones are on the page before."""
 
-_SAID = ("author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair", "run_id")
+_SAID = ("author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair", "run_id", "replaces")
 """The columns of an entry that say who said what."""
 
 # Inserting the next number takes it (primary key). A concurrent insert of the same number waits for the winner's
@@ -50,8 +51,9 @@ _append = Statement(
     )
 )
 
-_between = Statement(
-    lambda _: (
+
+def _within() -> Select[Any]:
+    return (
         select(journal)
         .where(
             journal.c.thread_id == bindparam("thread"),
@@ -60,6 +62,17 @@ _between = Statement(
         )
         .order_by(journal.c.seq.desc())
         .limit(bindparam("most"))
+    )
+
+
+_every = Statement(lambda _: _within())
+
+_later = journal.alias("later")
+# By uq_journal_replaces.
+_replaced = select(_later.c.seq).where(_later.c.thread_id == journal.c.thread_id, _later.c.replaces == journal.c.seq)
+_between = Statement(
+    lambda _: _within().where(
+        ~_replaced.exists(), journal.c.replaces.is_(None) | (journal.c.body != literal_column("''"))
     )
 )
 
@@ -75,12 +88,18 @@ Tried = dict[EntrySeq, Instant]
 def append_once(connection: Connection, thread: ThreadId, said: Said, tried: Tried) -> EntrySeq:
     """Append an entry that an earlier attempt may have committed already: `tried` has what those wrote."""
     for seq, at in tried.items():
-        if any(row["at"] == at for row in _between.rows(connection, thread=thread, after=seq - 1, through=seq, most=1)):
+        row = _entry_row(connection, thread, seq)
+        if row is not None and row["at"] == at:
             return seq
     seq = append(connection, thread, said)
-    (row,) = _between.rows(connection, thread=thread, after=seq - 1, through=seq, most=1)
+    row = _entry_row(connection, thread, seq)
+    assert row is not None
     tried[seq] = row["at"]
     return seq
+
+
+def _entry_row(connection: Connection, thread: ThreadId, seq: EntrySeq) -> Row | None:
+    return _every.first(connection, thread=thread, after=seq - 1, through=seq, most=1)
 
 
 def append_statement(thread: ThreadId, said: Said) -> tuple[Statement, Row]:
@@ -115,23 +134,23 @@ def _columns(said: Said) -> dict[str, object]:
         "size": said.size,
         "pair": said.pair,
         "run_id": said.run,
+        "replaces": said.replaces,
     }
 
 
 def entries_between(
     connection: Connection, thread: ThreadId, after: EntrySeq, through: EntrySeq, most: int = _MOST_ENTRIES
 ) -> tuple[Entry, ...]:
-    """The entries after `after` up to `through`, in order; the newest `most` of them if there are more."""
+    """What an agent may be told: the entries after `after` up to `through`, in order, without those that were replaced
+    or taken back; the newest `most` of them if there are more."""
     rows = _between.rows(connection, thread=thread, after=after, through=through, most=most)
     return tuple(read_entry(row) for row in reversed(rows))
 
 
-def entries_page(
-    connection: Connection, thread: ThreadId, before: EntrySeq | None = None, most: int = 50
-) -> Sequence[Entry]:
-    """One page of a thread: its last entries, or those before a given one."""
-    through = EntrySeq(2**31 - 1) if before is None else EntrySeq(before - 1)
-    return entries_between(connection, thread, EntrySeq(0), through, most)
+def entry_at(connection: Connection, thread: ThreadId, seq: EntrySeq) -> Entry | None:
+    """The entry with that number, whatever became of it since."""
+    row = _entry_row(connection, thread, seq)
+    return None if row is None else read_entry(row)
 
 
 def read_entry(row: Row, prefix: str = "") -> Entry:
@@ -149,5 +168,6 @@ def read_entry(row: Row, prefix: str = "") -> Entry:
         row[f"{prefix}pair"],
         row[f"{prefix}provider"],
         row[f"{prefix}account"],
+        row[f"{prefix}replaces"],
     )
     return Entry(facts, row[f"{prefix}body"], row[f"{prefix}at"], row[f"{prefix}run_id"])

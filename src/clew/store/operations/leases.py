@@ -80,15 +80,12 @@ def mark_seen(connection: Connection, of: Sequence[RuntimeId]) -> None:
     assign_strays(connection, of)
 
 
-def renew(
-    connection: Connection, of: Sequence[RuntimeId], held: Sequence[Held], patience: Patience | None = None
-) -> Renewed:
+def renew(connection: Connection, of: Sequence[RuntimeId], held: Sequence[Held], patience: Patience) -> Renewed:
     """One transaction for all runs of a daemon. The answer leaves out runs that it no longer has."""
     mark_seen(connection, of)
-    lease = (patience or Patience()).lease
     kept, stop = set(), set()
     for each in held:
-        row = advance(connection, each.run, each.attempt, (RunEvent.RENEW,), lease)
+        row = advance(connection, each.run, each.attempt, (RunEvent.RENEW,), patience.lease)
         if row is not None:
             kept.add(each.run)
             if row["stop_code"] is not None:

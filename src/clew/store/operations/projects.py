@@ -1,7 +1,5 @@
 """Projects: the sources of lanes' workspaces."""
 
-from typing import TypedDict
-
 from sqlalchemy import Connection, bindparam, insert, literal_column, null, select, text, update
 
 from clew.kernel import ProjectId, RuntimeId
@@ -10,17 +8,8 @@ from clew.store.engine.hints import hint_queue
 from clew.store.engine.statement import Statement, may_be_done
 from clew.store.faults import NameTaken
 from clew.store.operations.ids import derived_id
+from clew.store.operations.updates import PROJECT_COLUMNS, ProjectUpdate, column_values
 from clew.store.schema.tables import lanes, machines, projects, runs, threads
-
-
-class ProjectColumns(TypedDict, total=False):
-    """The columns of a project that can be changed."""
-
-    source: str
-    machine_id: str | None
-    mode_limit: str | None
-    settings: str
-
 
 _known = Statement(lambda _: select(projects).where(projects.c.id == bindparam("project")))
 
@@ -67,8 +56,9 @@ def remove_project(connection: Connection, project: str) -> None:
     _delete.count(connection, project=project)
 
 
-def change_project(connection: Connection, project: str, values: ProjectColumns) -> None:
-    """Set these columns. Held runs of the project are decided again."""
+def change_project(connection: Connection, project: str, change: ProjectUpdate) -> None:
+    """Held runs of the project are decided again."""
+    values = column_values(change, PROJECT_COLUMNS)
     if values:
         connection.execute(update(projects).where(projects.c.id == project).values(**values))
     for runtime in {row["runtime_id"] for row in _look_again.rows(connection, project=project)}:

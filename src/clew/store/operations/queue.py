@@ -14,7 +14,7 @@ from clew.store.schema.tables import NOT_ENDED, lanes, runs
 
 
 def _upsert(dialect: str) -> ClauseElement:
-    names = ("id", "lane_id", "agent_id", "runtime_id", "rank", "queued_at", "not_before", "tries")
+    names = ("id", "lane_id", "agent_id", "runtime_id", "rank", "queued_at", "not_before", "tries", "hold_code")
     values: dict[str, Any] = {name: bindparam(name) for name in names}
     if dialect == SQLITE:
         # One writer, and no run is ever deleted: uq_runs_number gives the greatest number in one step.
@@ -58,9 +58,11 @@ def queue_run(
     not_before: Instant | None = None,
     tries: int = 0,
     since: Instant | None = None,
+    waits_out: str | None = None,
 ) -> None:
     """Queue a run for the lane's pending wakes. A queued one is moved forward if this one would be earlier. A live one
-    is left alone: its end queues what is pending then. `since` is when the oldest wake was accepted, if before `at`."""
+    is left alone: its end queues what is pending then. `since` is when the oldest wake was accepted, if before `at`;
+    `waits_out`, why it waits for its model."""
     run = RunId(new_id("rn"))
     _queue.defer(
         connection,
@@ -72,5 +74,6 @@ def queue_run(
         queued_at=at,
         not_before=not_before,
         tries=tries,
+        hold_code=waits_out,
     )
     hint_queue(connection, runtime)

@@ -29,6 +29,7 @@ from clew.store.operations.decisions import keep_decisions
 from clew.store.operations.ids import derived_id
 from clew.store.operations.pins import pin_session, set_session
 from clew.store.operations.run_state import Refused, advance, why_refused
+from clew.store.operations.search_index import note_late_lines
 from clew.store.operations.sessions import change_sessions, update_session_deferred
 from clew.store.operations.steering import next_steer, record_steer
 from clew.store.operations.workspaces import keep_remade, set_branch
@@ -161,6 +162,9 @@ def _was_taken(said: Report, row: Row) -> bool:
 
 def _ended(connection: Connection, said: Report, refused: Refused) -> Reported:
     pinned = _write(connection, said, refused.row)
+    if said.events:
+        note_late_lines(connection, said.run, said.events[0].seq)
+    hint_run(connection, said.run)
     return Reported(False, refused.run.state, words=refused.words, stop=refused.row["stop_code"], pinned=pinned)
 
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import ClauseElement
 
-from clew.kernel import LIVE, RUN_ENDS, RUN_TABLE, Run, RunEvent, RunId, RunRefusal, RunState, apply
+from clew.kernel import LIVE, RUN_ENDS, RUN_TABLE, Patience, Run, RunEvent, RunId, RunRefusal, RunState, apply
 from clew.store.engine.dialect import greater, lesser, now
 from clew.store.engine.statement import Row, Statement, named
 from clew.store.faults import NoSuchRun
@@ -97,7 +97,7 @@ _GIVEN = named(
     }
 )
 
-_GRACE = 60.0
+_LEASE = Patience().lease
 
 
 @cache
@@ -118,7 +118,7 @@ def advance(
     run: str,
     attempt: int,
     events: Events,
-    lease: float = _GRACE,
+    lease: float = _LEASE,
     **values: Unpack[RunValues],
 ) -> Row | None:
     """The run after the events; None when another attempt has it, or they cannot happen in its state.

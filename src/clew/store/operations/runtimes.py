@@ -17,6 +17,17 @@ from clew.store.operations.rows import read_capabilities
 from clew.store.schema.tables import agents, machines, programs, runs, runtimes, sessions
 
 
+def last_seen_runtime(provider: ColumnElement[str]) -> ColumnElement[str]:
+    """The runtime for an agent without one of its own: the one of its provider that was seen last."""
+    return (
+        select(runtimes.c.id)
+        .where(runtimes.c.provider == provider)
+        .order_by(runtimes.c.seen_at.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
 def _take(dialect: str) -> ClauseElement:
     here = (
         select(runtimes.c.id)

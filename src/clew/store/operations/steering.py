@@ -98,7 +98,7 @@ _being_told = Statement(
 _tell = Statement(
     lambda _: (
         wakes.update()
-        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING)
+        .where(wakes.c.id == bindparam("wake"), wakes.c.state == PENDING, wakes.c.entry == bindparam("entry"))
         .values(
             state=state_literal(_TELLS),
             run_id=bindparam("run"),
@@ -110,7 +110,7 @@ _tell = Statement(
 )
 
 
-def _settle(event: SteerEvent) -> ClauseElement:
+def _answer_steer(event: SteerEvent) -> ClauseElement:
     state, reason = STEER_TABLE[_TELLS, event]
     free: dict[str, Any] = {"run_id": null()} if state is WakeState.PENDING else {}
     if state is WakeState.CANCELLED:
@@ -131,8 +131,8 @@ def _settle(event: SteerEvent) -> ClauseElement:
     )
 
 
-_settled = {
-    event: Statement(lambda _, event=event: _settle(event))  # type: ignore[misc]
+_answered = {
+    event: Statement(lambda _, event=event: _answer_steer(event))  # type: ignore[misc]
     for event in (SteerEvent.TAKE, SteerEvent.END, SteerEvent.REFUSE)
 }
 
@@ -179,9 +179,10 @@ def next_steer(connection: Connection, row: Row) -> Steer | None:
         waiting = _waiting.rows(connection, lane=row["lane_id"])
         asked = {each["id"] for each in waiting if each["code"] == AdmissionReason.STEERED.code}
         taken = to_steer(map(read_wake, waiting), asked, told, row["now"])
-        words = Carried.STEERING.fill(run=run)
-        if _tell.many(connection, [{"wake": wake.id, "run": run, "words": words} for wake in taken]) != len(taken):
-            raise LostRace("a wake was cancelled while the run was taking it")
+        words, asks = Carried.STEERING.fill(run=run), {each["id"]: each["entry"] for each in waiting}
+        tells = [{"wake": wake.id, "entry": asks[wake.id], "run": run, "words": words} for wake in taken]
+        if _tell.many(connection, tells) != len(taken):
+            raise LostRace("a wake was cancelled or changed while the run was taking it")
     if not taken:
         return None
     thread, through = ThreadId(row["thread_id"]), max(wake.entries[-1] for wake in taken)
@@ -221,7 +222,7 @@ def record_steer(connection: Connection, row: Row, said: Steered) -> Row:
     took = SteerEvent.END if row["stop_code"] is not None else SteerEvent.TAKE
     event = took if said.taken else SteerEvent.REFUSE
     _, reason = STEER_TABLE[_TELLS, event]
-    _settled[event].count(connection, run=run, words=reason.fill(run=run))
+    _answered[event].count(connection, run=run, words=reason.fill(run=run))
     hint_thread(connection, ThreadId(row["thread_id"]))
     if not said.taken:
         _begin.count(connection, run=run, attempt=row["attempt"], steer=None)

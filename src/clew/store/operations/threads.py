@@ -106,7 +106,9 @@ def lock_thread(connection: Connection, thread: ThreadId) -> ThreadRecord:
 
 def must_be_open(thread: ThreadRecord, called: str) -> None:
     if thread.state != "open":
-        raise ThreadClosed(f"Thread {called} is closed, so no agent is woken in it.", "Reopen it first.")
+        raise ThreadClosed(
+            f"Thread {called} is closed, so no agent is woken in it.", f"Reopen it with `clew issue reopen {called}`."
+        )
 
 
 def give_thread(connection: Connection, thread: ThreadId, agent: AgentId | None) -> None:

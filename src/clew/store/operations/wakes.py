@@ -17,7 +17,9 @@ from sqlalchemy import (
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
+    Admission,
     AdmissionPolicy,
+    AgentId,
     AgentState,
     EntrySeq,
     Instant,
@@ -44,7 +46,8 @@ from clew.store.faults import BadText, KeyConflict, NoSuchAgent, NoSuchThread
 from clew.store.operations.journal import append
 from clew.store.operations.queue import queue_run
 from clew.store.operations.rows import unreadable
-from clew.store.schema.tables import LIVE, NOT_ENDED, agents, lanes, runs, runtimes, threads, wakes
+from clew.store.operations.runtimes import last_seen_runtime
+from clew.store.schema.tables import LIVE, NOT_ENDED, agents, lanes, runs, threads, wakes
 
 OWN_SCOPE = "own"
 """Stored as the scope of a wake that is to be served in a scope of its run's own."""
@@ -53,23 +56,12 @@ MOST_PRIORITY = 1000
 """The highest and, negated, the lowest priority; one step weighs as much as five minutes of waiting."""
 
 
-def _last_seen_runtime(provider: ColumnElement[str]) -> ColumnElement[str]:
-    """The runtime for an agent without one of its own: the one of its provider that was seen last."""
-    return (
-        select(runtimes.c.id)
-        .where(runtimes.c.provider == provider)
-        .order_by(runtimes.c.seen_at.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-
-
-def _facts_of(dialect: str, keyed: bool) -> ClauseElement:
+def _facts_of(dialect: str, keyed: bool, locked: bool = True) -> ClauseElement:
     # FOR KEY SHARE on agent and lane: a concurrent move commits first (queue at the new runtime), or waits and takes
     # this run along. The lane stands in a lateral subquery: PostgreSQL locks no optional side of an outer join.
     its_lane: FromClause = lanes
     on: ColumnElement[bool] = lanes.c.id == bindparam("lane")
-    if dialect == POSTGRESQL:
+    if dialect == POSTGRESQL and locked:
         its_lane, on = select(lanes).where(on).with_for_update(read=True, key_share=True).lateral("its_lane"), true()
     runtime = its_lane.c.runtime_id
     wake = bindparam("wake", type_=wakes.c.id.type)
@@ -81,7 +73,7 @@ def _facts_of(dialect: str, keyed: bool) -> ClauseElement:
     facts = (
         select(
             agents.c.state.label("agent_state"),
-            func.coalesce(runtime, agents.c.runtime_id, _last_seen_runtime(agents.c.provider)).label("runtime"),
+            func.coalesce(runtime, agents.c.runtime_id, last_seen_runtime(agents.c.provider)).label("runtime"),
             its_lane.c.id.label("lane"),
             its_lane.c.overlap,
             threads.c.id.label("thread"),
@@ -96,12 +88,13 @@ def _facts_of(dialect: str, keyed: bool) -> ClauseElement:
         )
         .where(agents.c.id == bindparam("agent"))
     )
-    return facts.with_for_update(read=True, key_share=True, of=agents)
+    return facts.with_for_update(read=True, key_share=True, of=agents) if locked else facts
 
 
 _EARLIER = ("id", "lane_id", "thread_id", "state", "code", "words", "entry", "not_before")
 _facts = Statement(lambda dialect: _facts_of(dialect, keyed=False))
 _facts_by_key = Statement(lambda dialect: _facts_of(dialect, keyed=True))
+facts_unlocked = Statement(lambda dialect: _facts_of(dialect, keyed=False, locked=False))
 
 _starts = Statement(
     lambda _: select(runs.c.started_at).where(
@@ -143,9 +136,7 @@ def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionP
         return earlier
     if facts["lane"] is None:
         _make_lane(connection, request, thread, lane, facts)
-    policy = policy or AdmissionPolicy(overlap=_overlap(facts))
-    since = facts["now"] - policy.flood_window
-    admission = admit(_admission_facts(connection, request, facts, since), policy)
+    admission = _admission(connection, request, facts, policy)
     receipt = on_admission(request.id, admission, facts["now"])
     if receipt.state is WakeState.PENDING:
         # Lock order: the lane's run before its journal, as the end of a run does.
@@ -157,6 +148,26 @@ def accept_wake(connection: Connection, request: WakeRequest, policy: AdmissionP
     keep_wake(connection, request, thread, lane, accepted, facts["now"])
     hint_thread(connection, thread)
     return accepted
+
+
+def foresee_admission(connection: Connection, request: WakeRequest, policy: AdmissionPolicy | None = None) -> Admission:
+    """What `accept_wake` would answer now. Nothing is locked or written."""
+    thread = thread_for(request.agent, request.thread)
+    known = {"agent": request.agent, "lane": lane_id(request.agent, thread), "thread": thread, "wake": request.id}
+    facts = facts_unlocked.first(connection, **known)
+    if facts is None:
+        raise _no_agent(request.agent)
+    return _admission(connection, request, facts, policy)
+
+
+def _admission(connection: Connection, request: WakeRequest, facts: Row, policy: AdmissionPolicy | None) -> Admission:
+    policy = policy or AdmissionPolicy(overlap=_overlap(facts))
+    since = facts["now"] - policy.flood_window
+    return admit(_admission_facts(connection, request, facts, since), policy)
+
+
+def _no_agent(agent: AgentId) -> NoSuchAgent:
+    return NoSuchAgent(f"There is no agent {agent}.", "See them with `clew agent list`.")
 
 
 def _unstorable_name(request: WakeRequest) -> str | None:
@@ -185,7 +196,7 @@ def _read_facts(connection: Connection, request: WakeRequest, thread: ThreadId, 
     else:
         row = _facts_by_key.first(connection, key=request.dedupe_key, **known)
     if row is None:
-        raise NoSuchAgent(f"There is no agent {request.agent}.", "See them with `clew agent list`.")
+        raise _no_agent(request.agent)
     return row
 
 
@@ -283,6 +294,7 @@ def keep_wake(
         route=None if route is None else json.dumps([route.kind.value, route.address]),
         dedupe_key=request.dedupe_key,
         entries=json.dumps(request.entries) if request.entries else None,
+        preview=request.preview,
         entry=accepted.entry or 0,
         accepted_at=at,
         not_before=accepted.until,

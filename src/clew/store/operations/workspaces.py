@@ -105,12 +105,16 @@ def place_facts(connection: Connection, row: Row) -> PlaceFacts:
     return replace(facts, earlier=_earlier_places(connection, row), prepared=prepared, obstacle=obstacle)
 
 
+GOES_ON_AFTER = "It goes on after"
+"""Before the command that ends a hold and starts its run: no other one is needed."""
+
+
 def _checked_out(row: Row, place: Workspace | None) -> str | None:
     if row["checked_out"] is None or place is None:
         return None
     thread = thread_name(row["thread_kind"], row["thread_number"], row["thread_title"], row["agent_name"])
     return (
-        f"{row['checked_out']} works in {place.directory} by hand. It goes on after "
+        f"{row['checked_out']} works in {place.directory} by hand. {GOES_ON_AFTER} "
         f"`clew checkout {thread} --agent {row['agent_name']} --done`."
     )
 

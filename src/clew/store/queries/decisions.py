@@ -12,7 +12,7 @@ from clew.store.engine.statement import Row, Statement
 from clew.store.operations.decisions import decisions_of
 from clew.store.operations.ids import first_id
 from clew.store.operations.rows import read_object
-from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.refs import THREAD_NAME, run_ref, thread_ref, with_owner
 from clew.store.schema.tables import decisions, lanes, runs, threads
 
 Place = tuple[str, int, int]
@@ -24,6 +24,8 @@ class RecordedDecision:
     """`record` is the JSON that `clew.kernel.record` reads."""
 
     run: str
+    ref: str
+    """Its run's name for people: run-17."""
     attempt: int
     step: int
     thread: str
@@ -38,7 +40,7 @@ class RecordedDecision:
 
 page = Statement(
     lambda _: (
-        select(decisions, lanes.c.thread_id, *THREAD_NAME)
+        select(decisions, runs.c.number, lanes.c.thread_id, *THREAD_NAME)
         .select_from(
             with_owner(
                 decisions.join(runs, runs.c.id == decisions.c.run_id)
@@ -65,7 +67,14 @@ def decisions_after(connection: Connection, place: Place, most: int) -> tuple[Re
     rows = page.rows(connection, run=place[0], attempt=place[1], step=place[2], most=most)
     return tuple(
         RecordedDecision(
-            row["run_id"], row["attempt"], row["step"], thread_ref(row), row["at"], row["outcome"], row["record"]
+            row["run_id"],
+            run_ref(row),
+            row["attempt"],
+            row["step"],
+            thread_ref(row),
+            row["at"],
+            row["outcome"],
+            row["record"],
         )
         for row in rows
     )
@@ -113,6 +122,7 @@ def _view(row: Row) -> DecisionView:
         notices=tuple(notice.words for notice in plan.notices),
         considered=_considered(plan),
         probes=_steps(plan, _PROBE),
+        session=None if plan.session is None else plan.session.id,
     )
 
 
@@ -180,4 +190,5 @@ def _as_recorded(row: Row, plan: Mapping[str, Any]) -> DecisionView:
             for session in sessions
         ),
         probes=tuple(step for step in trace if step.rule == _PROBE),
+        session=plan.get("session"),
     )

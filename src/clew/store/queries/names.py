@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Table, bindparam, select
 
-from clew.kernel import AgentId, ProjectId, ThreadId, own_thread, read_subject
+from clew.kernel import AgentId, AgentState, ProjectId, ThreadId, own_thread, read_subject
 from clew.protocol.views import ProjectView
 from clew.store.engine.dialect import storable
 from clew.store.engine.statement import Row, Statement
@@ -31,6 +31,8 @@ from clew.store.schema.tables import agents, approvals, projects, runs, threads,
 
 _MOST_NAMES = 1000
 _SHOWN = 5
+_IDS_SHOWN = 3
+_MOST_DIGITS = 9
 _NUMBERED = re.compile(r"(?P<kind>[a-z]+)-(?P<number>[0-9]{1,9})")
 _ISSUE = re.compile(r"#?(?P<number>[1-9][0-9]{0,8})")
 """Where a thread is asked for, a number alone is an issue."""
@@ -50,7 +52,7 @@ class ThreadRecord:
 
 
 _agent = Statement(lambda _: select(agents).where(agents.c.name == bindparam("name")))
-_agent_names = Statement(lambda _: select(agents.c.name).order_by(agents.c.name).limit(_MOST_NAMES))
+_agent_names = Statement(lambda _: select(agents.c.name, agents.c.state).order_by(agents.c.name).limit(_MOST_NAMES))
 _project = Statement(lambda _: select(projects).where(projects.c.name == bindparam("name")))
 _project_names = Statement(lambda _: select(projects.c.name).order_by(projects.c.name).limit(_MOST_NAMES))
 
@@ -80,10 +82,10 @@ _newest_numbers = Statement(
 def _beginning_with(table: Table) -> Statement:
     return Statement(
         lambda _: (
-            select(table.c.id)
+            select(table.c.id, *(table.c[name] for name in ("number",) if name in table.c))
             .where(table.c.id >= bindparam("first"), table.c.id < bindparam("last"))
             .order_by(table.c.id)
-            .limit(_SHOWN + 1)
+            .limit(_IDS_SHOWN + 1)
         )
     )
 
@@ -98,8 +100,11 @@ approvals_beginning = _beginning_with(approvals)
 def agent_named(connection: Connection, name: str) -> AgentRecord:
     row = _agent.first(connection, name=storable(name))
     if row is None:
-        there = [each["name"] for each in _agent_names.rows(connection)]
-        raise NoSuchAgent(f"There is no agent {name!r}.", _what_there_is(name, there, "Add one with `clew agent add`."))
+        known = _agent_names.rows(connection)
+        there = [each["name"] for each in known if each["state"] != AgentState.ARCHIVED]
+        removed = [each["name"] for each in known if each["state"] == AgentState.ARCHIVED]
+        remedy = _what_there_is(name, there, "Add one with `clew agent add`.", removed)
+        raise NoSuchAgent(f"There is no agent {name!r}.", remedy)
     return agent_record(row)
 
 
@@ -147,7 +152,7 @@ def _thread_row(connection: Connection, ref: str, locked: bool) -> Row:
             return row
     row = by_id.first(connection, id=storable(ref))
     if row is None:
-        raise NoSuchThread(f"There is no thread {ref!r}.", _numbers(connection, numbered))
+        raise _no_thread(connection, ref)
     return row
 
 
@@ -164,7 +169,7 @@ def _of_subject(connection: Connection, by_id: Statement, ref: str) -> Row:
         raise NoSuchThread(str(fault), "Write it as source:name, as in github:acme/app#12.") from fault
     if row is None:
         raise NoSuchThread(
-            f"There is no thread for {ref} yet.", "Its first event makes one: `clew wake AGENT --subject`."
+            f"There is no thread for {ref} yet.", f"Its first event makes one: `clew wake AGENT TEXT --subject {ref}`."
         )
     return row
 
@@ -180,7 +185,7 @@ def run_called(connection: Connection, text: str) -> str:
     elif (numbered is not None and numbered["kind"] in KINDS) or text.startswith(_OWN) or ":" in text:
         return _latest_run(connection, text)
     try:
-        return _unique(connection, runs_beginning, "rn_", text, NoSuchRun, "run", "")
+        return _unique(connection, runs_beginning, "rn_", text, NoSuchRun, "run", "", ", or its number")
     except NoSuchRun as fault:
         # A subject is asked for by its thread's id.
         if thread_statements[False][0].first(connection, id=storable(text)) is not None:
@@ -215,26 +220,42 @@ def _unique(
     missing: type[NoSuchRun] | type[NoSuchWake] | type[NoSuchApproval],
     noun: str,
     remedy: str,
+    instead: str = "",
 ) -> str:
     text = storable(text)
     for first in (text, f"{prefix}{text}"):
         # "zz" sorts after every character that ids are made of, in every collation.
-        found = [row["id"] for row in statement.rows(connection, first=first, last=f"{first}zz")] if text else []
-        if first in found or len(found) == 1:
+        found = statement.rows(connection, first=first, last=f"{first}zz") if text else []
+        if found and (found[0]["id"] == first or len(found) == 1):
             # An id that was given in full comes before all that begin with it.
-            return str(found[0])
+            return str(found[0]["id"])
         if found:
-            some = ", ".join(found[:_SHOWN]) + (" and others" if len(found) > _SHOWN else "")
-            raise Ambiguous(f"Several {noun}s begin with {text!r}: {some}.", "Give more of the id.")
+            names = [f"{noun}-{row['number']}" if "number" in row else row["id"] for row in found]
+            some = ", ".join(names[:_IDS_SHOWN]) + (" and others" if len(names) > _IDS_SHOWN else "")
+            raise Ambiguous(f"Several {noun}s begin with {text!r}: {some}.", f"Give more of the id{instead}.")
     raise missing(f"There is no {noun} {text!r}.", remedy)
 
 
-def _numbers(connection: Connection, numbered: re.Match[str] | None) -> str:
-    if numbered is not None:
-        newest = _newest_numbers.first(connection, kind=numbered["kind"])
-        if newest is not None:
-            return f"The newest is {numbered['kind']}-{newest['number']}; see them with `clew threads`."
-    return "See them with `clew threads`."
+def _no_thread(connection: Connection, ref: str) -> NoSuchThread:
+    words, kind, number = f"There is no thread {ref!r}.", *_parted(ref)
+    if kind == _RUN:
+        return NoSuchThread(f"{ref} is a run, not a thread.", f"`clew runs show {ref}` shows its thread.")
+    newest = None if kind is None else _newest_numbers.first(connection, kind=kind)
+    if newest is None:
+        return NoSuchThread(words, "Name one like issue-3, chat-1 or own-ada; see them with `clew threads`.")
+    if f"{kind}-{number}" != ref and int(number) <= newest["number"]:
+        return NoSuchThread(words, f"Did you mean {kind}-{number}?")
+    return NoSuchThread(words, f"The newest is {kind}-{newest['number']}; see them with `clew threads`.")
+
+
+def _parted(ref: str) -> tuple[str | None, str]:
+    """The kind and the number that were probably meant: Isue-3 is issue-3."""
+    typed, dash, number = ref.strip().lower().rpartition("-")
+    if not (typed and dash and number.isdecimal() and number.isascii()):
+        return None, ""
+    kinds = (_RUN, *KINDS)
+    near = [typed] if typed in kinds else difflib.get_close_matches(typed, kinds, n=1)
+    return (near[0], str(int(number[:_MOST_DIGITS]))) if near else (None, "")
 
 
 def _run_numbers(connection: Connection) -> str:
@@ -242,10 +263,12 @@ def _run_numbers(connection: Connection) -> str:
     return f"The newest is run-{newest['number']}; see them with `clew runs`." if newest else "There are no runs yet."
 
 
-def _what_there_is(name: str, there: Sequence[str], otherwise: str) -> str:
-    if not there:
+def _what_there_is(name: str, there: Sequence[str], otherwise: str, hidden: Sequence[str] = ()) -> str:
+    """Names that are close; else some of those that there are. `hidden` ones are only named if they are close."""
+    meant = name.strip().lower()
+    close = [meant] if meant in there else difflib.get_close_matches(meant, (*there, *hidden), n=3, cutoff=0.5)
+    if not there and not close:
         return otherwise
-    close = difflib.get_close_matches(name, there, n=3, cutoff=0.5)
     if close:
         return f"Did you mean {' or '.join(close)}?"
     listed = ", ".join(there[:_SHOWN]) + (" and others" if len(there) > _SHOWN else "")

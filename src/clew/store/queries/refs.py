@@ -1,9 +1,9 @@
-"""The names that people use for threads and runs: issue-3, chat-1, own-ada, run-17."""
+"""The names that people use for threads, runs and runtimes: issue-3, own-ada, run-17, /srv/codex (codex on m1)."""
 
 from sqlalchemy import FromClause
 
 from clew.store.engine.statement import Row
-from clew.store.schema.tables import agents, threads
+from clew.store.schema.tables import UNKNOWN_RUNTIME, agents, machines, runtimes, threads
 
 _owner = agents.alias("owner")
 
@@ -13,6 +13,15 @@ THREAD_NAME = (
     _owner.c.name.label("thread_owner"),
 )
 """The columns that `thread_ref` reads."""
+
+
+RUNTIME_NAME = (
+    runtimes.c.id.label("on_runtime"),
+    runtimes.c.home.label("runtime_home"),
+    runtimes.c.provider.label("runtime_provider"),
+    machines.c.name.label("machine_name"),
+)
+"""The columns that `runtime_ref` reads."""
 
 
 def with_owner(source: FromClause) -> FromClause:
@@ -31,3 +40,11 @@ def thread_ref(row: Row) -> str:
 def run_ref(row: Row) -> str:
     """The name that people use for a run, as run-17. The row has the run's number."""
     return f"run-{row['number']}"
+
+
+def runtime_ref(row: Row) -> str:
+    """The name that people use for a runtime: its home, provider and machine. Empty where it was never registered. The
+    row has the columns of RUNTIME_NAME."""
+    if row["machine_name"] is None or row["on_runtime"] == UNKNOWN_RUNTIME:
+        return ""
+    return f"{row['runtime_home']} ({row['runtime_provider']} on {row['machine_name']})"

@@ -1,6 +1,6 @@
 """Runs as views, newest first; their logs, and the facts that explain one run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunState, ThreadId
+from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunOutcome, RunState, ThreadId
 from clew.protocol.reports import read_prompted
 from clew.protocol.usage import UsedView
 from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
@@ -26,10 +26,22 @@ from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchRun
 from clew.store.operations.rows import read_object
-from clew.store.queries.refs import THREAD_NAME, run_ref, thread_ref, with_owner
+from clew.store.queries.refs import RUNTIME_NAME, THREAD_NAME, run_ref, runtime_ref, thread_ref, with_owner
+from clew.store.queries.spoken import spoken
 from clew.store.queries.usage import used_of
-from clew.store.queries.waiting import Wait, queued_waits
-from clew.store.schema.tables import NOT_ENDED, agents, decisions, events, landings, lanes, runs, threads
+from clew.store.queries.waits import Wait, delays, queued_waits
+from clew.store.schema.tables import (
+    NOT_ENDED,
+    agents,
+    decisions,
+    events,
+    landings,
+    lanes,
+    machines,
+    runs,
+    runtimes,
+    threads,
+)
 
 LAST = "~"
 """Sorts after every id."""
@@ -37,9 +49,7 @@ LAST = "~"
 _MANY = 5000
 """How many rows are filtered where two conditions are given and only one of them has an index."""
 
-_STEER, _RETRYING = "steer", "retrying"
-_OUTAGE = "The model does not answer, and the agent tries again"
-_later = events.alias("later")
+_STEER = "steer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +88,14 @@ class RunDetails:
 
 
 def _shown(*which: ColumnElement[bool] | TextClause) -> Select[Any]:
-    source = runs.join(lanes, lanes.c.id == runs.c.lane_id).join(threads, threads.c.id == lanes.c.thread_id)
+    source = (
+        runs.join(lanes, lanes.c.id == runs.c.lane_id)
+        .join(threads, threads.c.id == lanes.c.thread_id)
+        .outerjoin(runtimes, runtimes.c.id == runs.c.runtime_id)
+        .outerjoin(machines, machines.c.id == runtimes.c.machine_id)
+    )
     return (
-        select(*runs.c, lanes.c.thread_id, agents.c.name.label("agent_name"), *THREAD_NAME)
+        select(*runs.c, lanes.c.thread_id, agents.c.name.label("agent_name"), *THREAD_NAME, *RUNTIME_NAME)
         .select_from(with_owner(source.join(agents, agents.c.id == runs.c.agent_id)))
         .where(*which)
         .limit(bindparam("most"))
@@ -110,6 +125,7 @@ _id: ColumnElement[str] = func.coalesce(runs.c.id, literal_column("''"))
 going = Statement(lambda _: _shown(text(f"runs.{NOT_ENDED}"), _is, _id < bindparam("before")).order_by(_id.desc()))
 
 one = Statement(lambda _: _shown(runs.c.id == bindparam("run")))
+some = Statement(lambda dialect: _shown(among(dialect, runs.c.id, "runs")))
 
 _open = Statement(lambda _: _shown(runs.c.lane_id == bindparam("lane"), text(f"runs.{NOT_ENDED}")))
 
@@ -127,22 +143,6 @@ log_of_run = Statement(
         .where(events.c.run_id == bindparam("run"), events.c.seq > bindparam("after"))
         .order_by(events.c.seq)
         .limit(bindparam("most"))
-    )
-)
-
-_last_lines = Statement(
-    lambda dialect: (
-        select(events.c.run_id, events.c.kind, events.c.body)
-        .select_from(runs)
-        .join(
-            events,
-            (events.c.run_id == runs.c.id)
-            & (
-                events.c.seq
-                == select(func.max(_later.c.seq)).where(_later.c.run_id == runs.c.id).correlate(runs).scalar_subquery()
-            ),
-        )
-        .where(among(dialect, runs.c.id, "runs"), events.c.kind == literal_column(f"'{_RETRYING}'"))
     )
 )
 
@@ -202,8 +202,23 @@ def list_runs(
     state: RunState | None,
     most: int,
     before: str | None,
+    folded: bool = False,
 ) -> tuple[RunView, ...]:
-    """The newest first, of that thread, agent and state; with `before`, those older than that run."""
+    """The newest first, of that thread, agent and state; with `before`, those older than that run. `folded` leaves out
+    failed tries that another try followed."""
+    found: list[Row] = []
+    while len(found) < most:
+        page = _page(connection, thread, agent, state, most, before)
+        found += [row for row in page if not (folded and row["outcome"] == RunOutcome.RETRYING.code)]
+        if not folded or len(page) < most:
+            break
+        before = page[-1]["id"]
+    return _views(connection, found[:most])
+
+
+def _page(
+    connection: Connection, thread: str | None, agent: str | None, state: RunState | None, most: int, before: str | None
+) -> Sequence[Row]:
     if thread is not None:
         found = _of_thread(connection, thread, most, before, None if agent is None and state is None else _MANY)
     elif agent is not None and (state is None or state is RunState.SUCCEEDED):
@@ -211,11 +226,17 @@ def list_runs(
     else:
         wanted = most if agent is None else _MANY
         found = _of_state(connection, state, wanted, before or LAST)
-    return _views(connection, [row for row in found if _fits(row, agent, state)][:most])
+    return [row for row in found if _fits(row, agent, state)][:most]
+
+
+def show_runs(connection: Connection, wanted: Collection[str]) -> tuple[RunView, ...]:
+    """These runs, in no order."""
+    rows = some.rows(connection, runs=list(wanted), most=len(wanted)) if wanted else ()
+    return _views(connection, rows)
 
 
 def list_events(connection: Connection, run: str, after: int, most: int) -> tuple[EventView, ...]:
-    return tuple(map(_event, log_of_run.rows(connection, run=run, after=after, most=most)))
+    return spoken(connection, tuple(map(read_event, log_of_run.rows(connection, run=run, after=after, most=most))))
 
 
 def _of_state(connection: Connection, state: RunState | None, most: int, before: str) -> Sequence[Row]:
@@ -269,24 +290,20 @@ def _record(row: Row) -> RunRecord:
 def _views(connection: Connection, rows: Sequence[Row]) -> tuple[RunView, ...]:
     decided = _newest_decisions(connection, [row["id"] for row in rows])
     waits = queued_waits(connection, rows)
-    outages = _outages(connection, rows)
+    delayed = delays(connection, rows)
     used = used_of(connection, [row["id"] for row in rows])
-    return tuple(
-        _view(
-            {**row, "words": outages.get(row["id"], row["words"])},
-            decided.get(row["id"]),
-            waits.get(row["id"]),
-            used.get(row["id"]),
-        )
-        for row in rows
+    return spoken(
+        connection,
+        tuple(
+            _view(
+                {**row, "words": delayed.get(row["id"], row["words"])},
+                decided.get(row["id"]),
+                waits.get(row["id"]),
+                used.get(row["id"]),
+            )
+            for row in rows
+        ),
     )
-
-
-def _outages(connection: Connection, rows: Sequence[Row]) -> dict[str, str]:
-    """For each run whose agent waits for its model at the moment: what it says about it."""
-    running = [row["id"] for row in rows if RunState(row["state"]) is RunState.RUNNING]
-    found = _last_lines.rows(connection, runs=running) if running else ()
-    return {row["run_id"]: f"{_OUTAGE}: {(read_object(row['body']) or {}).get('words', '')}" for row in found}
 
 
 def _view(row: Row, decision: Row | None, wait: Wait | None, used: UsedView | None) -> RunView:
@@ -302,17 +319,19 @@ def _view(row: Row, decision: Row | None, wait: Wait | None, used: UsedView | No
         started_at=row["started_at"],
         ended_at=row["ended_at"],
         runtime=row["runtime_id"],
+        place=runtime_ref(row),
         session=row["session_id"],
         decision=None if decision is None else decision["outcome"],
         decision_words=None if decision is None else _decision_words(decision),
         claim=row["claim"],
         code=row["outcome"] or row["stop_code"] or row["hold_code"] if wait is None else wait.code,
         words=row["words"] if wait is None else wait.words,
-        not_before=row["not_before"],
+        not_before=row["not_before"] if wait is None or wait.held is None else wait.until,
         stopping=state is RunState.STOPPING,
         held=None if wait is None else wait.held,
         on_its_word='"on_its_word"' in (row["landing"] or ""),
         used=used,
+        tries=row["tries"] + 1,
     )
 
 
@@ -323,7 +342,7 @@ def _decision_words(decision: Row) -> str:
         return str(decision["code"])
 
 
-def _event(row: Row) -> EventView:
+def read_event(row: Row) -> EventView:
     """A line of a log. A body that is not a JSON object is shown as plain text."""
     body = read_object(row["body"])
     return EventView(row["seq"], row["kind"], row["at"], {"text": row["body"]} if body is None else body)

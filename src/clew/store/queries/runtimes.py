@@ -1,16 +1,17 @@
 """Runtimes as views: each provider in each home that a machine registered."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, select
 
-from clew.kernel import Heard, MachineId, Patience, Presence, RuntimeId, presence
+from clew.kernel import Heard, MachineId, Patience, Presence, RunId, RunState, RuntimeId, presence
 from clew.protocol.views import RuntimeView
-from clew.store.engine.dialect import now
+from clew.store.engine.dialect import among, now
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.runtimes import accounts_there
 from clew.store.queries.agents import count_runs
-from clew.store.schema.tables import UNKNOWN_RUNTIME, machines, runtimes
+from clew.store.schema.tables import UNKNOWN_RUNTIME, machines, runs, runtimes
 
 MOST = 1000
 
@@ -23,6 +24,16 @@ class RuntimeRecord:
     home: str
 
 
+@dataclass(frozen=True, slots=True)
+class RunHolder:
+    """The runtime that has a run, and the run's attempt there."""
+
+    run: RunId
+    attempt: int
+    state: RunState
+    runtime: RuntimeRecord
+
+
 _all = Statement(
     lambda _: (
         select(runtimes, machines.c.name.label("machine_name"), now().label("now"))
@@ -33,6 +44,14 @@ _all = Statement(
     )
 )
 _one = Statement(lambda _: select(runtimes).where(runtimes.c.id == bindparam("runtime")))
+
+of_runs = Statement(
+    lambda dialect: (
+        select(runtimes, runs.c.id.label("run"), runs.c.attempt, runs.c.state)
+        .join(runs, runs.c.runtime_id == runtimes.c.id)
+        .where(among(dialect, runs.c.id, "runs"))
+    )
+)
 
 
 def list_runtimes(connection: Connection) -> tuple[RuntimeView, ...]:
@@ -47,14 +66,17 @@ def runtime_records(connection: Connection) -> tuple[RuntimeRecord, ...]:
     return tuple(map(_record, _all.rows(connection)))
 
 
-def runtime_names(connection: Connection) -> dict[str, str]:
-    """Each runtime as people know it, by its id: its home, provider and machine."""
-    return {row["id"]: f"{row['home']} ({row['provider']} on {row['machine_name']})" for row in _all.rows(connection)}
-
-
 def read_runtime(connection: Connection, runtime: str) -> RuntimeRecord | None:
     row = _one.first(connection, runtime=runtime)
     return None if row is None else _record(row)
+
+
+def read_holders(connection: Connection, wanted: Collection[RunId]) -> tuple[RunHolder, ...]:
+    """Runs that wait for any runtime are left out."""
+    return tuple(
+        RunHolder(RunId(row["run"]), row["attempt"], RunState(row["state"]), _record(row))
+        for row in of_runs.rows(connection, runs=list(wanted))
+    )
 
 
 def _record(row: Row) -> RuntimeRecord:

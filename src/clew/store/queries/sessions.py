@@ -77,6 +77,19 @@ known = Statement(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class SessionName:
+    """A session as people name it: session 3. Two rows with the same `native` are one session."""
+
+    number: int
+    native: tuple[str, str]
+
+
+def session_name(connection: Connection, session: str) -> SessionName | None:
+    rows = _by_ids.rows(connection, sessions=[session])
+    return SessionName(rows[0]["generation"], (rows[0]["runtime_id"], rows[0]["native_id"])) if rows else None
+
+
 def sessions_of_thread(connection: Connection, thread: str, agent: str | None, most: int) -> tuple[SessionView, ...]:
     """The newest generations of each lane of the thread, or of that agent's lane."""
     found: list[dict[str, Any]] = []

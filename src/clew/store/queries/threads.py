@@ -9,16 +9,16 @@ from sqlalchemy import Connection, Select, bindparam, func, select, text, tuple_
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import LIVE, RunState, WaitsFor
-from clew.protocol.orders import Entry
 from clew.protocol.stage import LaneFacts, stage_of
-from clew.protocol.views import EntryView, LaneView, ThreadView
+from clew.protocol.views import LaneView, ThreadView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchThread
 from clew.store.operations.allowances import commands_in
 from clew.store.operations.work import read_work
 from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
-from clew.store.queries.waiting import Wait, queued_waits
+from clew.store.queries.spoken import spoken
+from clew.store.queries.waits import Wait, delays, queued_waits
 from clew.store.schema.tables import agents, journal, lanes, projects, runs, threads, workspaces
 
 KINDS = ("issue", "chat", "own", "subject")
@@ -101,7 +101,6 @@ def _newest_runs(dialect: str) -> ClauseElement:
         select(
             lanes.c.thread_id,
             workspaces.c.work,
-            workspaces.c.begun_by,
             runs.c.id,
             runs.c.number,
             runs.c.state,
@@ -200,21 +199,17 @@ def has_workspace(connection: Connection, thread: str, lane: str) -> bool:
     return any(row["id"] == lane and row["directory"] is not None for row in rows)
 
 
-def show_entry(entry: Entry) -> EntryView:
-    author = entry.facts.author
-    return EntryView(entry.seq, author.kind.value, author.name, entry.body, entry.at, entry.run)
-
-
 def _views(connection: Connection, rows: Sequence[Row]) -> tuple[ThreadView, ...]:
     # The newest run of a lane is the one that has not ended, if there is one.
     found = newest_runs.rows(connection, threads=[row["id"] for row in rows]) if rows else []
-    waits = queued_waits(connection, found)
+    waits, delayed = queued_waits(connection, found), delays(connection, found)
     newest: dict[str, list[_Status]] = {}
     for run in found:
         wait = waits.get(run["id"])
-        status = replace(_status(run, wait), facts=_lane_facts(run, wait))
+        words = delayed.get(run["id"], run["words"] or "")
+        status = replace(_status(run, words, wait), facts=_lane_facts(run, wait))
         newest.setdefault(run["thread_id"], []).append(status)
-    return tuple(_view(row, newest.get(row["id"], [])) for row in rows)
+    return spoken(connection, tuple(_view(row, newest.get(row["id"], [])) for row in rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +229,7 @@ def _lane_facts(run: Row, wait: Wait | None) -> LaneFacts:
         run=RunState(run["state"]),
         held_for_person=wait is not None and wait.held == WaitsFor.PERSON,
         merged=merged,
-        # What is not committed in a worktree that began from another's may be copies: only commits count there.
-        unmerged=work is not None and not merged and bool(work.commits or (work.files and not run["begun_by"])),
+        unmerged=work is not None and not merged and bool(work.commits or work.files),
     )
 
 
@@ -260,8 +254,8 @@ def _view(row: Row, statuses: Sequence[_Status]) -> ThreadView:
     )
 
 
-def _status(run: Row, wait: Wait | None) -> _Status:
-    state, words = RunState(run["state"]), run["words"] or ""
+def _status(run: Row, words: str, wait: Wait | None) -> _Status:
+    state = RunState(run["state"])
     if state is RunState.WAITING:
         return _Status("waiting", words or "It waits for an answer.")
     if state in LIVE:

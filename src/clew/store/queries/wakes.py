@@ -5,12 +5,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, TextClause, bindparam, select, text
 
-from clew.kernel import EntrySeq, LaneId
+from clew.kernel import AdmissionReason, EntrySeq, LaneId, ThreadId
 from clew.protocol.views import WakeView
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchWake
 from clew.store.operations.rows import read_wake
 from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
+from clew.store.queries.spoken import spoken
 from clew.store.schema.tables import agents, lanes, threads, wakes
 
 MOST = 200
@@ -35,16 +36,20 @@ pending_of_lane = Statement(
 
 def find_wake(connection: Connection, wake: str) -> WakeView | None:
     row = _one.first(connection, wake=wake)
-    return None if row is None else _view(row)
+    return None if row is None else spoken(connection, _view(row))
 
 
 def show_wake(connection: Connection, wake: str, repeated: bool = False) -> WakeView:
     """`repeated` marks the answer to a request that was accepted before."""
-    return _view(_row(connection, wake), repeated)
+    return spoken(connection, _view(_row(connection, wake), repeated))
 
 
 def lane_of_wake(connection: Connection, wake: str) -> LaneId:
     return LaneId(_row(connection, wake)["lane_id"])
+
+
+def thread_of_wake(connection: Connection, wake: str) -> ThreadId:
+    return ThreadId(_row(connection, wake)["thread_id"])
 
 
 def wake_rows_of_run(connection: Connection, run: str) -> Sequence[Row]:
@@ -53,11 +58,11 @@ def wake_rows_of_run(connection: Connection, run: str) -> Sequence[Row]:
 
 
 def wakes_of_run(connection: Connection, run: str) -> tuple[WakeView, ...]:
-    return tuple(map(_view, of_run.rows(connection, run=run)))
+    return spoken(connection, tuple(map(_view, of_run.rows(connection, run=run))))
 
 
 def pending_wakes(connection: Connection, lane: str) -> tuple[WakeView, ...]:
-    return tuple(map(_view, pending_of_lane.rows(connection, lane=lane)))
+    return spoken(connection, tuple(map(_view, pending_of_lane.rows(connection, lane=lane))))
 
 
 def pending_entries(connection: Connection, lane: str) -> frozenset[EntrySeq]:
@@ -73,6 +78,13 @@ def _row(connection: Connection, wake: str) -> Row:
     return row
 
 
+_REFUSED = {
+    AdmissionReason.PAUSED.code: "{agent} is paused. Resume it with `clew agent resume {agent}`, then ask again.",
+    AdmissionReason.ARCHIVED.code: "{agent} was removed. `clew agent resume {agent}` brings it back; or ask another.",
+}
+"""The kernel does not know the agent's name."""
+
+
 def _view(row: Row, repeated: bool = False) -> WakeView:
     return WakeView(
         id=row["id"],
@@ -82,11 +94,12 @@ def _view(row: Row, repeated: bool = False) -> WakeView:
         origin=row["origin_kind"],
         state=row["state"],
         code=row["code"],
-        words=row["words"],
+        words=_REFUSED[row["code"]].format(agent=row["agent_name"]) if row["code"] in _REFUSED else row["words"],
         accepted_at=row["accepted_at"],
         not_before=row["not_before"],
         ended_at=row["ended_at"],
         run=row["run_id"],
         entry=row["entry"] or None,
         repeated=repeated,
+        preview=row["preview"],
     )

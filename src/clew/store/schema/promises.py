@@ -108,6 +108,14 @@ WAKES = (
         WHERE w.entry > COALESCE((SELECT MAX(j.seq) FROM journal j WHERE j.thread_id = w.thread_id), 0)
         """,
     ),
+    by_sql(
+        "wake-standing",
+        "No agent is asked for an entry that was replaced or taken back.",
+        """
+        SELECT w.id FROM wakes w JOIN journal j ON j.thread_id = w.thread_id AND j.replaces = w.entry
+        WHERE w.state IN ('pending', 'claimed', 'served')
+        """,
+    ),
 )
 
 
@@ -242,6 +250,15 @@ SESSIONS = (
         SELECT thread_id FROM journal
         GROUP BY thread_id HAVING MIN(seq) <> 1 OR MAX(seq) <> COUNT(DISTINCT seq)
         ORDER BY thread_id
+        """,
+    ),
+    by_sql(
+        "journal-replaces",
+        "An entry is replaced or taken back once.",
+        """
+        SELECT thread_id || '/' || replaces FROM journal WHERE replaces IS NOT NULL
+        GROUP BY thread_id, replaces HAVING COUNT(*) > 1
+        ORDER BY thread_id, replaces
         """,
     ),
     by_sql(

@@ -74,7 +74,7 @@ def follow(prompt: str) -> Script:
 def answer(prompts: list[str], directory: str, mode: str, outputs: list[str]) -> str:
     """A friendly answer, and a line that proves which history the guide has."""
     first, last = (json.dumps(text[:60], ensure_ascii=False) for text in (prompts[0], prompts[-1]))
-    saw = f"SAW users={len(prompts)} first={first} last={last}"
+    saw = f"Prompts that I remember: {len(prompts)}, from {first} to {last}."
     if outputs:
         return f"TOOL SAID: {outputs[-1].strip()[-600:]}\n{saw}"
     return (

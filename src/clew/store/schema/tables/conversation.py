@@ -90,8 +90,12 @@ journal = Table(
     optional("pair"),
     optional("run_id"),
     timestamp("at", nullable=False),
+    # The earlier entry that this one takes the place of; with an empty body, it takes that one back. No row is changed.
+    Column("replaces", Integer),
     PrimaryKeyConstraint("thread_id", "seq"),
     CheckConstraint("seq > 0", "seq"),
+    CheckConstraint("replaces > 0 AND replaces < seq", "replaces_an_earlier_one"),
+    partial_index("uq_journal_replaces", "replaces IS NOT NULL", "thread_id", "replaces", unique=True),
     # WITHOUT ROWID stores a thread's entries side by side, so a page of them is one range read.
     sqlite_with_rowid=False,
 )

@@ -57,6 +57,8 @@ wakes = Table(
     timestamp("ended_at"),
     # Earlier entries to answer too, as a JSON list; usually NULL.
     optional("entries"),
+    # What its sender was told that it would do (protocol/preview.py).
+    optional("preview"),
     CheckConstraint(one_of("state", WakeState), "state"),
     CheckConstraint(f"NOT {one_of('state', ('claimed', 'served'))} OR run_id IS NOT NULL", "carried_by_a_run"),
     CheckConstraint("code <> '' AND words <> ''", "has_a_reason"),
@@ -97,7 +99,8 @@ runs = Table(
     integer("tries"),
     # How many approvals it has requested.
     integer("asked"),
-    # What a queued run waits for besides its time ('' for nothing), and why.
+    # What a queued run waits for besides its time ('' for nothing), and why. With a code alone it waits for its time
+    # because of an outage or a limit of its model.
     required("hold", ""),
     optional("hold_code"),
     # What the agent said it opened, and the last journal entry its prompt contained.
@@ -132,6 +135,8 @@ runs = Table(
     CheckConstraint(one_of("hold", ("", *WaitsFor)), "hold"),
     partial_index("ix_runs_queue", "state = 'queued' AND hold <> 'person'", "runtime_id", "rank", "id"),
     partial_index("ix_runs_held", "state = 'queued' AND hold <> ''", "queued_at"),
+    # Runs that wait for the end of an outage or a limit of their model.
+    partial_index("ix_runs_waited_out", "state = 'queued' AND hold = '' AND hold_code IS NOT NULL", "agent_id", "id"),
     partial_index("ix_runs_lease", LIVE, "lease_until"),
     Index("ix_runs_lane", "lane_id", "queued_at"),
     Index("uq_runs_number", "number", unique=True),

@@ -124,11 +124,15 @@ CREATE TABLE journal (
 	pair TEXT,
 	run_id TEXT,
 	at FLOAT NOT NULL,
+	replaces INTEGER,
 	CONSTRAINT pk_journal PRIMARY KEY (thread_id, seq),
 	CONSTRAINT ck_journal_seq CHECK (seq > 0),
+	CONSTRAINT ck_journal_replaces_an_earlier_one CHECK (replaces > 0 AND replaces < seq),
 	CONSTRAINT fk_journal_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id)
 )
  WITHOUT ROWID;
+
+CREATE UNIQUE INDEX uq_journal_replaces ON journal (thread_id, replaces) WHERE replaces IS NOT NULL;
 
 CREATE TABLE lanes (
 	id TEXT NOT NULL,
@@ -216,6 +220,8 @@ CREATE INDEX ix_runs_started ON runs (agent_id, started_at) WHERE started_at IS 
 CREATE INDEX ix_runs_unheard ON runs (lane_id) WHERE ended_at IS NOT NULL AND (steer IS NOT NULL OR (prompt IS NOT NULL AND (evidence = '' OR evidence = 'unknown')));
 
 CREATE INDEX ix_runs_unserved ON runs (state, id) WHERE ended_at IS NOT NULL AND state <> 'succeeded';
+
+CREATE INDEX ix_runs_waited_out ON runs (agent_id, id) WHERE state = 'queued' AND hold = '' AND hold_code IS NOT NULL;
 
 CREATE UNIQUE INDEX uq_runs_agent_place ON runs (agent_id, agent_place) WHERE lease_until IS NOT NULL;
 
@@ -411,6 +417,7 @@ CREATE TABLE wakes (
 	words TEXT NOT NULL,
 	ended_at FLOAT,
 	entries TEXT,
+	preview TEXT,
 	CONSTRAINT pk_wakes PRIMARY KEY (id),
 	CONSTRAINT ck_wakes_state CHECK ((state = 'cancelled' OR state = 'claimed' OR state = 'pending' OR state = 'served' OR state = 'skipped')),
 	CONSTRAINT ck_wakes_carried_by_a_run CHECK (NOT (state = 'claimed' OR state = 'served') OR run_id IS NOT NULL),
@@ -442,6 +449,50 @@ CREATE TABLE archives (
 );
 
 CREATE INDEX ix_archives_session ON archives (session_id, at);
+
+CREATE TABLE search_documents (
+	id INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	source TEXT NOT NULL,
+	seq INTEGER NOT NULL,
+	through INTEGER NOT NULL,
+	CONSTRAINT pk_search_documents PRIMARY KEY (id),
+	CONSTRAINT uq_search_documents_source UNIQUE (kind, source, seq)
+);
+
+CREATE VIRTUAL TABLE search_words USING fts5(words, content='', columnsize=0, prefix='3', tokenize="ascii tokenchars '='");
+
+CREATE TABLE search_due (
+	id INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	source TEXT NOT NULL,
+	seq INTEGER NOT NULL,
+	CONSTRAINT pk_search_due PRIMARY KEY (id)
+);
+
+CREATE TABLE search_logs (
+	run_id TEXT NOT NULL,
+	through INTEGER NOT NULL,
+	CONSTRAINT pk_search_logs PRIMARY KEY (run_id)
+);
+
+CREATE TRIGGER search_entry_added AFTER INSERT ON journal BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('entry', NEW.thread_id, NEW.seq); END;
+
+CREATE TRIGGER search_entry_changed AFTER UPDATE OF body ON journal BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('entry', NEW.thread_id, NEW.seq); END;
+
+CREATE TRIGGER search_entry_removed AFTER DELETE ON journal BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('entry', OLD.thread_id, OLD.seq); END;
+
+CREATE TRIGGER search_title_added AFTER INSERT ON threads BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('title', NEW.id, 0); END;
+
+CREATE TRIGGER search_title_changed AFTER UPDATE OF title ON threads BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('title', NEW.id, 0); END;
+
+CREATE TRIGGER search_title_removed AFTER DELETE ON threads BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('title', OLD.id, 0); END;
+
+CREATE TRIGGER search_thread_moved AFTER UPDATE OF project_id ON threads WHEN NEW.project_id IS NOT OLD.project_id BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('thread', NEW.id, 0); END;
+
+CREATE TRIGGER search_log_added AFTER INSERT ON runs WHEN NEW.started_at IS NOT NULL BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('log', NEW.id, 0); END;
+
+CREATE TRIGGER search_log_started AFTER UPDATE OF started_at ON runs WHEN NEW.started_at IS NOT NULL AND OLD.started_at IS NULL BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('log', NEW.id, 0); END;
 
 INSERT INTO machines (id, name) VALUES ('unknown', 'unknown');
 

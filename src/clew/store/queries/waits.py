@@ -1,14 +1,17 @@
-"""What queued runs wait for, in words, with when that ends and whether a person has to act."""
+"""What runs wait for, in words: queued ones, with when that ends and whether a person has to act, and running ones
+that are silent or whose model does not answer."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, literal_column, select, text, tuple_
+from sqlalchemy import Connection, FromClause, Select, bindparam, cast, func, literal_column, select, text, tuple_
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import (
     AgentState,
     EvidenceReason,
+    FoundReason,
     Heard,
     LiveRuns,
     Patience,
@@ -22,14 +25,20 @@ from clew.kernel import (
 )
 from clew.store.engine.dialect import among, now
 from clew.store.engine.statement import Row, Statement
+from clew.store.operations.rows import read_object
+from clew.store.operations.workspaces import GOES_ON_AFTER
 from clew.store.queries.refs import THREAD_NAME, run_ref, thread_ref, with_owner
-from clew.store.schema.tables import LIVE, agents, lanes, machines, runs, runtimes, threads, wakes
+from clew.store.schema.tables import LIVE, agents, events, lanes, machines, runs, runtimes, threads, wakes
 
 MOST_AHEAD = 100
 """How many runs of the queue are counted for one that waits behind them."""
 
 MOST_BUSY = 5
 """How many threads are named in which an agent is busy."""
+
+_STEP, _RETRYING, _SILENCE = "step", "retrying", "silence"
+_OUTAGE = "The model does not answer, and the agent tries again"
+_later = events.alias("later")
 
 TIME = "time"
 """The hold of a run that waits for its time alone."""
@@ -45,8 +54,9 @@ class Wait:
     until: float | None = None
 
 
-def _facts(dialect: str) -> ClauseElement:
-    r, b, c, q = runs.alias("r"), runs.alias("b"), runs.alias("c"), runs.alias("q")
+def _facts(r: FromClause) -> Select[Any]:
+    """What runs wait for. `r` has their id, agent_id, runtime_id, lane_id and rank."""
+    b, c, q = runs.alias("b"), runs.alias("c"), runs.alias("q")
     of_agent = select(func.count()).select_from(b).where(b.c.agent_id == r.c.agent_id, text(f"b.{LIVE}"))
     of_runtime = select(func.count()).select_from(c).where(c.c.runtime_id == r.c.runtime_id, text(f"c.{LIVE}"))
     # Along ix_runs_queue, from its start to the run.
@@ -69,33 +79,43 @@ def _facts(dialect: str) -> ClauseElement:
         .order_by(wakes.c.accepted_at, wakes.c.id)
         .limit(1)
     )
-    return (
-        select(
-            r.c.id,
-            r.c.agent_id,
-            agents.c.name,
-            agents.c.state.label("agent_state"),
-            agents.c.missing,
-            agents.c.max_live.label("agent_max"),
-            runtimes.c.max_live.label("runtime_max"),
-            runtimes.c.seen_at,
-            machines.c.name.label("machine_name"),
-            of_agent.correlate(r).scalar_subquery().label("agent_live"),
-            of_runtime.correlate(r).scalar_subquery().label("runtime_live"),
-            select(func.count()).select_from(before).scalar_subquery().label("ahead"),
-            why.correlate(r).scalar_subquery().label("why"),
-            now().label("now"),
-        )
-        .select_from(
-            r.join(agents, agents.c.id == r.c.agent_id)
-            .outerjoin(runtimes, runtimes.c.id == r.c.runtime_id)
-            .outerjoin(machines, machines.c.id == runtimes.c.machine_id)
-        )
-        .where(among(dialect, r.c.id, "runs"))
+    return select(
+        r.c.id,
+        r.c.agent_id,
+        agents.c.name,
+        agents.c.state.label("agent_state"),
+        agents.c.missing,
+        agents.c.max_live.label("agent_max"),
+        runtimes.c.max_live.label("runtime_max"),
+        runtimes.c.seen_at,
+        machines.c.name.label("machine_name"),
+        of_agent.correlate(r).scalar_subquery().label("agent_live"),
+        of_runtime.correlate(r).scalar_subquery().label("runtime_live"),
+        select(func.count()).select_from(before).scalar_subquery().label("ahead"),
+        why.correlate(r).scalar_subquery().label("why"),
+        now().label("now"),
+    ).select_from(
+        r.join(agents, agents.c.id == r.c.agent_id)
+        .outerjoin(runtimes, runtimes.c.id == r.c.runtime_id)
+        .outerjoin(machines, machines.c.id == runtimes.c.machine_id)
     )
 
 
-facts_of_queued = Statement(_facts)
+def _facts_of_queued(dialect: str) -> ClauseElement:
+    r = runs.alias("r")
+    return _facts(r).where(among(dialect, r.c.id, "runs"))
+
+
+def _facts_of_new(_: str) -> ClauseElement:
+    text_, names = runs.c.id.type, ("id", "agent_id", "runtime_id", "lane_id")
+    given = [cast(bindparam(name, type_=text_), text_).label(name) for name in names]
+    rank = cast(bindparam("rank", type_=runs.c.rank.type), runs.c.rank.type).label("rank")
+    return _facts(select(*given, rank).subquery("r"))
+
+
+facts_of_queued = Statement(_facts_of_queued)
+facts_of_new = Statement(_facts_of_new)
+"""The same for a run that does not exist yet."""
 
 busy = Statement(
     lambda _: (
@@ -106,6 +126,26 @@ busy = Statement(
         .where(runs.c.agent_id == bindparam("agent"), text(f"runs.{LIVE}"))
         .order_by(runs.c.started_at, runs.c.id)
         .limit(bindparam("most"))
+    )
+)
+
+
+_last_lines = Statement(
+    lambda dialect: (
+        select(events.c.run_id, events.c.kind, events.c.body)
+        .select_from(runs)
+        .join(
+            events,
+            (events.c.run_id == runs.c.id)
+            & (
+                events.c.seq
+                == select(func.max(_later.c.seq)).where(_later.c.run_id == runs.c.id).correlate(runs).scalar_subquery()
+            ),
+        )
+        .where(
+            among(dialect, runs.c.id, "runs"),
+            events.c.kind.in_([literal_column(f"'{_RETRYING}'"), literal_column(f"'{_STEP}'")]),
+        )
     )
 )
 
@@ -121,12 +161,32 @@ def queued_waits(connection: Connection, rows: Iterable[Row]) -> Mapping[str, Wa
     return waits
 
 
+def wait_of_new(connection: Connection, run: str, agent: str, runtime: str | None, lane: str, rank: float) -> Wait:
+    """What a run would wait for if it were queued now, with that rank."""
+    row = {"hold": "", "hold_code": None, "words": None, "not_before": None}
+    asked = {"id": run, "agent_id": agent, "runtime_id": runtime, "lane_id": lane, "rank": rank}
+    (facts,) = facts_of_new.rows(connection, **asked)
+    return _wait(connection, row, facts)
+
+
+def delays(connection: Connection, rows: Iterable[Row]) -> Mapping[str, str]:
+    """For each run whose agent waits for its model at the moment, or is silent: what is known about it."""
+    running = [row["id"] for row in rows if RunState(row["state"]) is RunState.RUNNING]
+    found = _last_lines.rows(connection, runs=running) if running else ()
+    said = {row["run_id"]: (row["kind"], read_object(row["body"]) or {}) for row in found}
+    return {
+        run: f"{_OUTAGE}: {body.get('words', '')}" if kind == _RETRYING else str(body.get("words", ""))
+        for run, (kind, body) in said.items()
+        if kind == _RETRYING or body.get("what") == _SILENCE
+    }
+
+
 def held_words(words: str, run: str, code: str | None) -> str:
     """Why a run is held for a person, and the command that lets it continue. Clew does not check by itself whether
     the cause was fixed."""
     words = words.strip()
-    if code == EvidenceReason.UNKNOWN.code:
-        # These words already say what a person can decide.
+    if code == EvidenceReason.UNKNOWN.code or GOES_ON_AFTER in words:
+        # These words already say what a person can decide, and what is typed for it starts the run.
         return f"{words} Or `clew cancel {run}`."
     # The reason may come from an agent's program, and need not be a whole sentence.
     stop = "" if not words or words.endswith((".", "!", "?")) else "."
@@ -142,7 +202,10 @@ def _wait(connection: Connection, row: Row, facts: Row) -> Wait:
     if waiting.needs_person:
         return Wait(WaitsFor.PERSON, waiting.reason.code, waiting.words)
     if row["hold"]:
-        return Wait(row["hold"], row["hold_code"], row["words"] or waiting.words, row["not_before"])
+        # Where something is in use, its time is only when Clew looks again: nobody knows when it is free.
+        free = row["hold"] == WaitsFor.SESSION_FREE or row["hold_code"] == FoundReason.IN_USE.code
+        until = None if free else row["not_before"]
+        return Wait(row["hold"], row["hold_code"], row["words"] or waiting.words, until)
     held = TIME if waiting.reason is WaitReason.NOT_YET else None
     return Wait(held, waiting.reason.code, waiting.words, waiting.until)
 

@@ -1,0 +1,1 @@
+"""What open pages cost, and how soon they have what is durable."""

@@ -1,0 +1,53 @@
+"""Journal entries as views, with what became of each: replaced by a later one, or taken back."""
+
+from sqlalchemy import Connection, bindparam, select
+
+from clew.protocol.views import EntryView
+from clew.store.engine.statement import Row, Statement
+from clew.store.schema.tables import journal
+
+_LAST = 2**31 - 1
+
+_later = journal.alias("later")
+
+# The outer join is by uq_journal_replaces.
+page = Statement(
+    lambda _: (
+        select(*journal.c, _later.c.seq.label("replaced_by"), _later.c.body.label("later_body"))
+        .select_from(
+            journal.outerjoin(
+                _later, (_later.c.thread_id == journal.c.thread_id) & (_later.c.replaces == journal.c.seq)
+            )
+        )
+        .where(
+            journal.c.thread_id == bindparam("thread"),
+            journal.c.seq < bindparam("before"),
+            journal.c.seq > bindparam("after"),
+        )
+        .order_by(journal.c.seq.desc())
+        .limit(bindparam("most"))
+    )
+)
+
+
+def entries_page(
+    connection: Connection, thread: str, before: int | None = None, most: int = 50, after: int = 0
+) -> tuple[EntryView, ...]:
+    """One page of a thread, in order: its last entries, or the last of those before or after a given one."""
+    until = _LAST if before is None else before
+    rows = page.rows(connection, thread=thread, before=until, after=after, most=most)
+    return tuple(_view(row) for row in reversed(rows))
+
+
+def _view(row: Row) -> EntryView:
+    return EntryView(
+        seq=row["seq"],
+        author_kind=row["author_kind"],
+        author=row["author_name"],
+        text=row["body"],
+        at=row["at"],
+        run=row["run_id"],
+        replaces=row["replaces"],
+        replaced_by=row["replaced_by"],
+        taken_back=row["later_body"] == "",
+    )

@@ -1,0 +1,1 @@
+"""The pages, one module each. Each has `add(site)`, which declares its routes."""

@@ -1,0 +1,131 @@
+// Every page: parts that stay up to date, the state of the connection, times and keys.
+import './actions.js';
+import { Cut, part, prefix, scriptAddress, showTimes } from './dom.js';
+import { connect, listen } from './stream.js';
+
+const PACE = 150;
+const parts = [...document.querySelectorAll('[data-part][data-live]')];
+const waiting = new Set();
+let timer = null;
+
+// Reads parts of this page again. What has the focus or is open stays so, by its id.
+async function refresh() {
+  timer = null;
+  const wanted = [...waiting];
+  waiting.clear();
+  await Promise.all(wanted.map(async (shown) => {
+    try {
+      const fresh = await part(location.href, shown.dataset.part);
+      // Otherwise what came of a call would be told to a form that is gone.
+      if (shown.querySelector('[aria-busy]')) { stale(shown); return; }
+      // What a person is typing in is theirs.
+      if (shown.contains(document.activeElement) && document.activeElement.matches('input, textarea, select')) return;
+      const focused = shown.contains(document.activeElement) ? document.activeElement.id : '';
+      for (const open of shown.querySelectorAll('details[open][id]')) fresh.getElementById(open.id)?.setAttribute('open', '');
+      shown.replaceChildren(fresh);
+      if (focused) document.getElementById(focused)?.focus();
+    } catch (fault) {
+      if (!(fault instanceof Cut)) throw fault;
+    }
+  }));
+}
+
+function stale(shown) {
+  waiting.add(shown);
+  timer ??= setTimeout(refresh, PACE);
+}
+
+listen('changed', ({ threads, runs, all }) => {
+  for (const shown of parts) {
+    const kinds = shown.dataset.live.split(' ');
+    const only = shown.dataset.only;
+    const concerned = only ? threads.includes(only) || runs.some((run) => document.querySelector(`[data-run="${CSS.escape(run)}"]`)) : (threads.length && kinds.includes('threads')) || (runs.length && kinds.includes('runs'));
+    if (all || concerned) stale(shown);
+  }
+});
+document.addEventListener('done', () => parts.forEach(stale));
+
+const shown = document.getElementById('live');
+listen('state', (state) => {
+  shown.hidden = state !== 'cut';
+  shown.textContent = state === 'cut' ? 'Cut off from the server. Connecting again…' : '';
+  document.body.classList.toggle('cut', state === 'cut');
+});
+
+const thread = document.querySelector('[data-thread]')?.dataset.thread;
+connect(thread ? [thread] : []);
+if (thread) import('./thread.js').then(() => { document.body.dataset.ready = ''; });
+if (document.querySelector('[data-diff]')) import('./changes.js');
+
+showTimes();
+setInterval(showTimes, 10000);
+navigator.serviceWorker?.register(scriptAddress('/sw.js'), { scope: `${prefix}/` }).catch(() => {});
+
+// <details data-load="address">: read when it is opened, once.
+document.addEventListener('toggle', async ({ target }) => {
+  if (!target.open || !target.dataset.load) return;
+  const address = new URL(target.dataset.load, location.href);
+  delete target.dataset.load;
+  try {
+    const fresh = await part(address, address.searchParams.get('part'));
+    target.replaceChildren(target.querySelector('summary'), fresh);
+  } catch {
+    target.dataset.load = address.href;
+    target.open = false;
+  }
+}, true);
+
+// Keys for everything, listed under `?`.
+const go = (path) => () => location.assign(`${prefix}${path}`);
+const keys = {
+  n: ['Next thing that needs you', () => step(1)],
+  p: ['The one before', () => step(-1)],
+  '/': ['Search', () => document.querySelector('.find input').focus()],
+  c: ['Write a message', () => document.querySelector('#composer textarea')?.focus()],
+  'g h': ['Home', go('/')],
+  'g r': ['Runs', go('/runs')],
+  'g a': ['Agents', go('/agents')],
+  'g m': ['Machines', go('/machines')],
+  'g s': ['Sessions', go('/sessions')],
+  'g w': ['Workspaces', go('/workspaces')],
+  'g u': ['Usage', go('/usage')],
+  'g ,': ['Settings', go('/settings')],
+  '?': ['This list', help],
+};
+let before = '';
+
+function step(by) {
+  const all = [...document.querySelectorAll('[data-next]')];
+  if (!all.length) return location.pathname === `${prefix}/` ? undefined : go('/#needs')();
+  const at = all.indexOf(document.activeElement.closest('[data-next]'));
+  const next = all[(at + by + all.length) % all.length];
+  next.tabIndex = -1;
+  next.focus();
+  return next.scrollIntoView({ block: 'center' });
+}
+
+function help() {
+  const dialog = document.createElement('dialog');
+  dialog.setAttribute('aria-label', 'Keys');
+  const list = document.createElement('dl');
+  list.className = 'facts';
+  for (const [key, [what]] of Object.entries(keys)) {
+    const term = document.createElement('dt');
+    for (const each of key.split(' ')) term.append(Object.assign(document.createElement('kbd'), { textContent: each }), ' ');
+    list.append(term, Object.assign(document.createElement('dd'), { textContent: what }));
+  }
+  const close = Object.assign(document.createElement('button'), { textContent: 'Close', onclick: () => dialog.close() });
+  dialog.append(list, close);
+  dialog.onclose = () => dialog.remove();
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, textarea, select, dialog *')) return;
+  const found = keys[`${before} ${event.key}`.trim()] ?? keys[event.key];
+  before = found ? '' : event.key;
+  if (!found) return;
+  event.preventDefault();
+  found[1]();
+});
