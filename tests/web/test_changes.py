@@ -198,7 +198,14 @@ def test_the_work_is_committed_merged_and_cleaned_on_the_page(house: House, visi
     page = visitor.open(f"/threads/{ref}/changes")
     merge = page.locator("form[data-call$=merge] button")
     merge.click()
-    expect(page.locator("#work .problem")).to_contain_text("clew commit")
+    problem = page.locator("#work .problem")
+    expect(problem).to_contain_text("clew commit")
+    # It outlives the next reading of that part.
+    page.locator("#work form[data-call$=merge]").evaluate(
+        "old => { window.old = old; document.dispatchEvent(new Event('done')); }"
+    )
+    page.wait_for_function("!window.old.isConnected")
+    expect(problem).to_contain_text("clew commit")
     page.locator("form[data-call$=commit] button").click()
     expect(page.locator("#told")).to_contain_text("Committed")
     page.locator("#work", has_text="Check out").get_by_role("button", name="Check out").click()

@@ -22,6 +22,10 @@ async function refresh() {
       if (shown.contains(document.activeElement) && document.activeElement.matches('input, textarea, select')) return;
       const focused = shown.contains(document.activeElement) ? document.activeElement.id : '';
       for (const open of shown.querySelectorAll('details[open][id]')) fresh.getElementById(open.id)?.setAttribute('open', '');
+      // A refusal stays beside what was pressed.
+      for (const problem of shown.querySelectorAll('[data-call] + .problem')) {
+        fresh.querySelector(`[data-call="${CSS.escape(problem.previousElementSibling.dataset.call)}"]`)?.after(problem);
+      }
       shown.replaceChildren(fresh);
       if (focused) document.getElementById(focused)?.focus();
     } catch (fault) {

@@ -23,11 +23,14 @@ export async function part(address, name, more = {}) {
   const asked = new URL(address, location.href);
   asked.hash = '';
   for (const [key, value] of Object.entries({ part: name, ...more })) asked.searchParams.set(key, value);
-  const answer = await fetch(asked, { headers: { accept: 'text/html' } }).catch(() => { throw new Cut(); });
+  // The server may go away before its answer or in the middle of it.
+  const cut = () => { throw new Cut(); };
+  const answer = await fetch(asked, { headers: { accept: 'text/html' } }).catch(cut);
   // A proxy says so of a server that is away.
-  if ([502, 503, 504].includes(answer.status)) throw new Cut();
+  if ([502, 503, 504].includes(answer.status)) cut();
+  const html = await answer.text().catch(cut);
   if (!answer.ok) throw new Error(`${answer.status}`);
-  return nodesOf(await answer.text());
+  return nodesOf(html);
 }
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
