@@ -201,10 +201,9 @@ def test_the_work_is_committed_merged_and_cleaned_on_the_page(house: House, visi
     problem = page.locator("#work .problem")
     expect(problem).to_contain_text("clew commit")
     # It outlives the next reading of that part.
-    page.locator("#work form[data-call$=merge]").evaluate(
-        "old => { window.old = old; document.dispatchEvent(new Event('done')); }"
-    )
-    page.wait_for_function("!window.old.isConnected")
+    read = page.locator("#work form[data-call$=merge]").element_handle()
+    house.post(f"/threads/{ref}/words", {"text": "A note.", "wakes": False})
+    read.wait_for_element_state("hidden")
     expect(problem).to_contain_text("clew commit")
     page.locator("form[data-call$=commit] button").click()
     expect(page.locator("#told")).to_contain_text("Committed")

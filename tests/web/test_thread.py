@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.conftest import THOROUGH
 from tests.web.conftest import Visitors
@@ -178,6 +178,19 @@ def test_a_preview_says_what_a_message_will_do(visitor: Visitor, ref: str) -> No
     expect(page.locator("li.item.agent")).to_have_count(1)
     page.fill("#message", "SAY: two")
     expect(page.locator("#preview")).to_contain_text("Preview: Continues session 1")
+
+
+def test_what_is_typed_before_the_script_came_stays_and_has_its_preview(visitor: Visitor, ref: str) -> None:
+    page = visitor.page
+    held = list[Route]()
+    page.route("**/thread.js*", lambda route: held.append(route))
+    with page.expect_request("**/thread.js*"):
+        visitor.open(f"/threads/{ref}")
+    page.fill("#message", "SAY: early")
+    for route in held:
+        route.continue_()
+    expect(page.locator("#preview")).to_contain_text("Preview: Starts a new conversation")
+    expect(page.locator("#message")).to_have_value("SAY: early")
 
 
 @pytest.mark.case("W17")

@@ -100,7 +100,8 @@ if (form) {
   const preview = document.getElementById('preview');
   const kept = `clew-draft-${id}`;
   let key = crypto.randomUUID();
-  box.value = localStorage.getItem(kept) ?? '';
+  // What was typed before this script came stays.
+  box.value ||= localStorage.getItem(kept) ?? '';
   let asking = null;
   let foreseen;
   const choices = () => ({ agent: form.agent.value || undefined, overlap: form.overlap.value || undefined, fresh: form.fresh.checked });
@@ -117,6 +118,7 @@ if (form) {
   };
   box.addEventListener('input', () => { localStorage.setItem(kept, box.value); foresee(); });
   form.addEventListener('change', foresee);
+  foresee();
   listen('changed', ({ threads }) => { if (threads.includes(id) && box.value) foresee(); });
 
   form.addEventListener('submit', async (event) => {
@@ -149,7 +151,9 @@ if (form) {
 document.querySelector('[data-earlier]')?.addEventListener('click', async (event) => {
   event.preventDefault();
   const link = event.currentTarget;
-  const page = nodesOf(await (await fetch(link.href)).text());
+  let page;
+  // A server that is away is told by the page that the link leads to.
+  try { page = nodesOf(await (await fetch(link.href)).text()); } catch { location.assign(link.href); return; }
   const before = document.body.scrollHeight;
   journal.prepend(...page.querySelectorAll('#journal > li'));
   scrollBy({ top: document.body.scrollHeight - before });
