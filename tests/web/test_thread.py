@@ -180,15 +180,23 @@ def test_a_preview_says_what_a_message_will_do(visitor: Visitor, ref: str) -> No
     expect(page.locator("#preview")).to_contain_text("Preview: Continues session 1")
 
 
-def test_what_is_typed_before_the_script_came_stays_and_has_its_preview(visitor: Visitor, ref: str) -> None:
+def test_what_is_typed_before_the_script_came_stays_and_has_its_preview(
+    house: House, visitors: Visitors, ref: str
+) -> None:
+    visitor = visitors(house, worker=False)
     page = visitor.page
     held = list[Route]()
-    page.route("**/thread.js*", lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/thread.js*", hold)
     with page.expect_request("**/thread.js*"):
         visitor.open(f"/threads/{ref}")
     page.fill("#message", "SAY: early")
-    for route in held:
-        route.continue_()
+    expect(page.locator("body[data-ready]")).to_have_count(0)
+    (route,) = held
+    route.continue_()
     expect(page.locator("#preview")).to_contain_text("Preview: Starts a new conversation")
     expect(page.locator("#message")).to_have_value("SAY: early")
 

@@ -30,6 +30,7 @@ class Visitor:
         javascript: bool = True,
         zone: str = "Europe/Berlin",
         touch: bool = False,
+        worker: bool = True,
     ) -> None:
         self.address = address
         self.complaints: list[str] = []
@@ -42,6 +43,8 @@ class Visitor:
             reduced_motion="reduce",
             timezone_id=zone,
             has_touch=touch,
+            # What a service worker fetches cannot be held up by a test.
+            service_workers="allow" if worker else "block",
         )
         self.context.set_default_timeout(PATIENCE * 1000)
         self.context.on("console", self._console)
