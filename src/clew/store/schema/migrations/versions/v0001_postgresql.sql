@@ -508,6 +508,8 @@ CREATE FUNCTION unarchive_by_entry() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN 
 
 CREATE FUNCTION unarchive_by_run() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF EXISTS (SELECT 1 FROM threads WHERE id = (SELECT thread_id FROM lanes WHERE id = NEW.lane_id) AND archived = 1) THEN PERFORM set_config(''lock_timeout'', ''50ms'', true); UPDATE threads SET archived = 0 WHERE id = (SELECT thread_id FROM lanes WHERE id = NEW.lane_id) AND archived = 1; END IF; RETURN NULL; END';
 
+CREATE FUNCTION unarchive_by_wake() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF EXISTS (SELECT 1 FROM threads WHERE id = NEW.thread_id AND archived = 1) THEN PERFORM set_config(''lock_timeout'', ''50ms'', true); UPDATE threads SET archived = 0 WHERE id = NEW.thread_id AND archived = 1; END IF; RETURN NULL; END';
+
 CREATE FUNCTION unarchive_by_approval() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF EXISTS (SELECT 1 FROM threads WHERE id = (SELECT l.thread_id FROM runs r JOIN lanes l ON l.id = r.lane_id WHERE r.id = NEW.run_id) AND archived = 1) THEN PERFORM set_config(''lock_timeout'', ''50ms'', true); UPDATE threads SET archived = 0 WHERE id = (SELECT l.thread_id FROM runs r JOIN lanes l ON l.id = r.lane_id WHERE r.id = NEW.run_id) AND archived = 1; END IF; RETURN NULL; END';
 
 CREATE TRIGGER unarchive_spoken AFTER INSERT ON journal FOR EACH ROW EXECUTE FUNCTION unarchive_by_entry();
@@ -516,7 +518,7 @@ CREATE TRIGGER unarchive_asked AFTER INSERT ON approvals FOR EACH ROW WHEN (NEW.
 
 CREATE TRIGGER unarchive_held AFTER UPDATE OF hold ON runs FOR EACH ROW WHEN (NEW.ended_at IS NULL AND NEW.hold = 'person' AND OLD.hold <> 'person') EXECUTE FUNCTION unarchive_by_run();
 
-CREATE TRIGGER unarchive_failed AFTER UPDATE OF state ON runs FOR EACH ROW WHEN (NEW.state IN ('failed', 'lost') AND OLD.state <> NEW.state AND COALESCE(NEW.outcome, '') <> 'run:retrying') EXECUTE FUNCTION unarchive_by_run();
+CREATE TRIGGER unarchive_given_up AFTER UPDATE OF state ON wakes FOR EACH ROW WHEN (NEW.code = 'cancelled:gave-up' AND OLD.state <> NEW.state) EXECUTE FUNCTION unarchive_by_wake();
 
 INSERT INTO machines (id, name) VALUES ('unknown', 'unknown');
 

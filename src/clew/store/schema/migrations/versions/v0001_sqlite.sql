@@ -516,7 +516,7 @@ CREATE TRIGGER unarchive_asked AFTER INSERT ON approvals WHEN NEW.state = 'pendi
 
 CREATE TRIGGER unarchive_held AFTER UPDATE OF hold ON runs WHEN NEW.ended_at IS NULL AND NEW.hold = 'person' AND OLD.hold <> 'person' BEGIN UPDATE threads SET archived = 0 WHERE id = (SELECT thread_id FROM lanes WHERE id = NEW.lane_id) AND archived = 1; END;
 
-CREATE TRIGGER unarchive_failed AFTER UPDATE OF state ON runs WHEN NEW.state IN ('failed', 'lost') AND OLD.state <> NEW.state AND COALESCE(NEW.outcome, '') <> 'run:retrying' BEGIN UPDATE threads SET archived = 0 WHERE id = (SELECT thread_id FROM lanes WHERE id = NEW.lane_id) AND archived = 1; END;
+CREATE TRIGGER unarchive_given_up AFTER UPDATE OF state ON wakes WHEN NEW.code = 'cancelled:gave-up' AND OLD.state <> NEW.state BEGIN UPDATE threads SET archived = 0 WHERE id = NEW.thread_id AND archived = 1; END;
 
 INSERT INTO machines (id, name) VALUES ('unknown', 'unknown');
 
