@@ -1,4 +1,4 @@
-"""`clew threads` and `clew thread`: list threads, show one, mark it, and set the policy for messages to a busy agent."""
+"""`clew threads` and `clew thread`: list threads, show and mark one, and set how a busy agent takes messages."""
 
 import re
 import time
@@ -241,12 +241,12 @@ def _row(thread: ThreadView) -> dict[str, str]:
         "thread": thread.ref,
         "opened": moment(thread.created_at),
         "status": thread.stage or (thread.status if thread.state == "open" else thread.state),
-        "marks": marks_of(thread),
         "title": one_line(thread.title, 60),
         "agent": thread.assignee or "",
         "project": thread.project or "",
         "entries": str(thread.entries),
         "updated": moment(thread.updated_at),
+        "marks": marks_of(thread),
     }
 
 
