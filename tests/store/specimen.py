@@ -17,6 +17,7 @@ from clew.store.schema.tables import (
     landings,
     lanes,
     machines,
+    marks,
     programs,
     projects,
     routes,
@@ -93,7 +94,9 @@ def _furniture(connection: Connection) -> None:
     for agent in ("ada", "bob"):
         put(connection, agents, id=agent, name=agent, provider="loom", runtime_id="rt-1", home=f"/srv/{agent}")
     for lane, agent in LANES.items():
-        put(connection, threads, id=lane, kind="issue", project_id="maze", created_at=0.0)
+        archived = {"archived": int(lane == "idle"), "archived_entry": 3}
+        put(connection, threads, id=lane, kind="issue", project_id="maze", created_at=0.0, **archived)
+        put(connection, marks, reader="a person", thread_id=lane, seen=2, pinned_at=1.5)
         put(connection, lanes, id=lane, agent_id=agent, thread_id=lane, runtime_id="rt-1", workspace_id=f"ws-{lane}")
         put_entries(connection, lane, 1, 2, 3)
         place = {"kind": "worktree", "project_id": "maze", "machine_id": "laptop", "directory": f"/srv/{lane}"}

@@ -30,7 +30,7 @@ from clew.store.schema.tables import sessions as kept_sessions
 from clew.store.schema.version import upgrade
 
 LANES, PER_LANE = 3000, 3
-GROWING = {"runs", "wakes", "sessions", "journal", "schedules", "lanes", "threads"}
+GROWING = {"runs", "wakes", "sessions", "journal", "schedules", "lanes", "threads", "marks"}
 """The tables that grow without end; none of them is ever read from end to end."""
 
 

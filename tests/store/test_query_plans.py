@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, Table, insert
 
 from clew.store.engine.statement import POSTGRESQL, SQLITE, Statement
 from clew.store.operations import approvals as kept
-from clew.store.operations import claim_sql, entry_readers, schedules, waited_out
+from clew.store.operations import claim_sql, entry_readers, marks, schedules, waited_out
 from clew.store.operations import wakes as reading_wakes
 from clew.store.operations import workspaces as places
 from clew.store.queries import agents as reading_agents
@@ -53,7 +53,15 @@ class Shown:
 
 
 BEFORE = {"before": LAST, "most": 20}
-BEFORE_THREAD = {"before_at": 1e15, "before": "", "most": 20, "kind": "issue", "state": "open"}
+BEFORE_THREAD = {
+    "before_at": 1e15,
+    "before": "",
+    "most": 20,
+    "kind": "issue",
+    "state": "open",
+    "archived": 0,
+    "reader": "user",
+}
 _by_number = names.thread_statements[False][1]
 
 SHOWN = {
@@ -77,13 +85,20 @@ SHOWN = {
     "a log": Shown(runs.log_of_run, None, {"run": "run-7-1", "after": 3, "most": 20}),
     "threads": Shown(threads.listed, "ix_threads_listed", BEFORE_THREAD),
     "threads of an agent": Shown(threads.listed_of_agent, "ix_threads_assignee", {**BEFORE_THREAD, "agent": "agent-7"}),
+    "unread threads": Shown(threads.unread, "ix_journal_news", BEFORE_THREAD),
+    "unread threads of an agent": Shown(
+        threads.unread_of_agent, "ix_threads_assignee", {**BEFORE_THREAD, "agent": "agent-7"}
+    ),
+    "archived threads": Shown(threads.listed, "ix_threads_listed", {**BEFORE_THREAD, "archived": 1}),
+    "pinned threads": Shown(threads.pinned, "ix_marks_pinned", {"reader": "user", "most": 20}),
+    "open runs of a thread": Shown(marks.not_ended, "uq_runs_lane_not_ended", {"thread": "thread-7"}),
     "newest runs of threads": Shown(threads.newest_runs, "ix_lanes_thread", {"threads": ["thread-7", "thread-8"]}),
     "lanes of a thread": Shown(threads.lanes_in_thread, "ix_lanes_thread", {"thread": "thread-7"}),
     "worktrees of a thread": Shown(work.of_thread, "ix_lanes_thread", {"thread": "thread-7"}),
     "whose a directory is": Shown(
         places.at_directory, "ix_workspaces_directory", {"machine": "m-1", "directory": "/srv/lane-7"}
     ),
-    "a thread": Shown(threads.one, None, {"thread": "thread-7"}),
+    "a thread": Shown(threads.one, None, {"thread": "thread-7", "reader": "user"}),
     "a thread by its number": Shown(_by_number, "uq_threads_number", {"kind": "issue", "number": 7}),
     "entries of a thread": Shown(
         entries.page, "uq_journal_replaces", {"thread": "thread-7", "before": 9, "after": 0, "most": 20}

@@ -66,6 +66,8 @@ def made_by(connection: Connection, make: Callable[[Connection], object]) -> tup
         connection.exec_driver_sql("DROP TABLE search_words")
     else:
         connection.exec_driver_sql("DROP FUNCTION search_entry_due, search_row_due")
+        connection.exec_driver_sql("DROP FUNCTION unarchive_by_entry, unarchive_by_run, unarchive_by_wake")
+        connection.exec_driver_sql("DROP FUNCTION unarchive_by_approval")
     make(connection)
     return reflected(connection), rows(connection)
 

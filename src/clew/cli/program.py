@@ -62,7 +62,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         (
             "thread",
             "clew.cli.commands.thread:app",
-            "Show a thread, or set how messages are handled while its agent is busy.",
+            "Show a thread, pin or archive it, or set how messages are handled while its agent is busy.",
         ),
         ("runs", "clew.cli.commands.runs:app", "List runs, or show one."),
         ("logs", "clew.cli.commands.logs:logs", "Show the log of a run."),

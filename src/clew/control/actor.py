@@ -58,6 +58,11 @@ def name_of(actor: Actor) -> str:
             return f"{system}:{name}"
 
 
+def reader_of(actor: Actor) -> str:
+    """The name under which what a person has read and pinned is kept; empty for others."""
+    return actor.name if isinstance(actor, Person) else ""
+
+
 def author_of(actor: Actor) -> Author:
     """The actor as the author of a journal entry."""
     match actor:

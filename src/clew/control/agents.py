@@ -153,7 +153,11 @@ async def remove_agent(services: Services, actor: Actor, name: str) -> AgentView
                 f"{name} has {live} running and {waiting} waiting runs.",
                 f"Let them end, or cancel them: `clew runs --agent {name}` lists them.",
             )
-        found = list_threads(tx, "issue", "open", agent.id, _ISSUES_READ, None)
+        found = [
+            issue
+            for only in (None, "archived")
+            for issue in list_threads(tx, "issue", "open", agent.id, _ISSUES_READ, None, only=only)
+        ]
         issues = [thread.ref for thread in found if thread.stage != Stage.MERGED]
         if issues:
             more = f" and {len(issues) - _ISSUES_NAMED} more" if len(issues) > _ISSUES_NAMED else ""

@@ -1,6 +1,6 @@
 """The overview: what waits for a person, what runs, what is ready for review, and which agents there are."""
 
-from clew.control.actor import Actor
+from clew.control.actor import Actor, reader_of
 from clew.control.services import Services
 from clew.kernel import LIVE, RunState, WaitsFor
 from clew.protocol.overview import OverviewView
@@ -18,10 +18,17 @@ MOST = 50
 async def show_overview(services: Services, actor: Actor) -> OverviewView:
     """Read in one transaction, so that its parts fit together."""
 
+    reader = reader_of(actor)
+
     def read(tx: Transaction) -> OverviewView:
         queued = list_runs(tx, None, None, RunState.QUEUED, MOST, None)
         live = [run for state in sorted(LIVE) for run in list_runs(tx, None, None, state, MOST, None)]
-        issues, chats = (list_threads(tx, kind, "open", None, MOST, None) for kind in ("issue", "chat"))
+        issues, chats = (list_threads(tx, kind, "open", None, MOST, None, reader) for kind in ("issue", "chat"))
+        unread = [
+            thread
+            for kind in ("issue", "chat", "subject")
+            for thread in list_threads(tx, kind, "open", None, MOST, None, reader, "unread")
+        ]
         return OverviewView(
             approvals=list_approvals(tx, only_pending=True, most=MOST),
             held=tuple(run for run in queued if run.held == WaitsFor.PERSON),
@@ -30,6 +37,8 @@ async def show_overview(services: Services, actor: Actor) -> OverviewView:
             ready=tuple(issue for issue in issues if issue.stage == Stage.READY),
             agents=tuple(agent.name for agent in list_agents(tx)),
             threads=len(issues) + len(chats),
+            unread=tuple(unread) if reader else (),
+            archived=bool(list_threads(tx, None, None, None, 1, None, only="archived")),
         )
 
     return await services.read(read)

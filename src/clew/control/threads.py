@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from clew.control.actor import Actor, name_of
+from clew.control.actor import Actor, name_of, reader_of
 from clew.control.faults import BadRequest, NotNow
 from clew.control.services import Services
 from clew.control.validation import check_limit, check_title
@@ -30,18 +30,31 @@ async def list_threads(
     agent: str | None = None,
     limit: int = 50,
     before: str | None = None,
+    only: str | None = None,
 ) -> tuple[ThreadView, ...]:
-    """The newest first; with `agent`, its own and those assigned to it; with `before`, those older than that thread."""
+    """The newest first; with `agent`, its own and those assigned to it; with `before`, those older than that thread.
+    `only` unread, pinned (the last pinned first) or archived ones; without it, all that are not archived."""
     most = check_limit(limit)
     if kind is not None and kind not in queries.KINDS:
         raise BadRequest(f"Unknown kind of thread {kind!r}.", f"Use one of: {', '.join(queries.KINDS)}.")
     if state is not None and state not in queries.STATES:
         raise BadRequest(f"Unknown thread state {state!r}.", f"Use one of: {', '.join(queries.STATES)}.")
 
+    if only is not None and only not in queries.ONLY:
+        raise BadRequest(f"Unknown mark {only!r}.", f"Use one of: {', '.join(queries.ONLY)}.")
+    reader = reader_of(actor)
+
     def read(tx: Transaction) -> tuple[ThreadView, ...]:
-        of = None if agent is None else agent_named(tx, agent).id
+        of = None if agent is None else agent_named(tx, agent)
         older_than = None if before is None else thread_called(tx, before).id
-        return queries.list_threads(tx, kind, state, of, most, older_than)
+        if only != "pinned":
+            return queries.list_threads(tx, kind, state, None if of is None else of.id, most, older_than, reader, only)
+        wanted = {"kind": kind, "state": state, "assignee": None if of is None else of.name}
+        return tuple(
+            view
+            for view in queries.list_pinned(tx, reader, most)
+            if all(value in (None, getattr(view, name)) for name, value in wanted.items())
+        )
 
     return await services.read(read)
 
@@ -60,17 +73,18 @@ async def show_thread(
         raise BadRequest(f"There is no entry {before}.", "Entries are numbered from 1.")
     if not 0 <= after < 2**31:
         raise BadRequest(f"There is no entry {after}.", "Entries are numbered from 1; 0 is before all of them.")
-    return await services.read(lambda tx: thread_page(tx, thread_called(tx, ref).id, before, most, after))
+    reader = reader_of(actor)
+    return await services.read(lambda tx: thread_page(tx, thread_called(tx, ref).id, before, most, after, reader))
 
 
 def thread_page(
-    tx: Transaction, thread: ThreadId, before: int | None = None, most: int = 50, after: int = 0
+    tx: Transaction, thread: ThreadId, before: int | None = None, most: int = 50, after: int = 0, reader: str = ""
 ) -> ThreadPage:
     entries = entries_page(tx, thread, before, most, after)
     newest = list_runs(tx, thread, None, None, RUNS_SHOWN, None)
     older = {entry.run for entry in entries if entry.run is not None} - {run.id for run in newest}
     return ThreadPage(
-        thread=queries.show_thread(tx, thread),
+        thread=queries.show_thread(tx, thread, reader),
         lanes=queries.lanes_of(tx, thread),
         entries=entries,
         runs=tuple(sorted((*newest, *show_runs(tx, older)), key=lambda run: (run.queued_at, run.id), reverse=True)),

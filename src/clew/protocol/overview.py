@@ -16,6 +16,10 @@ class OverviewView:
     """Runs that wait by themselves: for their turn, a time or a machine."""
     agents: tuple[str, ...]
     threads: int
-    """How many issues and chats are open, up to 50 of each."""
+    """How many issues and chats are open and not archived, up to 50 of each."""
     ready: tuple[ThreadView, ...] = ()
     """Issues that are ready for review, the newest first."""
+    unread: tuple[ThreadView, ...] = ()
+    """Threads in which something is new for the person who asks, up to 50, without agents' own."""
+    archived: bool = False
+    """Whether there are archived threads."""

@@ -275,3 +275,10 @@ class PolicyChange:
     """The whole policy: it replaces the one that was set, and fields that are left out get their defaults."""
 
     policy: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadUpTo:
+    """`entry` is the last one that was shown. Default: the last of the thread."""
+
+    entry: int | None = None

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from clew.protocol.marks import MarksView
 from clew.protocol.usage import UsedView
 from clew.protocol.work_views import WorkView
 
@@ -89,6 +90,10 @@ class ThreadView:
     """When a held thread goes on by itself, where that is known."""
     stage: str = ""
     """For an issue: open, working, needs you, ready for review, merged or closed, as it follows from what happened."""
+    archived: bool = False
+    """Not listed, until somebody speaks in it or something in it needs a person."""
+    marks: MarksView | None = None
+    """None in live events, which are the same for everyone, and for those who are no person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ from clew.protocol.views import (
 )
 from clew.protocol.work_views import CleanedView, WorkspaceView
 from clew.server.agent_routes import add_agent_routes
+from clew.server.mark_routes import add_mark_routes
 from clew.server.queue_routes import add_queue_routes
 from clew.server.router import By, Filter, Limit, Name, Routes, Seq, strict
 from clew.server.search_routes import add_search_routes
@@ -79,7 +80,7 @@ class LaneChange:
 
 
 def add_routes(routes: Routes, services: Services) -> None:
-    of_threads = (_threads, _thread_sessions, add_queue_routes, add_work_routes, add_search_routes)
+    of_threads = (_threads, _thread_sessions, add_mark_routes, add_queue_routes, add_work_routes, add_search_routes)
     for add in (add_agent_routes, *of_threads, _wakes, _runs, _approvals, _machine):
         add(routes, services)
 
@@ -105,9 +106,10 @@ def _threads(routes: Routes, services: Services) -> None:
         agent: Filter = None,
         limit: Limit = 50,
         before: Filter = None,
+        only: Filter = None,
     ) -> tuple[ThreadView, ...]:
-        """Threads, newest first."""
-        return await list_threads(services, by, kind=kind, state=state, agent=agent, limit=limit, before=before)
+        """Threads, newest first, without those that are archived. `only` is unread, pinned or archived."""
+        return await list_threads(services, by, kind, state, agent, limit, before, only)
 
     @routes.get("/threads/{ref}")
     async def show(by: By, ref: Name, before: EntryBefore = None, after: Seq = 0, limit: Limit = 50) -> ThreadPage:

@@ -1,5 +1,7 @@
 """The views of a thread or a run as they are now: what a stream sends at its start, and again after every change."""
 
+from dataclasses import replace
+
 from clew.control.actor import Actor
 from clew.control.approvals import approvals_of
 from clew.control.runs import show_run
@@ -33,7 +35,8 @@ class Snapshots:
             each for run in page.runs if run.id in self._asked for each in await approvals_of(services, actor, run.id)
         ]
         self._asked.update(each.run for each in page.approvals)
-        return _by_id((page.thread,), page.runs, (*page.approvals, *answered))
+        # Every client of the feed gets the same event, whoever it is.
+        return _by_id((replace(page.thread, marks=None),), page.runs, (*page.approvals, *answered))
 
 
 def _by_id(threads: tuple[ThreadView, ...], runs: tuple[RunView, ...], approvals: tuple[ApprovalView, ...]) -> Snapshot:

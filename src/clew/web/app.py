@@ -18,6 +18,7 @@ from clew.web.pages import (
     home,
     lineage,
     machines,
+    marks,
     run,
     runs,
     search,
@@ -33,6 +34,7 @@ _STATIC = HERE / "static"
 _PAGES = (
     home.add,
     thread.add,
+    marks.add,
     changes.add,
     lineage.add,
     run.add,
@@ -61,6 +63,7 @@ class Pages:
         self._app = Starlette(
             routes=[
                 *self._site.routes,
+                *self._site.actions,
                 Mount("/static", _Static(directory=_STATIC)),
                 Route("/sw.js", _worker),
             ],

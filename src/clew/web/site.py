@@ -48,6 +48,8 @@ HEADERS: Mapping[str, str] = {
     "content-security-policy": POLICY,
     # Not no-store: with it a browser keeps no page for its back button.
     "cache-control": "private, no-cache",
+    # Not no-referrer: with it a browser sends `Origin: null` with a form, which looks like another site's.
+    "referrer-policy": "same-origin",
 }
 
 
@@ -64,29 +66,43 @@ class Site:
         self.prefix = prefix
         self._status_of = status_of
         self.routes: list[Route] = []
+        self.actions: list[Route] = []
 
     def page(self, path: str) -> Callable[[Endpoint], Endpoint]:
         """Declares a page. What it raises is answered with an error page."""
 
         def add(endpoint: Endpoint) -> Endpoint:
-            @wraps(endpoint)
-            async def guarded(request: Request) -> Response:
-                try:
-                    return await endpoint(request)
-                except Fault as fault:
-                    return self.error(fault, self._status_of(fault))
-                except HTTPException:
-                    raise
-                except Exception:
-                    bug = uuid.uuid4().hex[:12]
-                    log.exception("bug %s at %s", bug, request.url.path)
-                    words = f"This is a bug in Clew. The server's log has the details under {bug}."
-                    return self.error(Bug(words, "Please report it with those lines."), 500)
-
-            self.routes.append(Route(path, guarded, methods=["GET"]))
+            self.routes.append(Route(path, self._guarded(endpoint), methods=["GET"]))
             return endpoint
 
         return add
+
+    def action(self, path: str) -> Callable[[Endpoint], Endpoint]:
+        """Declares what a form does in a browser without JavaScript. The form has no
+        fields: the server takes no body but JSON."""
+
+        def add(endpoint: Endpoint) -> Endpoint:
+            self.actions.append(Route(path, self._guarded(endpoint), methods=["POST"]))
+            return endpoint
+
+        return add
+
+    def _guarded(self, endpoint: Endpoint) -> Endpoint:
+        @wraps(endpoint)
+        async def guarded(request: Request) -> Response:
+            try:
+                return await endpoint(request)
+            except Fault as fault:
+                return self.error(fault, self._status_of(fault))
+            except HTTPException:
+                raise
+            except Exception:
+                bug = uuid.uuid4().hex[:12]
+                log.exception("bug %s at %s", bug, request.url.path)
+                words = f"This is a bug in Clew. The server's log has the details under {bug}."
+                return self.error(Bug(words, "Please report it with those lines."), 500)
+
+        return guarded
 
     def show(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
         """A page, or with `?part=NAME` that block of its template, for a page that is open already."""

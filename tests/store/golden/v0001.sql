@@ -17,6 +17,11 @@ INSERT INTO agents (id, name, provider, runtime_id, mode, home, program, policy)
 
 INSERT INTO threads (id, kind, title, created_at) VALUES ('t1', 'issue', 'A door in the maze', 100);
 
+-- It is archived with its last entry, and one person has read a part of it.
+UPDATE threads SET archived = 1, archived_entry = 6;
+
+INSERT INTO marks (reader, thread_id, seen, pinned_at) VALUES ('a person', 't1', 1, 120), ('another', 't1', -1, NULL);
+
 INSERT INTO journal (thread_id, seq, author_kind, author_name, body, at) VALUES
   ('t1', 1, 'human', 'a person', 'The door does not open.', 100),
   ('t1', 2, 'agent', 'ada', 'It opens now.', 120),

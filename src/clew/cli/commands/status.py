@@ -76,6 +76,9 @@ def _lines(data: DataDirectory, process: Process, found: OverviewView) -> Iterat
     if found.ready:
         yield from ("", "Ready for review")
         yield from (f"  {issue.ref} {issue.assignee or ''}: {one_line(issue.title)}" for issue in found.ready)
+    if found.unread:
+        yield from ("", "Unread")
+        yield from (f"  {thread.ref} {thread.assignee or ''}: {one_line(thread.title)}" for thread in found.unread)
     if not (needs or going or found.queued or found.ready):
         yield from ("", "Nothing needs you, and nothing runs.")
     yield from ("", f"Next: {next_step(found)}")
@@ -110,10 +113,14 @@ def next_step(found: OverviewView) -> str:
         issue = found.ready[0]
         changed = f", `clew diff {issue.ref}` what changed" if issue.project else ""
         return f"`clew issue show {issue.ref}` has the reply{changed}."
+    if found.unread:
+        return f"`clew thread show {found.unread[0].ref}` has what is new."
     if not set(found.agents) - {GUIDE}:
         return (
             "`clew chat guide` to try it, or add an agent: `clew agent add ada --provider claude` (see `clew doctor`)."
         )
+    if not found.threads and found.archived:
+        return "nothing is needed. `clew threads --only archived` lists what you put away."
     if not found.threads:
         agent = next(name for name in found.agents if name != GUIDE)
         return f'`clew chat {agent}`, or `clew issue new "TITLE" --assign {agent}`.'

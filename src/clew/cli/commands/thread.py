@@ -1,4 +1,4 @@
-"""`clew threads` and `clew thread`: list threads, show one, and set the policy for messages to a busy agent."""
+"""`clew threads` and `clew thread`: list threads, show and mark one, and set how a busy agent takes messages."""
 
 import re
 import time
@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 
 from clew.cli.activity import approval_lines
 from clew.cli.answers import get_thread, print_table, print_view
+from clew.cli.answers import read as read_view
 from clew.cli.changes import changes_in
 from clew.cli.client import Server, part, thread_part
 from clew.cli.commands.runs import state_of
@@ -37,14 +38,14 @@ Ref = Annotated[
 
 app = App(
     name="thread",
-    help="Show a thread, or set how messages are handled while its agent is busy.",
+    help="Show a thread, pin or archive it, or set how messages are handled while its agent is busy.",
     help_format="markdown",
 )
 
 
 @app.command
 def show(ref: Ref, /, *, last: Last = 20, options: Options = OPTIONS) -> None:
-    """Show a thread: its state, workspaces, runs and entries.
+    """Show a thread: its state, workspaces, runs and entries. What was shown counts as read, except with --json.
 
     For example:
 
@@ -98,6 +99,80 @@ def overlap(
     )
 
 
+@app.command
+def read(ref: Ref, /, *, options: Options = OPTIONS) -> None:
+    """Mark a thread as read. `clew thread show` and its page do so too.
+
+    For example:
+
+        clew thread read issue-3
+    """
+    _mark(options, ref, "read", "Marked {} as read.")
+
+
+@app.command
+def unread(ref: Ref, /, *, options: Options = OPTIONS) -> None:
+    """Mark a thread as unread.
+
+    For example:
+
+        clew thread unread issue-3
+    """
+    _mark(options, ref, "unread", "Marked {} as unread.")
+
+
+@app.command
+def pin(ref: Ref, /, *, options: Options = OPTIONS) -> None:
+    """Pin a thread: it stands first on the home page.
+
+    For example:
+
+        clew thread pin issue-3
+    """
+    _mark(options, ref, "pin", "Pinned {}.")
+
+
+@app.command
+def unpin(ref: Ref, /, *, options: Options = OPTIONS) -> None:
+    """Unpin a thread.
+
+    For example:
+
+        clew thread unpin issue-3
+    """
+    _mark(options, ref, "unpin", "Unpinned {}.")
+
+
+@app.command
+def archive(ref: Ref, /, *, options: Options = OPTIONS) -> None:
+    """Archive a thread: it is no longer listed.
+
+    It stays in `clew threads --only archived` and in the search, and comes back when somebody speaks in it or something
+    in it needs you. Refused while one of its runs is queued, live or waits for an answer.
+
+    For example:
+
+        clew thread archive issue-3
+    """
+    _mark(options, ref, "archive", "Archived {}. It comes back when something new is in it.")
+
+
+@app.command
+def unarchive(ref: Ref, /, *, options: Options = OPTIONS) -> None:
+    """Bring an archived thread back into the lists.
+
+    For example:
+
+        clew thread unarchive issue-3
+    """
+    _mark(options, ref, "unarchive", "{} is listed again.")
+
+
+def _mark(options: Options, ref: str, mark: str, words: str) -> None:
+    said = Server(options.data).post(f"/threads/{thread_part(ref)}/{mark}")
+    print_view(options, said, ThreadView, lambda thread: tell(words.format(thread.ref)))
+
+
 def thread_agent(server: Server, ref: str) -> str:
     thread = get_thread(server, ref)
     if thread.assignee is None:
@@ -111,12 +186,13 @@ _STATES = ("open", "closed", "all")
 def threads(
     *,
     kind: str | None = None,
-    state: str = "open",
+    state: str | None = None,
     agent: str | None = None,
+    only: Literal["unread", "pinned", "archived"] | None = None,
     limit: Limit = 30,
     options: Options = OPTIONS,
 ) -> None:
-    """List threads (issues, chats, agents' own, subjects), newest first.
+    """List threads (issues, chats, agents' own, subjects), newest first, without those that are archived.
 
     For example:
 
@@ -124,27 +200,40 @@ def threads(
 
         clew threads --kind chat --agent ada --state all
 
+        clew threads --only unread
+
     Parameters
     ----------
     kind
         Only this kind: issue, chat, own (an agent's own thread) or subject (something outside).
     state
-        open, closed or all.
+        open, closed or all. Default: open; with --only archived, all.
     agent
         Only threads of this agent.
+    only
+        Only those that are unread, pinned (the last pinned first) or archived.
     """
-    list_threads(options, kind, state, agent, limit)
+    list_threads(options, kind, state or ("all" if only == "archived" else "open"), agent, limit, only)
 
 
-def list_threads(options: Options, kind: str | None, state: str, agent: str | None, limit: int) -> None:
+def list_threads(
+    options: Options, kind: str | None, state: str, agent: str | None, limit: int, only: str | None = None
+) -> None:
     if state not in _STATES:
         raise BadText(f"Unknown thread state {state!r}.", f"Use one of: {', '.join(_STATES)}.")
-    query = {"kind": kind, "state": None if state == "all" else state, "agent": agent, "limit": limit}
-    nothing = "No threads." if state == "all" else f"No {state} threads."
+    query = {"kind": kind, "state": None if state == "all" else state, "agent": agent, "limit": limit, "only": only}
+    nothing = "No {}threads.".format("".join(f"{word} " for word in (only, state) if word and word != "all"))
     print_table(options, Server(options.data).get("/threads", query), ThreadView, _row, nothing, _NARROW)
 
 
 _NARROW = ("entries", "opened", "project", "updated")
+
+
+def marks_of(thread: ThreadView) -> str:
+    """Its marks in words, as: unread, pinned."""
+    marks = thread.marks
+    set_ = ("unread", marks is not None and marks.unread), ("pinned", marks is not None and marks.pinned)
+    return ", ".join(name for name, on in (*set_, ("archived", thread.archived)) if on)
 
 
 def _row(thread: ThreadView) -> dict[str, str]:
@@ -157,12 +246,22 @@ def _row(thread: ThreadView) -> dict[str, str]:
         "project": thread.project or "",
         "entries": str(thread.entries),
         "updated": moment(thread.updated_at),
+        "marks": marks_of(thread),
     }
 
 
 def show_page(options: Options, ref: str, last: int) -> None:
-    said = Server(options.data).get(f"/threads/{thread_part(ref)}", {"limit": last})
+    server = Server(options.data)
+    said = server.get(f"/threads/{thread_part(ref)}", {"limit": last})
     print_view(options, said, ThreadPage, _tell_page, long=True)
+    if not options.json:
+        _shown(server, read_view(ThreadPage, said))
+
+
+def _shown(server: Server, page: ThreadPage) -> None:
+    """What a person was shown is read."""
+    if page.entries and page.thread.marks is not None and page.thread.marks.unread:
+        server.post(f"/threads/{part(page.thread.id)}/read", {"entry": page.entries[-1].seq})
 
 
 def _status(thread: ThreadView) -> str:
@@ -176,6 +275,7 @@ def _tell_page(page: ThreadPage) -> None:
     facts(
         [
             ("  state", state + (f": {one_line(thread.words)}" if thread.words else "")),
+            ("  marks", marks_of(thread)),
             ("  project", thread.project or ""),
             ("  agent", thread.assignee or ""),
             ("  opened", moment(thread.created_at)),

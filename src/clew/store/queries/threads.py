@@ -5,24 +5,27 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, select, text, tuple_
+from sqlalchemy import Connection, Select, and_, bindparam, func, literal_column, select, text, tuple_
 from sqlalchemy.sql import ClauseElement
 
 from clew.kernel import LIVE, RunState, WaitsFor
+from clew.protocol.marks import MarksView
 from clew.protocol.stage import LaneFacts, stage_of
 from clew.protocol.views import LaneView, ThreadView
-from clew.store.engine.dialect import among
+from clew.store.engine.dialect import among, storable
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchThread
 from clew.store.operations.allowances import commands_in
 from clew.store.operations.work import read_work
+from clew.store.queries.news import newest_news
 from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
 from clew.store.queries.spoken import spoken
 from clew.store.queries.waits import Wait, delays, queued_waits
-from clew.store.schema.tables import agents, journal, lanes, projects, runs, threads, workspaces
+from clew.store.schema.tables import agents, journal, lanes, marks, projects, runs, threads, workspaces
 
 KINDS = ("issue", "chat", "own", "subject")
 STATES = ("open", "closed")
+ONLY = ("unread", "pinned", "archived")
 SOME = 5
 """How many threads a message names."""
 
@@ -30,7 +33,10 @@ _RANKS: Mapping[str, int] = {"waiting": 0, "running": 1, "held": 2, "queued": 3,
 """A thread with several lanes shows the first of these that one of them is in."""
 
 
-def _shown(_: str) -> Select[Any]:
+_SEEN = func.coalesce(marks.c.seen, literal_column("0"))
+
+
+def _shown(dialect: str) -> Select[Any]:
     last = (
         select(journal.c.at)
         .where(journal.c.thread_id == threads.c.id)
@@ -39,6 +45,8 @@ def _shown(_: str) -> Select[Any]:
         .scalar_subquery()
     )
     head = select(func.max(journal.c.seq)).where(journal.c.thread_id == threads.c.id).scalar_subquery()
+    own = and_(marks.c.thread_id == threads.c.id, marks.c.reader == bindparam("reader"))
+    source = with_owner(threads.outerjoin(projects, projects.c.id == threads.c.project_id).outerjoin(marks, own))
     return select(
         *threads.c,
         threads.c.id.label("thread_id"),
@@ -46,22 +54,40 @@ def _shown(_: str) -> Select[Any]:
         projects.c.name.label("project_name"),
         func.coalesce(head, 0).label("entries"),
         func.coalesce(last, threads.c.created_at).label("updated_at"),
-    ).select_from(with_owner(threads.outerjoin(projects, projects.c.id == threads.c.project_id)))
+        _SEEN.label("seen"),
+        newest_news(dialect, threads.c.id).label("news"),
+        marks.c.pinned_at,
+    ).select_from(source)
 
 
-def _listed(dialect: str, of_agent: bool) -> ClauseElement:
+def _listed(dialect: str, of_agent: bool, unread: bool = False) -> ClauseElement:
     found = _shown(dialect).where(
         threads.c.kind == bindparam("kind"),
         threads.c.state == bindparam("state"),
+        threads.c.archived == bindparam("archived"),
         tuple_(threads.c.created_at, threads.c.id) < tuple_(bindparam("before_at"), bindparam("before")),
     )
     if of_agent:
         found = found.where(text("threads.assignee IS NOT NULL"), threads.c.assignee == bindparam("agent"))
+    if unread:
+        found = found.where(newest_news(dialect, threads.c.id) > _SEEN)
     return found.order_by(threads.c.created_at.desc(), threads.c.id.desc()).limit(bindparam("most"))
 
 
 listed = Statement(lambda dialect: _listed(dialect, of_agent=False))
 listed_of_agent = Statement(lambda dialect: _listed(dialect, of_agent=True))
+# Along the same indexes: the threads that are not archived are read one by one until enough of them are unread.
+unread = Statement(lambda dialect: _listed(dialect, of_agent=False, unread=True))
+unread_of_agent = Statement(lambda dialect: _listed(dialect, of_agent=True, unread=True))
+# By ix_marks_pinned: a reader pins few.
+pinned = Statement(
+    lambda dialect: (
+        _shown(dialect)
+        .where(text("marks.pinned_at IS NOT NULL"), threads.c.archived == literal_column("0"))
+        .order_by(marks.c.pinned_at.desc())
+        .limit(bindparam("most"))
+    )
+)
 one = Statement(lambda dialect: _shown(dialect).where(threads.c.id == bindparam("thread")))
 
 
@@ -146,36 +172,52 @@ lanes_in_thread = Statement(
 )
 
 
-def show_thread(connection: Connection, thread: str) -> ThreadView:
-    row = one.first(connection, thread=thread)
+def show_thread(connection: Connection, thread: str, reader: str = "") -> ThreadView:
+    """With `reader`, as that person has marked it."""
+    row = one.first(connection, thread=thread, reader=storable(reader))
     if row is None:
         raise NoSuchThread(f"There is no thread {thread}.", "See them with `clew threads`.")
-    return _views(connection, [row])[0]
+    return _views(connection, [row], reader)[0]
 
 
 def list_threads(
-    connection: Connection, kind: str | None, state: str | None, agent: str | None, most: int, before: str | None
+    connection: Connection,
+    kind: str | None,
+    state: str | None,
+    agent: str | None,
+    most: int,
+    before: str | None,
+    reader: str = "",
+    only: str | None = None,
 ) -> tuple[ThreadView, ...]:
-    """The newest first; with `agent`, those assigned to it; with `before`, those older than that thread.
+    """The newest first; with `agent`, those assigned to it; with `before`, those older than that thread. `only` is one
+    of ONLY; without it, all that are not archived.
 
     Each kind and state is read along its own index: there are few of them, and one read over all has no index."""
-    older = None if before is None else one.first(connection, thread=before)
+    older = None if before is None else one.first(connection, thread=before, reader="")
     place = (1e15, "") if older is None else (older["created_at"], older["id"])
-    asked = {"before_at": place[0], "before": place[1], "most": most}
-    statement = listed
+    asked = {"before_at": place[0], "before": place[1], "most": most, "reader": storable(reader)}
+    asked["archived"] = int(only == "archived")
+    statement = unread if only == "unread" else listed
     if agent is not None:
-        statement, asked = listed_of_agent, {**asked, "agent": agent}
+        statement, asked = unread_of_agent if only == "unread" else listed_of_agent, {**asked, "agent": agent}
     found = [
         row
         for one_kind, one_state in product(KINDS if kind is None else (kind,), STATES if state is None else (state,))
         for row in statement.rows(connection, kind=one_kind, state=one_state, **asked)
     ]
-    return _views(connection, sorted(found, key=lambda row: (row["created_at"], row["id"]), reverse=True)[:most])
+    newest = sorted(found, key=lambda row: (row["created_at"], row["id"]), reverse=True)[:most]
+    return _views(connection, newest, reader)
+
+
+def list_pinned(connection: Connection, reader: str, most: int) -> tuple[ThreadView, ...]:
+    """What that person pinned and is not archived, the last pinned first."""
+    return _views(connection, pinned.rows(connection, reader=storable(reader), most=most), reader)
 
 
 def ref_of_lane(connection: Connection, lane: str) -> tuple[str, str] | None:
     """The id and the name of a lane's thread."""
-    row = _of_lane.first(connection, lane=lane)
+    row = _of_lane.first(connection, lane=lane, reader="")
     return None if row is None else (row["id"], thread_ref(row))
 
 
@@ -199,7 +241,7 @@ def has_workspace(connection: Connection, thread: str, lane: str) -> bool:
     return any(row["id"] == lane and row["directory"] is not None for row in rows)
 
 
-def _views(connection: Connection, rows: Sequence[Row]) -> tuple[ThreadView, ...]:
+def _views(connection: Connection, rows: Sequence[Row], reader: str = "") -> tuple[ThreadView, ...]:
     # The newest run of a lane is the one that has not ended, if there is one.
     found = newest_runs.rows(connection, threads=[row["id"] for row in rows]) if rows else []
     waits, delayed = queued_waits(connection, found), delays(connection, found)
@@ -209,7 +251,7 @@ def _views(connection: Connection, rows: Sequence[Row]) -> tuple[ThreadView, ...
         words = delayed.get(run["id"], run["words"] or "")
         status = replace(_status(run, words, wait), facts=_lane_facts(run, wait))
         newest.setdefault(run["thread_id"], []).append(status)
-    return spoken(connection, tuple(_view(row, newest.get(row["id"], [])) for row in rows))
+    return spoken(connection, tuple(_view(row, newest.get(row["id"], []), reader) for row in rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +275,7 @@ def _lane_facts(run: Row, wait: Wait | None) -> LaneFacts:
     )
 
 
-def _view(row: Row, statuses: Sequence[_Status]) -> ThreadView:
+def _view(row: Row, statuses: Sequence[_Status], reader: str) -> ThreadView:
     status = min(statuses, key=lambda each: _RANKS[each.name], default=_Status("idle"))
     stage = stage_of(row["state"] == "open", [each.facts for each in statuses])
     return ThreadView(
@@ -251,6 +293,8 @@ def _view(row: Row, statuses: Sequence[_Status]) -> ThreadView:
         updated_at=max(row["updated_at"], row["created_at"]),
         until=status.until,
         stage=stage.value if row["kind"] == "issue" else "",
+        archived=bool(row["archived"]),
+        marks=MarksView(row["news"] > row["seen"], row["pinned_at"] is not None, row["seen"]) if reader else None,
     )
 
 

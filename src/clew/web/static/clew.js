@@ -81,11 +81,19 @@ document.addEventListener('toggle', async ({ target }) => {
 
 // Keys for everything, listed under `?`.
 const go = (path) => () => location.assign(`${prefix}${path}`);
+const press = (mark) => () => (document.activeElement.closest('.thread') ?? document.getElementById('thread'))?.querySelector(`[data-mark=${mark}]`)?.click();
 const keys = {
   n: ['Next thing that needs you', () => step(1)],
   p: ['The one before', () => step(-1)],
   '/': ['Search', () => document.querySelector('.find input').focus()],
   c: ['Write a message', () => document.querySelector('#composer textarea')?.focus()],
+  s: ['Pin this thread, or unpin it', press('pin')],
+  e: ['Archive this thread, or bring it back', press('archive')],
+  m: ['Mark this thread as read or unread', press('read')],
+  'f a': ['All threads', go('/#threads')],
+  'f u': ['Unread threads', go('/?only=unread#threads')],
+  'f p': ['Pinned threads', go('/?only=pinned#threads')],
+  'f x': ['Archived threads', go('/?only=archived#threads')],
   'g h': ['Home', go('/')],
   'g r': ['Runs', go('/runs')],
   'g a': ['Agents', go('/agents')],

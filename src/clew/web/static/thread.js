@@ -14,6 +14,16 @@ let again = false;
 const lastSeq = () => Math.max(0, ...[...journal.querySelectorAll('[data-seq].item')].map((each) => Number(each.dataset.seq)));
 const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 160;
 
+// What a visible page shows is read. One that was marked as unread stays so until something new comes.
+let seen = Number(thread.dataset.seen);
+function noteRead() {
+  const news = Math.max(0, ...[...journal.querySelectorAll('[data-seq].item:not(.human)')].map((each) => Number(each.dataset.seq)));
+  if (document.hidden || !newest || news <= seen) return;
+  const before = seen;
+  seen = lastSeq();
+  call('POST', `/threads/${encodeURIComponent(id)}/read`, { entry: seen }).catch(() => { seen = before; });
+}
+
 // Reads what came since the last entry here. Each item has an id, so nothing stands here twice.
 async function catchUp() {
   if (!newest) return;
@@ -36,6 +46,7 @@ async function catchUp() {
       if (streams) continue;
       if (old) old.replaceWith(item); else journal.append(item);
     }
+    noteRead();
     if (follow) scrollTo({ top: document.body.scrollHeight });
   })();
   try { await reading; } catch (fault) { if (!(fault instanceof Cut)) throw fault; } finally { reading = null; }
@@ -161,4 +172,5 @@ document.querySelector('[data-earlier]')?.addEventListener('click', async (event
   if (next) link.href = next.href; else link.remove();
 });
 
+noteRead();
 if (newest && !location.hash) scrollTo({ top: document.body.scrollHeight });

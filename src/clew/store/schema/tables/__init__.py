@@ -6,10 +6,12 @@ a migration: docs/migrations.md.
 
 from clew.store.schema.tables.columns import metadata
 from clew.store.schema.tables.conversation import (
+    NEWS,
     agents,
     archives,
     journal,
     lanes,
+    marks,
     projects,
     sessions,
     threads,
@@ -33,6 +35,7 @@ from clew.store.schema.tables.work import (
 
 __all__ = [
     "LIVE",
+    "NEWS",
     "NOT_ENDED",
     "UNHEARD",
     "UNKNOWN_RUNTIME",
@@ -46,6 +49,7 @@ __all__ = [
     "landings",
     "lanes",
     "machines",
+    "marks",
     "meta",
     "metadata",
     "programs",

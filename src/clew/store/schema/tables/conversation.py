@@ -17,6 +17,9 @@ from clew.store.schema.tables.columns import (
 )
 from clew.store.schema.tables.machines import UNKNOWN_RUNTIME
 
+NEWS = "author_kind <> 'human'"
+"""Entries that make a thread unread: those of agents, of Clew and of the outside."""
+
 projects = Table(
     "projects",
     metadata,
@@ -69,9 +72,15 @@ threads = Table(
     Column("number", Integer),
     # The agent it is assigned to, if any.
     optional("assignee"),
+    # 1 while it is archived, and the last entry of its journal at that time: triggers of the schema bring it back with
+    # a later entry, and with anything that needs a person.
+    integer("archived"),
+    integer("archived_entry"),
     partial_index("uq_threads_number", "number IS NOT NULL", "kind", "number", unique=True),
-    Index("ix_threads_listed", "kind", "state", "created_at", "id"),
-    partial_index("ix_threads_assignee", "assignee IS NOT NULL", "assignee", "kind", "state", "created_at", "id"),
+    Index("ix_threads_listed", "kind", "state", "archived", "created_at", "id"),
+    partial_index(
+        "ix_threads_assignee", "assignee IS NOT NULL", "assignee", "kind", "state", "archived", "created_at", "id"
+    ),
 )
 
 journal = Table(
@@ -96,7 +105,23 @@ journal = Table(
     CheckConstraint("seq > 0", "seq"),
     CheckConstraint("replaces > 0 AND replaces < seq", "replaces_an_earlier_one"),
     partial_index("uq_journal_replaces", "replaces IS NOT NULL", "thread_id", "replaces", unique=True),
+    # The newest entry of each kind of author is one step along it.
+    partial_index("ix_journal_news", NEWS, "thread_id", "author_kind", "seq"),
     # WITHOUT ROWID stores a thread's entries side by side, so a page of them is one range read.
+    sqlite_with_rowid=False,
+)
+
+marks = Table(
+    "marks",
+    metadata,
+    # Who made the marks, by name.
+    required("reader"),
+    reference("thread_id", "threads.id"),
+    # The last entry that was read; one below the newest news when it was marked as unread, so it can be -1.
+    integer("seen"),
+    timestamp("pinned_at"),
+    PrimaryKeyConstraint("reader", "thread_id"),
+    partial_index("ix_marks_pinned", "pinned_at IS NOT NULL", "reader", "pinned_at"),
     sqlite_with_rowid=False,
 )
 

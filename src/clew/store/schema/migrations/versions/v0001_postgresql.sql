@@ -101,13 +101,15 @@ CREATE TABLE threads (
 	created_at FLOAT(53) NOT NULL,
 	number INTEGER,
 	assignee TEXT,
+	archived INTEGER DEFAULT 0 NOT NULL,
+	archived_entry INTEGER DEFAULT 0 NOT NULL,
 	CONSTRAINT pk_threads PRIMARY KEY (id),
 	CONSTRAINT fk_threads_project_id FOREIGN KEY(project_id) REFERENCES projects (id)
 );
 
-CREATE INDEX ix_threads_assignee ON threads (assignee, kind, state, created_at, id) WHERE assignee IS NOT NULL;
+CREATE INDEX ix_threads_assignee ON threads (assignee, kind, state, archived, created_at, id) WHERE assignee IS NOT NULL;
 
-CREATE INDEX ix_threads_listed ON threads (kind, state, created_at, id);
+CREATE INDEX ix_threads_listed ON threads (kind, state, archived, created_at, id);
 
 CREATE UNIQUE INDEX uq_threads_number ON threads (kind, number) WHERE number IS NOT NULL;
 
@@ -131,7 +133,20 @@ CREATE TABLE journal (
 	CONSTRAINT fk_journal_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id)
 );
 
+CREATE INDEX ix_journal_news ON journal (thread_id, author_kind, seq) WHERE author_kind <> 'human';
+
 CREATE UNIQUE INDEX uq_journal_replaces ON journal (thread_id, replaces) WHERE replaces IS NOT NULL;
+
+CREATE TABLE marks (
+	reader TEXT NOT NULL,
+	thread_id TEXT NOT NULL,
+	seen INTEGER DEFAULT 0 NOT NULL,
+	pinned_at FLOAT(53),
+	CONSTRAINT pk_marks PRIMARY KEY (reader, thread_id),
+	CONSTRAINT fk_marks_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id)
+);
+
+CREATE INDEX ix_marks_pinned ON marks (reader, pinned_at) WHERE pinned_at IS NOT NULL;
 
 CREATE TABLE lanes (
 	id TEXT NOT NULL,
@@ -488,6 +503,22 @@ CREATE TRIGGER search_thread_moved AFTER UPDATE OF project_id ON threads FOR EAC
 CREATE TRIGGER search_log_added AFTER INSERT ON runs FOR EACH ROW WHEN (NEW.started_at IS NOT NULL) EXECUTE FUNCTION search_row_due('log');
 
 CREATE TRIGGER search_log_started AFTER UPDATE OF started_at ON runs FOR EACH ROW WHEN (NEW.started_at IS NOT NULL AND OLD.started_at IS NULL) EXECUTE FUNCTION search_row_due('log');
+
+CREATE FUNCTION unarchive_by_entry() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF EXISTS (SELECT 1 FROM threads WHERE id = NEW.thread_id AND archived = 1 AND archived_entry < NEW.seq) THEN PERFORM set_config(''lock_timeout'', ''50ms'', true); UPDATE threads SET archived = 0 WHERE id = NEW.thread_id AND archived = 1 AND archived_entry < NEW.seq; END IF; RETURN NULL; END';
+
+CREATE FUNCTION unarchive_by_run() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF EXISTS (SELECT 1 FROM threads WHERE id = (SELECT thread_id FROM lanes WHERE id = NEW.lane_id) AND archived = 1) THEN PERFORM set_config(''lock_timeout'', ''50ms'', true); UPDATE threads SET archived = 0 WHERE id = (SELECT thread_id FROM lanes WHERE id = NEW.lane_id) AND archived = 1; END IF; RETURN NULL; END';
+
+CREATE FUNCTION unarchive_by_wake() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF EXISTS (SELECT 1 FROM threads WHERE id = NEW.thread_id AND archived = 1) THEN PERFORM set_config(''lock_timeout'', ''50ms'', true); UPDATE threads SET archived = 0 WHERE id = NEW.thread_id AND archived = 1; END IF; RETURN NULL; END';
+
+CREATE FUNCTION unarchive_by_approval() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF EXISTS (SELECT 1 FROM threads WHERE id = (SELECT l.thread_id FROM runs r JOIN lanes l ON l.id = r.lane_id WHERE r.id = NEW.run_id) AND archived = 1) THEN PERFORM set_config(''lock_timeout'', ''50ms'', true); UPDATE threads SET archived = 0 WHERE id = (SELECT l.thread_id FROM runs r JOIN lanes l ON l.id = r.lane_id WHERE r.id = NEW.run_id) AND archived = 1; END IF; RETURN NULL; END';
+
+CREATE TRIGGER unarchive_spoken AFTER INSERT ON journal FOR EACH ROW EXECUTE FUNCTION unarchive_by_entry();
+
+CREATE TRIGGER unarchive_asked AFTER INSERT ON approvals FOR EACH ROW WHEN (NEW.state = 'pending') EXECUTE FUNCTION unarchive_by_approval();
+
+CREATE TRIGGER unarchive_held AFTER UPDATE OF hold ON runs FOR EACH ROW WHEN (NEW.ended_at IS NULL AND NEW.hold = 'person' AND OLD.hold <> 'person') EXECUTE FUNCTION unarchive_by_run();
+
+CREATE TRIGGER unarchive_given_up AFTER UPDATE OF state ON wakes FOR EACH ROW WHEN (NEW.code = 'cancelled:gave-up' AND OLD.state <> NEW.state) EXECUTE FUNCTION unarchive_by_wake();
 
 INSERT INTO machines (id, name) VALUES ('unknown', 'unknown');
 

@@ -101,13 +101,15 @@ CREATE TABLE threads (
 	created_at FLOAT NOT NULL,
 	number INTEGER,
 	assignee TEXT,
+	archived INTEGER DEFAULT 0 NOT NULL,
+	archived_entry INTEGER DEFAULT 0 NOT NULL,
 	CONSTRAINT pk_threads PRIMARY KEY (id),
 	CONSTRAINT fk_threads_project_id FOREIGN KEY(project_id) REFERENCES projects (id)
 );
 
-CREATE INDEX ix_threads_assignee ON threads (assignee, kind, state, created_at, id) WHERE assignee IS NOT NULL;
+CREATE INDEX ix_threads_assignee ON threads (assignee, kind, state, archived, created_at, id) WHERE assignee IS NOT NULL;
 
-CREATE INDEX ix_threads_listed ON threads (kind, state, created_at, id);
+CREATE INDEX ix_threads_listed ON threads (kind, state, archived, created_at, id);
 
 CREATE UNIQUE INDEX uq_threads_number ON threads (kind, number) WHERE number IS NOT NULL;
 
@@ -132,7 +134,21 @@ CREATE TABLE journal (
 )
  WITHOUT ROWID;
 
+CREATE INDEX ix_journal_news ON journal (thread_id, author_kind, seq) WHERE author_kind <> 'human';
+
 CREATE UNIQUE INDEX uq_journal_replaces ON journal (thread_id, replaces) WHERE replaces IS NOT NULL;
+
+CREATE TABLE marks (
+	reader TEXT NOT NULL,
+	thread_id TEXT NOT NULL,
+	seen INTEGER DEFAULT 0 NOT NULL,
+	pinned_at FLOAT,
+	CONSTRAINT pk_marks PRIMARY KEY (reader, thread_id),
+	CONSTRAINT fk_marks_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX ix_marks_pinned ON marks (reader, pinned_at) WHERE pinned_at IS NOT NULL;
 
 CREATE TABLE lanes (
 	id TEXT NOT NULL,
@@ -493,6 +509,14 @@ CREATE TRIGGER search_thread_moved AFTER UPDATE OF project_id ON threads WHEN NE
 CREATE TRIGGER search_log_added AFTER INSERT ON runs WHEN NEW.started_at IS NOT NULL BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('log', NEW.id, 0); END;
 
 CREATE TRIGGER search_log_started AFTER UPDATE OF started_at ON runs WHEN NEW.started_at IS NOT NULL AND OLD.started_at IS NULL BEGIN INSERT INTO search_due (kind, source, seq) VALUES ('log', NEW.id, 0); END;
+
+CREATE TRIGGER unarchive_spoken AFTER INSERT ON journal BEGIN UPDATE threads SET archived = 0 WHERE id = NEW.thread_id AND archived = 1 AND archived_entry < NEW.seq; END;
+
+CREATE TRIGGER unarchive_asked AFTER INSERT ON approvals WHEN NEW.state = 'pending' BEGIN UPDATE threads SET archived = 0 WHERE id = (SELECT l.thread_id FROM runs r JOIN lanes l ON l.id = r.lane_id WHERE r.id = NEW.run_id) AND archived = 1; END;
+
+CREATE TRIGGER unarchive_held AFTER UPDATE OF hold ON runs WHEN NEW.ended_at IS NULL AND NEW.hold = 'person' AND OLD.hold <> 'person' BEGIN UPDATE threads SET archived = 0 WHERE id = (SELECT thread_id FROM lanes WHERE id = NEW.lane_id) AND archived = 1; END;
+
+CREATE TRIGGER unarchive_given_up AFTER UPDATE OF state ON wakes WHEN NEW.code = 'cancelled:gave-up' AND OLD.state <> NEW.state BEGIN UPDATE threads SET archived = 0 WHERE id = NEW.thread_id AND archived = 1; END;
 
 INSERT INTO machines (id, name) VALUES ('unknown', 'unknown');
 
