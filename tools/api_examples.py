@@ -84,6 +84,11 @@ _THREADS = (
     Example("POST /threads/{ref}/assign", {"agent": "ada"}, names=ISSUE),
     Example("POST /threads/{ref}/close", names=ISSUE),
     Example("POST /threads/{ref}/reopen", names=ISSUE),
+    Example("POST /threads/{ref}/read", {"entry": 2}, names=ISSUE),
+    *(
+        Example(f"POST /threads/{{ref}}/{mark}", names=ISSUE)
+        for mark in ("unread", "pin", "unpin", "archive", "unarchive")
+    ),
     Example("PATCH /threads/{ref}/lanes/{agent}", {"overlap": "queue"}, names=LANE),
     Example("DELETE /threads/{ref}/lanes/{agent}/allowed", names=LANE),
     Example(
