@@ -11,7 +11,12 @@ const newest = !new URL(location.href).searchParams.has('before');
 let reading = null;
 let again = false;
 
-const lastSeq = () => Math.max(0, ...[...journal.querySelectorAll('[data-seq].item')].map((each) => Number(each.dataset.seq)));
+// From the end, so that it takes no longer on a long page.
+function lastSeq() {
+  let item = journal.lastElementChild;
+  while (item && !item.dataset.seq) item = item.previousElementSibling;
+  return Number(item?.dataset.seq ?? 0);
+}
 const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 160;
 
 // Reads what came since the last entry here. Each item has an id, so nothing stands here twice.
