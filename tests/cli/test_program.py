@@ -75,7 +75,7 @@ def test_the_groups_have_the_commands_that_are_promised() -> None:
         "queue": ["edit", "move", "steer", "take-back"],
         "runs": ["show"],
         "service": ["install", "remove"],
-        "thread": ["overlap", "show"],
+        "thread": ["archive", "overlap", "pin", "read", "show", "unarchive", "unpin", "unread"],
         "workspaces": ["accept", "clean", "list"],
     }
 

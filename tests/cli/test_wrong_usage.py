@@ -21,7 +21,7 @@ COMMANDS: list[Row] = [
     ("approvals alow x", "Unknown command 'alow'. Did you mean `clew approvals allow`?"),
     ("runs shwo run-1", "Unknown command 'shwo'. Did you mean `clew runs show`?"),
     ("runs run-1", "Unknown command 'run-1'. Use one of: show."),
-    ("thread list", "Unknown command 'list'. Use one of: show, overlap."),
+    ("thread list", "Unknown command 'list'. Use one of: show, overlap, read, unread, pin, unpin, archive, unarchive."),
     ("workspaces clear", "Did you mean `clew workspaces clean`?"),
     ("policy get --agent ada", "Did you mean `clew policy set`?"),
     ("db restor x", "Did you mean `clew db restore`?"),

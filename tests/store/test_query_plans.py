@@ -82,6 +82,7 @@ SHOWN = {
     "the newest runs of a lane": Shown(logs.newest_of_lane, "ix_runs_lane", {"lane": "lane-7"}),
     "the thread of a run": Shown(logs.run_of_thread, "uq_runs_number", {"number": 7}),
     "the end of a log": Shown(logs.last_line, None, {"run": "run-7-1"}),
+    "the last lines of a log": Shown(runs.end_of_log, None, {"run": "run-7-1", "most": 20}),
     "a log": Shown(runs.log_of_run, None, {"run": "run-7-1", "after": 3, "most": 20}),
     "threads": Shown(threads.listed, "ix_threads_listed", BEFORE_THREAD),
     "threads of an agent": Shown(threads.listed_of_agent, "ix_threads_assignee", {**BEFORE_THREAD, "agent": "agent-7"}),

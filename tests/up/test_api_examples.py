@@ -106,6 +106,8 @@ def test_a_server_takes_every_example(story: Story, tmp_path: Path) -> None:
     _sessions(story, tmp_path)
     send("POST /threads/{ref}/close")
     send("POST /threads/{ref}/reopen")
+    for mark in ("read", "unread", "pin", "unpin", "archive", "unarchive"):
+        send(f"POST /threads/{{ref}}/{mark}")
     send("GET /workspaces")
     send("POST /workspaces/clean")
     send("POST /begin")

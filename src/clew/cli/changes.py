@@ -1,14 +1,12 @@
 """What agents changed, in a line: at the end of a turn, and beside a thread's lanes."""
 
-from clew.cli.answers import read
-from clew.cli.client import Server, thread_part
-from clew.ports.fault import Fault
+from clew.cli.client import Server
+from clew.cli.marks import page_of
 from clew.protocol.views import LaneView, RunView, ThreadPage, ThreadView
 
 
-def changes_after(server: Server, run: RunView) -> str:
+def changes_by(run: RunView, page: ThreadPage | None) -> str:
     """What the worktree of the run's lane has that its base does not; empty if nothing."""
-    page = _page(server, run.thread)
     if page is None:
         return ""
     lane = next((each for each in page.lanes if each.agent == run.agent), None)
@@ -35,7 +33,7 @@ def changes_of(lane: LaneView) -> str:
 
 def unmerged(server: Server, ref: str) -> list[str]:
     """A line for each agent of a thread whose work is not merged."""
-    page = _page(server, ref)
+    page = page_of(server, ref)
     if page is None:
         return []
     lanes = [lane for lane in page.lanes if lane.work is not None and lane.work.merged_into is None and lane.work.words]
@@ -47,11 +45,3 @@ def _to_merge(ref: str, lane: LaneView) -> str:
     if lane.work is not None and lane.work.uncommitted:
         return f'Commit with `clew commit {ref} --agent {lane.agent} -m "…"`, then merge with {merge}'
     return f"Merge with {merge}"
-
-
-def _page(server: Server, ref: str) -> ThreadPage | None:
-    """None where it cannot be had: what was asked for is done, and this is only said beside it."""
-    try:
-        return read(ThreadPage, server.get(f"/threads/{thread_part(ref)}", {"limit": 1}))
-    except Fault:
-        return None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from clew.cli.activity import Speech, activity_of, approval_lines, decision_of, ended, failure_of, line_of
 from clew.cli.answers import get_thread, parsed, read, read_all
 from clew.cli.approver import at_terminal
-from clew.cli.changes import changes_after
+from clew.cli.changes import changes_by
 from clew.cli.client import NoAnswer, NotRunning, Refused, Server, part
 from clew.cli.hold import Hold
 from clew.cli.live import (
@@ -24,6 +24,7 @@ from clew.cli.live import (
     next_run,
     raise_if_held,
 )
+from clew.cli.marks import mark_shown, page_of
 from clew.cli.output import ExitStatus, note, tell, tell_json, tell_problem, with_remedy
 from clew.cli.safe_text import one_line
 from clew.protocol.views import ApprovalView, EventView, RunView, ThreadView, WakeView, WhyView
@@ -228,7 +229,9 @@ class Turn:
         if not self._speech.said and not self._json:
             self._note(f"{run.agent} ended its turn without a reply.")
         if not self._json:
-            self._note(changes_after(self._server, run))
+            page = page_of(self._server, run.thread)
+            self._note(changes_by(run, page))
+            mark_shown(self._server, run, page)
         return ExitStatus.DONE
 
     def _note(self, line: str, *, loud: bool = False) -> None:

@@ -72,6 +72,12 @@ async def list_events(
     return await services.read(lambda tx: queries.list_events(tx, run_called(tx, run), after, most))
 
 
+async def last_events(services: Services, actor: Actor, run: str, limit: int) -> tuple[EventView, ...]:
+    """The last lines of its log, in order."""
+    most = check_limit(limit)
+    return await services.read(lambda tx: queries.last_events(tx, run_called(tx, run), most))
+
+
 async def cancel_run(services: Services, actor: Actor, run: str) -> Cancelled:
     """End it with the wakes it carries. Its session stays, and can be continued."""
 

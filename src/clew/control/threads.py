@@ -14,7 +14,7 @@ from clew.store.operations import threads as store
 from clew.store.operations.allowances import forget
 from clew.store.queries import threads as queries
 from clew.store.queries.approvals import pending_approvals
-from clew.store.queries.entries import entries_page
+from clew.store.queries.entries import WHOLE, entries_page
 from clew.store.queries.names import agent_named, project_named, thread_called
 from clew.store.queries.runs import list_runs, show_runs
 from clew.store.queries.usage import used_of_thread
@@ -68,19 +68,52 @@ async def show_thread(
     services: Services, actor: Actor, ref: str, before: int | None = None, limit: int = 50, after: int = 0
 ) -> ThreadPage:
     """The thread with its last entries, or with the last of those before or after a given one."""
+    most = _check_place(before, limit, after)
+    reader = reader_of(actor)
+    return await services.read(
+        lambda tx: thread_page(tx, thread_called(tx, ref).id, before, most, after, reader=reader)
+    )
+
+
+async def show_screen(
+    services: Services,
+    actor: Actor,
+    ref: str,
+    before: int | None = None,
+    limit: int = 50,
+    after: int = 0,
+    longest: int = WHOLE,
+) -> ThreadPage:
+    """The same at a cost that does not depend on how long the thread is: without what all of its runs have used, and
+    of a text with more than `longest` characters only so many."""
+    most = _check_place(before, limit, after)
+    reader = reader_of(actor)
+    return await services.read(
+        lambda tx: thread_page(tx, thread_called(tx, ref).id, before, most, after, longest, used=False, reader=reader)
+    )
+
+
+def _check_place(before: int | None, limit: int, after: int) -> int:
     most = check_limit(limit)
     if before is not None and not 1 <= before < 2**31:
         raise BadRequest(f"There is no entry {before}.", "Entries are numbered from 1.")
     if not 0 <= after < 2**31:
         raise BadRequest(f"There is no entry {after}.", "Entries are numbered from 1; 0 is before all of them.")
-    reader = reader_of(actor)
-    return await services.read(lambda tx: thread_page(tx, thread_called(tx, ref).id, before, most, after, reader))
+    return most
 
 
 def thread_page(
-    tx: Transaction, thread: ThreadId, before: int | None = None, most: int = 50, after: int = 0, reader: str = ""
+    tx: Transaction,
+    thread: ThreadId,
+    before: int | None = None,
+    most: int = 50,
+    after: int = 0,
+    longest: int = WHOLE,
+    used: bool = True,
+    reader: str = "",
 ) -> ThreadPage:
-    entries = entries_page(tx, thread, before, most, after)
+    """`used`: with the sum over all runs of the thread, which takes the longer the more there are."""
+    entries = entries_page(tx, thread, before, most, after, longest)
     newest = list_runs(tx, thread, None, None, RUNS_SHOWN, None)
     older = {entry.run for entry in entries if entry.run is not None} - {run.id for run in newest}
     return ThreadPage(
@@ -90,7 +123,7 @@ def thread_page(
         runs=tuple(sorted((*newest, *show_runs(tx, older)), key=lambda run: (run.queued_at, run.id), reverse=True)),
         approvals=pending_approvals(tx, thread),
         earlier=bool(entries) and entries[0].seq > 1,
-        used=used_of_thread(tx, thread),
+        used=used_of_thread(tx, thread) if used else None,
     )
 
 

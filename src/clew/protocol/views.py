@@ -112,6 +112,8 @@ class EntryView:
     replaced_by: int | None = None
     taken_back: bool = False
     """Whether entry `replaced_by` took this one back."""
+    length: int | None = None
+    """The characters of the whole text, where `text` is only its beginning."""
 
 
 @dataclass(frozen=True, slots=True)

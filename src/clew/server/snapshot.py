@@ -6,7 +6,7 @@ from clew.control.actor import Actor
 from clew.control.approvals import approvals_of
 from clew.control.runs import show_run
 from clew.control.services import Services
-from clew.control.threads import show_thread
+from clew.control.threads import show_screen
 from clew.protocol.live import LogScope, RunLog, ThreadLog
 from clew.protocol.views import ApprovalView, RunView, ThreadView
 
@@ -30,7 +30,7 @@ class Snapshots:
                 return _by_id((), (view,), await approvals_of(services, actor, run))
 
     async def _thread(self, services: Services, actor: Actor, thread: str) -> Snapshot:
-        page = await show_thread(services, actor, thread, limit=1)
+        page = await show_screen(services, actor, thread, limit=1)
         answered = [
             each for run in page.runs if run.id in self._asked for each in await approvals_of(services, actor, run.id)
         ]

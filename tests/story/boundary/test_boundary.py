@@ -11,7 +11,7 @@ from tests.story.boundary.running import legs, walk
 from tests.story.boundary.storm import asked_for, storm
 
 SEED = "15"
-TRIES = {"claude": 24, "codex": 42, "opencode": 18, "guide": 48, "acp:codex": 18}
+TRIES = {"claude": 12, "codex": 18, "opencode": 12, "guide": 24, "acp:codex": 12}
 """By what a try of each takes."""
 GROUPED = [pytest.param(name, marks=pytest.mark.xdist_group(f"boundary-{name}")) for name in AGENTS]
 

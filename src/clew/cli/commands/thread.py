@@ -14,6 +14,7 @@ from clew.cli.client import Server, part, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.commands.usage import used_words
 from clew.cli.input import OPTIONS, BadText, Last, Limit, Options
+from clew.cli.marks import mark_page
 from clew.cli.output import facts, tell
 from clew.cli.safe_text import one_line, safe
 from clew.cli.times import moment, until
@@ -213,7 +214,8 @@ def threads(
     only
         Only those that are unread, pinned (the last pinned first) or archived.
     """
-    list_threads(options, kind, state or ("all" if only == "archived" else "open"), agent, limit, only)
+    of = "all" if only == "archived" else "open"
+    list_threads(options, kind, of if state is None else state, agent, limit, only)
 
 
 def list_threads(
@@ -255,13 +257,7 @@ def show_page(options: Options, ref: str, last: int) -> None:
     said = server.get(f"/threads/{thread_part(ref)}", {"limit": last})
     print_view(options, said, ThreadPage, _tell_page, long=True)
     if not options.json:
-        _shown(server, read_view(ThreadPage, said))
-
-
-def _shown(server: Server, page: ThreadPage) -> None:
-    """What a person was shown is read."""
-    if page.entries and page.thread.marks is not None and page.thread.marks.unread:
-        server.post(f"/threads/{part(page.thread.id)}/read", {"entry": page.entries[-1].seq})
+        mark_page(server, read_view(ThreadPage, said))
 
 
 def _status(thread: ThreadView) -> str:

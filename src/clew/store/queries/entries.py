@@ -1,19 +1,29 @@
 """Journal entries as views, with what became of each: replaced by a later one, or taken back."""
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from clew.protocol.views import EntryView
 from clew.store.engine.statement import Row, Statement
 from clew.store.schema.tables import journal
 
 _LAST = 2**31 - 1
+WHOLE = 2**31 - 1
+"""More characters than a text can have."""
 
 _later = journal.alias("later")
 
-# The outer join is by uq_journal_replaces.
+_COLUMNS = [column for column in journal.c if column is not journal.c.body]
+
+# The outer join is by uq_journal_replaces. Of a long text only its beginning leaves the database.
 page = Statement(
     lambda _: (
-        select(*journal.c, _later.c.seq.label("replaced_by"), _later.c.body.label("later_body"))
+        select(
+            *_COLUMNS,
+            func.substr(journal.c.body, 1, bindparam("longest")).label("body"),
+            func.length(journal.c.body).label("length"),
+            _later.c.seq.label("replaced_by"),
+            (func.length(_later.c.body) == 0).label("taken_back"),
+        )
         .select_from(
             journal.outerjoin(
                 _later, (_later.c.thread_id == journal.c.thread_id) & (_later.c.replaces == journal.c.seq)
@@ -31,15 +41,21 @@ page = Statement(
 
 
 def entries_page(
-    connection: Connection, thread: str, before: int | None = None, most: int = 50, after: int = 0
+    connection: Connection,
+    thread: str,
+    before: int | None = None,
+    most: int = 50,
+    after: int = 0,
+    longest: int = WHOLE,
 ) -> tuple[EntryView, ...]:
-    """One page of a thread, in order: its last entries, or the last of those before or after a given one."""
+    """One page of a thread, in order: its last entries, or the last of those before or after a given one. Of a text
+    with more than `longest` characters, so many."""
     until = _LAST if before is None else before
-    rows = page.rows(connection, thread=thread, before=until, after=after, most=most)
-    return tuple(_view(row) for row in reversed(rows))
+    rows = page.rows(connection, thread=thread, before=until, after=after, most=most, longest=longest)
+    return tuple(_view(row, longest) for row in reversed(rows))
 
 
-def _view(row: Row) -> EntryView:
+def _view(row: Row, longest: int) -> EntryView:
     return EntryView(
         seq=row["seq"],
         author_kind=row["author_kind"],
@@ -49,5 +65,6 @@ def _view(row: Row) -> EntryView:
         run=row["run_id"],
         replaces=row["replaces"],
         replaced_by=row["replaced_by"],
-        taken_back=row["later_body"] == "",
+        taken_back=bool(row["taken_back"]),
+        length=row["length"] if row["length"] > longest else None,
     )

@@ -146,6 +146,12 @@ log_of_run = Statement(
     )
 )
 
+end_of_log = Statement(
+    lambda _: (
+        select(events).where(events.c.run_id == bindparam("run")).order_by(events.c.seq.desc()).limit(bindparam("most"))
+    )
+)
+
 steers_of_run = Statement(
     lambda _: (
         select(events.c.seq, events.c.body, events.c.at)
@@ -237,6 +243,11 @@ def show_runs(connection: Connection, wanted: Collection[str]) -> tuple[RunView,
 
 def list_events(connection: Connection, run: str, after: int, most: int) -> tuple[EventView, ...]:
     return spoken(connection, tuple(map(read_event, log_of_run.rows(connection, run=run, after=after, most=most))))
+
+
+def last_events(connection: Connection, run: str, most: int) -> tuple[EventView, ...]:
+    """The last lines of a log, in order."""
+    return spoken(connection, tuple(map(read_event, reversed(end_of_log.rows(connection, run=run, most=most)))))
 
 
 def _of_state(connection: Connection, state: RunState | None, most: int, before: str) -> Sequence[Row]:

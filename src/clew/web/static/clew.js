@@ -134,7 +134,7 @@ function help() {
 }
 
 document.addEventListener('keydown', (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, textarea, select, dialog *')) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select, dialog[open]')) return;
   const found = keys[`${before} ${event.key}`.trim()] ?? keys[event.key];
   before = found ? '' : event.key;
   if (!found) return;

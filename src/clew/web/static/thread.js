@@ -11,7 +11,12 @@ const newest = !new URL(location.href).searchParams.has('before');
 let reading = null;
 let again = false;
 
-const lastSeq = () => Math.max(0, ...[...journal.querySelectorAll('[data-seq].item')].map((each) => Number(each.dataset.seq)));
+// From the end, so that it takes no longer on a long page.
+function lastSeq() {
+  let item = journal.lastElementChild;
+  while (item && !item.dataset.seq) item = item.previousElementSibling;
+  return Number(item?.dataset.seq ?? 0);
+}
 const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 160;
 
 // What a visible page shows is read. One that was marked as unread stays so until something new comes.
