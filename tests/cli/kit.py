@@ -1,10 +1,13 @@
-"""Running the real command, as a person does: in a process of its own."""
+"""Running the real command: in a process of its own as a person does, or in this one, which is faster."""
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -50,8 +53,25 @@ def names_in(directory: Path) -> list[str]:
 
 
 def here(capfd: pytest.CaptureFixture[str], *words: object) -> Said:
-    """The command in this process, which is faster; what it says and its status are the same."""
-    typed = [str(word) for word in words]
-    status = run_command(lambda: program(typed[0])(typed), as_json=asks_for_json(typed))
+    """The command in this process; what it says and its status are the same."""
+    status = _run(words)
     out, err = capfd.readouterr()
-    return Said(int(status), out, err)
+    return Said(status, out, err)
+
+
+def within(*words: object, **settings: str) -> Said:
+    """As `clew`, but in this process: for what a fixture of many tests says, and for what is asked again and again."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with patch.dict(os.environ, environment(**settings), clear=True), redirect_stdout(out), redirect_stderr(err):
+        status = _run(words)
+    return Said(status, _text(out), _text(err))
+
+
+def _run(words: tuple[object, ...]) -> int:
+    typed = [str(word) for word in words]
+    return int(run_command(lambda: program(typed[0])(typed), as_json=asks_for_json(typed)))
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()

@@ -19,7 +19,7 @@ from clew.store.engine.open import open_database
 from clew.store.schema.tables import runs
 from clew.store.schema.version import PROGRAM, upgrade
 from tests.cli.kit import PROGRAM as COMMAND
-from tests.cli.kit import Said, clew, environment, here, names_in, ok
+from tests.cli.kit import Said, clew, environment, here, names_in, ok, within
 from tests.store.next_version import NEXT, become_next_version
 from tests.store.specimen import fill, put_wake
 
@@ -79,7 +79,7 @@ def test_an_upgrade_makes_the_database_and_can_be_repeated(address: str, capfd: 
 def test_an_upgrade_can_leave_the_database_open_to_older_servers(
     address: str, tmp_path: Path, capfd: Cap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ok(clew("db", "upgrade", "--only-pre", CLEW_DATABASE=address))
+    ok(within("db", "upgrade", "--only-pre", CLEW_DATABASE=address))
     become_next_version(monkeypatch, tmp_path)
     said = ok(here(capfd, "db", "upgrade", "--only-pre", "--database", address))
     assert said.startswith(f"{shown(address)} has schema {NEXT}")
@@ -96,7 +96,7 @@ def test_a_user_who_may_not_make_tables_is_told_so(address: str) -> None:
         connection.exec_driver_sql("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     try:
         theirs = make_url(address).set(username=name).render_as_string(hide_password=False)
-        told = failed(clew("db", "upgrade", "--database", theirs), "store:cannot-upgrade")
+        told = failed(within("db", "upgrade", "--database", theirs), "store:cannot-upgrade")
     finally:
         with admin.connect() as connection:
             connection.exec_driver_sql(f"DROP ROLE {name}")

@@ -1,4 +1,7 @@
-"""The whole of it: `clew up` in a process of its own, a person's commands, and the guide agent."""
+"""The whole of it: `clew up` in a process of its own, a person's commands, and the guide agent.
+
+The commands of one conversation are processes too; the others run in this one, which is faster.
+"""
 
 import json
 import re
@@ -11,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.kit import PROGRAM, Said, clew, environment
+from tests.cli.kit import PROGRAM, Said, clew, environment, within
 from tests.cli.terminal import PATIENCE, terminal
+
+pytestmark = pytest.mark.xdist_group("end-to-end")
 
 
 @contextmanager
@@ -43,7 +48,7 @@ def up(data: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def asked(data: Path, *words: object) -> Said:
-    return clew(*words, CLEW_DATA=str(data))
+    return within(*words, CLEW_DATA=str(data))
 
 
 def done(data: Path, *words: object) -> str:
@@ -102,12 +107,12 @@ def latest(data: Path, thread: str) -> str:
 
 @pytest.mark.case("C02", "C32")
 def test_a_chat_goes_on_in_the_same_conversation_and_says_why(data: Path) -> None:
-    assert "prompt 1 of our conversation" in done(data, "chat", "ada", "--once", "hello")
-    said = asked(data, "chat", "ada", "--continue", "--once", "and again")
+    assert "prompt 1 of our conversation" in clew("chat", "ada", "--once", "hello", CLEW_DATA=str(data)).out
+    said = clew("chat", "ada", "--continue", "--once", "and again", CLEW_DATA=str(data))
     assert "prompt 2 of our conversation" in said.out
     assert "· Continuing (run-" in said.err
     ref = json.loads(done(data, "threads", "--kind", "chat", "--agent", "ada", "--json"))[0]["ref"]
-    why = done(data, "why", latest(data, ref))
+    why = clew("why", latest(data, ref), CLEW_DATA=str(data)).out
     assert why.startswith("resume: Continuing the same conversation (session 1). [session:fits]\n")
     assert "can be resumed" in why
     confirmed = why[why.index("Confirmed by the agent") :]

@@ -13,7 +13,7 @@ from clew import __version__
 from clew.cli.output import ExitStatus
 from clew.cli.program import COMMANDS, program, run_command
 from clew.ports.fault import Fault
-from tests.cli.kit import PROGRAM, clew, environment, ok
+from tests.cli.kit import PROGRAM, clew, environment, ok, within
 from tests.cli.stub import Stub
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -118,7 +118,7 @@ def test_every_command_is_in_the_guide(words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("name", GROUPS["db"])
 def test_help_of_a_command_of_the_database_has_every_option(name: str) -> None:
-    said = ok(clew("db", name, "--help"))
+    said = ok(within("db", name, "--help"))
     for option in ("--database", "CLEW_DATABASE", "clew.db", "--data ", "CLEW_DATA]", "--json"):
         assert option in said
     assert "--no-" not in said
@@ -182,7 +182,7 @@ def loaded(*words: str) -> set[str]:
     ],
 )
 def test_a_command_that_is_not_understood_ends_with_2(words: tuple[str, ...], named: str) -> None:
-    said = clew(*words)
+    said = within(*words)
     assert (said.status, said.out) == (2, "")
     assert re.fullmatch(r"clew: .+ See `clew.* --help`\. \[usage\]\n", said.err), said.err
     assert named in said.err

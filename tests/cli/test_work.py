@@ -13,6 +13,9 @@ from tests.cli.terminal import PATIENCE, terminal
 from tests.cli.test_end_to_end import done, latest, up
 from tests.workspaces.kit import commit, git, repository
 
+# One server for all of them.
+pytestmark = pytest.mark.xdist_group("work")
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:

@@ -12,6 +12,9 @@ from tests.cli.test_end_to_end import done, up
 from tests.cli.wrong import INSIDE, Row, in_order, judge, typed
 from tests.workspaces.kit import repository
 
+# One server for all of them.
+pytestmark = pytest.mark.xdist_group("wrong-lines")
+
 POLICIES = {
     "unclosed": "{",
     "a-list": "[]",

@@ -23,6 +23,9 @@ class Event:
     data: Any
 
 
+# One server for all of them.
+pytestmark = pytest.mark.xdist_group("live")
+
 VIEWS = ("thread", "run", "approval", "log")
 PAGES = ("beat", "changed", "log")
 
