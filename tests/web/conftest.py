@@ -50,9 +50,11 @@ def _scene(tmp_path_factory: pytest.TempPathFactory, chromium: Chromium) -> Iter
 class Visitors:
     """Makes persons with a browser profile of their own, logged in by a fresh link."""
 
-    def __init__(self, chromium: Chromium, pictures: Path) -> None:
-        self._chromium, self._pictures = chromium, pictures
+    def __init__(self, chromium: Chromium, pictures: Path, regulars: dict[str, Visitor]) -> None:
+        self._chromium, self._pictures, self._regulars = chromium, pictures, regulars
         self.all: list[Visitor] = []
+        """Whoever came in this test."""
+        self._made: list[Visitor] = []
 
     def __call__(self, house: House, *, login: bool = True, through: str | None = None, **options: Any) -> Visitor:
         """`through` is the address of a proxy. The options are those of `Visitor`."""
@@ -60,11 +62,27 @@ class Visitors:
         def made() -> Visitor:
             visitor = Visitor(self._chromium, through or house.address, **options)
             self.all.append(visitor)
+            self._made.append(visitor)
             if login:
                 visitor.enter(house.link())
             return visitor
 
         return self._chromium.run(made)
+
+    def regular(self, scene: Scene, **options: Any) -> Visitor:
+        """One who has been here before with the same options: to make a profile and log in costs more than most pages.
+
+        For the scene only, where visitors look and change nothing.
+        """
+        known = repr(sorted(options.items()))
+        if known not in self._regulars or not self._regulars[known].is_there():
+            self._regulars[known] = self(scene.house, **options)
+            self._made.remove(self._regulars[known])
+            return self._regulars[known]
+        visitor = self._regulars[known]
+        visitor.complaints.clear()
+        self.all.append(visitor)
+        return visitor
 
     def check(self) -> None:
         complaints = [each for visitor in self.all for each in visitor.unforgiven()]
@@ -78,13 +96,19 @@ class Visitors:
             return f"no pictures: {fault}"
 
     def close(self) -> None:
-        for visitor in self.all:
+        for visitor in self._made:
             visitor.close()
 
 
+@pytest.fixture(scope="session", name="regulars")
+def _regulars() -> dict[str, Visitor]:
+    """They go when the browser does."""
+    return {}
+
+
 @pytest.fixture
-def visitors(chromium: Chromium, tmp_path: Path) -> Iterator[Visitors]:
-    made = Visitors(chromium, tmp_path)
+def visitors(chromium: Chromium, tmp_path: Path, regulars: dict[str, Visitor]) -> Iterator[Visitors]:
+    made = Visitors(chromium, tmp_path, regulars)
     yield made
     chromium.run(made.close)
 

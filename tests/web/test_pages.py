@@ -38,7 +38,7 @@ def is_whole(page: Page) -> None:
 def test_a_page_opens_fits_and_suits_everybody(
     scene: Scene, visitors: Visitors, route: str, width: int, dark: bool
 ) -> None:
-    page = visitors(scene.house, width=width, dark=dark).open(address(route, scene.examples))
+    page = visitors.regular(scene, width=width, dark=dark).open(address(route, scene.examples))
     is_whole(page)
     fits(page)
     axe(page)
@@ -48,10 +48,10 @@ def test_a_page_opens_fits_and_suits_everybody(
 @every_page
 def test_a_page_is_readable_without_javascript(scene: Scene, visitors: Visitors, route: str) -> None:
     path = address(route, scene.examples)
-    plain = visitors(scene.house, javascript=False).open(path)
+    plain = visitors.regular(scene, javascript=False).open(path)
     is_whole(plain)
     fits(plain)
-    rich = visitors(scene.house).open(path)
+    rich = visitors.regular(scene).open(path)
     assert headings(plain) == headings(rich)
 
 
@@ -76,7 +76,7 @@ def headings(page: Page) -> list[str]:
 def test_a_thread_fits_and_suits_everybody_whatever_goes_on_in_it(
     scene: Scene, visitors: Visitors, which: str, width: int
 ) -> None:
-    page = visitors(scene.house, width=width).open(f"/threads/{getattr(scene, which)}")
+    page = visitors.regular(scene, width=width).open(f"/threads/{getattr(scene, which)}")
     is_whole(page)
     fits(page)
     axe(page)

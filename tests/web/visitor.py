@@ -108,6 +108,11 @@ class Visitor:
             lines.append(f"{page.url}  {file}")
         return "\n".join([*lines, *self.complaints])
 
+    def is_there(self) -> bool:
+        """Its browser may have died, and another was started since."""
+        browser = self.context.browser
+        return browser is not None and browser.is_connected()
+
     def close(self) -> None:
         # A browser that has died has nothing left to close.
         with suppress(Error):
