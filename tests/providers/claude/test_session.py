@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from clew.kernel import Answer, ProbeKind
+from clew.kernel import Answer, NativeId, ProbeKind
 from clew.ports.events import ApprovalAsked, Ending, PlanChanged, QuestionAsked, Text, ToolFinished, ToolStarted
 from clew.ports.provider import OpenSpec, Settings
 from clew.programs.faults import CannotStart, Refused, SessionBusy, SessionMissing
 from clew.programs.locks import is_locked, lock_session
+from clew.programs.process_tag import Owner
 from clew.programs.program import environment_for, start
 from clew.providers.claude import launch as command
 from clew.providers.claude import make, modes
@@ -293,3 +294,29 @@ def test_a_provider_that_is_closed_opens_nothing_more(place: Place, wait: float)
             assert not place.left()
 
     run(scene())
+
+
+@pytest.mark.case("P07")
+@pytest.mark.parametrize("switches", [True, False])
+def test_the_note_of_a_program_that_is_still_reading_its_session_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switches: bool
+) -> None:
+    """A program that resumes writes a note of a new session first."""
+    monkeypatch.setattr(command, "SWITCH", 30.0 if switches else 0.0)
+    note, ours = tmp_path / "1.json", Owner.ourselves()
+
+    def write(session: str) -> None:
+        said = {"pid": ours.pid, "procStart": str(ours.started), "sessionId": session, "cwd": "/srv"}
+        note.write_text(json.dumps(said))
+
+    write("new")
+
+    async def scene() -> object:
+        waiting = asyncio.create_task(command.wait_for_note(note, NativeId("wanted"), 30.0))
+        if switches:
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            write("wanted")
+        return (await waiting)["sessionId"]
+
+    assert asyncio.run(asyncio.wait_for(scene(), 60.0)) == ("wanted" if switches else "new")

@@ -55,6 +55,9 @@ _ALWAYS = {
     "CLAUDE_CODE_EAGER_FLUSH": "1",
 }
 
+SWITCH = 5.0
+"""Seconds in which a program that resumes has written the session that it resumed, on a busy machine too."""
+
 _HOOK_TIMEOUT = 14 * 24 * 3600
 """Seconds. The default would not wait long for Clew at a hook; from 25 days on the program would not wait at all."""
 
@@ -146,7 +149,7 @@ class _Opener:
 
     async def _landing(self, connection: Connection, target: OpenTarget, mode: PermissionMode) -> Landing:
         try:
-            landing = await _land(connection, self.home, self.spec, mode, target.turns, self.launch.deadlines)
+            landing = await _land(connection, self.home, self.spec, mode, target, self.launch.deadlines)
         except ProgramEnded as fault:
             if connection.found_nothing:
                 words = f"Claude Code finds no session in {target.source}."
@@ -172,7 +175,7 @@ class _Opener:
 
 
 async def _land(
-    connection: Connection, home: Home, spec: OpenSpec, mode: PermissionMode, turns: int, deadlines: Deadlines
+    connection: Connection, home: Home, spec: OpenSpec, mode: PermissionMode, target: OpenTarget, deadlines: Deadlines
 ) -> Landing:
     """Initialize the program, apply the mode, and read what it opened."""
     callbacks = {"UserPromptSubmit": GATE_HOOK, "PreToolUse": TOOL_HOOK}
@@ -190,7 +193,8 @@ async def _land(
         modes.apply(connection, mode, seconds, new=True),
         connection.request("get_settings", seconds),
     )
-    note = await _wait_for_note(home.root / "sessions" / f"{hello.get('pid')}.json", deadlines.answer)
+    path = home.root / "sessions" / f"{hello.get('pid')}.json"
+    note = await wait_for_note(path, target.native_id, deadlines.answer)
     place = str(note["cwd"])
     return Landing(
         native_id=NativeId(str(note["sessionId"])),
@@ -198,20 +202,26 @@ async def _land(
         mode=applied,
         model=_model(spec.model, known, hello),
         account=account_said(hello.get("account")),
-        turns=turns,
+        turns=target.turns,
     )
 
 
-async def _wait_for_note(path: Path, seconds: float) -> Mapping[str, object]:
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not {"sessionId", "cwd"} <= (note := read_note(path)).keys():
-        if asyncio.get_running_loop().time() > deadline:
+async def wait_for_note(path: Path, wanted: NativeId, seconds: float) -> Mapping[str, object]:
+    """What the program wrote of its session; of another one than the wanted only if it stays with that."""
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    while True:
+        note = read_note(path)
+        complete = {"sessionId", "cwd"} <= note.keys()
+        # A program that resumes writes a note of a new session first, and the true one when it has read the transcript.
+        if complete and (note["sessionId"] == wanted or clock() - begun > SWITCH):
+            return note
+        if not complete and clock() - begun > seconds:
             raise NotUnderstood(
                 f"Claude Code does not say which session it opened: {path} is not there.",
                 "Use version 2.1.197 or another that keeps this note.",
             )
         await asyncio.sleep(0.005)
-    return note
 
 
 def _model(wanted: str | None, known: Message, hello: Message) -> str | None:
