@@ -5,8 +5,6 @@ from dataclasses import replace
 from clew.protocol.views import (
     AgentView,
     ApprovalView,
-    ConsideredView,
-    DecisionView,
     EntryView,
     LaneView,
     LogView,
@@ -14,12 +12,11 @@ from clew.protocol.views import (
     Rhythm,
     RunView,
     SessionView,
-    StepView,
     ThreadPage,
     ThreadView,
     WakeView,
-    WhyView,
 )
+from clew.protocol.why_views import ConsideredView, DecisionView, StepView, WhyView
 
 AT = 1_750_000_000.0
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from clew.cli.activity import line_of
-from clew.protocol.views import EventView, LaneView, Spoken, SteerView
+from clew.protocol.views import EventView, LaneView, Spoken
+from clew.protocol.why_views import SteerView
 from tests.cli import samples
 from tests.cli.kit import here
 from tests.cli.stub import Problem, Stub

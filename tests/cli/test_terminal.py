@@ -7,7 +7,8 @@ import pytest
 
 from clew.cli.safe_text import width
 from clew.protocol.usage import UsedView
-from clew.protocol.views import CheckView, EvidenceView
+from clew.protocol.views import CheckView
+from clew.protocol.why_views import EvidenceView
 from tests.cli import samples
 from tests.cli.kit import here
 from tests.cli.stub import Problem, Stub

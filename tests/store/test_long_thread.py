@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, insert, select
 
 from clew.control.threads import thread_page
 from clew.kernel import AgentId
-from clew.store.queries.runs import last_events
+from clew.store.queries.run_log import last_events
 from clew.store.schema.tables import events, journal
 from tests.store.kit import THREAD, Daemon, sent
 

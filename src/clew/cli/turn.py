@@ -27,7 +27,8 @@ from clew.cli.live import (
 from clew.cli.marks import mark_shown, page_of
 from clew.cli.output import ExitStatus, note, tell, tell_json, tell_problem, with_remedy
 from clew.cli.safe_text import one_line
-from clew.protocol.views import ApprovalView, EventView, RunView, ThreadView, WakeView, WhyView
+from clew.protocol.views import ApprovalView, EventView, RunView, ThreadView, WakeView
+from clew.protocol.why_views import WhyView
 
 Answerer = Callable[[ApprovalView], ApprovalView | None]
 """Asks the person; returns the answered approval."""

@@ -18,7 +18,8 @@ from clew.kernel import Carried, Policy, RecordedFor, RecordError, WakeState, po
 from clew.kernel import replay as decide_again
 from clew.protocol.replay import Changed, ReplayView
 from clew.protocol.requests import Replay
-from clew.protocol.views import DecisionView, RunView, WakeView, WhyView
+from clew.protocol.views import RunView, WakeView
+from clew.protocol.why_views import DecisionView, WhyView
 from clew.store.engine.database import Transaction
 from clew.store.faults import NoSuchRun, NoSuchWake
 from clew.store.operations.rows import read_object

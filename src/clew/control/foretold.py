@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from clew.kernel import USES_EARLIER_SESSION, Outcome
 from clew.protocol.preview import Foretold, read_foretold
-from clew.protocol.views import DecisionView, SteerView, WakeView
+from clew.protocol.views import WakeView
+from clew.protocol.why_views import DecisionView, SteerView
 from clew.store.engine.database import Transaction
 from clew.store.queries.sessions import session_name
 

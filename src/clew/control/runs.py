@@ -18,6 +18,7 @@ from clew.store.operations.ids import new_id
 from clew.store.operations.retry import ask_again, go_now
 from clew.store.operations.sessions import run_session
 from clew.store.operations.threads import must_be_open
+from clew.store.queries import run_log
 from clew.store.queries import runs as queries
 from clew.store.queries.names import agent_named, run_called, thread_called
 from clew.store.queries.runs import RunRecord, read_run
@@ -69,13 +70,13 @@ async def list_events(
     most = check_limit(limit)
     if not 0 <= after < 2**31:
         raise BadRequest(f"There is no line {after}.", "Lines are numbered from 1; 0 is before all of them.")
-    return await services.read(lambda tx: queries.list_events(tx, run_called(tx, run), after, most))
+    return await services.read(lambda tx: run_log.list_events(tx, run_called(tx, run), after, most))
 
 
 async def last_events(services: Services, actor: Actor, run: str, limit: int) -> tuple[EventView, ...]:
     """The last lines of its log, in order."""
     most = check_limit(limit)
-    return await services.read(lambda tx: queries.last_events(tx, run_called(tx, run), most))
+    return await services.read(lambda tx: run_log.last_events(tx, run_called(tx, run), most))
 
 
 async def cancel_run(services: Services, actor: Actor, run: str) -> Cancelled:

@@ -58,8 +58,8 @@ from clew.protocol.views import (
     ThreadPage,
     ThreadView,
     WakeView,
-    WhyView,
 )
+from clew.protocol.why_views import WhyView
 from clew.protocol.work_views import CleanedView, WorkspaceView
 from clew.server.agent_routes import add_agent_routes
 from clew.server.mark_routes import add_mark_routes

@@ -17,7 +17,8 @@ from clew.cli.policy_file import read_policy
 from clew.cli.safe_text import one_line
 from clew.cli.times import moment, seconds_of
 from clew.protocol.replay import Changed, ReplayView
-from clew.protocol.views import ConsideredView, DecisionView, StepView, WakeView, WhyView
+from clew.protocol.views import WakeView
+from clew.protocol.why_views import ConsideredView, DecisionView, StepView, WhyView
 
 FIT = "fit"
 

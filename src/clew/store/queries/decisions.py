@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select, tuple_
 
 from clew.kernel import Instant, Plan, RecordError, Route, RunId, Session, Step, decide, situation_from_record
-from clew.protocol.views import ConsideredView, DecisionView, StepView
+from clew.protocol.why_views import ConsideredView, DecisionView, StepView
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.decisions import decisions_of
 from clew.store.operations.ids import first_id

@@ -18,7 +18,8 @@ from clew.protocol.live import (
 )
 from clew.protocol.views import LogView
 from clew.store.engine.statement import Row, Statement, in_one_trip
-from clew.store.queries.runs import log_of_run, read_event, run_row
+from clew.store.queries.run_log import log_of_run, read_event
+from clew.store.queries.runs import run_row
 from clew.store.queries.spoken import spoken
 from clew.store.schema.tables import events, lanes, runs
 

@@ -1,4 +1,4 @@
-"""Runs as views, newest first; their logs, and the facts that explain one run."""
+"""Runs as views, newest first, and the facts that explain one run."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ from sqlalchemy import (
 from clew.kernel import LIVE, RUN_ENDS, AgentId, Evidence, LaneId, RunId, RunOutcome, RunState, ThreadId
 from clew.protocol.reports import read_prompted
 from clew.protocol.usage import UsedView
-from clew.protocol.views import EventView, EvidenceView, RunView, SteerView
+from clew.protocol.views import RunView
+from clew.protocol.why_views import EvidenceView, SteerView
 from clew.store.engine.dialect import among
 from clew.store.engine.statement import Row, Statement
 from clew.store.faults import NoSuchRun
@@ -137,21 +138,6 @@ decisions_of_runs = Statement(
     ).where(among(dialect, decisions.c.run_id, "runs"))
 )
 
-log_of_run = Statement(
-    lambda _: (
-        select(events)
-        .where(events.c.run_id == bindparam("run"), events.c.seq > bindparam("after"))
-        .order_by(events.c.seq)
-        .limit(bindparam("most"))
-    )
-)
-
-end_of_log = Statement(
-    lambda _: (
-        select(events).where(events.c.run_id == bindparam("run")).order_by(events.c.seq.desc()).limit(bindparam("most"))
-    )
-)
-
 steers_of_run = Statement(
     lambda _: (
         select(events.c.seq, events.c.body, events.c.at)
@@ -239,15 +225,6 @@ def show_runs(connection: Connection, wanted: Collection[str]) -> tuple[RunView,
     """These runs, in no order."""
     rows = some.rows(connection, runs=list(wanted), most=len(wanted)) if wanted else ()
     return _views(connection, rows)
-
-
-def list_events(connection: Connection, run: str, after: int, most: int) -> tuple[EventView, ...]:
-    return spoken(connection, tuple(map(read_event, log_of_run.rows(connection, run=run, after=after, most=most))))
-
-
-def last_events(connection: Connection, run: str, most: int) -> tuple[EventView, ...]:
-    """The last lines of a log, in order."""
-    return spoken(connection, tuple(map(read_event, reversed(end_of_log.rows(connection, run=run, most=most)))))
 
 
 def _of_state(connection: Connection, state: RunState | None, most: int, before: str) -> Sequence[Row]:
@@ -351,12 +328,6 @@ def _decision_words(decision: Row) -> str:
         return str(orjson.loads(decision["record"])["plan"]["words"])
     except (ValueError, KeyError, TypeError):
         return str(decision["code"])
-
-
-def read_event(row: Row) -> EventView:
-    """A line of a log. A body that is not a JSON object is shown as plain text."""
-    body = read_object(row["body"])
-    return EventView(row["seq"], row["kind"], row["at"], {"text": row["body"]} if body is None else body)
 
 
 def _steer(row: Row) -> SteerView:

@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from clew.control.decisions import explain
 from clew.control.runs import list_events, show_run
-from clew.protocol.views import DecisionView, EventView
+from clew.protocol.views import EventView
+from clew.protocol.why_views import DecisionView
 from clew.web.conversation import steps_until
 from clew.web.site import Site, actor_of, number
 
