@@ -94,6 +94,17 @@ def test_ids_are_shown_as_beginnings_that_are_unique(stub: Stub) -> None:
         assert f"ap_{1:020x}" in screen.seen
 
 
+def test_ids_in_sentences_are_shown_as_beginnings_at_a_terminal_alone(
+    stub: Stub, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wake = replace(samples.WAKE, id=f"wk_{2**76:020x}")
+    stub.on("GET", "/why/run-1", replace(samples.WHY, wakes=(wake,)))
+    with terminal("why", "run-1", CLEW_DATA=str(stub.data), PAGER="cat") as screen:
+        assert screen.ended() == 0
+    assert "wk_100000000000000," in screen.seen
+    assert wake.id in here(capfd, "why", "run-1").out
+
+
 def test_a_resume_is_one_dim_line_and_anything_else_speaks(stub: Stub) -> None:
     """A resume is what everybody expects; that a conversation was begun anew is not."""
     for decision, seen in (

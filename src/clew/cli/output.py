@@ -56,6 +56,15 @@ def tell_prose(text: str) -> None:
     sys.stdout.write(f"{_wrapped(safe(text), sys.stdout)}\n")
 
 
+def short_ids(text: str) -> str:
+    """Clew's own text, in which a terminal shows ids as their beginnings. Commands accept those."""
+    if not sys.stdout.isatty():
+        return text
+    found = sorted(set(_ID.findall(text)))
+    short = dict(zip(found, _shortened(found), strict=True))
+    return _ID.sub(lambda id_: short[id_[0]], text)
+
+
 _PIECE = re.compile(r"(?:`[^`\n]*`|[^\s`]|`(?![^`\n]*`))+")
 _GAP = re.compile(r" {2,}")
 _COMMANDS = ("$ ", "clew ")
@@ -111,7 +120,7 @@ def progress(title: str) -> Iterator[Callable[[int, int, str], None]]:
         yield watch
 
 
-_ID = re.compile(r"(?:ap|rn|ss|wk)_[0-9a-f]{16,}")
+_ID = re.compile(r"\b(?:ap|rn|ss|wk)_[0-9a-f]{16,}\b")
 _PREFIX = 18
 
 

@@ -12,7 +12,7 @@ from clew.cli.client import Server, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, Options
 from clew.cli.misuse import not_together
-from clew.cli.output import counted, table, tell, tell_prose
+from clew.cli.output import counted, short_ids, table, tell, tell_prose
 from clew.cli.policy_file import read_policy
 from clew.cli.safe_text import one_line
 from clew.cli.times import moment, seconds_of
@@ -43,7 +43,11 @@ def why(subject: str, /, *, full: bool = False, options: Options = OPTIONS) -> N
         Also explain the rules that matched.
     """
     said = Server(options.data).get(f"/why/{thread_part(subject)}")
-    print_view(options, said, WhyView, lambda found: tell_prose("\n".join(explained(found, full))), long=True)
+
+    def show(found: WhyView) -> None:
+        tell_prose(short_ids("\n".join(explained(found, full))))
+
+    print_view(options, said, WhyView, show, long=True)
 
 
 def explained(found: WhyView, full: bool) -> list[str]:
