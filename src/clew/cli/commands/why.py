@@ -12,7 +12,7 @@ from clew.cli.client import Server, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, Options
 from clew.cli.misuse import not_together
-from clew.cli.output import counted, table, tell, tell_prose
+from clew.cli.output import counted, table, tell
 from clew.cli.policy_file import read_policy
 from clew.cli.safe_text import one_line
 from clew.cli.times import moment, seconds_of
@@ -42,7 +42,7 @@ def why(subject: str, /, *, full: bool = False, options: Options = OPTIONS) -> N
         Also explain the rules that matched.
     """
     said = Server(options.data).get(f"/why/{thread_part(subject)}")
-    print_view(options, said, WhyView, lambda found: tell_prose("\n".join(explained(found, full))), long=True)
+    print_view(options, said, WhyView, lambda found: tell("\n".join(explained(found, full))), long=True)
 
 
 def explained(found: WhyView, full: bool) -> list[str]:
