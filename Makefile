@@ -70,7 +70,7 @@ proof: $(VENV)/tools ## Everything in depth: all tests, the whole decision space
 	@$(BIN)/python -m tools.agents
 	@$(BIN)/python -m tools.browser
 	@failed=0; \
-	CLEW_NEED_AGENTS=1 CLEW_NEED_BROWSER=1 CLEW_THOROUGH=1 $(PYTEST) --durations=10 $(ARGS) || failed=1; \
+	CLEW_NEED_AGENTS=1 CLEW_NEED_BROWSER=1 CLEW_NEED_INDEX=1 CLEW_THOROUGH=1 $(PYTEST) --durations=10 $(ARGS) || failed=1; \
 	$(BIN)/python -m tests.story.boundary || failed=1; \
 	$(BIN)/python -m tests.story.boundary.storm || failed=1; \
 	$(BIN)/python -m tools.soak || failed=1; \

@@ -1,4 +1,4 @@
-"""Tests that are skipped because a program is not on this machine: counted, and said loudly at the end of the run."""
+"""Tests that are skipped because this machine lacks what they need: counted, and said loudly at the end of the run."""
 
 import os
 from collections import Counter
@@ -10,7 +10,7 @@ import pytest
 
 @dataclass(frozen=True)
 class Want:
-    """A program that some tests need. With `needed` set to 1 in the environment, its absence fails them."""
+    """What some tests need of this machine. With `needed` set to 1 in the environment, its absence fails them."""
 
     mark: str
     """How the reason of such a skip begins."""
@@ -31,6 +31,12 @@ BROWSER = Want(
     "SKIPPED FOR WANT OF A BROWSER",
     "The pages were not tested as a person sees them.",
 )
+INDEX = Want(
+    "no package index: ",
+    "CLEW_NEED_INDEX",
+    "SKIPPED FOR WANT OF A PACKAGE INDEX",
+    "`uv tool install` and `pipx install` were not tried.",
+)
 
 
 def skip(want: Want, reason: str) -> NoReturn:
@@ -42,7 +48,7 @@ def skip(want: Want, reason: str) -> NoReturn:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reports = terminalreporter.getreports("skipped")
     reasons = Counter(str(report.longrepr[2]) for report in reports if isinstance(report.longrepr, tuple))
-    for want in (AGENT, BROWSER):
+    for want in (AGENT, BROWSER, INDEX):
         ours = {reason.partition(want.mark)[2]: count for reason, count in reasons.items() if want.mark in reason}
         if not ours:
             continue

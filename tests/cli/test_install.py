@@ -1,6 +1,7 @@
 """Clew from a built wheel: installed, upgraded and removed as a person does it, without this checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from clew import __version__
+from clew.cli.commands.service import unit
+from tests.skipped import INDEX, skip
 from tests.up.kit import LONG
 
 ROOT = Path(__file__).parents[2]
+INSTALL = ROOT / "docs" / "install.md"
 NEXT = "0.1.999"
 
 
@@ -21,7 +25,7 @@ def run(*words: str | Path, **settings: str) -> "subprocess.CompletedProcess[str
         name: value
         for name, value in os.environ.items()
         # Where packages come from is the machine's own setting.
-        if name in {"HOME", "LANG", "TMPDIR"} or name.startswith(("UV_", "PIP_", "SSL_"))
+        if name in {"HOME", "LANG", "TMPDIR"} or name.startswith(("UV_", "PIP_", "SSL_")) or "_proxy" in name.lower()
     }
     return subprocess.run(
         [str(word) for word in words],
@@ -105,57 +109,87 @@ def test_without_its_dependencies_it_says_what_is_missing(wheel: Path, tmp_path:
     assert "are missing: alembic, cronsim, fastapi" in said.stderr
 
 
-def test_a_wheel_is_installed_upgraded_and_removed_and_the_data_stays(wheel: Path, tmp_path: Path) -> None:
-    programs, data = fresh(tmp_path), tmp_path / "data"
-    done(programs / "pip", "install", "-q", "--no-index", "--no-deps", wheel)
-    # What it needs is taken from this environment; Clew itself is not, because its own directory comes first.
-    borrowed = next((tmp_path / "venv" / "lib").glob("python*/site-packages")) / "environment.pth"
-    borrowed.write_text(sysconfig.get_path("purelib") + "\n")
-    clew, where = programs / "clew", {"CLEW_DATA": str(data)}
+@pytest.fixture(scope="module")
+def later(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("later"), NEXT)
+
+
+def documented(tool: str) -> list[list[str]]:
+    """What docs/install.md says to type: to install, to upgrade, and to remove."""
+    (row,) = (line for line in INSTALL.read_text(encoding="utf-8").splitlines() if re.match(rf"\| \[?{tool}\b", line))
+    return [command.split() for command in re.findall("`([^`]+)`", row)]
+
+
+def lives(tool: str, bins: Path, program: Path, wheels: tuple[Path, Path], data: Path, **settings: str) -> None:
+    """Install, talk, upgrade, go on in the same conversation, and remove: the data stays."""
+    first, second, remove = documented(tool)
+    wheel, later = wheels
+    clew, where = bins / "clew", {"CLEW_DATA": str(data)}
+    done(program, *(str(wheel) if word == "WHEEL" else word for word in first[1:]), **settings)
     assert done(clew, "--version") == f"{__version__}\n"
-    imported = done(programs / "python", "-c", "import clew; print(clew.__file__)")
-    assert imported.startswith(str(tmp_path)), "it is the wheel's"
     try:
         assert "Clew is ready" in done(clew, "up", "-d", "--port", "0", **where)
         assert "prompt 1 of our conversation" in done(clew, "chat", "guide", "--once", "hello", **where)
         assert "complete" in done(clew, "completion", "bash")
         done(clew, "stop", **where)
-        later = built(tmp_path / "later", NEXT)
-        done(programs / "pip", "install", "-q", "--no-index", "--no-deps", "--upgrade", later)
+        done(program, *(str(later) if word == "WHEEL" else word for word in second[1:]), **settings)
         assert done(clew, "--version") == f"{NEXT}\n"
         done(clew, "up", "-d", "--port", "0", **where)
         assert "prompt 2 of our conversation" in done(clew, "chat", "--in", "chat-1", "--once", "again", **where)
     finally:
         run(clew, "stop", "--now", **where)
-    borrowed.unlink()
-    done(programs / "pip", "uninstall", "-q", "-y", "clew")
+    done(program, *remove[1:], **settings)
     assert not clew.exists()
     assert (data / "clew.db").exists()
 
 
-@pytest.mark.parametrize(
-    ("tool", "install", "remove"),
-    [
-        ("uv", ("tool", "install"), ("tool", "uninstall", "clew")),
-        ("pipx", ("install",), ("uninstall", "clew")),
-    ],
-)
-def test_tools_that_install_programs_install_it(
-    wheel: Path, tmp_path: Path, tool: str, install: tuple[str, ...], remove: tuple[str, ...]
-) -> None:
-    program = shutil.which(tool)
-    if program is None:
-        pytest.skip(f"{tool} is not installed here, so `{tool} {' '.join(install)} clew` was NOT tried")
+def test_pip_installs_upgrades_and_removes_it_and_the_data_stays(wheel: Path, later: Path, tmp_path: Path) -> None:
+    programs = fresh(tmp_path)
+    # What it needs is taken from this environment; Clew itself is not, because its own directory comes first.
+    site = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
+    (site / "environment.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    settings = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_YES": "1"}
+    lives("pip", programs, programs / "pip", (wheel, later), tmp_path / "data", **settings)
+
+
+@pytest.mark.parametrize("tool", ["uv", "pipx"])
+def test_tools_that_install_programs_do_as_well(wheel: Path, later: Path, tmp_path: Path, tool: str) -> None:
+    """The real tools, which fetch what Clew needs; the versions are those of the lock."""
+    program = Path(sys.executable).parent / tool
+    pins = tmp_path / "pins.txt"
+    pinned = re.findall(r"^(\S+==\S+)", (ROOT / "requirements" / "run.lock").read_text(encoding="utf-8"), re.MULTILINE)
+    pins.write_text("\n".join(pinned), encoding="utf-8")
     bins = tmp_path / "bin"
-    places = {
+    settings = {
         "UV_TOOL_DIR": str(tmp_path / "uv"),
         "UV_TOOL_BIN_DIR": str(bins),
+        "UV_PYTHON": sys.executable,
+        "UV_CONSTRAINT": str(pins),
         "PIPX_HOME": str(tmp_path / "pipx"),
         "PIPX_BIN_DIR": str(bins),
+        "PIPX_DEFAULT_PYTHON": sys.executable,
+        "PIP_CONSTRAINT": str(pins),
+        # Else both say that it is not.
+        "PATH": f"{bins}:{os.environ['PATH']}",
     }
-    said = run(program, *install, str(wheel), **places)
+    reach_the_index(tmp_path / "reached", tool)
+    lives(tool, bins, program, (wheel, later), tmp_path / "data", **settings)
+
+
+def reach_the_index(place: Path, tool: str) -> None:
+    """Skips, loudly, where one small package cannot be fetched: nothing else is a reason for an install to fail."""
+    words = ("uv", "pip") if tool == "uv" else ("python", "-m", "pip")
+    said = run(
+        Path(sys.executable).parent / words[0], *words[1:], "install", "-q", "--no-deps", "--target", place, "idna"
+    )
     if said.returncode:
-        pytest.skip(f"{tool} could not fetch what Clew needs, so it was NOT tried: {said.stderr.strip()[-300:]}")
-    assert done(bins / "clew", "--version") == f"{__version__}\n"
-    done(program, *remove, **places)
-    assert not (bins / "clew").exists()
+        skip(INDEX, f"{tool} cannot fetch packages here: {said.stderr.strip()[-300:]}")
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here")
+def test_systemd_understands_the_unit_of_the_service(tmp_path: Path) -> None:
+    """Its own check also says that a setting is unknown, or that a program is not there."""
+    file = tmp_path / "clew.service"
+    file.write_text(unit(tmp_path / 'a "100%" $data', "postgresql://me:p%40$1@db/clew"), encoding="utf-8")
+    checked = run("systemd-analyze", "--user", "verify", file, XDG_RUNTIME_DIR=str(tmp_path))
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")

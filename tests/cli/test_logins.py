@@ -31,6 +31,15 @@ def test_only_a_key_that_is_set_is_offered() -> None:
     assert with_keys_here("The key ANTHROPIC_API_KEY was refused.") == "The key ANTHROPIC_API_KEY was refused."
 
 
+def test_a_key_that_the_server_has_too_is_named_once_and_without_an_agent_one_is_added() -> None:
+    words = (
+        "Pass a key on with `clew agent add AGENT --provider claude --env NAME` (ANTHROPIC_API_KEY or "
+        "ANTHROPIC_AUTH_TOKEN). ANTHROPIC_API_KEY is set for the server, which passes on only what an agent is given."
+    )
+    add = "Pass it on with `clew agent add AGENT --provider claude --env ANTHROPIC_API_KEY`."
+    assert with_keys_here(words) == f"{words} {add}"
+
+
 def test_a_new_agent_is_told_of_its_login(stub: Stub, capfd: Cap) -> None:
     stub.on("POST", "/agents", samples.AGENT)
     stub.on("GET", "/agents/ada/login", LoginView("ada", "", f"No login is known for ada. {REMEDY}"))

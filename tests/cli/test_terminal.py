@@ -2,10 +2,14 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from clew.app.logs import Ready
+from clew.cli.commands.up import _print_notice
 from clew.cli.safe_text import width
+from clew.protocol.checks import TrialView
 from clew.protocol.usage import UsedView
 from clew.protocol.views import CheckView
 from clew.protocol.why_views import EvidenceView
@@ -73,7 +77,7 @@ def test_at_80_columns_a_workspace_shows_its_state_and_the_end_of_its_path(stub:
     with terminal("workspaces", columns=80, CLEW_DATA=str(stub.data)) as screen:
         assert screen.ended() == 0
     assert re.search(r"issue-3 +ada +ready +2 +1 .*…\S*/web/issue-3-ada\n", screen.seen), screen.seen
-    assert f"{deep}: on mine instead of clew/issue-3\n" in screen.seen, "where and why is never cut"
+    assert f"{deep}:\non mine instead of clew/issue-3\n" in screen.seen, "where and why is never cut"
 
 
 def test_what_is_piped_is_not_cut(stub: Stub, capfd: pytest.CaptureFixture[str]) -> None:
@@ -183,3 +187,33 @@ def test_at_60_columns_what_an_agent_asks_breaks_between_words_and_its_command_d
     assert broken_words(words, screen.seen) == []
     assert f"  $ {command}\n" in screen.seen
     assert max(width(line) for line in screen.seen.splitlines() if "$ " not in line) <= 60, screen.seen
+
+
+def test_at_80_columns_the_doctor_says_below_its_table_what_the_table_cuts(stub: Stub) -> None:
+    words = "There is no program opencode on the PATH of the server. Install it (npm install -g opencode-ai)."
+    stub.on("GET", "/doctor", [CheckView("opencode", "missing", words), CheckView("git", "ok", "git version 2.39.5")])
+    with terminal("doctor", columns=80, CLEW_DATA=str(stub.data)) as screen:
+        assert screen.ended() == 0
+    assert screen.seen.splitlines()[-2:] == [
+        "opencode: There is no program opencode on the PATH of the server. Install it",
+        "(npm install -g opencode-ai).",
+    ]
+    with terminal("doctor", columns=200, CLEW_DATA=str(stub.data)) as screen:
+        assert screen.ended() == 0
+    assert screen.seen.count("There is no program opencode") == 1
+
+
+def test_at_80_columns_what_a_command_did_is_broken_between_words(stub: Stub) -> None:
+    words = f"ada answered with a rather long sentence that goes on and on, {'word ' * 20}and ends."
+    stub.on("POST", "/agents/ada/test", TrialView("ada", True, words, 2.25, "read"))
+    with terminal("agent", "test", "ada", columns=80, CLEW_DATA=str(stub.data)) as screen:
+        assert screen.ended() == 0
+    assert max(map(width, screen.seen.splitlines())) <= 80, screen.seen
+    assert broken_words(words, screen.seen) == []
+
+
+def test_at_80_columns_a_login_link_stands_on_a_line_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
+    link = f"http://127.0.0.1:47470/enter?ticket={'x' * 43}"
+    _print_notice(Ready("http://127.0.0.1:47470", link, Path("/data"), "/data/clew.db"))
+    lines = capfd.readouterr().out.splitlines()
+    assert (lines[2], width(link)) == (link, 79)

@@ -46,6 +46,7 @@ def test_the_doctor_does_not_call_an_agent_without_a_login_ok(database: Database
             ada = checks["agent ada"]
             assert (ada.state, ada.words) == ("warning", "loom 1.0, no login known.")
             assert "`clew agent edit ada --add-env NAME` (LOOM_API_KEY or LOOM_TOKEN)" in ada.remedy
+            assert "`clew agent add AGENT --provider loom --env NAME` (LOOM_API_KEY" in checks["loom"].remedy
             at.laptop.known = replace(NONE, used="the login in /srv/home/auth.json")
             checks = {check.name: check for check in await examine(at.services, USER)}
             assert checks["agent ada"].words == "loom 1.0, with the login in /srv/home/auth.json."

@@ -4,7 +4,8 @@ import os
 import re
 
 _KEY = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN)\b")
-_PASSED_ON = re.compile(r"`clew agent edit (\S+) --add-env NAME`")
+_PASSED_ON = re.compile(r"`(clew agent [^`]*--(?:add-)?env) NAME`")
+_SERVERS = re.compile(r"[^.`]* set for the server")
 
 
 def with_keys_here(words: str) -> str:
@@ -15,7 +16,6 @@ def with_keys_here(words: str) -> str:
     here = [name for name in dict.fromkeys(_KEY.findall(words)) if os.environ.get(name)]
     if passed is None:
         return " ".join([words, *(f"{name} is set here." for name in here)])
-    agent = passed[1]
-    return " ".join(
-        [words, *(f"{name} is set here; pass it on with `clew agent edit {agent} --add-env {name}`." for name in here)]
-    )
+    known = _KEY.findall(found[0]) if (found := _SERVERS.search(words)) else []
+    said = ("Pass it on" if name in known else f"{name} is set here; pass it on" for name in here)
+    return " ".join([words, *(f"{each} with `{passed[1]} {name}`." for each, name in zip(said, here, strict=True))])

@@ -24,8 +24,9 @@ class ExitStatus(IntEnum):
     STOPPED = 130
 
 
-def tell(line: str) -> None:
-    sys.stdout.write(f"{safe(line)}\n")
+def tell(text: str) -> None:
+    """Lines of a result; on a terminal they are broken between words."""
+    sys.stdout.write(f"{_wrapped(safe(text), sys.stdout)}\n")
 
 
 def tell_json(answer: object) -> None:
@@ -51,11 +52,6 @@ def note(line: str, *, loud: bool = False) -> None:
     sys.stderr.flush()
 
 
-def tell_prose(text: str) -> None:
-    """Lines of a result with sentences in them: on a terminal they are broken between words."""
-    sys.stdout.write(f"{_wrapped(safe(text), sys.stdout)}\n")
-
-
 def short_ids(text: str) -> str:
     """Clew's own text, in which a terminal shows ids as their beginnings. Commands accept those."""
     if not sys.stdout.isatty():
@@ -67,7 +63,7 @@ def short_ids(text: str) -> str:
 
 _PIECE = re.compile(r"(?:`[^`\n]*`|[^\s`]|`(?![^`\n]*`))+")
 _GAP = re.compile(r" {2,}")
-_COMMANDS = ("$ ", "clew ")
+_COMMANDS = ("$ ", "clew ", "git ")
 
 
 def _wrapped(text: str, stream: TextIO) -> str:
@@ -142,9 +138,9 @@ def facts(pairs: Iterable[tuple[str, str]]) -> None:
     margin = max((len(name) for name, _ in kept), default=0) + 2
     for name, text in kept:
         first, *more = text.splitlines() or [""]
-        tell_prose(f"{name:<{margin}}{first}")
+        tell(f"{name:<{margin}}{first}")
         for line in more:
-            tell_prose(" " * margin + line)
+            tell(" " * margin + line)
 
 
 def _aligned(lines: list[list[str]]) -> None:

@@ -204,11 +204,11 @@ async def look_at_program(
     name: str,
     program: AgentProgram,
     remedy: str,
-    agent: str = "AGENT",
+    agent: str = "",
     looking: Awaitable[Looked] | None = None,
 ) -> CheckView:
     """Look for a program and its login on that machine. `looking` is another way to look for it. `remedy` is added to
-    what its provider says of a missing program."""
+    what its provider says of a missing program. Without an agent, a key is passed on to one that is added."""
     try:
         async with asyncio.timeout(_WAIT):
             looked = await (looking or machine.discover(program))
@@ -227,7 +227,8 @@ async def look_at_program(
         return CheckView(name, "ok", f"{found}{', with a key' if looked.registration.credential else ''}.")
     if known.used:
         return CheckView(name, "ok", f"{found}, with {known.used}.")
-    return CheckView(name, "warning", f"{found}, no login known.", known.remedy(agent))
+    giving = "" if agent else f"clew agent add AGENT --provider {program.provider} --env"
+    return CheckView(name, "warning", f"{found}, no login known.", known.remedy(agent or "AGENT", giving))
 
 
 async def list_runtimes(services: Services, actor: Actor) -> tuple[RuntimeView, ...]:

@@ -17,13 +17,15 @@ class Logins:
     storing: str = ""
     there: tuple[str, ...] = ()
 
-    def remedy(self, agent: str) -> str:
-        """What gives the agent a login."""
+    def remedy(self, agent: str, giving: str = "") -> str:
+        """What gives the agent a login. `giving` is the command that passes a variable on; default: to this agent."""
         ways = [f"log in with `{self.command}`"] if self.command else []
         if self.storing:
             ways.append(f"store a key with `{self.storing}`")
         elif self.keys:
-            ways.append(f"pass a key on with `clew agent edit {agent} --add-env NAME` ({_either(self.keys)})")
+            ways.append(
+                f"pass a key on with `{giving or f'clew agent edit {agent} --add-env'} NAME` ({_either(self.keys)})"
+            )
         if not ways:
             return f"Clew does not know which login its program takes; try it with `clew agent test {agent}`."
         words = " or ".join(ways)

@@ -1,14 +1,17 @@
 """`clew doctor` and `clew runtimes`: which agents are installed and work, and where they run."""
 
+import shutil
 import sys
 import time
 from collections.abc import Sequence
 
 from clew.cli.answers import print_table, read_all
 from clew.cli.client import NotRunning, Server
+from clew.cli.columns import GAP
 from clew.cli.input import OPTIONS, Options
 from clew.cli.logins import with_keys_here
-from clew.cli.output import ExitStatus, table, tell_answer, tell_prose
+from clew.cli.output import ExitStatus, table, tell, tell_answer
+from clew.cli.safe_text import width
 from clew.cli.times import moment, until
 from clew.protocol.views import CheckView, RuntimeView
 
@@ -42,8 +45,12 @@ def _words(check: CheckView) -> str:
 
 
 def _show(checks: Sequence[CheckView]) -> None:
-    """At a terminal, what to do stands below the table, where nothing is cut."""
+    """At a terminal, what the table cuts and what to do stand below it."""
     below = sys.stdout.isatty()
+    room = shutil.get_terminal_size().columns - sum(
+        max((width(text) for text in column), default=0) + GAP
+        for column in ([each.name for each in checks], [each.state for each in checks])
+    )
     rows = [
         {
             "check": each.name,
@@ -54,8 +61,9 @@ def _show(checks: Sequence[CheckView]) -> None:
     ]
     table(rows, "There is nothing to check.")
     for check in checks if below else ():
-        if check.remedy:
-            tell_prose(f"{check.name}: {with_keys_here(check.remedy)}")
+        cut = _words(check) if width(_words(check)) > room else ""
+        if said := f"{cut} {with_keys_here(check.remedy)}".strip():
+            tell(f"{check.name}: {said}")
 
 
 def _checks(options: Options) -> Sequence[CheckView]:

@@ -10,7 +10,7 @@ from clew.cli.answers import get_thread, read
 from clew.cli.client import Query, Refused, Server, thread_part
 from clew.cli.input import OPTIONS, Exact, Options, Text, Wait, given, name_given
 from clew.cli.misuse import needs, not_together
-from clew.cli.output import ExitStatus, short_ids, tell, tell_answer, tell_prose
+from clew.cli.output import ExitStatus, short_ids, tell, tell_answer
 from clew.cli.safe_text import one_line
 from clew.cli.turn import Turn
 from clew.protocol.preview import PreviewView
@@ -156,7 +156,7 @@ def answer_wakes(options: Options, server: Server, said: bytes, wakes: Sequence[
 
     def receipts() -> None:
         for each in () if wait else wakes:
-            tell_prose(short_ids(receipt(each)))
+            tell(short_ids(receipt(each)))
 
     tell_answer(said, receipts, as_json=options.json)
     if wait:

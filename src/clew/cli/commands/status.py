@@ -12,7 +12,7 @@ from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, Options
 from clew.cli.local_server import Process, address_of, running
 from clew.cli.local_server import stop as stop_process
-from clew.cli.output import ExitStatus, counted, tell, tell_answer, tell_json, tell_prose
+from clew.cli.output import ExitStatus, counted, tell, tell_answer, tell_json
 from clew.cli.safe_text import one_line
 from clew.cli.times import lasted, moment
 from clew.protocol.overview import OverviewView
@@ -56,7 +56,7 @@ def status(*, options: Options = OPTIONS) -> ExitStatus:
         tell(f"Clew is starting or stopping (process {process.pid}).")
     else:
         for line in _lines(data, process, read(OverviewView, found)):
-            tell_prose(line)
+            tell(line)
     return ExitStatus.DONE if process is not None else ExitStatus.FAILED
 
 

@@ -132,15 +132,17 @@ def _print_notice(notice: "Notice") -> None:
     match notice:
         case Ready():
             tell(f"Clew is ready at {notice.address}")
-            tell(f"  in a browser  {notice.link} (works once, for 15 minutes)")
-            tell(f"  data          {notice.data}")
+            tell("  in a browser (works once, for 15 minutes):")
+            # From the first column: at 80 columns, a link that is broken over two lines cannot be clicked.
+            tell(notice.link)
+            tell(f"  data       {notice.data}")
             if notice.database != str(notice.data / "clew.db"):
-                tell(f"  database      {notice.database}")
-            tell("  stop          Ctrl-C")
+                tell(f"  database   {notice.database}")
+            tell("  stop       Ctrl-C")
         case FoundAgents():
             here = ", ".join(f"{name} {version}".strip() for name, version in notice.installed)
-            tell(f"  installed     {here or 'none'}")
-            tell(f"  agents        {', '.join(notice.agents)}")
+            tell(f"  installed  {here or 'none'}")
+            tell(f"  agents     {', '.join(notice.agents)}")
         case Stopping():
             tell(f"{counted(notice.live, 'run')} still live. {notice.message}")
     sys.stdout.flush()

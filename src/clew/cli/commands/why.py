@@ -12,7 +12,7 @@ from clew.cli.client import Server, thread_part
 from clew.cli.commands.runs import state_of
 from clew.cli.input import OPTIONS, Options
 from clew.cli.misuse import not_together
-from clew.cli.output import counted, short_ids, table, tell, tell_prose
+from clew.cli.output import counted, short_ids, table, tell
 from clew.cli.policy_file import read_policy
 from clew.cli.safe_text import one_line
 from clew.cli.times import moment, seconds_of
@@ -45,7 +45,7 @@ def why(subject: str, /, *, full: bool = False, options: Options = OPTIONS) -> N
     said = Server(options.data).get(f"/why/{thread_part(subject)}")
 
     def show(found: WhyView) -> None:
-        tell_prose(short_ids("\n".join(explained(found, full))))
+        tell(short_ids("\n".join(explained(found, full))))
 
     print_view(options, said, WhyView, show, long=True)
 
