@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench.process import Failed, run_benchmark
+from bench.process import Failed, progress, run_benchmark
 from bench.store.databases import ground
 from bench.table import Table, keep
 from bench.web import following, live, opening, search
-from bench.web.browser import progress, without_browser
+from bench.web.browser import without_browser
 from bench.web.long_thread import with_threads
 
 Measure = Callable[[Path, argparse.Namespace], Sequence[Table]]

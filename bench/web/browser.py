@@ -1,6 +1,5 @@
 """Real Chromium at the pages of a server, and a script in each of them that notes when something is to be seen."""
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -15,9 +14,9 @@ from tools import browser
 
 T = TypeVar("T")
 
-# `opened` becomes how many milliseconds after the start of the navigation the newest entry was painted within the window.
-# From `watch()` on, `seen(name)` becomes when the text "NAME of the measurement" was painted in the journal, and `asked`
-# is when Enter was pressed last. Both are times of the system's clock.
+# `opened` becomes how many milliseconds after the start of the navigation the newest entry was painted in the window.
+# From `watch()` on, `seen(name)` becomes when the text "NAME of the measurement" was painted in the journal, and
+# `asked` is when Enter was pressed last. Both are times of the system's clock.
 _SCRIPT = r"""(() => {
     const clock = () => performance.timeOrigin + performance.now();
     // What is posted in a frame comes after the frame was painted.
@@ -39,7 +38,8 @@ _SCRIPT = r"""(() => {
         }
         return waiting.get(name);
     };
-    const bench = globalThis.clewBench = { asked: 0, opened: slot('the newest entry').promise, seen: (name) => slot(name).promise };
+    const seen = (name) => slot(name).promise;
+    const bench = globalThis.clewBench = { asked: 0, seen, opened: seen('the newest entry') };
     const look = () => {
         const last = [...document.querySelectorAll('#journal > li[data-seq]')].pop() ?? document.querySelector('svg');
         const place = document.readyState !== 'loading' && last?.getBoundingClientRect();
@@ -140,7 +140,3 @@ class Work:
         known = {each["name"]: each["value"] for each in found}
         layout = known["LayoutDuration"] + known["RecalcStyleDuration"]
         return {"script": known["ScriptDuration"], "layout": layout, "all": known["TaskDuration"]}
-
-
-def progress(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)

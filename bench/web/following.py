@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from playwright.sync_api import Page
@@ -13,7 +13,7 @@ from bench.table import Table, ratio
 from bench.timing import percentile, ratios, spread
 from bench.wakes import served
 from bench.web.browser import Work, in_browser, opened, visitor
-from bench.web.long_thread import AGENT, Threads
+from bench.web.long_thread import Threads
 from tests.web.chromium import Chromium
 
 PART, LINES = "visible", "lines"
@@ -54,7 +54,8 @@ class Seen:
 
 
 def measure(running: Server, threads: Threads, amount: Amount) -> Sequence[Table]:
-    prints = f"for each in $(seq {amount.lines}); do echo line $each of the measurement of what is seen; sleep {_EVERY}; done"
+    line = "line $each of the measurement of what is seen"
+    prints = f"for each in $(seq {amount.lines}); do echo {line}; sleep {_EVERY}; done"
     program = ["/bin/sh", "-c", prints]
     running.post("/agents", {"name": _PRINTER, "provider": "command", "program": program, "mode": "full"})
     return in_browser(lambda chromium: _measure(chromium, running, threads, amount))
@@ -151,7 +152,7 @@ def _cost(page: Page, running: Server, ref: str, amount: Amount, seen: Seen) -> 
     _note(seen.entry_cost, before, work.now(), amount.entries)
 
 
-def _note(cost: dict[str, list[float]], before: dict[str, float], after: dict[str, float], count: int) -> None:
+def _note(cost: dict[str, list[float]], before: Mapping[str, float], after: Mapping[str, float], count: int) -> None:
     for kind, found in cost.items():
         found.append((after[kind] - before[kind]) / count * 1e3)
 
@@ -172,8 +173,8 @@ def _visible(threads: Threads, found: Sequence[Seen], floor: Sequence[float]) ->
     sent = [each.sent for each in found]
     slow = max(percentile(each, 0.95) for each in sent)
     name = "a message: from its key until it is shown as durable"
-    met = table.judge(name, slow <= _WANTED["sent"], f"at most {_WANTED['sent']} ms", f"{slow:.0f} ms")
-    table.add(name, *_cells(sent), met)
+    wanted = table.judge(name, slow <= _WANTED["sent"], f"at most {_WANTED['sent']} ms", f"{slow:.0f} ms")
+    table.add(name, *_cells(sent), wanted)
     table.add("  until it was durable", *_cells([each.durable for each in found]), "")
     alone = [f"{percentile(floor, share):.0f} ms" for share in (0.5, 0.95)]
     table.add("a text that a script adds: until it is painted", *alone, *alone, "")

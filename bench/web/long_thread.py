@@ -36,7 +36,7 @@ def target(query: dict[str, str]) -> str:
 
 """
 _ASKED = "What about `//example.org`? Browsers read that as another site. Please look at the other callers, too. " * 2
-_SECTIONS = (1, 2, 4, 9, 12, 3, 7, 16, 10)
+_SECTIONS = (1, 3, 6, 14, 20, 5, 11, 26, 17)
 """Of the answers, one after the other: from a paragraph to a report."""
 
 AGENT = "teller"
@@ -93,7 +93,7 @@ def _lengthen(database: sqlite3.Connection, thread: str, size: int) -> int:
         own = f"{run['id']}-{seq}"
         body = "".join(_SECTION.format(part=part) for part in range(sections))
         entries.append({**answered, "seq": seq, "at": at, "body": body, "run_id": own})
-        times = {name: at - 5e-4 for name in ("queued_at", "started_at", "ended_at")}
+        times = dict.fromkeys(("queued_at", "started_at", "ended_at"), at - 5e-4)
         runs.append({**run, **times, "id": own, "number": number + seq, "rank": number + seq})
         decided += ({**each, "run_id": own, "at": at} for each in decisions)
     for table, rows in (("runs", runs), ("decisions", decided), ("journal", entries)):

@@ -71,7 +71,9 @@ def _table(threads: Threads, found: list[Screens], floor: list[float]) -> Table:
     table.add("transferred at a first visit", f"{short.size / 1e3:.0f} KB", f"{size:.0f} KB", of, "", met)
     met = table.judge("nodes", long.nodes <= _MOST_NODES, f"at most {_MOST_NODES:,}", f"{long.nodes:,}")
     table.add("elements", f"{short.nodes:,}", f"{long.nodes:,}", f"{long.nodes / short.nodes:.2f}", "", met)
-    table.note = f"{len(short.first)} visits of each, by turns. The long thread has {threads.size / 1e6:.1f} MB of texts."
+    table.note = (
+        f"{len(short.first)} visits of each, by turns. The long thread has {threads.size / 1e6:.1f} MB of texts."
+    )
     return table
 
 
@@ -88,11 +90,18 @@ def _measure_output(chromium: Chromium, running: Server) -> Table:
     running.post("/agents", {"name": "tool", "provider": "guide", "mode": "full"})
     table = Table(OUTPUT, ("what", *_PRINTS, "wanted"))
     found = [_printed(chromium, running, script) for script in _PRINTS.values()]
-    names = ("the page, open while it runs", "the page, opened afterwards", "its steps, once opened", "its output, once opened")
+    names = (
+        "the page, open while it runs",
+        "the page, opened afterwards",
+        "its steps, once opened",
+        "its output, once opened",
+    )
     for at, name in enumerate(names):
         little, much = (each[at] for each in found)
         # Of the same length but for a few digits: the size of the output stands in the page.
-        met = "" if at > 2 else table.judge(name, much <= little + 1_000, "1 KB more at most", f"{much - little:,} bytes")
+        met = (
+            "" if at > 2 else table.judge(name, much <= little + 1_000, "1 KB more at most", f"{much - little:,} bytes")
+        )
         table.add(name, f"{little / 1e3:.1f} KB", f"{much / 1e3:.1f} KB", met)
     return table
 
@@ -113,9 +122,8 @@ def _printed(chromium: Chromium, running: Server, script: str) -> list[int]:
         assert answer is not None
         sizes = [live, len(answer.body())]
         page.locator("body[data-ready]").wait_for()
-        for summary in ("details[id^='s-'] > summary", ".step details > summary"):
-            sizes.append(_bytes_of_opening(page, summary))
-        return sizes
+        opens = ("details[id^='s-'] > summary", ".step details > summary")
+        return [*sizes, *(_bytes_of_opening(page, summary) for summary in opens)]
 
 
 def _bytes_of_opening(page: Page, summary: str) -> int:
