@@ -64,7 +64,7 @@ def with_threads(root: Path, entries: Sequence[int]) -> Iterator[tuple[Server, T
     home.mkdir()
     environment = {"HOME": str(home)}
     with server(data, environment=environment) as running:
-        program = ["/bin/sh", "-c", "echo I have looked at it."]
+        program = ["/bin/sh", "-c", "cat >/dev/null; echo I have looked at it."]
         running.post("/agents", {"name": AGENT, "provider": "command", "program": program, "mode": "full"})
         threads = [running.post("/chats", {"agent": AGENT}) for _ in entries]
         for each in threads:
