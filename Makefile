@@ -62,7 +62,7 @@ bench-providers: $(VENV)/tools ## Measure agents through their providers beside 
 bench-run: $(VENV)/tools ## Measure a wake from the door to its end in `clew up` (ARGS=claude adds a real agent)
 	@$(BIN)/python -m bench.running $(ARGS)
 
-bench-web: $(VENV)/tools ## Measure what open pages cost and how soon they have what is durable (ARGS=--small is quicker)
+bench-web: $(VENV)/tools ## Measure pages in Chromium, what open ones cost, and the search (ARGS=--small is quicker)
 	@$(BIN)/python -m bench.web $(ARGS)
 
 # All of them run, so that one report hides no other.

@@ -92,6 +92,11 @@ def run(command: Sequence[str], log: Path, environment: Mapping[str, str], secon
     return printed.decode()
 
 
+def progress(words: str) -> None:
+    """What is being measured, beside the tables."""
+    print(words, file=sys.stderr, flush=True)
+
+
 def tail(log: Path) -> str:
     return log.read_text(encoding="utf-8", errors="replace")[-_TAIL:] if log.exists() else "(it has no log)"
 

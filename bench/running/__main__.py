@@ -3,14 +3,13 @@
 import argparse
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.process import run_benchmark
+from bench.process import progress, run_benchmark
 from bench.running import added
 from bench.running.floor import floor
 from bench.server import Server, server
@@ -71,18 +70,14 @@ def _asked() -> argparse.Namespace:
     return asked
 
 
-def _progress(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
-
-
 def _waking(root: Path, amount: Amount) -> Table:
     table = Table("running", ("what", "median", "p95", "to the floor", "wanted"))
-    _progress(f"inserting {amount.history.runs:,} runs ...")
+    progress(f"inserting {amount.history.runs:,} runs ...")
     for name in ("young", "old"):
         (root / name).mkdir(mode=0o700)
     new, aged = sqlite_store(root / "young"), sqlite_store(root / "old")
     fill(aged, amount.history)
-    _progress("one wake after another, in a new and in an old server by turns ...")
+    progress("one wake after another, in a new and in an old server by turns ...")
     bare, taken, later = floor(amount.wakes), list[Taken](), list[Taken]()
     with new.server() as young:
         with aged.server() as old:
@@ -92,7 +87,7 @@ def _waking(root: Path, amount: Amount) -> Table:
             for _ in range(amount.rounds):
                 for running, agent, found in agents:
                     found.extend(one_by_one(running, agent, amount.wakes // amount.rounds))
-        _progress("many at once ...")
+        progress("many at once ...")
         rate = _many(young, amount)
     whole, after = _whole(taken), _whole(later)
     middle, slow = statistics.median(whole), percentile(whole, 0.95)
@@ -118,7 +113,7 @@ def _many(running: Server, amount: Amount) -> float:
 
 def _waiting(root: Path, amount: Amount) -> Table:
     table = Table("waiting", ("what", "median", "lowest to highest", "wanted"))
-    _progress("starts, and doing nothing ...")
+    progress("starts, and doing nothing ...")
     starts, memory, used = [], [], []
     for number in range(amount.starts):
         with server(root / f"idle-{number % 2}") as idle:

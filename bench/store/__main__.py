@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from bench.process import Failed, run_benchmark
+from bench.process import Failed, progress, run_benchmark
 from bench.store import history, jobs, statements, trip
 from bench.store.databases import Ground, ground
 from bench.table import Table, keep
@@ -20,13 +20,13 @@ def main() -> int:
     tables: list[tuple[Table, str]] = []
     with ground() as place:
         for name, measure in _parts(asked).items():
-            _progress(f"{name} ...")
+            progress(f"{name} ...")
             began, load = time.monotonic(), os.getloadavg()[0]
             try:
                 measured = measure(place)
             except Failed as fault:
                 raise Failed(f"{name}: {fault}") from fault
-            _progress(f"{name}: {time.monotonic() - began:.0f} s")
+            progress(f"{name}: {time.monotonic() - began:.0f} s")
             for table in measured:
                 about = _about(place, load)
                 print(f"\n{table.part}\n\n{table.text()}\n\n{about}\n", flush=True)
@@ -60,7 +60,7 @@ def _parts(asked: argparse.Namespace) -> Mapping[str, Measure]:
         statements.PART: statements.measure,
         trip.PART: lambda place: trip.measure(place, trip.SMALL if small else trip.FULL),
         history.PART: lambda place: history.measure(place, history.SMALL if small else history.FULL),
-        jobs.PART: lambda place: jobs.measure(place, jobs.SMALL if small else jobs.FULL, _progress),
+        jobs.PART: lambda place: jobs.measure(place, jobs.SMALL if small else jobs.FULL, progress),
     }
     return {name: each for name, each in every.items() if not asked.parts or name in asked.parts}
 
@@ -71,10 +71,6 @@ def _about(place: Ground, load: float) -> str:
         f"{os.cpu_count()} cores, Python {platform.python_version()}, {place.versions()};"
         f" load average {load:.1f} before, {os.getloadavg()[0]:.1f} after."
     )
-
-
-def _progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

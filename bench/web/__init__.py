@@ -1,1 +1,1 @@
-"""What open pages cost, and how soon they have what is durable."""
+"""Pages in a browser, what open ones cost, and the search."""

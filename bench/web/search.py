@@ -1,34 +1,31 @@
-"""Search over many entries, on both databases: `python -m bench.web.search --entries 1000000`."""
+"""Search over many entries, on both databases, asked of a server by its API."""
 
-import argparse
 import itertools
-import os
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from sqlalchemy import Connection, insert
 
-from bench.process import run_benchmark
-from bench.store.databases import Ground, Kind, ground
-from bench.table import Table, keep
+from bench.process import progress
+from bench.server import Server
+from bench.store.databases import Ground, Kind, Store
+from bench.table import Table
 from bench.timing import milliseconds, percentile
-from clew.kernel import AgentId, ThreadId
 from clew.store.engine.database import Database
 from clew.store.engine.open import open_database
 from clew.store.operations.search_index import index_next
-from clew.store.queries.search import SearchFor, search
 from clew.store.schema.tables import agents, journal, threads
 from clew.store.schema.version import upgrade
-from clew.store.search.query import read_query
 
 PART = "search"
 FULL, SMALL = 1_000_000, 20_000
 WANTED = 100.0
 """Milliseconds of one search, in 19 cases of 20."""
 
+_SETTLE = 5.0
 _PAGE = 20
 _ROUNDS = 20
 _PER_THREAD = 100
@@ -63,58 +60,71 @@ def measure(place: Ground, entries: int) -> Table:
     notes = []
     for kind in Kind:
         with place.store(kind) as store:
-            database = open_database(store.address)
-            try:
-                texts = _Texts()
-                database.do(upgrade)
-                _say(f"{kind}: writing {entries:,} entries ...")
-                _fill(database, texts, entries)
-                _say(f"{kind}: indexing ...")
-                began = time.monotonic()
-                _index(database)
-                notes.append(f"{kind} indexed {entries / (time.monotonic() - began):,.0f} entries a second.")
-                _measure(table, kind, database, texts)
-            finally:
-                database.close()
+            texts = _Texts()
+            speed = _prepare(store, texts, entries)
+            notes.append(f"{kind} indexed {speed:,.0f} entries a second.")
+            with store.server() as running:
+                # What it looks for in the background at its start is found by then.
+                time.sleep(_SETTLE)
+                _measure(table, kind, running, texts)
     table.note = f"{entries:,} entries of 10 to 70 words, {_ROUNDS} rounds of each search. {' '.join(notes)}"
+    table.note += f" {place.versions()}."
     return table
 
 
-def _measure(table: Table, kind: Kind, database: Database, texts: "_Texts") -> None:
+def _prepare(store: Store, texts: "_Texts", entries: int) -> float:
+    """Fills the empty database; returns how many entries were indexed in a second."""
+    database = open_database(store.address)
+    try:
+        database.do(upgrade)
+        progress(f"  {store.kind}: writing {entries:,} entries ...")
+        _fill(database, texts, entries)
+        progress(f"  {store.kind}: indexing ...")
+        began = time.monotonic()
+        _index(database)
+        return entries / (time.monotonic() - began)
+    finally:
+        database.close()
+
+
+def _measure(table: Table, kind: Kind, running: Server, texts: "_Texts") -> None:
+    floor = [milliseconds(running.health) for _ in range(_ROUNDS)]
+    shown = [f"{each:.1f}" for each in (floor[0], percentile(floor, 0.5), percentile(floor, 0.95))]
+    table.add(kind.value, "a request that does nothing (/health)", "", *shown, "")
     for name, asked in _searches(texts).items():
-        found = [0]
+        path, found = f"/search?{urlencode({**asked, 'limit': _PAGE})}", list[Any]()
 
-        def once(connection: Connection, asked: SearchFor = asked, found: list[int] = found) -> None:
-            found[0] = len(search(connection, asked, _PAGE).found)
+        def once(path: str = path, found: list[Any] = found) -> None:
+            found.append(running.get(path)["found"])
 
-        taken = [milliseconds(lambda once=once: database.read(once)) for _ in range(_ROUNDS)]  # type: ignore[misc]
+        taken = [milliseconds(once) for _ in range(_ROUNDS)]
         middle, slow = percentile(taken, 0.5), percentile(taken, 0.95)
         wanted = table.judge(f"{kind}: {name}", slow <= WANTED, f"at most {WANTED:.0f}", f"{slow:.0f}")
-        table.add(kind.value, name, str(found[0]), f"{taken[0]:.1f}", f"{middle:.1f}", f"{slow:.1f}", wanted)
+        table.add(kind.value, name, str(len(found[0])), f"{taken[0]:.1f}", f"{middle:.1f}", f"{slow:.1f}", wanted)
 
 
-def _searches(texts: "_Texts") -> Mapping[str, SearchFor]:
+def _searches(texts: "_Texts") -> Mapping[str, Mapping[str, str]]:
     common, second, middle, rare = (texts.words[rank] for rank in (0, 3, 500, 30_000))
-
-    def plain(query: str, **where: Any) -> SearchFor:
-        return SearchFor(read_query(query), **where)
-
     return {
-        "a word that most entries have": plain(common),
-        "two such words": plain(f"{common} {second}"),
-        "a word that few entries have": plain(rare),
-        "a common and a rare word": plain(f"{common} {rare}"),
-        "two middling words": plain(f"{middle} {texts.words[900]}"),
-        "a phrase of common words": plain(f'"{common} {second}"'),
-        "a phrase of middling words": plain(f'"{texts.words[100]} {texts.words[200]}"'),
-        "a path (src/app.py)": plain(texts.path(7)),
-        "a prefix of three letters": plain("con*"),
-        "a longer prefix": plain(f"{rare[:5]}*"),
-        "without a common word": plain(f"{middle} -{common}"),
-        "a common word in one thread": plain(common, thread=ThreadId("thread-0")),
-        "a common word by one agent": plain(common, agent=AgentId("agent-3")),
-        "a word that is nowhere": plain("nowhere"),
+        "a word that most entries have": {"q": common},
+        "two such words": {"q": f"{common} {second}"},
+        "a word that few entries have": {"q": rare},
+        "a common and a rare word": {"q": f"{common} {rare}"},
+        "two middling words": {"q": f"{middle} {texts.words[900]}"},
+        "a phrase of common words": {"q": f'"{common} {second}"'},
+        "a phrase of middling words": {"q": f'"{texts.words[100]} {texts.words[200]}"'},
+        "a path (src/app.py)": {"q": texts.path(7)},
+        "a prefix of three letters": {"q": "con*"},
+        "a longer prefix": {"q": f"{rare[:5]}*"},
+        "without a common word": {"q": f"{middle} -{common}"},
+        "a common word in one thread": {"q": common, "thread": _thread(0)},
+        "a common word by one agent": {"q": common, "agent": "agent-3"},
+        "a word that is nowhere": {"q": "nowhere"},
     }
+
+
+def _thread(number: int) -> str:
+    return f"th_{number:06}"
 
 
 class _Texts:
@@ -150,7 +160,7 @@ def _fill(database: Database, texts: _Texts, entries: int) -> None:
     rows = [{"id": f"agent-{number}", "name": f"agent-{number}", **agent} for number in range(_AGENTS)]
     database.do(_inserting(agents, rows))
     count = -(-entries // _PER_THREAD)
-    made = [{"id": f"thread-{number}", "kind": "issue", "title": "", "created_at": 1.0} for number in range(count)]
+    made = [{"id": _thread(number), "kind": "issue", "title": "", "created_at": 1.0} for number in range(count)]
     database.do(_inserting(threads, made))
     for first in range(0, entries, _AT_ONCE):
         numbers = range(first, min(first + _AT_ONCE, entries))
@@ -159,7 +169,7 @@ def _fill(database: Database, texts: _Texts, entries: int) -> None:
 
 def _entry(number: int, count: int, texts: _Texts) -> Entry:
     return {
-        "thread_id": f"thread-{number % count}",
+        "thread_id": _thread(number % count),
         "seq": number // count + 1,
         "author_kind": "agent",
         "author_name": "an agent",
@@ -179,29 +189,3 @@ def _inserting(table: Any, rows: Sequence[Entry]) -> Callable[[Connection], None
 def _index(database: Database) -> None:
     while database.do(index_next).more:
         pass
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.web.search", description="How long a search takes.")
-    parser.add_argument("--entries", type=int, default=SMALL, help=f"default: {SMALL:,}; {FULL:,} is what is wanted")
-    parser.add_argument("--write", action="store_true", help="keep the table in docs/performance.md")
-    asked = parser.parse_args()
-    load = os.getloadavg()[0]
-    with ground() as place:
-        table = measure(place, asked.entries)
-        about = f"{os.cpu_count()} cores, {place.versions()}"
-    table.note += f"\n\n{about}; load average {load:.1f} before, {os.getloadavg()[0]:.1f} after."
-    print(f"\n{table.text()}\n", flush=True)
-    if asked.write:
-        keep([(table.part, table.text())])
-    for row in table.missed:
-        print(f"missed: {row}")
-    return 1 if table.missed else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(run_benchmark(main))

@@ -7,7 +7,7 @@ import pytest
 from bench.providers.__main__ import PART as AGENTS
 from bench.store import history, jobs, statements, trip
 from bench.table import PAGE, Table, keep
-from bench.web import live, search
+from bench.web import following, live, opening, search
 
 PARTS = (
     statements.PART,
@@ -19,6 +19,10 @@ PARTS = (
     "running",
     "waiting",
     "added",
+    opening.PART,
+    opening.OUTPUT,
+    following.PART,
+    following.LINES,
     live.PART,
     search.PART,
 )

@@ -50,5 +50,9 @@ def _coloured(code: str, language: str, _: str) -> str:
         lexer = get_lexer_by_name(language)
     except ClassNotFound:
         return str(escape(code))
-    formatter: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
-    return highlight(code, lexer, formatter)
+    return highlight(code, lexer, _formatter())
+
+
+@cache
+def _formatter() -> "HtmlFormatter[str]":
+    return HtmlFormatter(nowrap=True)

@@ -36,7 +36,8 @@ def add(site: Site) -> None:
         page = await show_screen(
             site.services, actor, ref, before=before, limit=limit, after=max(0, after - 1), longest=LONGEST
         )
-        newest, texts = screen_of(page)
+        # Texts take the longest, and only the journal shows them.
+        newest, texts = screen_of(page) if request.query_params.get("part") in (None, "turns") else (page, {})
         page = page if after else newest
         live = [run for run in page.runs if run.ended_at is None and run.started_at is not None]
         logs = (

@@ -12,9 +12,9 @@ let reading = null;
 let again = false;
 
 // From the end, so that it takes no longer on a long page.
-function lastSeq() {
+function lastSeq(which = '[data-seq]') {
   let item = journal.lastElementChild;
-  while (item && !item.dataset.seq) item = item.previousElementSibling;
+  while (item && !item.matches(which)) item = item.previousElementSibling;
   return Number(item?.dataset.seq ?? 0);
 }
 const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 160;
@@ -22,7 +22,7 @@ const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 160;
 // What a visible page shows is read. One that was marked as unread stays so until something new comes.
 let seen = Number(thread.dataset.seen);
 function noteRead() {
-  const news = Math.max(0, ...[...journal.querySelectorAll('[data-seq].item:not(.human)')].map((each) => Number(each.dataset.seq)));
+  const news = lastSeq('[data-seq].item:not(.human)');
   if (document.hidden || !newest || news <= seen) return;
   const before = seen;
   seen = lastSeq();
