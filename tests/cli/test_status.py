@@ -58,6 +58,7 @@ def test_the_next_step_is_the_one_that_helps_most() -> None:
         (BUSY, "`clew approvals allow ap_1`"),
         (replace(BUSY, approvals=(samples.QUESTION,)), "`clew approvals answer ap_2 TEXT`"),
         (replace(BUSY, approvals=()), "`clew why run-1`"),
+        (replace(BUSY, approvals=(), failed=(samples.RUN,), held=()), "`clew why run-1` says why it failed"),
         (replace(BUSY, approvals=(), held=()), "`clew logs chat-1 -f`"),
         (
             replace(QUIET, queued=(WAITS,)),

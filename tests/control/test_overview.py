@@ -5,10 +5,11 @@ from pathlib import Path
 
 from clew.control.issues import open_issue
 from clew.control.overview import show_overview
+from clew.control.runs import retry_run
 from clew.control.threads import close_thread, open_chat
 from clew.control.wakes import say
-from clew.kernel import ApprovalId, WaitsFor
-from clew.protocol.reports import Asked, Returned
+from clew.kernel import ApprovalId, FailureKind, WaitsFor
+from clew.protocol.reports import Asked, Failed, Returned
 from clew.protocol.requests import NewChat, NewIssue, Words
 from clew.store.engine.database import Database
 from tests.control.kit import USER, office
@@ -59,5 +60,28 @@ def test_an_issue_whose_agent_is_done_is_ready_for_review_until_it_is_closed(
             assert [issue.ref for issue in (await show_overview(at.services, USER)).ready] == ["issue-1"]
             await close_thread(at.services, USER, "issue-1")
             assert (await show_overview(at.services, USER)).ready == ()
+
+    asyncio.run(story())
+
+
+def test_a_failure_is_listed_until_it_is_followed_up_or_its_thread_is_closed(
+    database: Database, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+
+            async def failed() -> list[str]:
+                return [run.ref for run in (await show_overview(at.services, USER)).failed]
+
+            await at.agent()
+            await open_issue(at.services, USER, NewIssue("A door", assignee="ada"))
+            await at.finish(await at.claim_one(), Failed(FailureKind.PERMANENT, "the key broke"))
+            assert await failed() == ["run-1"]
+            await retry_run(at.services, USER, "run-1")
+            assert await failed() == []
+            await at.finish(await at.claim_one(), Failed(FailureKind.PERMANENT, "the key broke"))
+            assert await failed() == ["run-2"]
+            await close_thread(at.services, USER, "issue-1")
+            assert await failed() == []
 
     asyncio.run(story())

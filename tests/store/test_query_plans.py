@@ -18,6 +18,7 @@ from clew.store.queries import (
     approvals,
     decisions,
     entries,
+    failures,
     logs,
     names,
     run_log,
@@ -70,6 +71,7 @@ SHOWN = {
     "runs of an agent": Shown(runs.of_agent, "ix_runs_agent", {**BEFORE, "agent": "agent-7"}),
     "runs of a lane": Shown(runs.of_lane, "ix_runs_lane", {**BEFORE, "lane": "lane-7", "before_at": 1e15}),
     "runs that failed": Shown(runs.unserved, "ix_runs_unserved", {**BEFORE, "state": "failed"}),
+    "failures that nobody followed up": Shown(failures.left_open, "ix_runs_lane", {"runs": ["run-7-1", "run-8-1"]}),
     "runs that wait for their model": Shown(
         waited_out.let_go, "ix_runs_waited_out", {"agent": "agent-7", "runtime": "rt-7"}
     ),

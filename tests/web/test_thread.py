@@ -52,7 +52,12 @@ def test_a_message_is_answered_on_the_open_page(house: House, visitor: Visitor, 
     expect(page.locator("#message")).to_have_value("")
     assert shown(page) == [1, 2]
     assert page.evaluate("window.stays")
-    page.locator("li.item.agent details", has_text="Why").locator("summary").click()
+    # How it was continued, in a sentence that opens the why.
+    why = page.locator("li.item.agent details[id^=w-]")
+    expect(why.locator(".badge").first).to_have_text("blank")
+    expect(why.locator("summary")).to_contain_text("New conversation")
+    why.locator("summary").click()
+    expect(why.locator(".why")).to_contain_text("Woken by")
     assert len(entries(house, ref)) == 2
 
 
@@ -120,6 +125,11 @@ def test_of_two_tabs_that_answer_one_counts_and_the_other_is_told(house: House, 
     two.route(lambda url: "part=" in url, lambda route: route.abort())
     one.locator("#asks .ask button", has_text="Allow").click()
     expect(one.locator("#asks .ask")).to_have_count(0)
+    # Who answered, when and what stays among the steps.
+    steps = one.locator("li.item.agent details[id^=s-]")
+    steps.locator("summary").first.click()
+    expect(steps.locator(".step.ask")).to_contain_text("approved by user")
+    expect(steps.locator(".step.ask")).to_contain_text("echo asked")
     two.locator("#asks .ask button", has_text="Deny").click()
     expect(two.locator(".problem")).to_contain_text("user")
     house.quiet(ref)

@@ -8,6 +8,7 @@ from clew.protocol.stage import Stage
 from clew.store.engine.database import Transaction
 from clew.store.queries.agents import list_agents
 from clew.store.queries.approvals import list_approvals
+from clew.store.queries.failures import open_failures
 from clew.store.queries.runs import list_runs
 from clew.store.queries.threads import list_threads
 
@@ -39,6 +40,7 @@ async def show_overview(services: Services, actor: Actor) -> OverviewView:
             threads=len(issues) + len(chats),
             unread=tuple(unread) if reader else (),
             archived=bool(list_threads(tx, None, None, None, 1, None, only="archived")),
+            failed=open_failures(tx, MOST),
         )
 
     return await services.read(read)

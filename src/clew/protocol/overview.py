@@ -23,3 +23,5 @@ class OverviewView:
     """Threads in which something is new for the person who asks, up to 50, without agents' own."""
     archived: bool = False
     """Whether there are archived threads."""
+    failed: tuple[RunView, ...] = ()
+    """Runs that failed or were lost in an open thread, and nothing was asked of the agent there since."""

@@ -85,9 +85,11 @@ class Step:
     ok: bool = True
     lasted: float | None = None
     """Seconds, for a tool that has finished."""
+    ask: str = ""
+    """The id of what the agent asked a person here."""
 
 
-_QUIET = frozenset({"text", "used", "session", "done", "approval", "question"})
+_QUIET = frozenset({"text", "used", "session", "done"})
 """What the page shows elsewhere."""
 
 
@@ -134,6 +136,17 @@ def streamed_text(events: Sequence[EventView]) -> str:
     return parts
 
 
+def last_words(events: Sequence[EventView]) -> str:
+    """What an agent does now, in a line: what it writes, or the step that it is at."""
+    for event in reversed(events):
+        if event.kind == "text":
+            return (streamed_text(events) or _text(event, "text")).strip().rpartition("\n")[2]
+        if event.kind not in _QUIET and event.kind != "tool-finished":
+            step = _step(event)
+            return " ".join(f"{step.title} {step.text}".split())
+    return ""
+
+
 def _step(event: EventView) -> Step:
     said, words = _text(event, "text"), _text(event, "words")
     match event.kind:
@@ -150,6 +163,9 @@ def _step(event: EventView) -> Step:
             steps = event.body.get("steps")
             shown = steps if isinstance(steps, list) else []
             return Step(event.seq, "plan", event.at, "Plan", "\n".join(map(_plan_step, shown)))
+        case "approval" | "question":
+            about = _text(event, "command") or _text(event, "file") or words
+            return Step(event.seq, "ask", event.at, "Asks", about, ask=_text(event, "id"))
         case "steer":
             taken = "Told during the turn" if event.body.get("taken") else "Not told during the turn"
             return Step(event.seq, "steer", event.at, taken, said)

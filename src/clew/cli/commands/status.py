@@ -62,7 +62,8 @@ def status(*, options: Options = OPTIONS) -> ExitStatus:
 
 def _lines(data: DataDirectory, process: Process, found: OverviewView) -> Iterator[str]:
     yield f"Clew is running at {address_of(data)} (process {process.pid}, started {moment(process.since)})."
-    needs = [*_asked(found), *(f"  {_run(run)}: {one_line(run.words or 'held')}" for run in found.held)]
+    stopped = ((run, run.words or state_of(run)) for run in (*found.held, *found.failed))
+    needs = [*_asked(found), *(f"  {_run(run)}: {one_line(words)}" for run, words in stopped)]
     if needs:
         yield from ("", "Needs you", *needs)
     going = [f"  {_run(run)} {state_of(run)} for {lasted(run.started_at or run.queued_at, None)}" for run in found.live]
@@ -104,6 +105,8 @@ def next_step(found: OverviewView) -> str:
         return f"`clew approvals {how} {first.id}{said}`; all of them: `clew approvals`."
     if found.held:
         return f"`clew why {found.held[0].ref}` says what to do."
+    if found.failed:
+        return f"`clew why {found.failed[0].ref}` says why it failed; `clew retry {found.failed[0].ref}` tries it again."
     if found.live:
         return f"`clew logs {found.live[0].thread} -f` follows it."
     waits = next((run for run in found.queued if run.held), None)

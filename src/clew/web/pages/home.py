@@ -1,6 +1,7 @@
 """Home: what needs the person, what runs now, what sleeps and when it wakes, and the threads."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,11 +11,15 @@ from clew.control.agents import list_agents
 from clew.control.doctor import examine_programs
 from clew.control.overview import show_overview
 from clew.control.projects import list_projects
+from clew.control.runs import last_events
 from clew.control.threads import list_threads
-from clew.protocol.views import ThreadView
+from clew.protocol.views import RunView, ThreadView
+from clew.web.conversation import last_words
 from clew.web.site import Site, actor_of
 
 _KINDS = ("issue", "chat", "subject", "own")
+_LINES = 30
+"""Of a log, to say what its agent does now."""
 
 
 def add(site: Site) -> None:
@@ -25,6 +30,7 @@ def add(site: Site) -> None:
         agents = [each for each in await list_agents(site.services, actor) if each.state != "archived"]
         chosen = {name: asked[name] for name in ("kind", "agent", "state", "only") if asked.get(name)}
         threads = await _threads(actor, chosen)
+        everything = threads if not chosen else await _threads(actor, {})
         # For the page alone: its parts are read again at each change, and to look for programs takes a moment.
         new = not (overview.threads or overview.archived or chosen or asked.get("part"))
         return site.show(
@@ -33,6 +39,8 @@ def add(site: Site) -> None:
             programs=await examine_programs(site.services, actor) if new else None,
             overview=overview,
             threads=threads,
+            titles={each.ref: each.title for each in (*everything, *overview.unread)},
+            doing=await _doing(actor, overview.live),
             agents=agents,
             projects=await list_projects(site.services, actor),
             beats=sorted(
@@ -42,6 +50,11 @@ def add(site: Site) -> None:
             kinds=_KINDS,
             chosen=chosen,
         )
+
+    async def _doing(actor: Actor, runs: Sequence[RunView]) -> dict[str, str]:
+        """What each run does now, by its id: the last line of its log."""
+        logs = await asyncio.gather(*(last_events(site.services, actor, run.id, _LINES) for run in runs))
+        return {run.id: last_words(log) for run, log in zip(runs, logs, strict=True)}
 
     async def _threads(actor: Actor, chosen: Mapping[str, str]) -> list[ThreadView]:
         """Those that the filter leaves, the pinned ones first."""

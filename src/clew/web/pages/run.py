@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from clew.control.approvals import approvals_of
 from clew.control.decisions import explain
 from clew.control.runs import list_events, show_run
 from clew.protocol.views import EventView
@@ -42,6 +43,7 @@ def add(site: Site) -> None:
             headline=None if why is None else headline(why.headline),
             decisions=() if why is None else folded(why.decisions),
             steps=steps,
+            asks={ask.id: ask for ask in await approvals_of(site.services, actor, found.id)},
             after=after,
             more=more,
         )

@@ -1,13 +1,17 @@
 """A thread: its journal as a conversation, with how each run was continued, and why."""
 
+from collections.abc import Sequence
+
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from clew.control.agents import list_agents
+from clew.control.approvals import approvals_of
 from clew.control.queue import show_queue
 from clew.control.runs import last_events
 from clew.control.threads import show_screen
+from clew.protocol.waiting import WaitingView
 from clew.web.conversation import items_of, steps_of, streamed_text
 from clew.web.screen import screen_of
 from clew.web.site import Site, actor_of, number
@@ -43,7 +47,9 @@ def add(site: Site) -> None:
         logs = (
             {run.id: await last_events(site.services, actor, run.id, _LINES) for run in live} if before is None else {}
         )
+        asked = [ask for run in live for ask in await approvals_of(site.services, actor, run.id)]
         agents = await list_agents(site.services, actor)
+        waiting = await show_queue(site.services, actor, ref)
         return site.show(
             request,
             "thread.html",
@@ -52,9 +58,23 @@ def add(site: Site) -> None:
             items=[item for item in items_of(page, after) if before is None or not item.live],
             # With more new entries than that, a reader could miss some: the page is loaded again.
             gap=bool(after and page.entries and page.entries[0].seq > after),
-            waiting=await show_queue(site.services, actor, ref),
+            waiting=waiting,
+            earlier=_moves(waiting),
+            # Those of runs that have ended stand among their steps.
+            answered=[ask for ask in reversed(asked) if ask.state != "pending"],
             logs=logs,
             steps_of=steps_of,
             streamed_text=streamed_text,
             agents=[agent.name for agent in agents if agent.state != "archived"],
         )
+
+
+def _moves(queue: Sequence[WaitingView]) -> dict[str, list[str]]:
+    """For each message that can be told before the one before it: the order that makes it so."""
+    found: dict[str, list[str]] = {}
+    for agent in {each.agent for each in queue}:
+        wakes = [each.wake for each in queue if each.agent == agent and "move" in each.can]
+        for place in range(1, len(wakes)):
+            before, moved = wakes[place - 1 : place + 1]
+            found[moved] = [*wakes[: place - 1], moved, before, *wakes[place + 1 :]]
+    return found

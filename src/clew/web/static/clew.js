@@ -48,6 +48,10 @@ listen('changed', ({ threads, runs, all }) => {
   }
 });
 document.addEventListener('done', () => parts.forEach(stale));
+// The last lines of running agents: no event of the stream names them, so what shows them is read now and then.
+setInterval(() => {
+  if (!document.hidden) parts.filter((each) => each.querySelector('[data-pace]')).forEach(stale);
+}, 5000);
 
 const shown = document.getElementById('live');
 listen('state', (state) => {

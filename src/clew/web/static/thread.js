@@ -115,7 +115,10 @@ if (form) {
   const box = form.querySelector('textarea');
   const preview = document.getElementById('preview');
   const kept = `clew-draft-${id}`;
-  let key = crypto.randomUUID();
+  // The key belongs to these words: sent again after a cut connection, or a reload, they are the same message; others
+  // are another.
+  const renew = (key = crypto.randomUUID()) => { localStorage.setItem(`${kept}-key`, key); return key; };
+  let key = localStorage.getItem(`${kept}-key`) ?? renew();
   // What was typed before this script came stays.
   box.value ||= localStorage.getItem(kept) ?? '';
   let asking = null;
@@ -132,8 +135,8 @@ if (form) {
       foreseen = said?.token;
     }, 250);
   };
-  box.addEventListener('input', () => { localStorage.setItem(kept, box.value); foresee(); });
-  form.addEventListener('change', foresee);
+  box.addEventListener('input', () => { localStorage.setItem(kept, box.value); });
+  form.addEventListener('input', () => { key = renew(); foresee(); });
   foresee();
   listen('changed', ({ threads }) => { if (threads.includes(id) && box.value) foresee(); });
 
@@ -146,8 +149,7 @@ if (form) {
     form.toggleAttribute('aria-busy', true);
     try {
       await call('POST', `/threads/${thread.dataset.ref}/words`, body);
-      // The same key again is the same message, so a repeated try after a cut connection sends nothing twice.
-      key = crypto.randomUUID();
+      key = renew();
       box.value = '';
       form.fresh.checked = false;
       foreseen = undefined;
@@ -164,18 +166,35 @@ if (form) {
 }
 
 // Earlier entries come above, and the place that is read stays where it is.
-document.querySelector('[data-earlier]')?.addEventListener('click', async (event) => {
-  event.preventDefault();
-  const link = event.currentTarget;
+async function loadEarlier(link) {
   let page;
   // A server that is away is told by the page that the link leads to.
-  try { page = nodesOf(await (await fetch(link.href)).text()); } catch { location.assign(link.href); return; }
+  try { page = nodesOf(await (await fetch(link.href)).text()); } catch { location.assign(link.href); return false; }
   const before = document.body.scrollHeight;
   journal.prepend(...page.querySelectorAll('#journal > li'));
   scrollBy({ top: document.body.scrollHeight - before });
   const next = page.querySelector('[data-earlier]');
   if (next) link.href = next.href; else link.remove();
+  return true;
+}
+document.querySelector('[data-earlier]')?.addEventListener('click', (event) => {
+  event.preventDefault();
+  loadEarlier(event.currentTarget);
 });
 
+// Back, forward and reload keep the place, also among earlier entries, which are read again; a link leads to its entry,
+// and everything else to the newest.
+const place = `clew-place-${location.pathname}${location.search}`;
+history.scrollRestoration = 'manual';
+addEventListener('pagehide', () => {
+  const top = [...journal.querySelectorAll('.item[data-seq]')].find((each) => each.getBoundingClientRect().bottom > 60);
+  sessionStorage.setItem(place, JSON.stringify(top && !(newest && atEnd()) ? { seq: Number(top.dataset.seq), top: top.getBoundingClientRect().top } : {}));
+});
+const came = performance.getEntriesByType('navigation')[0]?.type;
+const left = (came !== 'navigate' && JSON.parse(sessionStorage.getItem(place))) || {};
+const earlier = () => Number(journal.querySelector('[data-seq]')?.dataset.seq) > left.seq && document.querySelector('[data-earlier]');
+while (earlier() && await loadEarlier(earlier()));
+const found = document.getElementById(`e-${left.seq}`);
+if (found) scrollBy({ top: found.getBoundingClientRect().top - left.top });
+else if (newest && !location.hash) scrollTo({ top: document.body.scrollHeight });
 noteRead();
-if (newest && !location.hash) scrollTo({ top: document.body.scrollHeight });
