@@ -45,6 +45,7 @@ _SLOW_ROOMS = (
     "cli/test_end_to_end.py",
     "cli/test_install.py",
     "cli/test_program.py",
+    "cli/test_terminal.py",
     "cli/test_work.py",
     "cli/test_wrong_lines.py",
     "daemon/test_guide.py",
@@ -52,6 +53,7 @@ _SLOW_ROOMS = (
     "kernel/test_enumeration.py",
     "kernel/test_lifecycle_machine.py",
     "server/test_auth.py",
+    "server/test_live.py",
     "server/test_problems.py",
     "store/test_backup.py",
     "store/test_foreign.py",
@@ -73,7 +75,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Thousands of tests are collected in each process, and stay to its end: to look for garbage is a fifth of the time."""
+    """What is collected stays to the end: looking through it for garbage takes a fifth of the time of collecting."""
     gc.disable()
     try:
         return (yield)
