@@ -20,6 +20,8 @@ help: ## Show this list
 # Most of the time a test waits for an agent or a disk, so there are three times as many at once as there are cores. Tests
 # that share a warm program stay in one worker.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(12, 3 * (os.cpu_count() or 1)))')
+# The quick tests wait for nothing, and each worker collects all of them again.
+FAST_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(12, os.cpu_count() or 1))')
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 up: $(VENV)/ready ## Start Clew on this machine; Ctrl-C stops it (ARGS="--data DIR --port N")
@@ -31,7 +33,7 @@ test: $(VENV)/tools ## Run the tests and show the slowest (ARGS="-k name" narrow
 	@$(PYTEST) --durations=5 $(ARGS)
 
 test-fast: $(VENV)/tools ## Run the tests that start no agent, no server and no PostgreSQL: for between two edits
-	@$(PYTEST) -m "not slow" $(ARGS)
+	@$(PYTEST) -n $(FAST_WORKERS) -m "not slow" $(ARGS)
 
 contract: $(VENV)/tools ## Run the contract of providers in full and write its table into docs (ARGS="-k codex" narrows it)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \

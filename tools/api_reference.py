@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from enum import StrEnum
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,7 @@ BODY_HEAD = "| field | type | default | meaning |\n|---|---|---|---|"
 SHAPE_HEAD = "| field | type | meaning |\n|---|---|---|"
 
 
+@cache
 def openapi() -> dict[str, Any]:
     """What a running server answers at `/api/v1/openapi.json`."""
     with temporary_store() as store:
