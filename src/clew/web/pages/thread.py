@@ -1,5 +1,7 @@
 """A thread: its journal as a conversation, with how each run was continued, and why."""
 
+import uuid
+
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -8,6 +10,7 @@ from clew.control.agents import list_agents
 from clew.control.queue import show_queue
 from clew.control.runs import last_events
 from clew.control.threads import show_screen
+from clew.protocol.files import LARGEST_FILE, LARGEST_TOGETHER, MOST_FILES
 from clew.web.conversation import items_of, steps_of, streamed_text
 from clew.web.screen import screen_of
 from clew.web.site import Site, actor_of, number
@@ -55,5 +58,9 @@ def add(site: Site) -> None:
             logs=logs,
             steps_of=steps_of,
             streamed_text=streamed_text,
+            key=f"form-{uuid.uuid4().hex}",
+            most_files=MOST_FILES,
+            largest_file=LARGEST_FILE,
+            largest_together=LARGEST_TOGETHER,
             agents=[agent.name for agent in agents if agent.state != "archived"],
         )
