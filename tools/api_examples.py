@@ -9,7 +9,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Example:
-    """`call` is the method and the path as the API declares it; `names` fill the path."""
+    """`call` is the method and the path as the API declares it; `names` fill the path. A body that is a text is sent as
+    it is, and everything else as JSON."""
 
     call: str
     body: Any = None
@@ -81,6 +82,9 @@ _THREADS = (
     Example("GET /threads/{ref}", query="limit=10", names=ISSUE),
     Example("PATCH /threads/{ref}", {"title": "The login page is blank on Firefox"}, names=ISSUE),
     Example("POST /threads/{ref}/words", {"text": "It happens on Safari, too.", "key": "comment-17"}, names=ISSUE),
+    Example("POST /files", "The build log of Friday\n", query="name=build.log"),
+    Example("GET /files/{file}"),
+    Example("POST /threads/{ref}/words", {"text": "The log is attached.", "files": ["{file}"]}, names=ISSUE),
     Example("POST /threads/{ref}/assign", {"agent": "ada"}, names=ISSUE),
     Example("POST /threads/{ref}/close", names=ISSUE),
     Example("POST /threads/{ref}/reopen", names=ISSUE),

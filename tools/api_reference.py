@@ -137,7 +137,7 @@ def page() -> str:
             parts += _call(f"{method.upper()} {path.removeprefix(BASE)}", call, shapes)
     parts += ["## Shapes\n", "What bodies and answers are made of. Times are seconds since the epoch.\n"]
     calls = [call for methods in described["paths"].values() for call in methods.values()]
-    bodies = {_name(_schema(call["requestBody"])) for call in calls if "requestBody" in call}
+    bodies = {_name(_schema(call["requestBody"])) for call in calls if "requestBody" in call and not _is_bytes(call)}
     answered = _reached([call["responses"] for call in calls], shapes)
     for name in sorted(set(shapes) - bodies - _UNUSED):
         parts += [f"### `{name}`\n", *_shape(name, shapes[name], is_body=name not in answered)]
@@ -160,7 +160,9 @@ def _call(name: str, call: Json, shapes: Mapping[str, Json]) -> Iterator[str]:
             default = "needed" if each.get("required") else _default(each["schema"])
             yield f"| `{each['name']}`{where} | {_kind(each['schema'])} | {default} |"
         yield ""
-    if "requestBody" in call:
+    if _is_bytes(call):
+        yield "Body: the bytes of the file.\n"
+    elif "requestBody" in call:
         shape = _name(_schema(call["requestBody"]))
         yield "Body:\n" if call["requestBody"].get("required") else "Body, which may be left out:\n"
         yield from _shape(shape, shapes[shape], is_body=True)
@@ -176,10 +178,14 @@ def _example(name: str, examples: Sequence[Example]) -> Iterator[str]:
         raise SystemExit(f"tools/api_examples.py has no example of {name}.")
     base = "" if name.endswith(" /health") else BASE
     shown = [
-        f"{each.method} {base}{each.path}" + ("" if each.body is None else f"\n{json.dumps(each.body, indent=2)}")
+        f"{each.method} {base}{each.path}" + ("" if each.body is None else f"\n{_written(each.body)}")
         for each in examples
     ]
     yield "```http\n" + "\n\n".join(shown) + "\n```\n"
+
+
+def _written(body: Any) -> str:
+    return body if isinstance(body, str) else json.dumps(body, indent=2)
 
 
 # ---------------------------------------------------------------- shapes
@@ -241,6 +247,11 @@ def _schema(part: Json) -> Json:
     return schema
 
 
+def _is_bytes(call: Json) -> bool:
+    """Whether its body is a file and no JSON."""
+    return "requestBody" in call and _schema(call["requestBody"]).get("format") == "binary"
+
+
 def _name(schema: Json) -> str:
     ref: str = schema["$ref"]
     return ref.rpartition("/")[2]
@@ -273,6 +284,8 @@ def _kind(schema: Json) -> str:
             return " or ".join(_kind(way) for way in bare) + _listed(values)
         case {"type": "string", "enum": list(values)}:
             return f"text{_listed(values)}"
+        case {"type": "string", "format": "binary"}:
+            return "bytes"
         case {"type": "array"}:
             return f"list of {_kind(schema.get('items', {}))}"
         case {"type": "object", "additionalProperties": dict(values)}:

@@ -14,7 +14,15 @@ from clew.control.daemon_api import DaemonApi
 from clew.control.faults import BadRequest
 from clew.control.wakes import poke
 from clew.kernel import MachineId, Patience, ProviderName, RunState, WaitsFor
-from clew.protocol.control import ControlPlane, GoOnRequest, Held, OrphansRequest, Registration, RenewRequest
+from clew.protocol.control import (
+    ControlPlane,
+    FileWanted,
+    GoOnRequest,
+    Held,
+    OrphansRequest,
+    Registration,
+    RenewRequest,
+)
 from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Completed, Finish, Report, Returned
 from clew.protocol.requests import Poke
@@ -30,6 +38,7 @@ CALLS: Mapping[str, Callable[[DaemonApi, Order], Awaitable[object]]] = {
     "claim": lambda plane, _: plane.claim(ClaimRequest("daemon-2", (LOOM,))),
     "report": lambda plane, order: plane.report(Report(order.run, order.attempt, opens=True)),
     "finish": lambda plane, order: plane.finish(Finish(order.run, order.attempt, Completed("done", 1))),
+    "file": lambda plane, order: plane.file(FileWanted(order.run, order.attempt, "fl_1")),
     "renew": lambda plane, order: plane.renew(RenewRequest((), (Held(order.run, order.attempt),), Patience(1e6))),
     "go_on": lambda plane, order: plane.go_on(GoOnRequest((order.run,))),
     "end_orphans": lambda plane, _: plane.end_orphans(OrphansRequest("daemon-1", (LOOM,))),

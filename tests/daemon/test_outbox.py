@@ -34,6 +34,8 @@ from clew.protocol.control import (
     Claimed,
     ControlPlane,
     Expired,
+    FileContent,
+    FileWanted,
     GoOnRequest,
     OrphansRequest,
     Registration,
@@ -119,6 +121,9 @@ class Server:
     async def finish(self, said: Finish) -> Finished:
         self.finishes += 1
         return await self._over(lambda: self._plane.finish(said))
+
+    async def file(self, asked: FileWanted) -> FileContent:
+        return await self._over(lambda: self._plane.file(asked))
 
     async def renew(self, asked: RenewRequest) -> Renewed:
         return await self._over(lambda: self._plane.renew(asked))

@@ -1,11 +1,13 @@
 """A database in which everything occurs once: every table, and every state of a wake and of a run. All of it holds."""
 
+import hashlib
 import json
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, insert, select
+from sqlalchemy import Connection, Table, func, insert, select, update
 
 from clew.kernel import decide, decision_to_record
+from clew.protocol.files import SentFile, write_files
 from clew.store.schema.tables import (
     agents,
     approvals,
@@ -13,6 +15,7 @@ from clew.store.schema.tables import (
     decisions,
     deliveries,
     events,
+    files,
     journal,
     landings,
     lanes,
@@ -75,6 +78,16 @@ def put_entries(connection: Connection, thread: str, *numbers: int) -> None:
         put(connection, journal, thread_id=thread, seq=seq, **said)
 
 
+def put_file(connection: Connection, name: str, thread: str | None, content: bytes = b"\x00\xff a plan") -> None:
+    """A file; with a thread, sent with its second entry."""
+    said = {"name": "plan.bin", "kind": "application/octet-stream", "owner": "a person", "created_at": 1.0}
+    digest = hashlib.sha256(content).hexdigest()
+    put(connection, files, id=name, thread_id=thread, size=len(content), digest=digest, content=content, **said)
+    sent = write_files([SentFile(name, "plan.bin", "application/octet-stream", len(content))])
+    where = (journal.c.thread_id == thread) & (journal.c.seq == 2)
+    connection.execute(update(journal).where(where).values(files=sent))
+
+
 def fill(connection: Connection) -> None:
     _furniture(connection)
     _runs(connection)
@@ -99,6 +112,7 @@ def _furniture(connection: Connection) -> None:
         put(connection, marks, reader="a person", thread_id=lane, seen=2, pinned_at=1.5)
         put(connection, lanes, id=lane, agent_id=agent, thread_id=lane, runtime_id="rt-1", workspace_id=f"ws-{lane}")
         put_entries(connection, lane, 1, 2, 3)
+        put_file(connection, f"fl-{lane}", lane)
         place = {"kind": "worktree", "project_id": "maze", "machine_id": "laptop", "directory": f"/srv/{lane}"}
         put(connection, workspaces, id=f"ws-{lane}", lane_id=lane, created_at=1.0, **place)
 
@@ -147,4 +161,5 @@ def _rest(connection: Connection) -> None:
     put(connection, schedules, id="sc-off", lane_id="idle", enabled=0, cron="0 9 * * *")
     put(connection, routes, id="ro-1", kind="webhook", address="https://example.invalid/")
     put(connection, deliveries, id="de-1", run_id="r-done", route_id="ro-1", body="Done.")
+    put_file(connection, "fl-unsent", None)
     put(connection, tokens, id="to-1", kind="daemon", digest="d", created_at=1.0)

@@ -19,6 +19,7 @@ def load(connection: Connection, version: int) -> None:
     """A database as a program of that version left it."""
     migrate(connection, LAST_STEP[version])
     run_script(connection, GOLDEN / f"v{version:04d}.sql")
+    run_script(connection, GOLDEN / connection.dialect.name / f"v{version:04d}.sql")
 
 
 def test_every_schema_version_has_a_golden_file() -> None:

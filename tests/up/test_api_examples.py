@@ -39,15 +39,19 @@ class Story:
         example = [each for each in EXAMPLES if each.call == call][nth]
         self.sent.append(example)
         base = "" if example.path == "/health" else BASE
-        path, body = f"{base}{example.path}", json.dumps(example.body).replace("/srv/web", str(self.project))
+        typed = isinstance(example.body, str)
+        written = example.body if typed else json.dumps(example.body)
+        path, body = f"{base}{example.path}", written.replace("/srv/web", str(self.project))
         for name, value in ids.items():
             path, body = path.replace(f"{{{name}}}", value), body.replace(f"{{{name}}}", value)
         with self.clew.http() as http:
-            given = {} if example.body is None else {"json": json.loads(body)}
+            given: Any = {} if example.body is None else {"content": body} if typed else {"json": json.loads(body)}
             answer = http.request(example.method, f"{self.clew.address}{path}", **given)
         answers = DESCRIBED["paths"][base + call.partition(" ")[2]][example.method.lower()]["responses"]
         (status,) = (each for each in answers if each.startswith("2"))
         assert answer.status_code == int(status), (call, answer.status_code, answer.text)
+        if "application/json" not in answers[status]["content"]:
+            return answer.content
         matches(answer.json(), answers[status]["content"]["application/json"]["schema"])
         return answer.json()
 
@@ -145,6 +149,9 @@ def _threads(story: Story) -> None:
     send("PATCH /threads/{ref}")
     spoken = send("POST /threads/{ref}/words")
     story.clew.ran(spoken["wake"])
+    uploaded = send("POST /files")["id"]
+    assert send("GET /files/{file}", file=uploaded) == b"The build log of Friday\n"
+    story.clew.ran(send("POST /threads/{ref}/words", 1, file=uploaded)["wake"])
     send("POST /threads/{ref}/assign")
     story.idle()
     send("PATCH /threads/{ref}/lanes/{agent}")

@@ -20,6 +20,7 @@ DEADLINE = 30.0
 
 NOT_FOUND = 404
 
+_BYTES = "application/octet-stream"
 _LONGEST_NAME = 240
 _SHOWN = 60
 
@@ -76,6 +77,10 @@ class Server:
         """A body with a `key` is idempotent, so it is sent once more if the connection breaks."""
         return self._ask("POST", path, None, body or {}, deadline, again=bool(body and body.get("key")))
 
+    def upload(self, name: str, content: bytes) -> bytes:
+        """Upload a file to send with a message. One that was uploaded twice and sent once goes after a day."""
+        return self._ask("POST", "/files", {"name": name}, content, DEADLINE, again=True)
+
     def patch(self, path: str, body: Mapping[str, Any]) -> bytes:
         return self._ask("PATCH", path, None, body, DEADLINE, again=True)
 
@@ -119,7 +124,7 @@ class Server:
     ) -> tuple[HTTPConnection, HTTPResponse]:
         try:
             asked = urlencode({name: value for name, value in (query or {}).items() if value is not None}, doseq=True)
-            sent = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+            sent = body if body is None or isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
         except UnicodeEncodeError as fault:
             raise NotUtf8("What you typed") from fault
         connection = self._connect(deadline)
@@ -127,7 +132,7 @@ class Server:
             token = read_token(self._files.token)
             headers = {"Accept": "application/json", "Authorization": f"Bearer {token}", **headers}
             if sent is not None:
-                headers["Content-Type"] = "application/json"
+                headers["Content-Type"] = _BYTES if isinstance(body, bytes) else "application/json"
             connection.request(method, "/api/v1" + path + (f"?{asked}" if asked else ""), sent, headers)
             return connection, connection.getresponse()
         except BaseException:

@@ -1,5 +1,7 @@
 """The API that daemons call: the store's operations, and a claim that waits until there is work."""
 
+import asyncio
+import base64
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +17,8 @@ from clew.kernel import RunId, RuntimeId
 from clew.protocol.control import (
     Claimed,
     Expired,
+    FileContent,
+    FileWanted,
     GoOnRequest,
     Held,
     OrphansRequest,
@@ -26,11 +30,13 @@ from clew.protocol.orders import ClaimRequest, Order
 from clew.protocol.reports import Finish, Finished, Report, Reported
 from clew.store.engine.hints import ANYTHING, Topics
 from clew.store.operations.claim import claim
+from clew.store.operations.files import read_content
 from clew.store.operations.finish import finish
 from clew.store.operations.leases import end_orphans, mark_seen, renew
 from clew.store.operations.report import report
 from clew.store.operations.retry import let_go
 from clew.store.operations.runtimes import register_runtime
+from clew.store.queries.runs import read_run
 
 POLL = 3.0
 """Seconds between two polls of a waiting claim: a hint may be lost, and a delayed run comes due without one."""
@@ -119,6 +125,16 @@ class DaemonApi:
         self._news.pop(said.run, None)
         return finished
 
+    async def file(self, asked: FileWanted) -> FileContent:
+        await self._own.check_held([Held(asked.run, asked.attempt)])
+        _, content, thread = await self._services.read(partial(read_content, id_=asked.file))
+        run = await self._services.read(partial(read_run, run=asked.run))
+        if thread is None or thread != run.thread:
+            raise BadRequest(
+                f"The file {asked.file} was not sent in the thread of {asked.run}.", "Fetch its own files."
+            )
+        return FileContent(await asyncio.to_thread(_in_base64, content))
+
     async def renew(self, asked: RenewRequest) -> Renewed:
         await self._own.check_runtimes(asked.runtimes)
         await self._own.check_held(asked.held)
@@ -172,3 +188,7 @@ class DaemonApi:
             return
         self._seen[asked.runtimes] = now
         await self._services.write(partial(mark_seen, of=asked.runtimes))
+
+
+def _in_base64(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")

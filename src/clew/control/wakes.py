@@ -6,6 +6,7 @@ from itertools import count
 from clew.control.actor import Actor, Outside, author_of, name_of, origin_of
 from clew.control.branch_start import check_branch_start, choose_branch_start
 from clew.control.faults import BadRequest
+from clew.control.files import check_files, with_files
 from clew.control.services import Services
 from clew.control.subjects import subject_of, thread_of_subject
 from clew.control.threads import overlap_called
@@ -36,6 +37,7 @@ from clew.store.engine.database import Transaction
 from clew.store.engine.dialect import storable
 from clew.store.engine.hints import hint_anything, hint_news, hint_thread
 from clew.store.operations import cancel
+from clew.store.operations.files import mark_sent
 from clew.store.operations.ids import new_id
 from clew.store.operations.journal import Tried, append_once
 from clew.store.operations.message_changes import take_back
@@ -54,12 +56,13 @@ _REASONS = {"issue": WakeReason.COMMENT}
 
 async def say(services: Services, actor: Actor, ref: str, words: Words) -> Spoken:
     """A comment on an issue, or a message in a chat. A message that wakes no agent is written to the journal too."""
-    if not words.text.strip():
+    if not words.text.strip() and not words.files:
         raise BadRequest("The message is empty.", "Give a text; to wake an agent without one, use `clew wake`.")
+    check_files(words.files)
     overlap = check_words(words)
     if words.begin_from is not None:
         await check_branch_start(services, actor, ref, words.begin_from)
-    said, named = message(author_of(actor), words.text), new_wake()
+    text, named = message(author_of(actor), words.text), new_wake()
     tried: Tried = {}
     tries = count()
 
@@ -74,12 +77,15 @@ async def say(services: Services, actor: Actor, ref: str, words: Words) -> Spoke
         agent = addressee(tx, thread, words)
         if words.wakes:
             must_be_open(thread, ref)
+        said = with_files(tx, thread.id, actor, text, words.files)
         if agent is None:
             return _write_only(tx, thread.id, words, overlap, said, tried)
         request = message_request(named, agent, thread, actor, words, said)
         if words.begin_from is not None:
             choose_branch_start(tx, thread.id, agent, words.begin_from)
         accepted = wake(tx, request, words.resume_run, overlap)
+        if not accepted.repeated:
+            mark_sent(tx, thread.id, said.files)
         return Spoken(accepted.entry or 0, queries.show_wake(tx, accepted.wake, accepted.repeated))
 
     return await services.write(write)
@@ -123,6 +129,7 @@ def _write_only(
             "This message wakes no agent, so there is no turn to steer.", "Name an agent, or do not steer."
         )
     entry = append_once(tx, thread, said, tried)
+    mark_sent(tx, thread, said.files)
     hint_thread(tx, thread)
     return Spoken(entry, None)
 

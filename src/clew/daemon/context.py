@@ -1,10 +1,14 @@
 """One run's calls of the context engine."""
 
 import logging
+from dataclasses import replace
+from pathlib import Path
 
 from clew.daemon.limits import Limits
-from clew.kernel import LIVE, Plan, PromptId, RunScope, RunState
+from clew.daemon.sent_files import place_files, with_paths
+from clew.kernel import LIVE, Directory, Plan, PromptId, RunScope, RunState
 from clew.ports.context import ContextEngine, Prompt, PromptRequest, TurnEnded
+from clew.protocol.control import ControlPlane
 from clew.protocol.orders import Order
 from clew.protocol.reports import Finished
 
@@ -12,11 +16,14 @@ _log = logging.getLogger("clew.daemon")
 
 
 class RunContext:
-    def __init__(self, order: Order, engine: ContextEngine, limits: Limits) -> None:
-        self._order, self._engine, self._limits = order, engine, limits
+    def __init__(self, order: Order, engine: ContextEngine, plane: ControlPlane, limits: Limits) -> None:
+        self._order, self._engine, self._plane, self._limits = order, engine, plane, limits
 
-    async def prompt(self, order: Order, plan: Plan) -> Prompt:
-        """`order` may have other entries and wakes than the run's own: those that come within its turn."""
+    async def prompt(self, order: Order, plan: Plan, directory: Directory) -> Prompt:
+        """`order` may have other entries and wakes than the run's own: those that come within its turn. Their files are
+        put into the directory first."""
+        await place_files(Path(directory.path), order, order.entries, self._plane)
+        order = replace(order, entries=tuple(map(with_paths, order.entries)))
         scope = plan.situation.scope
         await self._engine.bootstrap(scope)
         await self._engine.ingest(scope, order.entries)

@@ -78,7 +78,7 @@ class ServedRun:
         self._stop = StopSignal()
         self._questions = Questions(order)
         self._reports = Reports(order, with_.plane, with_.outbox, with_.limits, self._on_answer, self._on_pin_refused)
-        self._context = RunContext(order, with_.context, with_.limits)
+        self._context = RunContext(order, with_.context, with_.plane, with_.limits)
         self._steering = Steering(order, self._context, self._reports, with_.limits, self._was_steered)
         self._opened: Opened | None = None
         self._turn: LiveTurn | None = None
@@ -190,7 +190,7 @@ class ServedRun:
         place = self._place
         assert place is not None
         plan, live = opened.plan, opened.live
-        prompt = await self._context.prompt(await self._with_missing_entries(opener, plan), plan)
+        prompt = await self._context.prompt(await self._with_missing_entries(opener, plan), plan, place.directory)
         if prompt.words:
             self._reports.log_step("prompt", prompt.words)
         landing = opened.session.landing if opened.warm else live.landing
@@ -211,7 +211,7 @@ class ServedRun:
             raise PromptRefused(f"The server does not let the prompt go out: {reported.words}", "Wake the agent again.")
         self._prompted = True
         turn = self._turn = LiveTurn(live, pins, self._questions, self._reports, self._stop, self._with.limits)
-        self._steering.begin(live, plan)
+        self._steering.begin(live, plan, place.directory)
         result = await turn.run(prompt.text, sent.id)
         await self._steering.end()
         # A message that the agent took within the turn would be missing from another session: this one is not replaced.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from clew.daemon.context import RunContext
 from clew.daemon.limits import Limits
 from clew.daemon.reports import Reports
-from clew.kernel import HELD_BY_AGENT, Attestation, Evidence, Plan, PromptId, Sent, digest_of, steered_plan
+from clew.kernel import HELD_BY_AGENT, Attestation, Directory, Evidence, Plan, PromptId, Sent, digest_of, steered_plan
 from clew.ports.provider import LiveSession
 from clew.protocol.orders import Order
 from clew.protocol.reports import Steer, Steered
@@ -33,7 +33,7 @@ class Steering:
     ) -> None:
         self._order, self._context, self._reports, self._limits = order, context, reports, limits
         self._ask = ask
-        self._turn: tuple[LiveSession, Plan] | None = None
+        self._turn: tuple[LiveSession, Plan, Directory] | None = None
         self._delivery: asyncio.Task[None] | None = None
         self._unconfirmed: Steer | None = None
         self._news = self._requested = False
@@ -44,9 +44,9 @@ class Steering:
 
     # ---------------------------------------------------------------- the turn
 
-    def begin(self, live: LiveSession, plan: Plan) -> None:
+    def begin(self, live: LiveSession, plan: Plan, directory: Directory) -> None:
         if plan.wanted.here.capabilities.steers:
-            self._turn = live, plan
+            self._turn = live, plan, directory
             self.poll_if_free()
 
     async def end(self) -> None:
@@ -108,12 +108,13 @@ class Steering:
         self._news, self._requested = False, True
         return True
 
-    async def _steer(self, steer: Steer, live: LiveSession, plan: Plan) -> None:
+    async def _steer(self, steer: Steer, live: LiveSession, plan: Plan, directory: Directory) -> None:
         taken: bool | None = None
         try:
             act_on = sorted({seq for wake in steer.wakes for seq in wake.entries})
             order = replace(self._order, wakes=steer.wakes, entries=steer.entries)
-            prompt = await self._context.prompt(order, steered_plan(plan, steer.after, steer.through, act_on))
+            steered = steered_plan(plan, steer.after, steer.through, act_on)
+            prompt = await self._context.prompt(order, steered, directory)
             self._digest = digest_of(prompt.text)
             taken = await live.steer(prompt.text, steer.id)
         except Exception as fault:  # noqa: BLE001 - whether it was taken is asked at the end of the turn

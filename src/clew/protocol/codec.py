@@ -17,6 +17,8 @@ from clew.ports.workspaces import Cleaned, Listed, SourceFound
 from clew.protocol.control import (
     Claimed,
     Expired,
+    FileContent,
+    FileWanted,
     GoOnRequest,
     Held,
     OrphansRequest,
@@ -41,6 +43,8 @@ MESSAGES: Mapping[str, type] = {
         Diff,
         DiffWanted,
         Expired,
+        FileContent,
+        FileWanted,
         Finish,
         Finished,
         FoundSession,

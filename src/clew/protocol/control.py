@@ -72,6 +72,22 @@ class GoOnRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class FileWanted:
+    """A request for a file that was sent in the thread of a run."""
+
+    run: RunId
+    attempt: int
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """A file in base64."""
+
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
 class Expired:
     run: RunId
     state: RunState
@@ -97,6 +113,8 @@ class ControlPlane(Protocol):
     async def report(self, said: Report) -> Reported: ...
 
     async def finish(self, said: Finish) -> Finished: ...
+
+    async def file(self, asked: FileWanted) -> FileContent: ...
 
     async def renew(self, asked: RenewRequest) -> Renewed: ...
 

@@ -21,6 +21,7 @@ from clew.kernel import (
     ThreadId,
     Wake,
 )
+from clew.protocol.files import SentFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Entry:
     body: str
     at: Instant
     run: RunId | None = None
+    files: tuple[SentFile, ...] = ()
 
     @property
     def seq(self) -> EntrySeq:

@@ -140,6 +140,8 @@ class Words:
     Default: the thread's newest branch."""
     preview: str | None = None
     """The `token` of the preview that the sender was shown. If it comes out differently, `why` says so."""
+    files: tuple[str, ...] = ()
+    """The ids of up to 10 files that were uploaded (`POST /files`). Their names stand for a `text` that is empty."""
 
 
 @dataclass(frozen=True, slots=True)

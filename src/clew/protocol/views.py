@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from clew.protocol.files import SentFile
 from clew.protocol.marks import MarksView
 from clew.protocol.usage import UsedView
 from clew.protocol.work_views import WorkView
@@ -114,6 +115,8 @@ class EntryView:
     """Whether entry `replaced_by` took this one back."""
     length: int | None = None
     """The characters of the whole text, where `text` is only its beginning."""
+    files: tuple[SentFile, ...] = ()
+    """The files that were sent with it: `GET /files/{file}`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from clew.protocol.files import SentFile
+
 Change = Literal["edit", "move", "steer", "take back"]
 
 
@@ -29,3 +31,5 @@ class WaitingView:
     """When its wait ends by itself, where that is known."""
     can: tuple[Change, ...] = ()
     """What may be done with it now. An agent may take it at any moment; a change that comes too late is answered so."""
+    files: tuple[SentFile, ...] = ()
+    """The files that were sent with it."""

@@ -21,6 +21,7 @@ from clew.kernel import (
     WakeReason,
     WakeState,
 )
+from clew.protocol.files import SentFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Said:
     account: AccountId | None = None
     run: RunId | None = None
     replaces: EntrySeq | None = None
+    files: tuple[SentFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

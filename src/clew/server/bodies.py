@@ -1,16 +1,27 @@
-"""Request bodies: read completely, then checked for size, JSON, depth, repeated fields, NUL and number range."""
+"""Request bodies: read completely, then checked for size, JSON, depth, repeated fields, NUL and number range.
+
+Those that bring files are read by their route, in pieces, up to a limit.
+"""
 
 import json
+import re
 from typing import Any
 
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from clew.ports.fault import Fault
+from clew.protocol.files import LARGEST_FILE, LARGEST_TOGETHER
 from clew.server.address import check_address, keep_slashes
 from clew.server.problems import BodyTooLarge, NotJson, NotUnderstood, WrongMediaType, problem_of
 
 LARGEST = 1024 * 1024
+_OF_FILES = (
+    (re.compile(r"/api/v1/files"), LARGEST_FILE),
+    # The form of a page: its fields come with the files.
+    (re.compile(r"/threads/[^/]+/say"), LARGEST_TOGETHER + LARGEST),
+)
+"""Paths whose bodies bring files, and the most bytes of each."""
 _INT = 2**63
 _DEEPEST = 100
 _SHOWN = 100
@@ -27,6 +38,10 @@ class Bodies:
             return
         try:
             check_address(scope)
+            if (most := _files_at(scope)) is not None:
+                _check_length(scope, most)
+                await self._app(keep_slashes(scope), _counted(receive, most), send)
+                return
             body = await self._read(scope, receive)
             if body is None:
                 return
@@ -41,12 +56,7 @@ class Bodies:
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
         """None if the client disconnected."""
-        too_large = BodyTooLarge(
-            f"The body is larger than {self._largest // 1024} KiB.", "Send less; put long text into a file."
-        )
-        for name, value in scope["headers"]:
-            if name == b"content-length" and (not value.isdigit() or int(value) > self._largest):
-                raise too_large
+        _check_length(scope, self._largest)
         read, more = bytearray(), True
         while more:
             message = await receive()
@@ -54,9 +64,41 @@ class Bodies:
                 return None
             read += message.get("body", b"")
             if len(read) > self._largest:
-                raise too_large
+                raise _too_large(self._largest)
             more = message.get("more_body", False)
         return bytes(read)
+
+
+def _files_at(scope: Scope) -> int | None:
+    if scope["method"] != "POST":
+        return None
+    return next((most for path, most in _OF_FILES if path.fullmatch(scope["path"])), None)
+
+
+def _check_length(scope: Scope, most: int) -> None:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and (not value.isdigit() or int(value) > most):
+            raise _too_large(most)
+
+
+def _too_large(most: int) -> BodyTooLarge:
+    if most > LARGEST:
+        return BodyTooLarge(f"This is larger than {most // LARGEST} MB.", "Send less, or smaller files.")
+    return BodyTooLarge(f"The body is larger than {most // 1024} KiB.", "Send less; put long text into a file.")
+
+
+def _counted(receive: Receive, most: int) -> Receive:
+    left = most
+
+    async def counted() -> Message:
+        nonlocal left
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise _too_large(most)
+        return message
+
+    return counted
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -115,7 +115,8 @@ async def check_asked(request: Request) -> None:
             raise BadRequest(words, _meant(name, sorted(known)) or "This call takes none.")
         if len(request.query_params.getlist(name)) > 1 and name not in _REPEATED:
             raise BadRequest(f"The query parameter {name!r} is given twice.", "Give it once.")
-    if route.body_field is None and (await request.body()).strip() not in (b"", b"{}"):
+    takes_bytes = bool((route.openapi_extra or {}).get("requestBody"))
+    if route.body_field is None and not takes_bytes and (await request.body()).strip() not in (b"", b"{}"):
         raise BadRequest("This call takes no body.", "Leave it out.")
 
 

@@ -127,3 +127,11 @@ class NoSuchLane(StoreFault):
 
 class NoSuchRuntime(StoreFault):
     code = "store:no-such-runtime"
+
+
+class NoSuchFile(StoreFault):
+    code = "store:no-such-file"
+
+
+class FileElsewhere(StoreFault):
+    code = "store:file-elsewhere"

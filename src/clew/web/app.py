@@ -21,6 +21,7 @@ from clew.web.pages import (
     marks,
     run,
     runs,
+    say,
     search,
     sessions,
     settings,
@@ -34,6 +35,7 @@ _STATIC = HERE / "static"
 _PAGES = (
     home.add,
     thread.add,
+    say.add,
     marks.add,
     changes.add,
     lineage.add,

@@ -78,8 +78,8 @@ class Site:
         return add
 
     def action(self, path: str) -> Callable[[Endpoint], Endpoint]:
-        """Declares what a form does in a browser without JavaScript. The form has no
-        fields: the server takes no body but JSON."""
+        """Declares what a form does in a browser without JavaScript. Of all forms, only that of a message has fields
+        (`clew.web.multipart`): the server takes no other body but JSON."""
 
         def add(endpoint: Endpoint) -> Endpoint:
             self.actions.append(Route(path, self._guarded(endpoint), methods=["POST"]))

@@ -33,6 +33,9 @@ INSERT INTO journal (thread_id, seq, author_kind, author_name, body, at, replace
   ('t1', 5, 'human', 'a person', 'And the roof.', 162, NULL),
   ('t1', 6, 'human', 'a person', '', 163, 5);
 
+-- One message came with a file; its row is in the directory of each database, where bytes are written differently.
+UPDATE journal SET files = '[["fl-1", "abc.txt", "text/plain", 3]]' WHERE seq = 1;
+
 INSERT INTO lanes (id, agent_id, thread_id, workspace_id, remade) VALUES
   ('there-and-back', 'ada', 't1', 'ws-1', 'The directory was made again: 2 uncommitted files were lost.'),
   ('with-a-key', 'bob', 't1', NULL, NULL);

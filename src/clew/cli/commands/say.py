@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -13,6 +14,7 @@ from clew.cli.misuse import needs, not_together
 from clew.cli.output import ExitStatus, short_ids, tell, tell_answer
 from clew.cli.safe_text import one_line
 from clew.cli.turn import Turn
+from clew.cli.uploads import upload_all
 from clew.protocol.preview import PreviewView
 from clew.protocol.views import Spoken, WakeView
 
@@ -29,6 +31,7 @@ def say(
     steer: bool = False,
     begin: Annotated[str | None, Parameter(name="--from")] = None,
     key: str | None = None,
+    file: tuple[Path, ...] = (),
     dry_run: bool = False,
     wait: Wait = False,
     options: Options = OPTIONS,
@@ -43,6 +46,8 @@ def say(
         clew say chat-1 "And the tests?" -w
 
         git diff | clew say issue-3 - --to reviewer
+
+        clew say chat-1 "What is wrong in this log?" --file build.log --file screen.png
 
         clew say chat-1 "Start over." --fresh
 
@@ -71,6 +76,8 @@ def say(
         Default: with the newest work in the thread.
     key
         An idempotency key: requests with the same key are done once.
+    file
+        A file to send with it; may be given up to 10 times. The agent finds it in its directory, in .clew-files.
     dry_run
         Send nothing; say what the message would do: which session it continues and where, or what it waits behind.
     """
@@ -95,6 +102,7 @@ def say(
         wait=wait,
         overlap="steer" if steer else None,
         begin=begin,
+        files=file,
     )
 
 
@@ -123,16 +131,20 @@ def say_in(
     wait: bool = False,
     overlap: str | None = None,
     begin: str | None = None,
+    files: Sequence[Path] = (),
 ) -> ExitStatus:
     not_together({"--silent": not wakes, "--wait": wait}, "no agent is woken, so there is nothing to wait for")
     for other, value in {"--to": agent, "--from": begin, "--fresh": fresh, "--resume": resume, "--key": key}.items():
         not_together({"--silent": not wakes, other: value is not None and value is not False}, "it wakes no agent")
     server = Server(options.data)
-    body = {"text": given(text), "agent": agent, "fresh": fresh, "resume_run": resume, "wakes": wakes, "key": key}
+    body: dict[str, Any] = {"text": given(text), "agent": agent, "key": key}
+    body |= {"fresh": fresh, "resume_run": resume, "wakes": wakes}
     if overlap is not None:
         body["overlap"] = overlap
     if begin is not None:
         body["begin_from"] = begin
+    if files:
+        body["files"] = upload_all(server, files)
     said = send(server, thread, body)
     woken = read(Spoken, said).wake
     if woken is None:

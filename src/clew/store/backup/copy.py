@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, MetaData, Table, create_engine, func, select
+from sqlalchemy import Connection, LargeBinary, MetaData, Table, create_engine, func, select
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
 
@@ -21,6 +21,8 @@ Progress = Callable[[int, int, str], None]
 
 AT_ONCE = 1_000
 """Rows in one batch."""
+_FILES_AT_ONCE = 4
+"""The same of a table of files, whose rows have up to 10 MB each."""
 
 _STEPS = 100_000
 """Instructions of SQLite's virtual machine between two calls of the progress handler: some hundredths of a second."""
@@ -82,7 +84,8 @@ def copy_rows(source: Connection, target: Connection, tables: Sequence[Table], p
     progress(done, total, "rows")
     for table in tables:
         # Streamed, so that a table of any size fits into memory.
-        rows = source.execute(select(table), execution_options={"stream_results": True, "yield_per": AT_ONCE})
+        most = _FILES_AT_ONCE if any(isinstance(column.type, LargeBinary) for column in table.columns) else AT_ONCE
+        rows = source.execute(select(table), execution_options={"stream_results": True, "yield_per": most})
         with _sender(target, table) as send:
             for batch in rows.partitions():
                 send([tuple(row) for row in batch])

@@ -15,6 +15,7 @@ from clew.kernel import (
     RunId,
     ThreadId,
 )
+from clew.protocol.files import read_files, write_files
 from clew.protocol.orders import Entry
 from clew.protocol.wakes import Said
 from clew.store.engine.database import LostRace
@@ -29,7 +30,19 @@ _MOST_RACES = 1000
 _MOST_ENTRIES = 500
 """How many entries are read at once, the newest first. Earlier ones are on the page before."""
 
-_SAID = ("author_kind", "author_name", "agent_id", "provider", "account", "body", "size", "pair", "run_id", "replaces")
+_SAID = (
+    "author_kind",
+    "author_name",
+    "agent_id",
+    "provider",
+    "account",
+    "body",
+    "size",
+    "pair",
+    "run_id",
+    "replaces",
+    "files",
+)
 """The columns of an entry that say who said what."""
 
 # Inserting the next number takes it (primary key). A concurrent insert of the same number waits for the winner's
@@ -135,6 +148,7 @@ def _columns(said: Said) -> dict[str, object]:
         "pair": said.pair,
         "run_id": said.run,
         "replaces": said.replaces,
+        "files": write_files(said.files),
     }
 
 
@@ -170,4 +184,8 @@ def read_entry(row: Row, prefix: str = "") -> Entry:
         row[f"{prefix}account"],
         row[f"{prefix}replaces"],
     )
-    return Entry(facts, row[f"{prefix}body"], row[f"{prefix}at"], row[f"{prefix}run_id"])
+    try:
+        files = read_files(row[f"{prefix}files"])
+    except ValueError as fault:
+        raise unreadable("journal", f"{row['thread_id']}/{row[f'{prefix}seq']}", "files", fault) from fault
+    return Entry(facts, row[f"{prefix}body"], row[f"{prefix}at"], row[f"{prefix}run_id"], files)

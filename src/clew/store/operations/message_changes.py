@@ -81,7 +81,8 @@ _ask_for = Statement(
 
 
 def edit_message(connection: Connection, wake: WakeId, said: Said, expected: EntrySeq | None = None) -> None:
-    """Give a waiting message another text; it keeps its place. `expected` is the entry that the editor has read."""
+    """Give a waiting message another text; it keeps its place and its files.
+    `expected` is the entry that the editor has read."""
     locked = _lock(connection, wake)
     message = own_message(connection, locked.row)
     author = message.said.facts.author
@@ -98,7 +99,8 @@ def edit_message(connection: Connection, wake: WakeId, said: Said, expected: Ent
             "Read it again, then edit it.",
         )
     must_be_unread(connection, locked.lane, message)
-    _lay_out(connection, locked.thread, unread_messages(connection, locked.lane), {message.wake: said})
+    edited = replace(said, files=message.said.files)
+    _lay_out(connection, locked.thread, unread_messages(connection, locked.lane), {message.wake: edited})
 
 
 def arrange_messages(connection: Connection, wanted: Sequence[WakeId]) -> None:
@@ -189,4 +191,5 @@ def _lay_out(
 
 def _copy(message: Message) -> Said:
     facts, said = message.said.facts, message.said
-    return Said(facts.author, said.body, facts.size, facts.pair, facts.provider, facts.account, said.run)
+    whose = facts.author, said.body, facts.size, facts.pair, facts.provider, facts.account, said.run
+    return Said(*whose, files=said.files)

@@ -2,6 +2,7 @@
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from clew.protocol.files import SentFile, read_files
 from clew.protocol.views import EntryView
 from clew.store.engine.statement import Row, Statement
 from clew.store.schema.tables import journal
@@ -67,4 +68,13 @@ def _view(row: Row, longest: int) -> EntryView:
         replaced_by=row["replaced_by"],
         taken_back=bool(row["taken_back"]),
         length=row["length"] if row["length"] > longest else None,
+        files=_files(row["files"]),
     )
+
+
+def _files(stored: str | None) -> tuple[SentFile, ...]:
+    """A list that cannot be read is left out, so that the thread can still be shown; `clew db check` names it."""
+    try:
+        return read_files(stored)
+    except ValueError:
+        return ()

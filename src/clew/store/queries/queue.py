@@ -54,6 +54,7 @@ def _view(
         accepted_at=row["accepted_at"],
         run=None if run is None else run.ref,
         until=until,
+        files=() if message is None else message.said.files,
         can=("take back",) if message is None or reader is not None else _can(message, steerable),
     )
 

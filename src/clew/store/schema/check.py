@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import DatabaseError
 
+from clew.store.schema.file_promises import FILES
 from clew.store.schema.integrity import FILE, STORED_VALUES, STRUCTURE
 from clew.store.schema.promises import RUNS, SESSIONS, WAKES, Promise
 from clew.store.schema.search_promises import SEARCH
 from clew.store.schema.tables import metadata
 
-_OF_ROWS: tuple[Promise, ...] = (*STRUCTURE, *WAKES, *RUNS, *SESSIONS, *STORED_VALUES, *SEARCH)
+_OF_ROWS: tuple[Promise, ...] = (*STRUCTURE, *WAKES, *RUNS, *SESSIONS, *STORED_VALUES, *SEARCH, *FILES)
 PROMISES: tuple[Promise, ...] = (FILE, *_OF_ROWS)
 
 NAMED = 10

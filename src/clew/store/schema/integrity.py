@@ -165,6 +165,8 @@ def _types_of(column: Column[object] | ColumnElement[object]) -> tuple[str, ...]
             return "null", "real", "integer"
         case Integer():
             return "null", "integer"
+        case LargeBinary():
+            return "null", "blob"
         case _:
             return "null", "text"
 

@@ -1,5 +1,6 @@
 """A thread: its journal as a conversation, with how each run was continued, and why."""
 
+import uuid
 from collections.abc import Sequence
 
 from starlette.exceptions import HTTPException
@@ -11,6 +12,7 @@ from clew.control.approvals import approvals_of
 from clew.control.queue import show_queue
 from clew.control.runs import last_events
 from clew.control.threads import show_screen
+from clew.protocol.files import LARGEST_FILE, LARGEST_TOGETHER, MOST_FILES
 from clew.protocol.waiting import WaitingView
 from clew.web.conversation import items_of, steps_of, streamed_text
 from clew.web.screen import screen_of
@@ -65,6 +67,10 @@ def add(site: Site) -> None:
             logs=logs,
             steps_of=steps_of,
             streamed_text=streamed_text,
+            key=f"form-{uuid.uuid4().hex}",
+            most_files=MOST_FILES,
+            largest_file=LARGEST_FILE,
+            largest_together=LARGEST_TOGETHER,
             agents=[agent.name for agent in agents if agent.state != "archived"],
         )
 

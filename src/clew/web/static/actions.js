@@ -10,14 +10,14 @@ export class Refused extends Error {
   }
 }
 
-// Throws `Refused` with the server's reason; a server that cannot be reached is one, too.
+// A file is sent as it is. Throws `Refused` with the server's reason; a server that cannot be reached is one, too.
 export async function call(method, path, body) {
   let answer;
   try {
     answer = await fetch(`${prefix}/api/v1${path}`, {
       method,
-      headers: body === undefined ? {} : { 'content-type': 'application/json' },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: body === undefined ? {} : { 'content-type': body instanceof Blob ? body.type || 'application/octet-stream' : 'application/json' },
+      body: body === undefined || body instanceof Blob ? body : JSON.stringify(body),
     });
   } catch {
     throw new Refused({ detail: 'The server cannot be reached, so nothing was sent for sure.', remedy: 'What you typed is kept. Try again when the page is live.', code: 'page:cut' });

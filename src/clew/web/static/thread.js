@@ -1,6 +1,6 @@
 // The thread's page: what the agent does as it does it, new entries as they become durable, and the composer.
 import { call, clearProblem, Refused, showProblem } from './actions.js';
-import { Cut, nodesOf, part } from './dom.js';
+import { Cut, nodesOf, part, prefix } from './dom.js';
 import { listen } from './stream.js';
 
 const thread = document.getElementById('thread');
@@ -110,17 +110,16 @@ listen('changed', ({ threads, runs, all }) => {
 });
 document.addEventListener('done', catchUp);
 
-// The composer. What is typed stays in the browser until the server has it.
+// The composer. What is typed and attached stays in the browser until the server has it, also across a reload.
 if (form) {
   const box = form.querySelector('textarea');
   const preview = document.getElementById('preview');
-  const kept = `clew-draft-${id}`;
-  // The key belongs to these words: sent again after a cut connection, or a reload, they are the same message; others
-  // are another.
-  const renew = (key = crypto.randomUUID()) => { localStorage.setItem(`${kept}-key`, key); return key; };
-  let key = localStorage.getItem(`${kept}-key`) ?? renew();
+  const chips = document.getElementById('files');
+  const kept = `clew-draft-${prefix}${id}`;
   // What was typed before this script came stays.
   box.value ||= localStorage.getItem(kept) ?? '';
+  let key = localStorage.getItem(`${kept}-key`) ?? crypto.randomUUID();
+  let attached = [];
   let asking = null;
   let foreseen;
   const choices = () => ({ agent: form.agent.value || undefined, overlap: form.overlap.value || undefined, fresh: form.fresh.checked });
@@ -128,37 +127,120 @@ if (form) {
   const foresee = () => {
     clearTimeout(asking);
     asking = setTimeout(async () => {
-      if (!box.value.trim() || box.value.startsWith('/note')) { preview.textContent = box.value.startsWith('/note') ? 'A note: it wakes nobody.' : ''; return; }
+      const note = box.value.startsWith('/note');
+      if (note || !(box.value.trim() || attached.length)) { preview.textContent = note ? 'A note: it wakes nobody.' : ''; return; }
       const query = new URLSearchParams(Object.entries(choices()).filter(([, value]) => value));
       const said = await call('GET', `/threads/${thread.dataset.ref}/preview?${query}`).catch(() => null);
       preview.textContent = said ? `Preview: ${said.words}` : '';
       foreseen = said?.token;
     }, 250);
   };
-  box.addEventListener('input', () => { localStorage.setItem(kept, box.value); });
-  form.addEventListener('input', () => { key = renew(); foresee(); });
+  // The same key again is the same message, so a repeated try sends nothing twice; what was changed is another message.
+  const changed = () => {
+    key = crypto.randomUUID();
+    localStorage.setItem(kept, box.value);
+    localStorage.setItem(`${kept}-key`, key);
+    foresee();
+  };
+  box.addEventListener('input', changed);
+  form.addEventListener('change', ({ target }) => { if (target !== box) changed(); });
   foresee();
   listen('changed', ({ threads }) => { if (threads.includes(id) && box.value) foresee(); });
 
+  const shelf = (mode, work) => new Promise((done, fail) => {
+    const asked = indexedDB.open('clew', 1);
+    asked.onupgradeneeded = () => asked.result.createObjectStore('files');
+    asked.onerror = () => fail(asked.error);
+    asked.onsuccess = () => {
+      const change = asked.result.transaction('files', mode);
+      const got = work(change.objectStore('files'));
+      change.oncomplete = () => { asked.result.close(); done(got.result); };
+      change.onabort = () => fail(change.error);
+    };
+  });
+  const megabytes = (size) => (size < 1e5 ? `${Math.ceil(size / 1024)} KB` : `${(size / 1048576).toFixed(1)} MB`);
+
+  function showFiles() {
+    chips.replaceChildren(...attached.map((each) => {
+      const chip = Object.assign(document.createElement('li'), { className: 'chip', textContent: `${each.file.name} ` });
+      const remove = Object.assign(document.createElement('button'), { type: 'button', className: 'quiet', textContent: '×', onclick: () => { attached = attached.filter((other) => other !== each); store(); box.focus(); } });
+      remove.setAttribute('aria-label', `Remove ${each.file.name}`);
+      chip.append(Object.assign(document.createElement('span'), { className: 'dim', textContent: megabytes(each.file.size) }), remove);
+      return chip;
+    }));
+  }
+  function store() {
+    showFiles();
+    changed();
+    // A browser that keeps nothing, as in some private windows, has them as long as the page is open.
+    shelf('readwrite', (files) => files.put(attached.map(({ file }) => file), kept)).catch(() => {});
+  }
+  function attach(files) {
+    clearProblem(form);
+    for (const file of files) {
+      const { most, largest, together } = form.dataset;
+      const all = attached.reduce((sum, each) => sum + each.file.size, file.size);
+      const why = attached.length >= most ? `a message has up to ${most} files` : file.size > largest ? `a file has up to ${megabytes(largest)}` : all > together ? `the files of a message have up to ${megabytes(together)} together` : '';
+      if (why) showProblem(form, { message: `${file.name} (${megabytes(file.size)}) is not attached: ${why}.`, remedy: 'Put it into a directory of the project, and say where it is.' });
+      else attached.push({ file });
+    }
+    store();
+  }
+  shelf('readonly', (files) => files.get(kept)).then((files) => { attached.unshift(...(files ?? []).map((file) => ({ file }))); showFiles(); foresee(); }, () => {});
+  const chosen = form.files;
+  chosen.hidden = true;
+  chosen.addEventListener('change', () => { attach(chosen.files); chosen.value = ''; });
+  const choose = document.getElementById('attach');
+  choose.hidden = false;
+  choose.addEventListener('click', () => chosen.click());
+  box.addEventListener('paste', (event) => {
+    const { files, types } = event.clipboardData;
+    if (files.length && !types.includes('text/plain')) { event.preventDefault(); attach(files); }
+  });
+  // A file that misses the box must not replace the page.
+  for (const kind of ['dragover', 'drop']) {
+    document.addEventListener(kind, (event) => {
+      if (!event.dataTransfer.types.includes('Files')) return;
+      event.preventDefault();
+      if (kind === 'drop') attach(event.dataTransfer.files);
+    });
+  }
+
+  async function uploaded(each) {
+    const unreadable = () => { throw new Refused({ detail: `${each.file.name} cannot be read.`, remedy: 'It may be a directory, or was changed since. Remove it here, and attach it again.' }); };
+    await each.file.slice(0, 1).arrayBuffer().catch(unreadable);
+    each.id ??= (await call('POST', `/files?name=${encodeURIComponent(each.file.name)}`, each.file)).id;
+    return each.id;
+  }
+
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    if (!box.value.trim() || form.hasAttribute('aria-busy')) return;
+    const text = box.value;
+    const sent = [...attached];
+    if (!(text.trim() || sent.length) || form.hasAttribute('aria-busy')) return;
     clearProblem(form);
-    const note = /^\/note\s+/.exec(box.value);
-    const body = note ? { text: box.value.slice(note[0].length), wakes: false } : { text: box.value, ...choices(), key, preview: foreseen };
+    const note = /^\/note\s+/.exec(text);
+    // A key names a wake, and where nobody is assigned there is none.
+    const named = form.agent.value || form.dataset.assignee ? key : undefined;
+    const body = note ? { text: text.slice(note[0].length), wakes: false } : { text, ...choices(), key: named, preview: named && foreseen };
     form.toggleAttribute('aria-busy', true);
     try {
+      body.files = [];
+      for (const each of sent) body.files.push(await uploaded(each));
       await call('POST', `/threads/${thread.dataset.ref}/words`, body);
-      key = renew();
-      box.value = '';
+      // What was typed or attached meanwhile stays.
+      if (box.value === text) box.value = '';
+      attached = attached.filter((each) => !sent.includes(each));
       form.fresh.checked = false;
       foreseen = undefined;
-      localStorage.removeItem(kept);
       preview.textContent = '';
+      store();
       await catchUp();
       scrollTo({ top: document.body.scrollHeight });
     } catch (fault) {
       if (!(fault instanceof Refused)) throw fault;
+      // An upload that was not sent in time is gone.
+      if (fault.code === 'store:no-such-file') for (const each of sent) delete each.id;
       showProblem(form, fault);
     } finally { form.removeAttribute('aria-busy'); }
   });

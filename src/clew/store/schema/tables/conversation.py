@@ -1,6 +1,15 @@
 """Who talks, about what and where: projects, agents, threads with their journals, lanes, workspaces and sessions."""
 
-from sqlalchemy import CheckConstraint, Column, Index, Integer, PrimaryKeyConstraint, Table, UniqueConstraint
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    UniqueConstraint,
+)
 
 from clew.kernel import AgentState, PermissionMode
 from clew.store.schema.tables.columns import (
@@ -19,6 +28,9 @@ from clew.store.schema.tables.machines import UNKNOWN_RUNTIME
 
 NEWS = "author_kind <> 'human'"
 """Entries that make a thread unread: those of agents, of Clew and of the outside."""
+
+UNSENT = "thread_id IS NULL"
+"""Files that were uploaded and not sent."""
 
 projects = Table(
     "projects",
@@ -101,6 +113,8 @@ journal = Table(
     timestamp("at", nullable=False),
     # The earlier entry that this one takes the place of; with an empty body, it takes that one back. No row is changed.
     Column("replaces", Integer),
+    # The files that were sent with it, as a JSON list (`clew.protocol.files`).
+    optional("files"),
     PrimaryKeyConstraint("thread_id", "seq"),
     CheckConstraint("seq > 0", "seq"),
     CheckConstraint("replaces > 0 AND replaces < seq", "replaces_an_earlier_one"),
@@ -109,6 +123,25 @@ journal = Table(
     partial_index("ix_journal_news", NEWS, "thread_id", "author_kind", "seq"),
     # WITHOUT ROWID stores a thread's entries side by side, so a page of them is one range read.
     sqlite_with_rowid=False,
+)
+
+files = Table(
+    "files",
+    metadata,
+    row_id(),
+    required("name"),
+    required("kind"),
+    integer("size"),
+    # SHA-256 of the content.
+    required("digest"),
+    Column("content", LargeBinary, nullable=False),
+    # Who uploaded it, and may send it.
+    required("owner"),
+    timestamp("created_at", nullable=False),
+    # Set with the first message that it is sent with; before that it expires.
+    reference("thread_id", "threads.id", nullable=True),
+    CheckConstraint("size = length(content)", "size"),
+    partial_index("ix_files_unsent", UNSENT, "created_at"),
 )
 
 marks = Table(

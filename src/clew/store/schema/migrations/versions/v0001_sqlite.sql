@@ -127,6 +127,7 @@ CREATE TABLE journal (
 	run_id TEXT,
 	at FLOAT NOT NULL,
 	replaces INTEGER,
+	files TEXT,
 	CONSTRAINT pk_journal PRIMARY KEY (thread_id, seq),
 	CONSTRAINT ck_journal_seq CHECK (seq > 0),
 	CONSTRAINT ck_journal_replaces_an_earlier_one CHECK (replaces > 0 AND replaces < seq),
@@ -137,6 +138,23 @@ CREATE TABLE journal (
 CREATE INDEX ix_journal_news ON journal (thread_id, author_kind, seq) WHERE author_kind <> 'human';
 
 CREATE UNIQUE INDEX uq_journal_replaces ON journal (thread_id, replaces) WHERE replaces IS NOT NULL;
+
+CREATE TABLE files (
+	id TEXT NOT NULL,
+	name TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	size INTEGER DEFAULT 0 NOT NULL,
+	digest TEXT NOT NULL,
+	content BLOB NOT NULL,
+	owner TEXT NOT NULL,
+	created_at FLOAT NOT NULL,
+	thread_id TEXT,
+	CONSTRAINT pk_files PRIMARY KEY (id),
+	CONSTRAINT ck_files_size CHECK (size = length(content)),
+	CONSTRAINT fk_files_thread_id FOREIGN KEY(thread_id) REFERENCES threads (id)
+);
+
+CREATE INDEX ix_files_unsent ON files (created_at) WHERE thread_id IS NULL;
 
 CREATE TABLE marks (
 	reader TEXT NOT NULL,
