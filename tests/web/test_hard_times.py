@@ -99,9 +99,7 @@ def test_a_run_that_is_held_says_until_when_and_can_be_tried_now(house: House, v
     expect(visitor.open("/").locator("#asleep .row").first).to_contain_text("goes on in 2 h")
 
 
-def test_where_the_disk_is_full_the_page_says_so_and_keeps_the_words(
-    house: House, visitor: Visitor, ref: str
-) -> None:
+def test_where_the_disk_is_full_the_page_says_so_and_keeps_the_words(house: House, visitor: Visitor, ref: str) -> None:
     visitor.forgive("status of 5")
     page = visitor.open(f"/threads/{ref}")
     expect(page.locator("body[data-ready]")).to_have_count(1)

@@ -50,9 +50,7 @@ def test_one_is_moved_before_another_and_one_is_told_to_the_running_turn(
 
 
 @pytest.mark.case("W17")
-def test_an_interrupt_and_a_fresh_start_are_chosen_beside_the_message(
-    house: House, visitor: Visitor, ref: str
-) -> None:
+def test_an_interrupt_and_a_fresh_start_are_chosen_beside_the_message(house: House, visitor: Visitor, ref: str) -> None:
     house.say(ref, "SAY: before")
     page = visitor.open(f"/threads/{ref}")
     expect(page.locator("body[data-ready]")).to_have_count(1)
