@@ -6,6 +6,7 @@ from clew.cli.commands.workspaces import size
 from clew.cli.output import facts, table
 from clew.cli.safe_text import Flow, one_line, safe, width
 from clew.cli.times import ago, every, exactly, seconds_of
+from clew.cli.word_wrap import WordWrap
 
 Cap = pytest.CaptureFixture[str]
 
@@ -42,6 +43,28 @@ def test_a_sequence_without_an_end_does_not_swallow_what_follows() -> None:
     flow = Flow()
     said = flow.add("\x1b]0;" + "x" * 5_000) + flow.add("\nand on") + flow.end()
     assert said.endswith("\nand on")
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_message_is_broken_between_words_in_whatever_parts_it_arrives(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    text = "one two three four five six\n\n    indented line that is long\n漢字漢字漢字漢字漢 漢\n" + "x" * 60 + " end"
+    wrap = WordWrap()
+    said = "".join(wrap.add(text[at : at + size]) for at in range(0, len(text), size)) + wrap.end()
+    assert said.splitlines() == [
+        "one two three four",
+        "five six",
+        "",
+        "    indented line",
+        "that is long",
+        "漢字漢字漢字漢字漢",
+        "漢",
+        "x" * 60,
+        "end",
+    ]
+    assert wrap.add("a line of its own\n") == "a line of its own\n"
 
 
 def test_one_line_is_cut_by_columns() -> None:

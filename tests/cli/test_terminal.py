@@ -11,7 +11,7 @@ from clew.cli.commands.up import _print_notice
 from clew.cli.safe_text import width
 from clew.protocol.checks import TrialView
 from clew.protocol.usage import UsedView
-from clew.protocol.views import CheckView
+from clew.protocol.views import CheckView, EventView
 from clew.protocol.why_views import EvidenceView
 from tests.cli import samples
 from tests.cli.kit import here
@@ -217,3 +217,14 @@ def test_at_80_columns_a_login_link_stands_on_a_line_of_its_own(capfd: pytest.Ca
     _print_notice(Ready("http://127.0.0.1:47470", link, Path("/data"), "/data/clew.db"))
     lines = capfd.readouterr().out.splitlines()
     assert (lines[2], width(link)) == (link, 79)
+
+
+def test_at_60_columns_what_an_agent_says_is_broken_between_words(stub: Stub) -> None:
+    words = "A rather long sentence of an agent, which goes on and on, and which no terminal may break in a word. " * 2
+    chatting(stub)
+    stub.on("GET", "/runs/run-1/events", [EventView(1, "text", samples.AT, {"text": words, "final": True})])
+    stub.streams.append(frames(samples.RUN))
+    with terminal("chat", "ada", "--once", "hello", columns=60, CLEW_DATA=str(stub.data)) as screen:
+        assert screen.ended() == 0
+    assert max(map(width, screen.seen.splitlines())) <= 60, screen.seen
+    assert broken_words(words, screen.seen) == []

@@ -45,7 +45,7 @@ def test_the_agent_of_another_package_is_named_at_the_start_like_any_other(tmp_p
     (metadata / "entry_points.txt").write_text("[clew.providers]\nparrot = clew_parrot:make\n", encoding="utf-8")
     with up(tmp_path / "data", PYTHONPATH=str(tmp_path)) as clew:
         until(lambda: "  agents  " in clew.out, "what is installed")
-        assert "  installed     parrot 1.0\n" in clew.out
+        assert "  installed  parrot 1.0\n" in clew.out
         own = {"home": {"PARROT_HOME": str(tmp_path / "parrot")}, "create_home": True}
         clew.ask("POST", "/agents", {"name": "polly", "provider": "parrot", "mode": "full", **own})
         assert clew.ran(clew.ask("POST", "/wakes", {"agent": "polly", "text": "hello"}))["state"] == "succeeded"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from clew.cli.logins import with_keys_here
 from clew.cli.safe_text import Flow, one_line, safe
+from clew.cli.word_wrap import WordWrap
 from clew.protocol.views import ApprovalView, EventView, RunView
 
 _LINE = 200
@@ -161,6 +162,7 @@ class Speech:
 
     def __init__(self) -> None:
         self._flow = Flow()
+        self._wrap = WordWrap() if sys.stdout.isatty() else None
         self._parts = ""
         self._since = ""
         """The parts since the last pause."""
@@ -185,8 +187,9 @@ class Speech:
     def pause(self) -> None:
         """Ends the current line, so that something else can be printed."""
         self._write(self._flow.end())
+        self._print(self._wrap.end() if self._wrap else "")
         if self._open:
-            self._write("\n")
+            self._print("\n")
         self._since = ""
 
     def end(self) -> None:
@@ -195,6 +198,9 @@ class Speech:
         self._parts = ""
 
     def _write(self, text: str) -> None:
+        self._print(self._wrap.add(text) if self._wrap else text)
+
+    def _print(self, text: str) -> None:
         if not text:
             return
         sys.stdout.write(text)
