@@ -38,6 +38,7 @@ AGENT = AgentView(
     live=0,
     waiting=2,
     heartbeat=Rhythm(every=1800.0, next_at=AT),
+    place="/data/guide (guide on m1)",
 )
 
 PROJECT = ProjectView("project-1", "web", "/src/web", "repository", "main", ("npm ci",), None, "m-1")

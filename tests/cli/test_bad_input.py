@@ -37,16 +37,16 @@ BAD: list[tuple[tuple[str, ...], str, str]] = [
     ((*ADD, "--env", "CLEW_TEST_UNSET"), "cli:bad-text", "CLEW_TEST_UNSET is not set in this shell."),
     ((*ADD, "--option", "x"), "cli:bad-text", "--option takes NAME=VALUE"),
     ((*ADD, "--option", "=x"), "cli:bad-text", "--option takes NAME=VALUE"),
-    (("issue", "list", "--state", "bogus"), "cli:bad-text", "Use one of: open, closed, all."),
-    (("threads", "--state", ""), "cli:bad-text", "Use one of: open, closed, all."),
+    (("issue", "list", "--state", "bogus"), "usage", "Use one of: open, closed, all."),
+    (("threads", "--state", ""), "usage", "Use one of: open, closed, all."),
     (("project", "add", "web", ""), "cli:bad-text", "The path is empty. Name a directory."),
     (("replay", "--policy", "/nowhere/policy.json"), "cli:bad-policy", "cannot be read: No such file"),
     (("replay", "--policy", "/"), "cli:bad-policy", "cannot be read: Is a directory"),
     (("chat", "ada", "--once", ""), "cli:bad-text", "The text is empty."),
     (("approvals", "answer", "ap_1", ""), "cli:bad-text", "The text is empty."),
-    (("runs", "--limit", "0"), "cli:bad-number", "0 is out of range. Give a number from 1 to 500."),
+    (("runs", "--limit", "0"), "cli:bad-number", "--limit cannot be 0. Give a number from 1 to 500."),
     (("threads", "--limit", "501"), "cli:bad-number", "from 1 to 500"),
-    (("sessions", "--limit", "-3"), "cli:bad-number", "-3 is out of range"),
+    (("sessions", "--limit", "-3"), "cli:bad-number", "--limit cannot be -3."),
     (("issue", "list", "--limit", "0"), "cli:bad-number", "from 1 to 500"),
     (("issue", "show", "3", "--last", "0"), "cli:bad-number", "from 1 to 500"),
     (("thread", "show", "chat-1", "--last", "501"), "cli:bad-number", "from 1 to 500"),
@@ -107,7 +107,7 @@ def test_none_is_not_taken_for_an_option_that_was_left_out(stub: Stub, capfd: Ca
 @pytest.mark.parametrize("words", [("agent", "show"), ("agent", "pause"), ("project", "show"), ("why",), ("cancel",)])
 def test_a_name_with_a_slash_is_called_wrong(stub: Stub, capfd: Cap, words: tuple[str, ...]) -> None:
     said = here(capfd, *words, "a/b")
-    assert (said.status, said.out) == (1, "")
+    assert (said.status, said.out) == (2, "")
     assert "'a/b' is not a name or an id. Names have no slash." in said.err
     assert stub.asked == []
 
@@ -115,8 +115,9 @@ def test_a_name_with_a_slash_is_called_wrong(stub: Stub, capfd: Cap, words: tupl
 @pytest.mark.parametrize(("words", "code", "shown"), BAD, ids=lambda value: str(value)[:50])
 def test_bad_input_is_told(stub: Stub, capfd: Cap, words: tuple[str, ...], code: str, shown: str) -> None:
     said = here(capfd, *words)
-    assert (said.status, said.out) == (1, "")
-    assert re.fullmatch(rf"clew: .+\. [A-Z].+\. \[{code}\]\n", said.err, re.DOTALL), said.err[:300]
+    # What the file of a policy contains, and how long a text is, is not a matter of the line.
+    assert (said.status, said.out) == (1 if code in ("cli:bad-policy", "ask:bad-request") else 2, "")
+    assert re.fullmatch(rf"clew: .+\. [A-Z].+[.`] \[{code}\]\n", said.err, re.DOTALL), said.err[:300]
     assert shown in said.err
     assert stub.asked == []
 
@@ -132,7 +133,7 @@ def test_an_empty_data_directory_is_not_the_one_where_the_command_is_typed(
     typed = here(capfd, *words, "--data", empty)
     monkeypatch.setenv("CLEW_DATA", empty)
     for said in (typed, here(capfd, *words)):
-        assert (said.status, said.out) == (1, "")
+        assert (said.status, said.out) == (2, "")
         assert said.err.startswith("clew: --data or CLEW_DATA is empty. Name a directory")
     assert list(tmp_path.iterdir()) == []
     assert tmp_path.stat().st_mode & 0o777 == 0o755
@@ -140,7 +141,7 @@ def test_an_empty_data_directory_is_not_the_one_where_the_command_is_typed(
 
 def test_a_data_directory_of_a_user_who_is_not_here_is_told(capfd: Cap) -> None:
     said = here(capfd, "threads", "--data", "~nobody-is-called-so/clew")
-    assert (said.status, said.out) == (1, "")
+    assert (said.status, said.out) == (2, "")
     assert "there is no such user" in said.err
 
 
@@ -240,8 +241,8 @@ def test_a_closed_stdout_and_a_terminal_without_unicode_are_no_failure(stub: Stu
 @pytest.mark.parametrize(
     ("words", "status", "code", "remedy"),
     [
-        (("say", "chat-1", "", "--json"), 1, "cli:bad-text", "Type it, or write - to read it from stdin."),
-        (("say", "--json", "chat-1", "half \udcff"), 1, "cli:bad-text", "Convert it first."),
+        (("say", "chat-1", "", "--json"), 2, "cli:bad-text", "Type it, or write - to read it from stdin."),
+        (("say", "--json", "chat-1", "half \udcff"), 2, "cli:bad-text", "Convert it first."),
         (("threads", "--json"), 1, "api:no-such-thing", "Do something else."),
         (("db", "check", "--json", "--database", "/nowhere/clew.db"), 1, "store:no-database", None),
         (("runs", "--json", "--frob"), 2, "usage", "See `clew runs --help`."),

@@ -16,8 +16,8 @@ from tests.cli.stub import BREAK, Problem, Stub
 Cap = pytest.CaptureFixture[str]
 
 
-def failed(said: Said, code: str) -> str:
-    assert (said.status, said.out) == (1, ""), said
+def failed(said: Said, code: str, status: int = 1) -> str:
+    assert (said.status, said.out) == (status, ""), said
     assert said.err.startswith("clew: ")
     assert said.err.endswith(f" [{code}]\n")
     assert said.err.count("\n") == 1
@@ -63,7 +63,7 @@ def test_names_cannot_lead_to_other_places_of_the_api(stub: Stub, capfd: Cap) ->
     here(capfd, "agent", "show", "..?x=1#y")
     assert stub.asked[-1].path == "/agents/..%3Fx%3D1%23y"
     for name in ("", ".", "..", "../runs"):
-        failed(here(capfd, "agent", "show", name), "cli:bad-text")
+        failed(here(capfd, "agent", "show", name), "cli:bad-text", status=2)
 
 
 def test_a_look_is_taken_again_when_the_connection_breaks(stub: Stub, capfd: Cap) -> None:

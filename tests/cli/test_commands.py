@@ -206,7 +206,7 @@ CHANGES: list[tuple[tuple[str, ...], str, str, Any, dict[str, Any], str]] = [
         "/issues",
         samples.PAGE,
         {"title": "- blank", "body": "", "project": "web", "assignee": "ada"},
-        "Opened issue-3; ada is starting.",
+        "Opened issue-3; ada is woken.",
     ),
     (
         ("issue", "assign", "#3", "ada"),
@@ -524,7 +524,7 @@ def test_a_found_session_is_adopted_by_its_beginning(stub: Stub, capfd: Cap) -> 
     stub.on("GET", "/sessions/found", [FOUND, replace(FOUND, native_id="5f99")])
     said = here(capfd, "adopt", "chat-1", "5f")
     assert said.status == 1
-    assert "5f matches 2 sessions: 5f2a9c, 5f99." in said.err
+    assert "'5f' matches 2 sessions: 5f2a9c, 5f99." in said.err
     assert "No agent on this machine has a session 99" in here(capfd, "adopt", "chat-1", "99").err
 
 

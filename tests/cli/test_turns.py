@@ -160,14 +160,11 @@ def test_a_hold_is_said_once_however_often_it_is_tried(stub: Stub, capfd: Cap, m
     wakes = (replace(samples.WAKE, run=f"run-{at}") for at in (1, 1, 2, 2, 2, 3, 3, 3, 4))
     stub.on("GET", "/wakes/wake-1", lambda _: next(wakes, replace(samples.SERVED, run="run-4")))
 
-    def page(_: Asked) -> object:
+    def waiting(_: Asked) -> object:
         words = f"The model does not answer, so this is tried again (try {next(now)}): 500"
-        return replace(
-            samples.PAGE, thread=replace(samples.THREAD, status="held", words=words, until=time.time() + 100)
-        )
+        return [replace(samples.HELD, thread="chat-1", held="time", words=words, not_before=time.time() + 100)]
 
-    stub.on("GET", "/threads/chat-1", page)
-    stub.on("GET", "/runs", [replace(samples.HELD, held="time")])
+    stub.on("GET", "/runs", waiting)
     for run in failed:
         stub.on("GET", f"/runs/{run.id}", run)
         stub.on("GET", f"/runs/{run.id}/events", [])
@@ -269,13 +266,17 @@ def test_a_wake_that_waits_says_what_for(stub: Stub, capfd: Cap, monkeypatch: py
     seen = iter([waits, waits, samples.SERVED, samples.SERVED, samples.SERVED])
     stub.on("POST", "/threads/chat-1/words", Spoken(3, waits))
     stub.on("GET", "/wakes/wake-1", lambda _: next(seen))
-    held = replace(samples.THREAD, status="held", words="Codex is not installed.")
+    # Another agent's run in the thread may be held too, and for something else.
+    held = replace(samples.THREAD, status="held", words="The model of cody does not answer.")
     stub.on("GET", "/threads/chat-1", replace(samples.PAGE, thread=held))
-    stub.on("GET", "/runs", [replace(samples.HELD, held="another-try")])
+    stub.on("GET", "/runs", [replace(samples.HELD, held="another-try", words="Codex is not installed.")])
     stub.streams.append(frames(samples.RUN))
     said = here(capfd, *SAY)
     assert said.status == 0
     assert said.err.count("· Codex is not installed.\n") == 1
+    assert "cody" not in said.err
+    (asked,) = {tuple(sorted(each.query.items())) for each in stub.asked if each.path == "/runs"}
+    assert dict(asked) == {"thread": "chat-1", "agent": "ada", "state": "queued", "limit": "1"}
 
 
 @pytest.mark.parametrize("claimed", [False, True])

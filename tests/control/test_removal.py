@@ -54,6 +54,8 @@ def test_a_removed_agent_is_not_woken_and_can_be_brought_back(database: Database
             assert (refused.state, refused.code) == ("skipped", "refused:agent-archived")
             with pytest.raises(NameTaken, match=r"was removed.*clew agent resume ada"):
                 await at.agent()
+            with pytest.raises(NotNow, match=r"ada was removed.*clew agent resume ada"):
+                await change_agent(at.services, USER, "ada", AgentChange(paused=True))
             offered = len(at.laptop.offered)
             back = await change_agent(at.services, USER, "ada", AgentChange(paused=False))
             assert (back.state, len(at.laptop.offered)) == ("active", offered + 1)

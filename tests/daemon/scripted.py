@@ -88,6 +88,8 @@ class Loom:
         self.set_mode_with: Callable[[PermissionMode], Awaitable[PermissionMode]] | None = None
         self.nameless = False
         """Whether its sessions have no id that anybody could be told."""
+        self.ends_in: float | None = None
+        """Seconds after which a session says that it ends a silent turn."""
         self._numbers = itertools.count(1)
 
     def make(self, settings: Settings) -> Provider:
@@ -194,6 +196,10 @@ class Session:
     @property
     def landing(self) -> Landing:
         return self._landing
+
+    @property
+    def ends_in(self) -> float | None:
+        return self.loom.ends_in
 
     @property
     def cursor(self) -> Cursor | None:

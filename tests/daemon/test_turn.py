@@ -222,6 +222,24 @@ def test_a_silent_run_is_flagged_then_ended_with_what_was_seen_last(tmp_path: Pa
     run(scene())
 
 
+@pytest.mark.case("L07")
+def test_what_is_said_of_a_silent_turn_is_when_its_provider_ends_it(tmp_path: Path) -> None:
+    async def scene() -> None:
+        limits = replace(QUICK, silence=SilenceLimits(flag_after=0.2, end_after=3600.0))
+        async with world(tmp_path, limits) as there:
+            await furnished(there)
+            there.loom.ends_in = 41.0
+            there.loom.turns.append(hangs)
+            there.say("one")
+            await until(lambda: "silence" in there.steps(there.runs()[0].id), "it is flagged")
+            (words,) = [body["words"] for _, body in there.log(there.runs()[0].id) if body.get("what") == "silence"]
+            assert words.endswith("The turn is ended in 41 s if nothing comes. Last: I look at the tests")
+            there.write(lambda connection: cancel_run(connection, there.runs()[0].id))
+            await until(lambda: there.runs()[0].state == "cancelled", "it is over")
+
+    run(scene())
+
+
 async def waits_for_its_model(session: Session, prompt: str) -> AsyncIterator[Event]:
     session.take(prompt)
     yield SessionNamed(session.kept.id, durable=True)

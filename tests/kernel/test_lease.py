@@ -25,12 +25,12 @@ from clew.kernel.lease import (
 )
 
 PATIENCE = Patience(lease=60.0, offline_after=90.0, grace=600.0)
-LIMITS = SilenceLimits(flag_after=10.0, lifeless=20.0, end_after=30.0)
+LIMITS = SilenceLimits(flag_after=10.0, end_after=30.0)
 
 
 def test_the_usual_patience() -> None:
     assert Patience() == PATIENCE
-    assert SilenceLimits() == SilenceLimits(300.0, 600.0, 3600.0)
+    assert SilenceLimits() == SilenceLimits(300.0, 3600.0)
 
 
 @pytest.mark.case("R02")
@@ -150,19 +150,23 @@ def test_a_run_never_waits_for_a_runtime_that_is_gone(
 @pytest.mark.case("L07")
 def test_a_silent_run_is_flagged_and_then_ended_with_what_was_seen_last() -> None:
     speaking = silence(100.0, "compiling", False, 109.0, LIMITS)
-    assert speaking == Silence(SilenceReason.SPEAKING, 9.0, "compiling", LIMITS)
+    assert speaking == Silence(SilenceReason.SPEAKING, 9.0, "compiling", 21.0)
     assert (speaking.flagged, speaking.ends) == (False, False)
     assert speaking.words == "Last output 9 s ago: compiling"
     flagged = silence(100.0, "compiling", False, 110.0, LIMITS)
     assert (flagged.flagged, flagged.ends) == (True, False)
-    assert flagged.words == (
-        "No output for 10 s. It is ended after 20 s without a sign of life, or after 30 s without output. "
-        "Last: compiling"
-    )
+    assert flagged.words == "No output for 10 s. The turn is ended in 20 s if nothing comes. Last: compiling"
     assert silence(100.0, "compiling", False, 129.999, LIMITS).flagged
     ended = silence(100.0, "compiling", False, 130.0, LIMITS)
     assert (ended.flagged, ended.ends) == (False, True)
-    assert ended.words == "Ended: no output for 30 s, 30 s allowed. Last: compiling"
+    assert ended.words == "Ended: no output for 30 s. Last: compiling"
+
+
+@pytest.mark.case("L07")
+@pytest.mark.parametrize(("ends_in", "said"), [(None, 20), (5.0, 5), (400.0, 20), (-1.0, 0)])
+def test_one_end_is_said_of_a_silent_run_whoever_ends_it_first(ends_in: float | None, said: int) -> None:
+    flagged = silence(100.0, "compiling", False, 110.0, LIMITS, ends_in)
+    assert flagged.words == f"No output for 10 s. The turn is ended in {said} s if nothing comes. Last: compiling"
 
 
 @pytest.mark.case("L07")
@@ -175,6 +179,6 @@ def test_a_run_that_waits_for_a_person_is_not_silent() -> None:
 @pytest.mark.case("L07")
 def test_a_run_that_never_spoke_says_so() -> None:
     ended = silence(100.0, "", False, 131.0, LIMITS)
-    assert ended.words == "Ended: no output for 31 s, 30 s allowed. Last: nothing at all"
+    assert ended.words == "Ended: no output for 31 s. Last: nothing at all"
     assert silence(100.0, "", False, 90.0, LIMITS).silent == 0.0
     assert silence(100.0, "", False, 100.5, LIMITS).silent == 0.5

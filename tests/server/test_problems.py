@@ -147,21 +147,32 @@ def test_what_was_sent_is_not_repeated(tmp_path: Path) -> None:
         assert said["detail"].count("odd: ") == 1
         assert all(each["words"] in said["detail"] for each in said["errors"])
         said = problem(await house.http.get("/api/v1/runs?limit=0"), 422)
-        assert said["detail"] == "limit: This must be 1 or more."
+        assert said["detail"] == 'limit: This must be 1 or more (got "0").'
 
     inside(tmp_path, work)
+
+
+_MODES = "mode: This must be one of: 'read', 'ask', 'edit' or 'full' (got \"all\")."
+_OBJECT = "environment: This must be a JSON object."
+"""Without the value, which may be secret."""
 
 
 @pytest.mark.parametrize(
     ("method", "path", "body", "words"),
     [
         ("POST", "/agents", {}, "name: This is missing. provider: This is missing."),
-        ("POST", "/agents", {"name": 7, "provider": "guide"}, "name: This must be a text."),
-        ("POST", "/agents", {"name": "x", "provider": "guide", "mode": "all"}, "mode: This must be one of: 'read', "),
-        ("POST", "/agents", {"name": "x", "provider": "guide", "most": "two"}, "most: This must be a whole number."),
+        ("POST", "/agents", {"name": 7, "provider": "guide"}, "name: This must be a text (got 7)."),
+        ("POST", "/agents", {"name": "x", "provider": "guide", "mode": "all"}, _MODES),
+        (
+            "POST",
+            "/agents",
+            {"name": "x", "provider": "guide", "most": "two"},
+            'most: This must be a whole number (got "two").',
+        ),
         ("POST", "/agents", {"name": "x", "provider": "guide", "options": []}, "options: This must be a JSON object."),
-        ("PATCH", "/agents/x", {"paused": "maybe"}, "paused: This must be true or false."),
-        ("GET", "/runs?limit=many", None, "limit: This must be a whole number."),
+        ("PATCH", "/agents/x", {"paused": "maybe"}, 'paused: This must be true or false (got "maybe").'),
+        ("GET", "/runs?limit=many", None, 'limit: This must be a whole number (got "many").'),
+        ("POST", "/agents", {"name": "x", "provider": "guide", "environment": "KEY=my-secret"}, _OBJECT),
     ],
 )
 def test_a_wrong_type_is_named_in_the_words_of_json(

@@ -57,6 +57,21 @@ def come_back(daemon: Daemon) -> None:
 # ---------------------------------------------------------------- a turn that was completed
 
 
+@pytest.mark.case("V02")
+@pytest.mark.parametrize("reply", [None, "", " \n"])
+def test_a_run_that_completed_without_a_reply_says_so(daemon: Daemon, reply: str | None) -> None:
+    accepted = daemon.say("one")
+    order = daemon.claim_one()
+    daemon.prompt(order, "n-1")
+    end = Completed(reply)
+    assert daemon.finish(order, end).state is RunState.SUCCEEDED
+    run = daemon.run(order.run)
+    assert (run.outcome, run.words) == ("run:no-reply", "The agent finished its turn without a reply.")
+    assert daemon.wake(accepted.wake).state == "served"
+    # Reported once more, it is the same end.
+    assert daemon.finish(order, end).taken
+
+
 def test_a_completed_run_answers_in_the_thread_and_serves_its_wakes(daemon: Daemon) -> None:
     accepted = daemon.say("one")
     order = daemon.claim_one()

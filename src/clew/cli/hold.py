@@ -4,7 +4,7 @@ import re
 import time
 
 from clew.cli.times import until
-from clew.protocol.views import ThreadView
+from clew.protocol.views import RunView
 
 _TRY = re.compile(r" \(try \d+(?: of \d+)?\)")
 
@@ -22,14 +22,16 @@ class Hold:
     def over(self) -> None:
         self._reason = ""
 
-    def words_of(self, thread: ThreadView) -> str:
-        """What the thread waits for; empty if that was said."""
-        if thread.status != "held":
+    def words_of(self, run: RunView | None, otherwise: str) -> str:
+        """What the run waits for; empty if that was said. `otherwise`: what is said where no run is queued."""
+        if run is None or not run.held:
             # Between two tries a run is queued for a moment.
-            return "" if self.lasts else thread.words
-        reason, tries = _TRY.subn("", thread.words)
+            return "" if self.lasts else (run.words if run is not None else "") or otherwise
+        reason, tries = _TRY.subn("", run.words or "")
         if reason == self._reason:
             return ""
         self._reason = reason
-        words = reason if thread.until is None else f"Held {until(thread.until, time.time())}: {reason}"
-        return f"{words} (Further tries are not shown: `clew runs --thread {thread.ref} --all`.)" if tries else words
+        now = time.time()
+        lasts = run.not_before is not None and run.not_before > now
+        words = f"Held {until(run.not_before or now, now)}: {reason}" if lasts else reason
+        return f"{words} (Further tries are not shown: `clew runs --thread {run.thread} --all`.)" if tries else words

@@ -3,18 +3,19 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import CoercionError, Parameter, Token, convert
 
+from clew.cli.misuse import Misused
 from clew.control.validation import LONGEST, MOST, check_size
 from clew.ports.fault import Fault
 
 
-class BadText(Fault):
+class BadText(Misused):
     code = "cli:bad-text"
 
 
@@ -23,7 +24,13 @@ class NotUtf8(BadText):
         super().__init__(f"{what} is not valid UTF-8.", "Convert it first.")
 
 
-class BadNumber(Fault):
+class BadStdin(Fault):
+    """What comes on stdin is not a matter of the command line."""
+
+    code = "cli:bad-text"
+
+
+class BadNumber(Misused):
     code = "cli:bad-number"
 
 
@@ -116,19 +123,25 @@ Exact = Parameter(converter=_value)
 Wait = Annotated[bool, Parameter(alias="-w", help="Show the work live, and return when it is done.")]
 
 
-def _check_limit(_: object, value: int | None) -> None:
+def _up_to_most(option: str) -> Callable[[object, int | None], None]:
     """Checked here, because the server's error would name a query parameter that nobody typed."""
-    if value is not None and not 1 <= value <= MOST:
-        raise BadNumber(f"{value} is out of range.", f"Give a number from 1 to {MOST}.")
+
+    def check(_: object, value: int | None) -> None:
+        if value is not None and not 1 <= value <= MOST:
+            raise BadNumber(f"{option} cannot be {value}.", f"Give a number from 1 to {MOST}.")
+
+    return check
 
 
 Limit = Annotated[
     int,
     Exact,
-    Parameter(help=f"Show at most this many, newest first; up to {MOST}.", show_default=True, validator=_check_limit),
+    Parameter(
+        help=f"Show at most this many, newest first; up to {MOST}.", show_default=True, validator=_up_to_most("--limit")
+    ),
 ]
 
-Last = Annotated[int, Exact, Parameter(show_default=True, validator=_check_limit)]
+Last = Annotated[int, Exact, Parameter(show_default=True, validator=_up_to_most("--last"))]
 """A number of journal entries."""
 
 
@@ -164,11 +177,11 @@ def checked(text: str, what: str = "text") -> str:
 
 def piped() -> str:
     if sys.stdin is None:
-        raise BadText("Cannot read from stdin: it is closed.", "Give the text as an argument.")
+        raise BadStdin("Cannot read from stdin: it is closed.", "Give the text as an argument.")
     try:
         return sys.stdin.read(LONGEST + 1).rstrip("\n")
     except UnicodeDecodeError as fault:
-        raise NotUtf8("The text on stdin") from fault
+        raise BadStdin("The text on stdin is not valid UTF-8.", "Convert it first.") from fault
 
 
 def messages() -> Iterator[str]:
@@ -182,7 +195,7 @@ def _line() -> str:
     try:
         return sys.stdin.readline()
     except UnicodeDecodeError as fault:
-        raise NotUtf8("The text on stdin") from fault
+        raise BadStdin("The text on stdin is not valid UTF-8.", "Convert it first.") from fault
 
 
 def source(text: str) -> str:

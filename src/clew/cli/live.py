@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 
 from clew.cli.answers import read, read_all
 from clew.cli.client import NoAnswer, NotRunning, Query, Refused, Server, part
 from clew.cli.output import warn
-from clew.protocol.views import ApprovalView, EventView, LogView, RunView, ThreadPage, ThreadView, WakeView
+from clew.protocol.views import ApprovalView, EventView, LogView, RunView, WakeView
 
 SILENCE = 30.0
 """Seconds. The server sends a beat every 10, so one that is silent this long is gone."""
@@ -201,7 +201,7 @@ def get_wake(server: Server, wake: str, outage: Outage) -> WakeView:
 
 
 def next_run(
-    server: Server, wake: WakeView, after: str | None, report: Callable[[ThreadView], None], outage: Outage
+    server: Server, wake: WakeView, after: str | None, report: Callable[[RunView | None, str], None], outage: Outage
 ) -> WakeView:
     """Waits until the wake has ended, or a run other than `after` serves it. After `LONG` seconds it reports what it
     waits for, and raises HeldForPerson if a person must act."""
@@ -211,10 +211,10 @@ def next_run(
         pause = min(1.0, pause * 1.5)
         wake = get_wake(server, wake.id, outage)
         if time.monotonic() - started > LONG:
-            page = read(ThreadPage, _get_retrying(server, f"/threads/{part(wake.thread)}", {"limit": 1}, outage))
-            if page.thread.status == "held":
-                _raise_if_lane_held(server, wake, outage)
-            report(replace(page.thread, words=page.thread.words or wake.words))
+            queued = _queued_run(server, wake, outage)
+            if queued is not None:
+                raise_if_held(queued)
+            report(queued, wake.words)
     return wake
 
 
@@ -223,7 +223,7 @@ def raise_if_held(run: RunView) -> None:
         raise HeldForPerson(run)
 
 
-def _raise_if_lane_held(server: Server, wake: WakeView, outage: Outage) -> None:
-    newest: dict[str, str | int | None] = {"thread": wake.thread, "agent": wake.agent, "limit": 1}
-    for run in read_all(RunView, _get_retrying(server, "/runs", newest, outage)):
-        raise_if_held(run)
+def _queued_run(server: Server, wake: WakeView, outage: Outage) -> RunView | None:
+    """The run that the wake waits for: the queued one of its lane. Another agent's in the thread is not its own."""
+    newest: dict[str, str | int | None] = {"thread": wake.thread, "agent": wake.agent, "state": "queued", "limit": 1}
+    return next(iter(read_all(RunView, _get_retrying(server, "/runs", newest, outage))), None)

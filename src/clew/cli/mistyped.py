@@ -1,6 +1,8 @@
 """A command line that cannot be parsed: what is wrong in it, and what to type instead."""
 
 import difflib
+import re
+from collections.abc import Sequence
 from typing import Any, Literal, get_args, get_origin
 
 from cyclopts import (
@@ -16,6 +18,27 @@ from cyclopts import (
 from clew.cli.misuse import Misused
 
 _MOST_LISTED = 10
+_SAME = (
+    ("add", "new", "create"),
+    ("remove", "delete", "rm"),
+    ("close", "delete", "rm"),
+    ("list", "ls"),
+    ("show", "get", "view"),
+    ("edit", "update", "change"),
+)
+"""The first is a command of Clew's in some groups; the others are what it is called elsewhere."""
+_ELSEWHERE = {
+    "clew start": "clew up -d",
+    "clew version": "clew --version",
+    "clew help": "clew --help",
+    "clew login": "clew doctor",
+    "clew service start": "clew up -d",
+    "clew service stop": "clew stop",
+    "clew thread list": "clew threads",
+    "clew thread ls": "clew threads",
+}
+_REF = re.compile(r"\d+|(?:run|issue|chat|own)-[\w-]+|\S+:\S+")
+_TEXTS = frozenset({"TEXT", "TITLE"})
 _OF_COMMANDS = ("--data", "--json")
 
 
@@ -54,10 +77,23 @@ def _unknown_command(fault: CycloptsError, command: str) -> tuple[str, str]:
     if typed.startswith("-"):
         return f"Unknown option: {typed}.", ""
     there = [] if fault.app is None else [name for name in fault.app if not name.startswith("-")]
-    near = difflib.get_close_matches(typed.lower(), there, n=1)
-    if near:
-        return f"Unknown command {typed!r}.", f"Did you mean `{command} {near[0]}`?"
+    if meant := _meant(fault.app, command, typed, there):
+        return f"Unknown command {typed!r}.", f"Did you mean `{meant}`?"
     return f"Unknown command {typed!r}.", f"Use one of: {', '.join(there)}." if len(there) <= _MOST_LISTED else ""
+
+
+def _meant(app: App | None, command: str, typed: str, there: Sequence[str]) -> str:
+    word = typed.lower()
+    if elsewhere := _ELSEWHERE.get(f"{command} {word}"):
+        return elsewhere
+    if "show" in there and _REF.fullmatch(typed):
+        return f"{command} show {typed}"
+    same = [name for name in there for words in _SAME if name in words and word in words]
+    near = same or difflib.get_close_matches(word, there, n=1)
+    if near:
+        return f"{command} {near[0]}"
+    lists = word in ("list", "ls") and app is not None and app.default_command is not None
+    return command if lists else ""
 
 
 def _unexpected(fault: CycloptsError, command: str) -> tuple[str, str]:
@@ -65,11 +101,13 @@ def _unexpected(fault: CycloptsError, command: str) -> tuple[str, str]:
         # `clew runs` lists, and `clew runs show` is a command of its own.
         return _unknown_command(fault, command)
     words = f"Unexpected argument: {', '.join(map(repr, fault.unused_tokens or ()))}."
-    options = [] if fault.app is None else [each.name for each in fault.app.assemble_argument_collection()]
-    if len(fault.unused_tokens or ()) == 1 and "--agent" in options:
+    takes = [] if fault.app is None else list(fault.app.assemble_argument_collection())
+    options, places = [each.name for each in takes], [_label(each) for each in takes if _is_positional(each)]
+    if len(fault.unused_tokens or ()) == 1 and "--agent" in options and not places:
         return words, f"For an agent: `{command} --agent {(fault.unused_tokens or [''])[0]}`."
-    takes_any = fault.app is not None and any(_is_positional(each) for each in fault.app.assemble_argument_collection())
-    return words, "Put a text of several words in quotes." if takes_any else ""
+    if "--once" in options:
+        return words, f"Say something with --once: `{command} {' '.join(places)} --once TEXT`."
+    return words, "Put a text of several words in quotes." if _TEXTS.intersection(places) else ""
 
 
 def _has_commands(app: App) -> bool:

@@ -1,4 +1,4 @@
-"""Misuse: options of a command that do not fit together. They end with the exit status of a usage error."""
+"""Misuse: a line that cannot be right, whatever the server knows. It ends with the exit status of a usage error."""
 
 from collections.abc import Mapping
 

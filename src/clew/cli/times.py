@@ -5,10 +5,10 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from clew.ports.fault import Fault
+from clew.cli.misuse import Misused
 
 
-class BadDuration(Fault):
+class BadDuration(Misused):
     code = "cli:bad-duration"
 
 

@@ -27,7 +27,7 @@ from clew.cli.live import (
 from clew.cli.marks import mark_shown, page_of
 from clew.cli.output import ExitStatus, note, tell, tell_json, tell_problem, with_remedy
 from clew.cli.safe_text import one_line
-from clew.protocol.views import ApprovalView, EventView, RunView, ThreadView, WakeView
+from clew.protocol.views import ApprovalView, EventView, RunView, WakeView
 from clew.protocol.why_views import WhyView
 
 Answerer = Callable[[ApprovalView], ApprovalView | None]
@@ -166,9 +166,9 @@ class Turn:
         if run.state == "queued" and not self._hold.lasts:
             self._note(run.words or "")
 
-    def _waits(self, thread: ThreadView) -> None:
-        self.doing = thread.words
-        self._note(self._hold.words_of(thread))
+    def _waits(self, run: RunView | None, otherwise: str) -> None:
+        self.doing = (run.words if run is not None else "") or otherwise
+        self._note(self._hold.words_of(run, otherwise))
 
     def _show_event(self, event: EventView) -> None:
         if self._json:

@@ -104,6 +104,8 @@ async def change_agent(services: Services, actor: Actor, name: str, change: Agen
         known = ", ".join(each.name for each in fields(change))
         words = "Nothing is to be changed: a field that is null or left out stays as it is."
         raise BadRequest(words, f'Give one of: {known}. An empty text ("") clears the model or the instructions.')
+    if kept.state is AgentState.ARCHIVED and change.paused:
+        raise NotNow(f"{name} was removed; it is woken by nothing.", f"Bring it back with `clew agent resume {name}`.")
     program, found, machine = await _changed_program(services, kept, change)
     if change.heartbeat is not None and change.no_heartbeat:
         raise BadRequest("A heartbeat cannot be set and removed at once.", "Ask for one of them.")

@@ -108,11 +108,15 @@ def _base(base: str | None, found: SourceFound) -> str | None:
 
 
 def _setup(commands: Sequence[str]) -> tuple[str, ...]:
-    if len(commands) > _MOST_COMMANDS or any(not line.strip() or len(line) > _LONGEST for line in commands):
-        raise BadRequest(
-            "These setup commands cannot be stored.",
-            f"Give up to {_MOST_COMMANDS} commands of up to {_LONGEST:,} characters, none of them empty.",
-        )
+    if len(commands) > _MOST_COMMANDS:
+        words = f"There are {len(commands)} setup commands; the limit is {_MOST_COMMANDS}."
+        raise BadRequest(words, "Put them into a script of the project, and run that.")
+    for line in commands:
+        if not line.strip():
+            raise BadRequest(f"A setup command is empty ({line!r}).", "Leave it out.")
+        if len(line) > _LONGEST:
+            words = f"A setup command has {len(line):,} characters; the limit is {_LONGEST:,}."
+            raise BadRequest(words, "Put it into a script of the project, and run that.")
     return tuple(commands)
 
 

@@ -141,6 +141,7 @@ def addressee(tx: Transaction, thread: ThreadRecord, words: Words) -> AgentId | 
 
 
 _LONGEST_KEY = 200
+_SHOWN = 60
 
 
 async def poke(services: Services, actor: Actor, asked: Poke) -> WakeView:
@@ -222,10 +223,9 @@ def wake_request(
     entries: tuple[EntrySeq, ...] = (),
 ) -> WakeRequest:
     if key is not None and (not 1 <= len(key) <= _LONGEST_KEY or storable(key) != key):
-        raise BadRequest(
-            f"A key must have 1 to {_LONGEST_KEY} characters, none of them NUL or half of a surrogate pair.",
-            "Leave it out, or choose another.",
-        )
+        shown = repr(key) if len(key) <= _SHOWN else f"{key[:_SHOWN]!r}…"
+        words = f"{shown} cannot be a key: one has 1 to {_LONGEST_KEY} characters, all valid Unicode and none NUL."
+        raise BadRequest(words, "Leave it out, or choose another.")
     return WakeRequest(
         id=name,
         agent=agent,

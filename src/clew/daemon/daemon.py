@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from clew.daemon.claimer import Claimer
@@ -38,9 +37,7 @@ class Daemon:
         limits: Limits | None = None,
     ) -> None:
         self._plane, self._machine = plane, machine
-        limits = limits or Limits()
-        # What is said of a silent turn is what its provider does.
-        self._limits = replace(limits, silence=replace(limits.silence, lifeless=machine.lifeless))
+        self._limits = limits or Limits()
         self.name = f"daemon-{machine.id}"
         self._outbox = Outbox(outbox)
         self._warm = WarmSessions(self._limits)

@@ -73,11 +73,6 @@ class LocalMachine:
         return self._workspaces
 
     @property
-    def lifeless(self) -> float:
-        """Seconds without a sign of life after which its providers end a turn."""
-        return self._deadlines.silence
-
-    @property
     def offered(self) -> tuple[RuntimeId, ...]:
         return tuple(self._offered)
 

@@ -28,7 +28,7 @@ from clew.ports.events import (
     ToolStarted,
     Used,
 )
-from clew.ports.provider import LiveSession
+from clew.ports.provider import EndsSilence, LiveSession
 from clew.protocol.orders import Order
 from clew.protocol.reports import AnswerGiven, Asked, Usage
 
@@ -184,7 +184,9 @@ class LiveTurn:
     def _watch(self) -> None:
         """Check the silence now, and again when it could have become too long."""
         limits = self._limits.silence
-        found = silence(self._last_at, self._last, self._questions.open, time.monotonic(), limits)
+        # What is said of a silent turn is what its provider does.
+        ends_in = self._live.ends_in if isinstance(self._live, EndsSilence) else None
+        found = silence(self._last_at, self._last, self._questions.open, time.monotonic(), limits, ends_in)
         self._silence = found
         if found.ends:
             self._attention.set()

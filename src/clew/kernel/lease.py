@@ -126,11 +126,9 @@ def stranded(where: Presence, removed: bool, policy: GonePolicy, elsewhere: bool
 
 @dataclass(frozen=True, slots=True)
 class SilenceLimits:
-    """Seconds without output until a run is flagged, and until it is ended. `lifeless`: after so long without a sign of
-    life from its program, the provider ends the turn; that may be sooner or later than its output stops."""
+    """Seconds without output until a run is flagged, and until it is ended. Most providers end a silent turn before."""
 
     flag_after: float = 300.0
-    lifeless: float = 600.0
     end_after: float = 3600.0
 
 
@@ -139,22 +137,19 @@ class SilenceReason(Reason):
     WAITING = "silence:waiting", "It waits for an answer, so its silence does not count. Last output: {last}"
     FLAGGED = (
         "silence:flagged",
-        (
-            "No output for {silent:.0f} s. It is ended after {limits.lifeless:.0f} s without a sign of life, or after "
-            "{limits.end_after:.0f} s without output. Last: {last}"
-        ),
+        "No output for {silent:.0f} s. The turn is ended in {left:.0f} s if nothing comes. Last: {last}",
     )
-    ENDED = "silence:ended", "Ended: no output for {silent:.0f} s, {limits.end_after:.0f} s allowed. Last: {last}"
+    ENDED = "silence:ended", "Ended: no output for {silent:.0f} s. Last: {last}"
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """What a run's silence means; `last` is its last output."""
+    """What a run's silence means; `last` is its last output. `left`: seconds until it is ended if nothing comes."""
 
     reason: SilenceReason
     silent: float
     last: str
-    limits: SilenceLimits
+    left: float
 
     @property
     def ends(self) -> bool:
@@ -167,12 +162,17 @@ class Silence:
     @property
     def words(self) -> str:
         last = self.last or "nothing at all"
-        return self.reason.fill(silent=self.silent, limits=self.limits, last=last)
+        return self.reason.fill(silent=self.silent, left=self.left, last=last)
 
 
-def silence(last_at: Instant, last: str, waiting: bool, now: Instant, limits: SilenceLimits) -> Silence:
-    """Flagged first, then ended. Silence does not count while the run waits for a person."""
+def silence(
+    last_at: Instant, last: str, waiting: bool, now: Instant, limits: SilenceLimits, ends_in: float | None = None
+) -> Silence:
+    """Flagged first, then ended. Silence does not count while the run waits for a person. `ends_in`: seconds until its
+    provider ends the turn, where it does so itself."""
     silent = max(0.0, now - last_at)
+    left = max(0.0, limits.end_after - silent)
+    left = left if ends_in is None else max(0.0, min(left, ends_in))
     if waiting:
         reason = SilenceReason.WAITING
     elif silent >= limits.end_after:
@@ -181,4 +181,4 @@ def silence(last_at: Instant, last: str, waiting: bool, now: Instant, limits: Si
         reason = SilenceReason.FLAGGED
     else:
         reason = SilenceReason.SPEAKING
-    return Silence(reason, silent, last, limits)
+    return Silence(reason, silent, last, left)

@@ -200,6 +200,7 @@ class RunOutcome(Reason):
     """Why a run released its wakes."""
 
     ANSWERED = "run:answered", "The agent finished its turn."
+    NO_REPLY = "run:no-reply", "The agent finished its turn without a reply."
     READ_BACK = "run:read-back", "The agent had already finished; its reply was read from its own store."
     RETRYING = "run:retrying", "Failed. {why}"
     GAVE_UP = "run:gave-up", "Failed, not retrying: {why}"
@@ -224,6 +225,7 @@ class Settlement:
 
 SETTLEMENTS: Mapping[RunOutcome, Settlement] = {
     RunOutcome.ANSWERED: Settlement(RunEvent.SUCCEED, WakeEvent.SERVE),
+    RunOutcome.NO_REPLY: Settlement(RunEvent.SUCCEED, WakeEvent.SERVE),
     RunOutcome.READ_BACK: Settlement(RunEvent.RECOVER, WakeEvent.SERVE),
     RunOutcome.RETRYING: Settlement(RunEvent.FAIL, WakeEvent.RELEASE),
     RunOutcome.GAVE_UP: Settlement(RunEvent.FAIL, WakeEvent.CANCEL, WakeEnd.GAVE_UP),

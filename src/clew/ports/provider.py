@@ -187,6 +187,17 @@ class KnowsItsEnd(Protocol):
 
 
 @runtime_checkable
+class EndsSilence(Protocol):
+    """Also implemented by a live session that ends a turn itself when its program gives no sign of life."""
+
+    @property
+    def ends_in(self) -> float | None:
+        """Seconds until it ends the running turn if nothing comes. None while nothing would end it: no turn is
+        running, or a person is asked."""
+        ...
+
+
+@runtime_checkable
 class KnowsItsVisitors(Protocol):
     """Also implemented by a live session whose program tells when a person opens the session at a terminal."""
 

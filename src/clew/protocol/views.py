@@ -56,6 +56,8 @@ class AgentView:
     """Whether history made under one account of the provider may be sent to another account."""
     missing: str = ""
     """Why its program cannot be started; empty if its machine found it."""
+    place: str = ""
+    """Its runtime for people: home, provider and machine."""
 
 
 @dataclass(frozen=True, slots=True)

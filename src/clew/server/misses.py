@@ -1,6 +1,7 @@
 """What a request missed: the address, the method, the field or the parameter that it probably meant."""
 
 import difflib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
@@ -79,11 +80,27 @@ def invalid_words(route: object, error: Mapping[str, Any]) -> str:
     """Why a field is refused, in the words of JSON."""
     if error["type"] != "unexpected_keyword_argument":
         words = _WORDS.get(error["type"])
-        return str(error["msg"]) if words is None else words.format(**error.get("ctx", {}))
+        said = str(error["msg"]) if words is None else words.format(**error.get("ctx", {}))
+        return said + _got(error)
     _, *above, name = error["loc"]
     body = route.body_field if isinstance(route, APIRoute) else None
     there = [] if body is None else _fields_of(body.field_info.annotation, above)
     return f"Unknown field. {_meant(str(name), there)}".strip().rstrip(".")
+
+
+_SECRET = frozenset({"environment", "add_environment"})
+_SHORT = 60
+
+
+def _got(error: Mapping[str, Any]) -> str:
+    """The value that was sent, where it is short, and can be no secret."""
+    value = error.get("input")
+    if error["type"] in ("missing", "missing_argument") or _SECRET.intersection(map(str, error["loc"])):
+        return ""
+    if not isinstance(value, str | int | float | bool | None):
+        return ""
+    shown = json.dumps(value, ensure_ascii=False)
+    return f" (got {shown})" if len(shown) <= _SHORT else ""
 
 
 def _fields_of(kind: Any, above: Sequence[object]) -> list[str]:

@@ -1,5 +1,6 @@
 """Failures: each has a code, says whether another try is worth it, and leaves the session as it was."""
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from clew.kernel import Cursor, Directory
 from clew.ports.events import Ending, ErrorCode, Failed
 from clew.ports.fault import Fault
+from clew.ports.provider import EndsSilence, LiveSession
 from tests.providers.contract.stage import Stage, faults
 from tests.providers.contract.test_transfer import archived, cannot, not_able, there
 
@@ -60,6 +62,31 @@ async def test_a_model_that_is_not_there_is_told_in_time(stage: Stage, how: str)
     else:
         stage.unable("the program does not say in a structured way why its model failed")
     model.up()
+    await _goes_on(stage, session.cursor)
+
+
+@pytest.mark.case("L07")
+async def test_a_turn_that_hangs_ends_when_it_says(stage: Stage) -> None:
+    model = stage.rig.model
+    if model is None:
+        stage.unable("there is no model")
+        return
+    session = await stage.open(provider=stage.hasty)
+    await stage.turn(session, "first")
+    assert _ends_in(session) is None
+    model.hang()
+    said: list[float] = []
+    turn = asyncio.create_task(stage.turn(session, "second"))
+    while not turn.done():
+        await asyncio.sleep(0.05)
+        if (left := _ends_in(session)) is not None and left > 0:
+            said.append(time.monotonic() + left)
+    over = time.monotonic()
+    assert (await turn).done.ending is Ending.FAILED
+    # It may have tried its model several times; the last time it kept its word, and had not ended before.
+    assert said
+    assert over >= said[-1] - 1
+    model.ok()
     await _goes_on(stage, session.cursor)
 
 
@@ -135,3 +162,8 @@ async def _goes_on(stage: Stage, cursor: Cursor | None) -> None:
         session = await stage.open(cursor)
         seen = (await stage.turn(session, "third")).seen
         assert (seen.first, seen.last) == ("first", "third")
+
+
+def _ends_in(session: LiveSession) -> float | None:
+    assert isinstance(session, EndsSilence)
+    return session.ends_in

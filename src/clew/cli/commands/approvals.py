@@ -1,7 +1,7 @@
 """`clew approvals`: permissions and questions that agents ask people."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -19,8 +19,11 @@ app = App(name="approvals", help_format="markdown")
 Id = Annotated[str, Parameter(metavar="APPROVAL", help="Its id, or a unique prefix.")]
 
 
+State = Literal["pending", "approved", "denied", "stale", "expired", "all"]
+
+
 @app.default
-def approvals(*, state: str = "pending", run: str | None = None, options: Options = OPTIONS) -> None:
+def approvals(*, state: State = "pending", run: str | None = None, options: Options = OPTIONS) -> None:
     """List agents' permission requests and questions. Respond with allow, deny or answer.
 
     For example:

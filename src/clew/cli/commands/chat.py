@@ -13,7 +13,7 @@ from clew.cli.client import Query, Server
 from clew.cli.commands.project import project_here
 from clew.cli.commands.say import nobody_woken, send
 from clew.cli.commands.thread import WhichAgent
-from clew.cli.input import OPTIONS, BadText, Options, Text, checked, given, messages
+from clew.cli.input import OPTIONS, BadStdin, BadText, Options, Text, checked, given, messages
 from clew.cli.misuse import not_together
 from clew.cli.output import ExitStatus, note, tell_fault, tell_json
 from clew.cli.turn import Turn
@@ -72,14 +72,14 @@ def chat(
     for option, text in (("--project", project), ("--no-project", no_project), ("--title", title)):
         not_together({option: text, "--in" if in_ else "--continue": in_ or continue_}, f"{option} is for a new chat")
     if sys.stdin is None and once is None:
-        raise BadText("Cannot read from stdin: it is closed.", "Pass a message with --once.")
+        raise BadStdin("Cannot read from stdin: it is closed.", "Pass a message with --once.")
     typing = once is None and sys.stdin.isatty() and sys.stdout.isatty()
     if typing and options.json:
         raise BadText("A conversation in a terminal is not JSON.", "Use --once, or pipe the messages in.")
     said = iter([given(once)]) if once is not None else messages()
     first = None if typing else next(said, None)
     if first is None and not typing:
-        raise BadText("Nothing was said: stdin is empty.", "Say something with --once.")
+        raise BadStdin("Nothing was said: stdin is empty.", "Say something with --once.")
     server = Server(options.data)
     thread = _thread(server, agent, in_, continue_, "" if no_project else project, title)
     whom = agent if in_ is not None else None

@@ -8,7 +8,7 @@ from clew.cli.answers import get_thread, read
 from clew.cli.changes import unmerged
 from clew.cli.client import Server, thread_part
 from clew.cli.commands.say import say_in
-from clew.cli.commands.thread import list_threads, named, show_page
+from clew.cli.commands.thread import State, list_threads, named, show_page
 from clew.cli.input import OPTIONS, Last, Limit, Options, Text, Wait, given, name_given, optional
 from clew.cli.misuse import Misused, needs, not_together
 from clew.cli.output import ExitStatus, tell, tell_answer
@@ -77,7 +77,7 @@ def new(
     thread = read(ThreadPage, said).thread
     ref = thread.ref
     text = (
-        f"Opened {ref}; {thread.assignee} is starting. See `clew issue show {ref}`."
+        f"Opened {ref}; {thread.assignee} is woken. See `clew issue show {ref}`."
         if thread.assignee
         else f"Opened {ref}, not assigned. Assign it with `clew issue assign {ref} AGENT`."
     )
@@ -88,7 +88,7 @@ def new(
 
 
 @app.command(name="list")
-def list_(*, state: str = "open", agent: str | None = None, limit: Limit = 30, options: Options = OPTIONS) -> None:
+def list_(*, state: State = "open", agent: str | None = None, limit: Limit = 30, options: Options = OPTIONS) -> None:
     """List issues, newest first.
 
     For example:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -10,7 +10,7 @@ from clew.cli.answers import print_table, print_view, read, read_all
 from clew.cli.client import NOT_FOUND, Refused, Server, thread_part
 from clew.cli.commands.say import answer_wakes
 from clew.cli.commands.usage import cost_of, tokens_of, used_words
-from clew.cli.input import OPTIONS, Limit, Options, Wait
+from clew.cli.input import OPTIONS, Exact, Limit, Options, Wait
 from clew.cli.misuse import not_together
 from clew.cli.output import ExitStatus, facts, tell, tell_answer
 from clew.cli.safe_text import one_line
@@ -18,6 +18,20 @@ from clew.cli.times import lasted, moment, until
 from clew.protocol.views import Cancelled, RunView, WakeView
 
 app = App(name="runs", help_format="markdown")
+
+State = Literal[
+    "queued",
+    "held",
+    "claimed",
+    "opening",
+    "running",
+    "waiting",
+    "stopping",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "lost",
+]
 
 _WORDS = 120
 """Messages are cut to this, except for a held run: its message says what to do."""
@@ -28,7 +42,7 @@ def runs(
     *,
     thread: str | None = None,
     agent: str | None = None,
-    state: str | None = None,
+    state: Annotated[State | None, Exact] = None,
     limit: Limit = 20,
     all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
     options: Options = OPTIONS,
@@ -76,7 +90,7 @@ def _row(run: RunView) -> dict[str, str]:
         "took": "" if run.held else lasted(run.started_at, run.ended_at),
         "tokens": tokens_of(run.used),
         "cost": cost_of(run.used),
-        "message": "" if run.state == "succeeded" else one_line(run.words or "", 0 if run.held else _WORDS),
+        "message": "" if ends_as_usual(run) else one_line(run.words or "", 0 if run.held else _WORDS),
     }
 
 
@@ -103,6 +117,11 @@ def state_of(run: RunView) -> str:
         return run.state
     now = time.time()
     return f"held {until(run.not_before, now)}" if run.not_before is not None and run.not_before > now else "held"
+
+
+def ends_as_usual(run: RunView) -> bool:
+    """Whether there is nothing to say of its end: the agent replied."""
+    return run.state == "succeeded" and run.code != "run:no-reply"
 
 
 def _facts(run: RunView) -> list[tuple[str, str]]:

@@ -6,15 +6,21 @@ from cyclopts import Parameter
 
 from clew.cli.answers import get_thread, print_table, print_view, read, read_all
 from clew.cli.client import Server, thread_part
-from clew.cli.input import OPTIONS, BadText, Limit, Options, name_given
+from clew.cli.commands.thread import WhichAgent
+from clew.cli.input import OPTIONS, Limit, Options, name_given
 from clew.cli.misuse import not_together
 from clew.cli.output import ExitStatus, tell, tell_answer
 from clew.cli.times import moment
+from clew.ports.fault import Fault
 from clew.protocol.checks import ReleasedView
 from clew.protocol.views import FoundSessionView, SessionView, ThreadPage
 
 _DEADLINE = 120.0
 """Every installed agent is asked for its sessions."""
+
+
+class NoSuchSession(Fault):
+    code = "cli:no-such-session"
 
 
 _MOST = 50
@@ -118,7 +124,7 @@ def adopt(
         native, runtime = one.native_id, one.runtime
     agent = agent or get_thread(server, thread).assignee
     if agent is None:
-        raise BadText(f"{thread} has no agent.", "Name the agent with --agent.")
+        raise WhichAgent(f"{thread} has no agent.", "Name one: --agent NAME.")
     body = {"agent": agent, "runtime": runtime, "native_id": native}
     said = server.post(f"/threads/{thread_part(thread)}/adopt", body, _DEADLINE)
     print_view(options, said, SessionView, lambda kept: _tell_adopted(server, kept))
@@ -179,6 +185,8 @@ def _only_one(server: Server, prefix: str) -> FoundSessionView:
     if len(matching) == 1:
         return matching[0]
     if not matching:
-        raise BadText(f"No agent on this machine has a session {prefix}.", "See `clew sessions --found`.")
+        raise NoSuchSession(f"No agent on this machine has a session {prefix!r}.", "See `clew sessions --found`.")
     named = ", ".join(each.native_id for each in matching[:5])
-    raise BadText(f"{prefix} matches {len(matching)} sessions: {named}.", "Type more of the id, or name its --runtime.")
+    raise NoSuchSession(
+        f"{prefix!r} matches {len(matching)} sessions: {named}.", "Type more of the id, or name its --runtime."
+    )

@@ -11,15 +11,15 @@ from clew.cli.answers import get_thread, print_table, print_view
 from clew.cli.answers import read as read_view
 from clew.cli.changes import changes_in
 from clew.cli.client import Server, part, thread_part
-from clew.cli.commands.runs import state_of
+from clew.cli.commands.runs import ends_as_usual, state_of
 from clew.cli.commands.usage import used_words
-from clew.cli.input import OPTIONS, BadText, Last, Limit, Options
+from clew.cli.input import OPTIONS, Exact, Last, Limit, Options
 from clew.cli.marks import mark_page
 from clew.cli.output import facts, tell
 from clew.cli.safe_text import one_line, safe
 from clew.cli.times import moment, until
 from clew.ports.fault import Fault
-from clew.protocol.views import EntryView, LaneView, ThreadPage, ThreadView
+from clew.protocol.views import EntryView, LaneView, RunView, ThreadPage, ThreadView
 
 
 class WhichAgent(Fault):
@@ -181,13 +181,13 @@ def thread_agent(server: Server, ref: str) -> str:
     return thread.assignee
 
 
-_STATES = ("open", "closed", "all")
+State = Literal["open", "closed", "all"]
 
 
 def threads(
     *,
-    kind: str | None = None,
-    state: str | None = None,
+    kind: Annotated[Literal["issue", "chat", "own", "subject"] | None, Exact] = None,
+    state: Annotated[State | None, Exact] = None,
     agent: str | None = None,
     only: Literal["unread", "pinned", "archived"] | None = None,
     limit: Limit = 30,
@@ -214,15 +214,13 @@ def threads(
     only
         Only those that are unread, pinned (the last pinned first) or archived.
     """
-    of = "all" if only == "archived" else "open"
+    of: State = "all" if only == "archived" else "open"
     list_threads(options, kind, of if state is None else state, agent, limit, only)
 
 
 def list_threads(
-    options: Options, kind: str | None, state: str, agent: str | None, limit: int, only: str | None = None
+    options: Options, kind: str | None, state: State, agent: str | None, limit: int, only: str | None = None
 ) -> None:
-    if state not in _STATES:
-        raise BadText(f"Unknown thread state {state!r}.", f"Use one of: {', '.join(_STATES)}.")
     query = {"kind": kind, "state": None if state == "all" else state, "agent": agent, "limit": limit, "only": only}
     nothing = "No {}threads.".format("".join(f"{word} " for word in (only, state) if word and word != "all"))
     print_table(options, Server(options.data).get("/threads", query), ThreadView, _row, nothing, _NARROW)
@@ -276,7 +274,7 @@ def _tell_page(page: ThreadPage) -> None:
             ("  agent", thread.assignee or ""),
             ("  opened", moment(thread.created_at)),
             *((f"  {lane.agent}", _place(lane, thread)) for lane in page.lanes),
-            *(("  run", f"{run.ref} {state_of(run)} {run.decision or ''}") for run in page.runs[:3]),
+            *(("  run", _run_words(run)) for run in page.runs[:3]),
             ("  used", used_words(page.used)),
             *((f"  {lane.agent} may", "\n".join(lane.allowed)) for lane in page.lanes if lane.allowed),
         ]
@@ -291,6 +289,11 @@ def _tell_page(page: ThreadPage) -> None:
             for line in approval_lines(approval):
                 tell(line)
             tell(f"  id {approval.id}")
+
+
+def _run_words(run: RunView) -> str:
+    words = f"{run.ref} {state_of(run)} {run.decision or ''}".strip()
+    return words if ends_as_usual(run) or run.state != "succeeded" else f"{words}, without a reply"
 
 
 def _place(lane: LaneView, thread: ThreadView) -> str:

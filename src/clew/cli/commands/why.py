@@ -75,7 +75,7 @@ def explained(found: WhyView, full: bool) -> list[str]:
     run = found.run
     if run is not None and run.words:
         code = f" [{run.code}]" if run.code else ""
-        lines += ["", f"The run is {state_of(run)}: {one_line(run.words)}{code}"]
+        lines += ["", f"{run.ref}, {state_of(run)}: {one_line(run.words)}{code}"]
     return lines
 
 

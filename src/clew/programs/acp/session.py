@@ -61,6 +61,10 @@ class AcpSession(OpenSession):
         return not self._connection.lives
 
     @property
+    def ends_in(self) -> float | None:
+        return None if self._turn is None else self._turn.ends_in
+
+    @property
     def address(self) -> Cursor | None:
         """Known from the start: the agent names a session when it opens it, durable or not."""
         return Cursor(VERSION, self._opened.id)

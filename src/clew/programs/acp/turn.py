@@ -54,6 +54,7 @@ class Turn:
         self._given_up: Failed | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._sent = False
+        self._quiet_since = asyncio.get_running_loop().time()
         self._task: asyncio.Task[None] | None = None
 
     async def events(
@@ -144,8 +145,14 @@ class Turn:
             self._put([Failed(ErrorCode.UNKNOWN, words, retryable=False), Done(Ending.FAILED, self._turn_events.reply)])
             self.over.set()
 
+    @property
+    def ends_in(self) -> float | None:
+        left = self._quiet_since + self._deadlines.silence - asyncio.get_running_loop().time()
+        return None if self._approvals or self.stopping else left
+
     async def _next(self) -> Event:
         while True:
+            self._quiet_since = asyncio.get_running_loop().time()
             try:
                 async with asyncio.timeout(self._deadlines.silence):
                     return await self._events.get()

@@ -83,6 +83,13 @@ class ClaudeSession(OpenSession):
         return self._ended is not None
 
     @property
+    def ends_in(self) -> float | None:
+        turn = self._turn
+        if turn is None or self._opened.approvals:
+            return None
+        return turn.silent_until(self._opened.deadlines.silence) - asyncio.get_running_loop().time()
+
+    @property
     def address(self) -> Cursor:
         """Known from the start: Clew chooses the id of a new session."""
         return CURSORS.cursor(self._opened.native_id)

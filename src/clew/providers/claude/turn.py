@@ -125,6 +125,10 @@ class Turn:
         if not self.begun.done():
             self.begun.set_result(True)
 
+    def silent_until(self, silence: float) -> float:
+        """When it is ended if the program shows no life until then, by the clock of the loop."""
+        return self.alive_at + silence + self.reader.allowed
+
     def release_waiters(self) -> None:
         """Steering callers stop waiting for this turn."""
         if not self.begun.done():
@@ -242,7 +246,7 @@ class TurnFollower:
         elif turn.ending:
             deadline = now + opened.deadlines.answer
         else:
-            deadline = turn.alive_at + opened.deadlines.silence + turn.reader.allowed
+            deadline = turn.silent_until(opened.deadlines.silence)
         try:
             async with asyncio.timeout_at(None if opened.approvals else deadline):
                 while True:

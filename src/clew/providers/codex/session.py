@@ -69,6 +69,11 @@ class CodexSession(OpenSession):
     def has_ended(self) -> bool:
         return not self._server.lives
 
+    @property
+    def ends_in(self) -> float | None:
+        turn = self._turn
+        return None if turn is None or self._approvals else turn.left(self._server.deadlines.silence)
+
     def has_visitor(self) -> bool:
         """Whether a person wants the session: a second Codex waits at its terminal until this one lets go."""
         return opened_by_command("codex", self._opened.id)

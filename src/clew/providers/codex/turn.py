@@ -113,10 +113,14 @@ class Turn:
         if self._expected is not None and not self._expected.future.done():
             self._expected.future.set_result(taken)
 
+    def left(self, silence: float) -> float:
+        """Seconds until there was no progress for `silence` seconds."""
+        return self._progress + silence - asyncio.get_running_loop().time()
+
     async def next(self, silence: float | None) -> Signal | None:
         """The next signal; None if there was no progress for `silence` seconds."""
         while True:
-            left = None if silence is None else self._progress + silence - asyncio.get_running_loop().time()
+            left = None if silence is None else self.left(silence)
             if left is not None and left <= 0 and self._inbox.empty():
                 return None
             try:

@@ -85,6 +85,10 @@ class CommandSession(OpenSession):
         return Cursor(VERSION, self._id) if self._id is not None and self._durable else None
 
     @property
+    def ends_in(self) -> float | None:
+        return None if self._turn is None else self._turn.ends_in
+
+    @property
     def address(self) -> Cursor | None:
         """The id that Clew chose or the program printed, durable or not."""
         return Cursor(VERSION, self._id) if self._id is not None else None

@@ -34,6 +34,11 @@ class Turn:
         self._said: list[str] = []
         self._held_back: tuple[int, str] | None = None
         self.interrupted = False
+        self._quiet_since = asyncio.get_running_loop().time()
+
+    @property
+    def ends_in(self) -> float:
+        return self._quiet_since + self._deadlines.silence - asyncio.get_running_loop().time()
 
     async def events(self, prompt: str | None, durable: bool) -> AsyncIterator[Event]:
         self._durable = durable
@@ -69,6 +74,7 @@ class Turn:
         await self._program.close_input()
         lines = self._program.lines()
         while True:
+            self._quiet_since = asyncio.get_running_loop().time()
             try:
                 async with asyncio.timeout(self._deadlines.silence):
                     line = await anext(lines)

@@ -81,6 +81,11 @@ class OpenCodeSession(OpenSession):
         return self._server is not None and not self._server.alive
 
     @property
+    def ends_in(self) -> float | None:
+        turn = self._running_turn
+        return None if turn is None else turn.ends_in
+
+    @property
     def address(self) -> Cursor | None:
         return CURSORS.cursor(self._opened.id)
 

@@ -46,6 +46,12 @@ class Turn:
         self.started = asyncio.Event()
         """Set once the server works on it. An interrupt before that would have no effect."""
         self.over = asyncio.Event()
+        self._since = time.monotonic()
+        """When something came last."""
+
+    @property
+    def ends_in(self) -> float | None:
+        return None if self._follower.asks else self._left()
 
     def not_handed(self) -> None:
         """The prompt did not reach the server after all. Events since then come from a server that has ended."""
@@ -78,18 +84,18 @@ class Turn:
     async def events(self, api: Api) -> AsyncIterator[Event]:
         """Follow the turn, once the prompt was posted."""
         follower = self._follower
-        since, seen = time.monotonic(), follower.progress
+        self._since, seen = time.monotonic(), follower.progress
         while not follower.is_over:
             if follower.progress != seen:
-                since, seen = time.monotonic(), follower.progress
-            if (retry := follower.retry) is not None and retry.next - time.time() > self._left(since):
+                self._since, seen = time.monotonic(), follower.progress
+            if (retry := follower.retry) is not None and retry.next - time.time() > self._left():
                 # The next attempt is later than the turn may be silent.
                 reset = retry.reset(time.time())
-                why = gave_up(retry.words, time.monotonic() - since, self._redactor, reset)
+                why = gave_up(retry.words, time.monotonic() - self._since, self._redactor, reset)
                 async for event in self._cut(api, why):
                     yield event
                 return
-            item = await self._next(self._left(since))
+            item = await self._next(self._left())
             if item is None and (follower.idle or (self.interrupted and not await self._busy(api))):
                 break
             if item is None:
@@ -105,7 +111,7 @@ class Turn:
         for event in self._ended():
             yield event
 
-    def _left(self, since: float) -> float:
+    def _left(self) -> float:
         if self.interrupted:
             return self._deadlines.close
         if self._follower.idle:
@@ -114,7 +120,7 @@ class Turn:
             # The turn waits for a person, who may take any time.
             return float("inf")
         limit = self._deadlines.silence if self._follower.begun else self._deadlines.answer
-        return max(0.0, since + limit - time.monotonic())
+        return max(0.0, self._since + limit - time.monotonic())
 
     async def _next(self, seconds: float) -> Json | Gone | None:
         try:

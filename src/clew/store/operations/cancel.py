@@ -137,7 +137,7 @@ def cancel_wake(
     """Cancel a pending wake. With the last one of its lane, the run that was queued for it ends too."""
     found = _wake.first(connection, wake=wake)
     if found is None:
-        raise NoSuchWake(f"There is no wake {wake}.", "The answer that accepted a wake has its id.")
+        raise NoSuchWake(f"There is no wake {wake!r}.", "`clew queue THREAD` lists those that wait.")
     # Lock order: the run before its wakes, as a claim does.
     run = _open_run.first(connection, lane=found["lane_id"])
     words = _with_actor(on_end(wake, end, read_clock(connection)).words, by)

@@ -52,6 +52,8 @@ from clew.store.operations.sessions import change_sessions, evidence_of, update_
 from clew.store.operations.work import keep_work
 from clew.store.schema.tables import runs
 
+_COMPLETED = frozenset({RunOutcome.ANSWERED.code, RunOutcome.NO_REPLY.code, RunOutcome.READ_BACK.code})
+
 _EVENTS: Mapping[type, RunEvent] = {
     Completed: RunEvent.SUCCEED,
     Failed: RunEvent.FAIL,
@@ -129,7 +131,9 @@ def _said_of_prompt(end: End) -> Attestation | None:
 def _plain_outcome(end: End) -> RunOutcome:
     match end:
         case Completed():
-            return RunOutcome.READ_BACK if end.read_back else RunOutcome.ANSWERED
+            if end.read_back:
+                return RunOutcome.READ_BACK
+            return RunOutcome.ANSWERED if (end.reply or "").strip() else RunOutcome.NO_REPLY
         case Failed():
             return RunOutcome.GAVE_UP
         case Returned() | StoreAsked():
@@ -201,7 +205,7 @@ def _was_taken(end: End, row: Row) -> bool:
             # A run that was told to stop ends for that reason.
             return row["ended_at"] is not None and row["outcome"] in (row["stop_code"], RunOutcome.STOPPED.code)
         case Completed():
-            return row["outcome"] in (RunOutcome.ANSWERED.code, RunOutcome.READ_BACK.code)
+            return row["outcome"] in _COMPLETED
         case StoreAsked():
             ends = (row["stop_code"], RunOutcome.READ_BACK.code, RunOutcome.GAVE_UP.code)
             return RunState(row["state"]) is RunState.QUEUED or (row["ended_at"] is not None and row["outcome"] in ends)

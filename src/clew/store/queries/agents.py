@@ -14,8 +14,9 @@ from clew.store.faults import NoSuchAgent
 from clew.store.operations.policies import across_accounts, damaged_settings
 from clew.store.operations.rows import read_program
 from clew.store.operations.schedules import schedule_of
+from clew.store.queries.refs import RUNTIME_NAME, runtime_ref
 from clew.store.queries.threads import ref_of_lane
-from clew.store.schema.tables import NOT_ENDED, agents, runs, schedules
+from clew.store.schema.tables import NOT_ENDED, agents, machines, runs, runtimes, schedules
 
 MOST = 1000
 
@@ -46,7 +47,13 @@ class AgentRecord:
         return read_program(self.settings, self.provider)
 
 
-_all_agents = Statement(lambda _: select(agents).order_by(agents.c.name).limit(MOST))
+_placed = agents.outerjoin(runtimes, runtimes.c.id == agents.c.runtime_id).outerjoin(
+    machines, machines.c.id == runtimes.c.machine_id
+)
+
+_all_agents = Statement(
+    lambda _: select(agents, *RUNTIME_NAME).select_from(_placed).order_by(agents.c.name).limit(MOST)
+)
 
 going = Statement(
     lambda _: (
@@ -61,7 +68,9 @@ going = Statement(
     )
 )
 
-_agent = Statement(lambda _: select(agents).where(agents.c.id == bindparam("agent")))
+_agent = Statement(
+    lambda _: select(agents, *RUNTIME_NAME).select_from(_placed).where(agents.c.id == bindparam("agent"))
+)
 _schedule = Statement(lambda _: select(schedules).where(schedules.c.id == bindparam("schedule")))
 
 
@@ -150,4 +159,5 @@ def _view(connection: Connection, row: Row, counts: Mapping[str, tuple[int, int]
         heartbeat=read_heartbeat(connection, AgentId(row["id"])),
         across_accounts=across_accounts(row["policy"]),
         missing=row["missing"] or "",
+        place=runtime_ref(row),
     )

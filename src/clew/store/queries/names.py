@@ -202,7 +202,7 @@ def _latest_run(connection: Connection, ref: str) -> str:
 
 def wake_called(connection: Connection, text: str) -> str:
     return _unique(
-        connection, wakes_beginning, "wk_", text, NoSuchWake, "wake", "The answer that accepted a wake has its id."
+        connection, wakes_beginning, "wk_", text, NoSuchWake, "wake", "`clew queue THREAD` lists those that wait."
     )
 
 

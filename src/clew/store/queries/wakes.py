@@ -74,7 +74,7 @@ def pending_entries(connection: Connection, lane: str) -> frozenset[EntrySeq]:
 def _row(connection: Connection, wake: str) -> Row:
     row = _one.first(connection, wake=wake)
     if row is None:
-        raise NoSuchWake(f"There is no wake {wake}.", "The answer that accepted a wake has its id.")
+        raise NoSuchWake(f"There is no wake {wake!r}.", "`clew queue THREAD` lists those that wait.")
     return row
 
 
