@@ -6,8 +6,11 @@ import time
 import pytest
 from playwright.sync_api import expect
 
+from clew.providers.guide.memory import home_of
+from tests.web.actor import NAME, install
 from tests.web.conftest import Visitors
 from tests.web.kit import House, axe, fits
+from tests.web.scene import actor
 from tests.web.visitor import GONE, NARROW, Visitor
 
 
@@ -68,7 +71,7 @@ def test_a_failure_needs_a_person_until_it_is_tried_again(house: House, visitors
 
 
 def test_what_runs_says_what_it_does_now_and_since_when(house: House, visitor: Visitor, ref: str) -> None:
-    house.post(f"/threads/{ref}/words", {"text": "RUN: echo measured\nSLOW: 600\nSAY: never said"})
+    house.post(f"/threads/{ref}/words", {"text": "RUN: echo measured; sleep 60"})
     page = visitor.open("/")
     expect(page.locator("#running .now")).to_contain_text("echo measured")
     expect(page.locator("#running time")).to_have_count(1)
@@ -76,16 +79,18 @@ def test_what_runs_says_what_it_does_now_and_since_when(house: House, visitor: V
 
 def test_an_agent_that_is_not_installed_is_named_with_what_to_do(house: House, visitor: Visitor) -> None:
     visitor.forgive("status of 4")
-    house.post("/agents", {"name": "ada", "provider": "acp", "program": ["nowhere-to-be-found"]})
+    install(house.programs, home_of(house.environment), {})
+    house.post("/agents", {"name": "ada", **actor()})
+    (house.programs / NAME).unlink()
     house.until(lambda: house.get("/agents/ada")["missing"], "it is missed")
     page = visitor.open("/agents/ada")
-    expect(page.locator("[data-part=head] .problem")).to_contain_text("nowhere-to-be-found")
+    expect(page.locator("[data-part=head] .problem")).to_contain_text(NAME)
     ref = house.post("/chats", {"agent": "ada"})["ref"]
     house.post(f"/threads/{ref}/words", {"text": "Hello"})
     visitor.open(f"/threads/{ref}")
     run = page.locator("li.item.run")
     expect(run.locator(".state")).to_have_text("held")
-    expect(run).to_contain_text("nowhere-to-be-found")
+    expect(run).to_contain_text(NAME)
     expect(run.get_by_role("button", name="Try now")).to_be_visible()
 
 
@@ -99,9 +104,7 @@ def test_a_run_that_is_held_says_until_when_and_can_be_tried_now(house: House, v
     expect(visitor.open("/").locator("#asleep .row").first).to_contain_text("goes on in 2 h")
 
 
-def test_where_the_disk_is_full_the_page_says_so_and_keeps_the_words(
-    house: House, visitor: Visitor, ref: str
-) -> None:
+def test_where_the_disk_is_full_the_page_says_so_and_keeps_the_words(house: House, visitor: Visitor, ref: str) -> None:
     visitor.forgive("status of 5")
     page = visitor.open(f"/threads/{ref}")
     expect(page.locator("body[data-ready]")).to_have_count(1)

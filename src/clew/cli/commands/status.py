@@ -106,7 +106,9 @@ def next_step(found: OverviewView) -> str:
     if found.held:
         return f"`clew why {found.held[0].ref}` says what to do."
     if found.failed:
-        return f"`clew why {found.failed[0].ref}` says why it failed; `clew retry {found.failed[0].ref}` tries it again."
+        return (
+            f"`clew why {found.failed[0].ref}` says why it failed; `clew retry {found.failed[0].ref}` tries it again."
+        )
     if found.live:
         return f"`clew logs {found.live[0].thread} -f` follows it."
     waits = next((run for run in found.queued if run.held), None)

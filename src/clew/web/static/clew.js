@@ -1,6 +1,6 @@
 // Every page: parts that stay up to date, the state of the connection, times and keys.
 import './actions.js';
-import { Cut, part, prefix, scriptAddress, showTimes } from './dom.js';
+import { AGAIN, Cut, part, prefix, scriptAddress, showTimes } from './dom.js';
 import { connect, listen } from './stream.js';
 
 const PACE = 150;
@@ -30,6 +30,8 @@ async function refresh() {
       if (focused) document.getElementById(focused)?.focus();
     } catch (fault) {
       if (!(fault instanceof Cut)) throw fault;
+      waiting.add(shown);
+      timer ??= setTimeout(refresh, AGAIN);
     }
   }));
 }

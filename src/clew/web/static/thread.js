@@ -1,6 +1,6 @@
 // The thread's page: what the agent does as it does it, new entries as they become durable, and the composer.
 import { call, clearProblem, Refused, showProblem } from './actions.js';
-import { Cut, nodesOf, part } from './dom.js';
+import { AGAIN, Cut, nodesOf, part } from './dom.js';
 import { listen } from './stream.js';
 
 const thread = document.getElementById('thread');
@@ -10,6 +10,7 @@ const id = thread.dataset.thread;
 const newest = !new URL(location.href).searchParams.has('before');
 let reading = null;
 let again = false;
+let later = null;
 
 // From the end, so that it takes no longer on a long page.
 function lastSeq() {
@@ -54,7 +55,8 @@ async function catchUp() {
     noteRead();
     if (follow) scrollTo({ top: document.body.scrollHeight });
   })();
-  try { await reading; } catch (fault) { if (!(fault instanceof Cut)) throw fault; } finally { reading = null; }
+  // The stream may live while this was cut: nothing else would tell of the change once more.
+  try { await reading; } catch (fault) { if (!(fault instanceof Cut)) throw fault; clearTimeout(later); later = setTimeout(catchUp, AGAIN); } finally { reading = null; }
   if (again) { again = false; catchUp(); }
 }
 
