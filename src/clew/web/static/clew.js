@@ -63,7 +63,9 @@ listen('state', (state) => {
 });
 
 const thread = document.querySelector('[data-thread]')?.dataset.thread;
-connect(thread ? [thread] : []);
+// A page that says what is wrong has nothing that changes; who is not logged in hears nothing.
+if ('live' in document.body.dataset) connect(thread ? [thread] : []);
+document.querySelector('.top nav [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
 if (thread) import('./thread.js').then(() => { document.body.dataset.ready = ''; });
 if (document.querySelector('[data-diff]')) import('./changes.js');
 

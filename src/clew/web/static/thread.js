@@ -46,11 +46,14 @@ async function catchUp() {
     for (const old of journal.querySelectorAll('li.run')) {
       if (wrote.has(old.dataset.run) || (old.matches('.live') && !here.has(old.id))) old.remove();
     }
-    for (const item of items) {
+    // From the end, so that each stands before the one that follows it.
+    let next = null;
+    for (const item of items.reverse()) {
       const old = document.getElementById(item.id);
       const streams = old?.matches('.live') && item.matches('.live') && old.querySelector('.steps') && item.querySelector('.steps');
-      if (streams) continue;
-      if (old) old.replaceWith(item); else journal.append(item);
+      if (!streams && old) old.replaceWith(item);
+      if (!old) journal.insertBefore(item, next);
+      next = streams ? old : item;
     }
     noteRead();
     if (follow) scrollTo({ top: document.body.scrollHeight });
