@@ -44,9 +44,14 @@ def name_of(route: str) -> str:
     return re.sub(r"s/\{\w+\}", "", route).strip("/").replace("/", "-") or "home"
 
 
+SHOWN = {"search": "?q=login", "settings": "?agent=ada"}
+"""What a page is asked for, where without it there is nothing to see."""
+
+
 def shots(scene: Scene, empty: House) -> Iterator[Shot]:
     for route in routes():
-        yield Shot(name_of(route), scene.house, address(route, scene.examples))
+        name = name_of(route)
+        yield Shot(name, scene.house, address(route, scene.examples) + SHOWN.get(name, ""))
     for state in ("asks", "held", "failed", "running"):
         yield Shot(f"thread-{state}", scene.house, f"/threads/{getattr(scene, state)}")
     yield Shot("first-start", empty, "/")

@@ -6,8 +6,11 @@ import time
 import pytest
 from playwright.sync_api import expect
 
+from clew.providers.guide.memory import home_of
+from tests.web.actor import NAME, install
 from tests.web.conftest import Visitors
 from tests.web.kit import House, axe, fits
+from tests.web.scene import actor
 from tests.web.visitor import GONE, NARROW, Visitor
 
 
@@ -68,7 +71,7 @@ def test_a_failure_needs_a_person_until_it_is_tried_again(house: House, visitors
 
 
 def test_what_runs_says_what_it_does_now_and_since_when(house: House, visitor: Visitor, ref: str) -> None:
-    house.post(f"/threads/{ref}/words", {"text": "RUN: echo measured\nSLOW: 600\nSAY: never said"})
+    house.post(f"/threads/{ref}/words", {"text": "RUN: echo measured; sleep 60"})
     page = visitor.open("/")
     expect(page.locator("#running .now")).to_contain_text("echo measured")
     expect(page.locator("#running time")).to_have_count(1)
@@ -76,16 +79,18 @@ def test_what_runs_says_what_it_does_now_and_since_when(house: House, visitor: V
 
 def test_an_agent_that_is_not_installed_is_named_with_what_to_do(house: House, visitor: Visitor) -> None:
     visitor.forgive("status of 4")
-    house.post("/agents", {"name": "ada", "provider": "acp", "program": ["nowhere-to-be-found"]})
+    install(house.programs, home_of(house.environment), {})
+    house.post("/agents", {"name": "ada", **actor()})
+    (house.programs / NAME).unlink()
     house.until(lambda: house.get("/agents/ada")["missing"], "it is missed")
     page = visitor.open("/agents/ada")
-    expect(page.locator("[data-part=head] .problem")).to_contain_text("nowhere-to-be-found")
+    expect(page.locator("[data-part=head] .problem")).to_contain_text(NAME)
     ref = house.post("/chats", {"agent": "ada"})["ref"]
     house.post(f"/threads/{ref}/words", {"text": "Hello"})
     visitor.open(f"/threads/{ref}")
     run = page.locator("li.item.run")
     expect(run.locator(".state")).to_have_text("held")
-    expect(run).to_contain_text("nowhere-to-be-found")
+    expect(run).to_contain_text(NAME)
     expect(run.get_by_role("button", name="Try now")).to_be_visible()
 
 

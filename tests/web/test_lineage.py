@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from clew.kernel import Outcome
 from clew.protocol.lineage import LineageView, TurnDecision
 from clew.protocol.views import RunView, SessionView
-from clew.web.lineage import BAR, Drawing, SessionRow, draw
+from clew.web.lineage import BAR, TICK, Drawing, SessionRow, draw
 from tests.server.kit import House, inside
 
 NOW = 1_000_000.0
@@ -118,7 +118,9 @@ def test_sixty_sessions_stand_below_one_another() -> None:
     made = [decided(number, NOW + number, "blank", words="x" * 500) for number in range(1, 61)]
     drawing = drawn(sessions, runs, *made)
     assert len(drawing.edges) == 59
-    assert len(drawing.ticks) <= 6
+    places = [tick.x for tick in drawing.ticks]
+    assert len(places) > 1
+    assert all(after - before >= TICK for before, after in pairwise(places))
     assert all(len(row.sentence) < 160 for row in drawing.rows)
     apart(drawing)
 

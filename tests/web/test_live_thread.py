@@ -36,6 +36,28 @@ def test_a_page_that_was_open_all_the_time_is_like_a_fresh_one(house: House, vis
 
 
 @pytest.mark.case("U02")
+def test_a_message_behind_the_first_run_draws_no_break_and_a_break_stands_before_its_run(
+    house: House, visitor: Visitor
+) -> None:
+    house.change("/agents/guide", {"mode": "full"})
+    ref = house.post("/chats", {"agent": "guide"})["ref"]
+    house.post(f"/threads/{ref}/words", {"text": "SLOW: 600\nSAY: first"})
+    page = visitor.open(f"/threads/{ref}")
+    expect(page.locator("li.live [data-log]")).to_have_count(1)
+    house.post(f"/threads/{ref}/words", {"text": "SAY: second"})
+    expect(page.locator(".queued")).to_have_count(1)
+    with page.expect_response(lambda answer: "part=turns" in answer.url):
+        page.evaluate("document.dispatchEvent(new Event('done'))")
+    expect(page.locator("li.break")).to_have_count(0)
+    tab = visitor.open(page.url, tab=visitor.tab())
+    assert items(page) == items(tab)
+    house.post(f"/runs/{house.get(f'/threads/{ref}')['runs'][0]['id']}/cancel")
+    house.quiet(ref)
+    house.post(f"/threads/{ref}/words", {"text": "SLOW: 600\nSAY: third", "fresh": True})
+    expect(page.locator("li.break + li.live [data-log]")).to_have_count(1)
+
+
+@pytest.mark.case("U02")
 def test_news_of_a_long_thread_bring_no_old_runs_along(scene: Scene, visitors: Visitors) -> None:
     visitor = visitors(scene.house)
     page = visitor.open(f"/threads/{scene.story}")

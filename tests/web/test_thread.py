@@ -112,7 +112,7 @@ def test_twenty_tabs_of_one_browser_are_live(house: House, visitor: Visitor, ref
         assert shown(tab) == [1, 2]
 
 
-@pytest.mark.case("U05")
+@pytest.mark.case("U05", "A03")
 def test_of_two_tabs_that_answer_one_counts_and_the_other_is_told(house: House, visitors: Visitors, ref: str) -> None:
     set_mode(house, "ask")
     one, two = (visitors(house).open(f"/threads/{ref}") for _ in range(2))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from clew.control.threads import RUNS_SHOWN
 from clew.kernel import Outcome
 from clew.protocol.views import EntryView, EventView, RunView, ThreadPage
 
@@ -32,7 +33,9 @@ def items_of(page: ThreadPage, after: int = 0) -> tuple[Item, ...]:
     """In the order of the journal. A run that wrote nothing stands after the last entry before it started; one that has
     not ended stands last. `after`: only what is newer than that entry, with which the page begins."""
     runs = {run.id: run for run in page.runs}
-    first = _first_runs(page.runs) if not page.earlier else frozenset[str]()
+    # With few runs all of them are known, also where only what is newer was asked for.
+    whole = not page.earlier or len(page.runs) < RUNS_SHOWN
+    first = _first_runs(page.runs) if whole else frozenset[str]()
     items = [_of_entry(entry, runs, first) for entry in page.entries if entry.seq > after]
     wrote = {entry.run for entry in page.entries}
     silent = sorted((run for run in page.runs if run.id not in wrote), key=lambda run: (run.queued_at, run.id))

@@ -17,7 +17,8 @@ LEFT, TOP, ROOM = 16.0, 34.0, 90.0
 LABEL, SENTENCE, BAR, APART = 22.0, 18.0, 10.0, 16.0
 """The height of a session's name, of the sentence that says how it began, of its bar, and of the space below."""
 NARROWEST, STEPS = 960.0, (14.0, 56.0)
-TICKS = 6
+TICK = 160.0
+"""From one moment that is named to the next, at least."""
 _LETTER = 6.6
 """About the width of a letter of a sentence."""
 
@@ -202,7 +203,9 @@ def _edges(rows: Sequence[SessionRow]) -> tuple[Edge, ...]:
 
 
 def _ticks(columns: Sequence[float], xs: Mapping[float, float]) -> tuple[Tick, ...]:
-    if not columns:
-        return ()
-    every = max(1, -(-len(columns) // TICKS))
-    return tuple(Tick(xs[at], at) for at in columns[::every])
+    """Where there is room for the words above them."""
+    ticks: list[Tick] = []
+    for at in columns:
+        if not ticks or xs[at] - ticks[-1].x >= TICK:
+            ticks.append(Tick(xs[at], at))
+    return tuple(ticks)

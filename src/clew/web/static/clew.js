@@ -1,6 +1,6 @@
 // Every page: parts that stay up to date, the state of the connection, times and keys.
 import './actions.js';
-import { Cut, part, prefix, scriptAddress, showTimes } from './dom.js';
+import { AGAIN, Cut, part, prefix, scriptAddress, showTimes } from './dom.js';
 import { connect, listen } from './stream.js';
 
 const PACE = 150;
@@ -30,6 +30,8 @@ async function refresh() {
       if (focused) document.getElementById(focused)?.focus();
     } catch (fault) {
       if (!(fault instanceof Cut)) throw fault;
+      waiting.add(shown);
+      timer ??= setTimeout(refresh, AGAIN);
     }
   }));
 }
@@ -61,7 +63,9 @@ listen('state', (state) => {
 });
 
 const thread = document.querySelector('[data-thread]')?.dataset.thread;
-connect(thread ? [thread] : []);
+// A page that says what is wrong has nothing that changes; who is not logged in hears nothing.
+if ('live' in document.body.dataset) connect(thread ? [thread] : []);
+document.querySelector('.top nav [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' });
 if (thread) import('./thread.js').then(() => { document.body.dataset.ready = ''; });
 if (document.querySelector('[data-diff]')) import('./changes.js');
 

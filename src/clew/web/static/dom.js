@@ -17,6 +17,7 @@ export function nodesOf(html) {
 }
 
 export class Cut extends Error {}
+export const AGAIN = 3000; // Until what was cut is tried once more.
 
 // A part of a page, rendered by the server. Throws `Cut` if the server cannot be reached.
 export async function part(address, name, more = {}) {
@@ -37,7 +38,7 @@ const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-d
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'medium' });
 
-export function age(at, now = Date.now()) {
+function age(at, now = Date.now()) {
   const passed = Math.abs(now - at) / 1000;
   if (passed < 1) return 'now';
   const [unit, name] = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']].find(([seconds]) => passed >= seconds);
@@ -54,9 +55,8 @@ export function showTimes(root = document) {
   }
 }
 
-export function notice(words, action) {
+export function notice(words) {
   const shown = Object.assign(document.createElement('div'), { className: 'notice', textContent: words });
-  if (action) shown.append(' ', action);
   document.getElementById('notices').append(shown);
-  setTimeout(() => shown.remove(), action ? 15000 : 5000);
+  setTimeout(() => shown.remove(), 5000);
 }

@@ -3,21 +3,17 @@ import { scriptAddress, prefix } from './dom.js';
 
 const listeners = new Map();
 let post = null;
-let state = 'connecting';
-
-export const liveState = () => state;
 
 // Calls back on `state` (live, cut), `changed` ({threads, runs, all}) and `log` (a line of a followed run).
 export function listen(kind, called) {
   listeners.set(kind, [...(listeners.get(kind) ?? []), called]);
 }
 
-export function follow(threads) {
+function follow(threads) {
   post?.({ follow: threads, prefix });
 }
 
 function told({ kind, data }) {
-  if (kind === 'state') state = data;
   for (const called of listeners.get(kind) ?? []) called(data);
 }
 

@@ -1,6 +1,6 @@
 // The thread's page: what the agent does as it does it, new entries as they become durable, and the composer.
 import { call, clearProblem, Refused, showProblem } from './actions.js';
-import { Cut, nodesOf, part, prefix } from './dom.js';
+import { AGAIN, Cut, nodesOf, part, prefix } from './dom.js';
 import { listen } from './stream.js';
 
 const thread = document.getElementById('thread');
@@ -10,6 +10,7 @@ const id = thread.dataset.thread;
 const newest = !new URL(location.href).searchParams.has('before');
 let reading = null;
 let again = false;
+let later = null;
 
 // From the end, so that it takes no longer on a long page.
 function lastSeq(which = '[data-seq]') {
@@ -45,16 +46,20 @@ async function catchUp() {
     for (const old of journal.querySelectorAll('li.run')) {
       if (wrote.has(old.dataset.run) || (old.matches('.live') && !here.has(old.id))) old.remove();
     }
-    for (const item of items) {
+    // From the end, so that each stands before the one that follows it.
+    let next = null;
+    for (const item of items.reverse()) {
       const old = document.getElementById(item.id);
       const streams = old?.matches('.live') && item.matches('.live') && old.querySelector('.steps') && item.querySelector('.steps');
-      if (streams) continue;
-      if (old) old.replaceWith(item); else journal.append(item);
+      if (!streams && old) old.replaceWith(item);
+      if (!old) journal.insertBefore(item, next);
+      next = streams ? old : item;
     }
     noteRead();
     if (follow) scrollTo({ top: document.body.scrollHeight });
   })();
-  try { await reading; } catch (fault) { if (!(fault instanceof Cut)) throw fault; } finally { reading = null; }
+  // The stream may live while this was cut: nothing else would tell of the change once more.
+  try { await reading; } catch (fault) { if (!(fault instanceof Cut)) throw fault; clearTimeout(later); later = setTimeout(catchUp, AGAIN); } finally { reading = null; }
   if (again) { again = false; catchUp(); }
 }
 
