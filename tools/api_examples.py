@@ -136,6 +136,7 @@ _RUNS = (
     Example("POST /runs/{run}/rerun", names=RUN),
     Example("GET /why/{subject}", names={"subject": "run-1"}),
     Example("GET /overview"),
+    Example("GET /notices"),
     Example("GET /search", query="q=login+page&kind=entry&limit=20"),
     Example("GET /usage", query="since=1760000000&by=agent"),
     Example("POST /replay", {"since": 1760000000, "policy": {"limits": {"turns": 5}}, "agent": "ada"}),

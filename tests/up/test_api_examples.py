@@ -200,6 +200,7 @@ def _runs(story: Story) -> None:
         "GET /runs/{run}",
         "GET /why/{subject}",
         "GET /overview",
+        "GET /notices",
         "GET /usage",
         "GET /search",
         "POST /replay",

@@ -73,6 +73,35 @@ showTimes();
 setInterval(showTimes, 10000);
 navigator.serviceWorker?.register(scriptAddress('/sw.js'), { scope: `${prefix}/` }).catch(() => {});
 
+// Notifications, where a person turned them on: one tab of all looks when something changes, and the service worker
+// tells what is new.
+const wants = () => globalThis.Notification?.permission === 'granted' && localStorage.getItem(`clew-notify${prefix}`);
+const look = (first) => {
+  if (wants()) navigator.serviceWorker?.ready.then(({ active }) => active.postMessage({ look: true, first, title: wants() === 'title' }));
+};
+navigator.locks?.request(`clew-notify${prefix}`, () => {
+  listen('changed', () => look(false));
+  return new Promise(() => {});
+});
+const notify = document.getElementById('notify');
+if (notify && globalThis.Notification && navigator.serviceWorker) {
+  const [button, titled] = [notify.querySelector('button'), notify.querySelector('input')];
+  const shows = () => {
+    notify.hidden = false;
+    button.textContent = wants() ? 'Turn off in this browser' : 'Notify me in this browser';
+    titled.checked = wants() === 'title';
+    titled.disabled = !wants();
+    notify.querySelector('p').textContent = Notification.permission === 'denied' ? 'This browser forbids it. Allow notifications for this address in its settings, then load this page again.' : '';
+  };
+  const choose = (how) => { if (how) localStorage.setItem(`clew-notify${prefix}`, how); else localStorage.removeItem(`clew-notify${prefix}`); shows(); };
+  button.addEventListener('click', async () => {
+    if (wants()) choose('');
+    else if (await Notification.requestPermission() === 'granted') { choose('plain'); look(true); } else shows();
+  });
+  titled.addEventListener('change', () => choose(titled.checked ? 'title' : 'plain'));
+  shows();
+}
+
 // <details data-load="address">: read when it is opened, once.
 document.addEventListener('toggle', async ({ target }) => {
   if (!target.open || !target.dataset.load) return;
