@@ -525,7 +525,7 @@ def test_a_found_session_is_adopted_by_its_beginning(stub: Stub, capfd: Cap) -> 
     said = here(capfd, "adopt", "chat-1", "5f")
     assert said.status == 1
     assert "'5f' matches 2 sessions: 5f2a9c, 5f99." in said.err
-    assert "No agent on this machine has a session 99" in here(capfd, "adopt", "chat-1", "99").err
+    assert "No agent on this machine has a session '99'" in here(capfd, "adopt", "chat-1", "99").err
 
 
 def test_an_approval_is_answered_by_its_beginning(stub: Stub, capfd: Cap) -> None:

@@ -81,6 +81,13 @@ def test_issues_that_are_ready_for_review_are_named(held: Stub) -> None:
         assert "Nothing needs you" not in screen.seen
 
 
+def test_a_chat_without_a_title_is_listed_by_its_name(held: Stub) -> None:
+    held.on("GET", "/overview", replace(QUIET, unread=(replace(samples.THREAD, title="", assignee="ada"),)))
+    with terminal("status", CLEW_DATA=str(held.data)) as screen:
+        screen.until("Unread\n  chat-1 ada\n")
+        assert screen.ended() == 0
+
+
 def test_a_server_that_is_not_ready_yet_is_not_called_stopped(held: Stub) -> None:
     (held.data / "address").unlink()
     with terminal("status", CLEW_DATA=str(held.data)) as screen:

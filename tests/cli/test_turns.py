@@ -276,7 +276,24 @@ def test_a_wake_that_waits_says_what_for(stub: Stub, capfd: Cap, monkeypatch: py
     assert said.err.count("· Codex is not installed.\n") == 1
     assert "cody" not in said.err
     (asked,) = {tuple(sorted(each.query.items())) for each in stub.asked if each.path == "/runs"}
-    assert dict(asked) == {"thread": "chat-1", "agent": "ada", "state": "queued", "limit": "1"}
+    assert dict(asked) == {"thread": "chat-1", "agent": "ada", "limit": "1"}
+
+
+@pytest.mark.case("R13")
+def test_a_message_behind_a_question_says_that_it_waits_for_the_answer(
+    stub: Stub, capfd: Cap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.cli.live.LONG", 0.0)
+    accepted(stub)
+    waits = replace(samples.WAKE, run=None, words="The agent is busy.")
+    seen = iter([waits, waits, samples.SERVED, samples.SERVED, samples.SERVED])
+    stub.on("POST", "/threads/chat-1/words", Spoken(3, waits))
+    stub.on("GET", "/wakes/wake-1", lambda _: next(seen))
+    stub.on("GET", "/runs", [replace(samples.GOING, ref="run-7", state="waiting")])
+    stub.streams.append(frames(samples.RUN))
+    said = here(capfd, *SAY)
+    assert said.err.count("· run-7 waits for your answer first: `clew approvals`.\n") == 1
+    assert "busy" not in said.err
 
 
 @pytest.mark.parametrize("claimed", [False, True])

@@ -277,7 +277,8 @@ def test_every_outcome_settles_run_and_wakes(outcome: RunOutcome) -> None:
     settlement = wakes_on(outcome)
     then = advance_wake(WakeState.CLAIMED, settlement.wakes)
     assert then in WAKE_ENDS | {WakeState.PENDING}
-    assert (then is WakeState.SERVED) is (outcome in (RunOutcome.ANSWERED, RunOutcome.READ_BACK))
+    completed = (RunOutcome.ANSWERED, RunOutcome.NO_REPLY, RunOutcome.READ_BACK)
+    assert (then is WakeState.SERVED) is (outcome in completed)
     assert (then is WakeState.CANCELLED) is (settlement.why is not None)
     assert any((state, settlement.run) in RUN_TABLE for state in CARRYING)
     for state in CARRYING:

@@ -179,8 +179,8 @@ def piped() -> str:
     if sys.stdin is None:
         raise BadStdin("Cannot read from stdin: it is closed.", "Give the text as an argument.")
     try:
-        return sys.stdin.read(LONGEST + 1).rstrip("\n")
-    except UnicodeDecodeError as fault:
+        return _whole(sys.stdin.read(LONGEST + 1).rstrip("\n"))
+    except UnicodeError as fault:
         raise BadStdin("The text on stdin is not valid UTF-8.", "Convert it first.") from fault
 
 
@@ -193,9 +193,15 @@ def messages() -> Iterator[str]:
 
 def _line() -> str:
     try:
-        return sys.stdin.readline()
-    except UnicodeDecodeError as fault:
+        return _whole(sys.stdin.readline())
+    except UnicodeError as fault:
         raise BadStdin("The text on stdin is not valid UTF-8.", "Convert it first.") from fault
+
+
+def _whole(text: str) -> str:
+    """In the UTF-8 mode of Python, bytes that are no text come as halves of surrogate pairs."""
+    text.encode()
+    return text
 
 
 def source(text: str) -> str:

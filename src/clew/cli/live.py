@@ -211,10 +211,13 @@ def next_run(
         pause = min(1.0, pause * 1.5)
         wake = get_wake(server, wake.id, outage)
         if time.monotonic() - started > LONG:
-            queued = _queued_run(server, wake, outage)
-            if queued is not None:
-                raise_if_held(queued)
-            report(queued, wake.words)
+            newest = _newest_run(server, wake, outage)
+            if newest is not None:
+                raise_if_held(newest)
+            if newest is not None and newest.state == "waiting":
+                report(None, f"{newest.ref} waits for your answer first: `clew approvals`.")
+            else:
+                report(newest if newest is not None and newest.state == "queued" else None, wake.words)
     return wake
 
 
@@ -223,7 +226,7 @@ def raise_if_held(run: RunView) -> None:
         raise HeldForPerson(run)
 
 
-def _queued_run(server: Server, wake: WakeView, outage: Outage) -> RunView | None:
-    """The run that the wake waits for: the queued one of its lane. Another agent's in the thread is not its own."""
-    newest: dict[str, str | int | None] = {"thread": wake.thread, "agent": wake.agent, "state": "queued", "limit": 1}
+def _newest_run(server: Server, wake: WakeView, outage: Outage) -> RunView | None:
+    """The run that the wake waits for: the newest of its lane. Another agent's in the thread is not its own."""
+    newest: dict[str, str | int | None] = {"thread": wake.thread, "agent": wake.agent, "limit": 1}
     return next(iter(read_all(RunView, _get_retrying(server, "/runs", newest, outage))), None)

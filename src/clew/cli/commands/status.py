@@ -16,7 +16,7 @@ from clew.cli.output import ExitStatus, counted, tell, tell_answer, tell_json
 from clew.cli.safe_text import one_line
 from clew.cli.times import lasted, moment
 from clew.protocol.overview import OverviewView
-from clew.protocol.views import RunView
+from clew.protocol.views import RunView, ThreadView
 from clew.server.data_dir import DataDirectory
 
 GUIDE = "guide"
@@ -79,7 +79,7 @@ def _lines(data: DataDirectory, process: Process, found: OverviewView) -> Iterat
         yield from (f"  {issue.ref} {issue.assignee or ''}: {one_line(issue.title)}" for issue in found.ready)
     if found.unread:
         yield from ("", "Unread")
-        yield from (f"  {thread.ref} {thread.assignee or ''}: {one_line(thread.title)}" for thread in found.unread)
+        yield from (_unread(thread) for thread in found.unread)
     if not (needs or going or found.queued or found.ready):
         yield from ("", "Nothing needs you, and nothing runs.")
     yield from ("", f"Next: {next_step(found)}")
@@ -166,3 +166,9 @@ def _live(options: Options) -> int:
         return len(read(OverviewView, Server(options.data).get("/overview")).live)
     except NotRunning:
         return 0
+
+
+def _unread(thread: ThreadView) -> str:
+    """A chat has no title before somebody gives it one."""
+    words = f"  {thread.ref} {thread.assignee or ''}".rstrip()
+    return f"{words}: {one_line(thread.title)}" if thread.title else words
