@@ -76,11 +76,12 @@ def test_a_failure_is_listed_until_it_is_followed_up_or_its_thread_is_closed(
             await at.agent()
             await open_issue(at.services, USER, NewIssue("A door", assignee="ada"))
             await at.finish(await at.claim_one(), Failed(FailureKind.PERMANENT, "the key broke"))
-            assert await failed() == ["run-1"]
-            await retry_run(at.services, USER, "run-1")
+            (first,) = await failed()
+            await retry_run(at.services, USER, first)
             assert await failed() == []
             await at.finish(await at.claim_one(), Failed(FailureKind.PERMANENT, "the key broke"))
-            assert await failed() == ["run-2"]
+            (second,) = await failed()
+            assert second != first
             await close_thread(at.services, USER, "issue-1")
             assert await failed() == []
 
