@@ -37,11 +37,14 @@ def furnished(clew: Up) -> dict[str, list[str]]:
     clew.ask("POST", "/chats", {"agent": "guide"})
     wake = clew.ask("POST", "/threads/chat-1/words", {"text": "SAY: hello"})["wake"]
     run = clew.ran(wake)
+    with clew.http() as http:
+        file = http.post("/files?name=a.txt", content=b"x").json()["id"]
     return {
         "name": ["guide"],
         "agent": ["guide"],
         "ref": ["issue-1", "chat-1", "own-guide"],
         "run": [run["id"]],
+        "file": [file],
         "wake": [wake["id"]],
         "subject": [run["id"], wake["id"]],
         "approval": ["ap_none"],

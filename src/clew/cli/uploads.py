@@ -8,7 +8,7 @@ from clew.cli.client import Server
 from clew.ports.fault import Fault
 from clew.protocol.files import LARGEST_FILE, LARGEST_TOGETHER, MOST_FILES, SentFile
 
-_MEGA = 1024 * 1024
+_MEGA = 1_000_000
 
 
 class CannotSendFile(Fault):

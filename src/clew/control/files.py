@@ -16,7 +16,7 @@ from clew.store.operations.ids import new_id
 MOST_UNSENT = 10 * LARGEST_TOGETHER
 """Bytes that a person may have uploaded and not sent."""
 
-_MEGA = 1024 * 1024
+_MEGA = 1_000_000
 _KIND = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}")
 _UNKNOWN = "application/octet-stream"
 

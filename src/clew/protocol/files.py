@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
-LARGEST_FILE = 10 * 1024 * 1024
-LARGEST_TOGETHER = 25 * 1024 * 1024
+LARGEST_FILE = 10_000_000
+LARGEST_TOGETHER = 25_000_000
 """Bytes of one file, and of all files of a message."""
 MOST_FILES = 10
 """Files of a message."""

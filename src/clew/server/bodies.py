@@ -83,7 +83,7 @@ def _check_length(scope: Scope, most: int) -> None:
 
 def _too_large(most: int) -> BodyTooLarge:
     if most > LARGEST:
-        return BodyTooLarge(f"This is larger than {most // LARGEST} MB.", "Send less, or smaller files.")
+        return BodyTooLarge(f"This is larger than {most // 1_000_000} MB.", "Send less, or smaller files.")
     return BodyTooLarge(f"The body is larger than {most // 1024} KiB.", "Send less; put long text into a file.")
 
 

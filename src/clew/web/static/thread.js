@@ -163,14 +163,14 @@ if (form) {
       change.onabort = () => fail(change.error);
     };
   });
-  const megabytes = (size) => (size < 1e5 ? `${Math.ceil(size / 1024)} KB` : `${(size / 1048576).toFixed(1)} MB`);
+  const sized = (bytes) => (bytes < 1e3 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} KB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
   function showFiles() {
     chips.replaceChildren(...attached.map((each) => {
       const chip = Object.assign(document.createElement('li'), { className: 'chip', textContent: `${each.file.name} ` });
       const remove = Object.assign(document.createElement('button'), { type: 'button', className: 'quiet', textContent: '×', onclick: () => { attached = attached.filter((other) => other !== each); store(); box.focus(); } });
       remove.setAttribute('aria-label', `Remove ${each.file.name}`);
-      chip.append(Object.assign(document.createElement('span'), { className: 'dim', textContent: megabytes(each.file.size) }), remove);
+      chip.append(Object.assign(document.createElement('span'), { className: 'dim', textContent: sized(each.file.size) }), remove);
       return chip;
     }));
   }
@@ -185,8 +185,8 @@ if (form) {
     for (const file of files) {
       const { most, largest, together } = form.dataset;
       const all = attached.reduce((sum, each) => sum + each.file.size, file.size);
-      const why = attached.length >= most ? `a message has up to ${most} files` : file.size > largest ? `a file has up to ${megabytes(largest)}` : all > together ? `the files of a message have up to ${megabytes(together)} together` : '';
-      if (why) showProblem(form, { message: `${file.name} (${megabytes(file.size)}) is not attached: ${why}.`, remedy: 'Put it into a directory of the project, and say where it is.' });
+      const why = attached.length >= most ? `a message has up to ${most} files` : file.size > largest ? `a file has up to ${sized(largest)}` : all > together ? `the files of a message have up to ${sized(together)} together` : '';
+      if (why) showProblem(form, { message: `${file.name} (${sized(file.size)}) is not attached: ${why}.`, remedy: 'Put it into a directory of the project, and say where it is.' });
       else attached.push({ file });
     }
     store();
