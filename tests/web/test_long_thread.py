@@ -2,6 +2,7 @@
 
 import sqlite3
 import time
+from collections.abc import Sequence
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -16,17 +17,24 @@ MOST_BYTES, MOST_NODES = 200_000, 1_500
 
 @pytest.fixture
 def ref(house: House) -> str:
-    """A thread of 5,000 entries and 20 MB. They are written into its database: by the API it would take minutes."""
+    """A thread of 5,000 entries and 20 MB."""
     found: str = house.post("/chats", {"agent": "guide"})["ref"]
-    thread = house.get(f"/threads/{found}")["thread"]["id"]
+    texts = [f"Entry number {seq}.\n\n{TEXT}" for seq in range(1, ENTRIES)]
+    write(house, found, [*texts, f"The longest.\n\n{TEXT * 10}"])
+    return found
+
+
+def write(house: House, ref: str, texts: Sequence[str]) -> None:
+    """Entries, written into the database: by the API it would take minutes."""
+    thread = house.get(f"/threads/{ref}")["thread"]
     (file,) = house.root.rglob("clew.db")
-    rows = [(thread, seq, "human", "ada", f"Entry number {seq}.\n\n{TEXT}", time.time()) for seq in range(1, ENTRIES)]
-    rows.append((thread, ENTRIES, "human", "ada", f"The longest.\n\n{TEXT * 10}", time.time()))
+    rows = [
+        (thread["id"], thread["entries"] + at, "human", "ada", text, time.time()) for at, text in enumerate(texts, 1)
+    ]
     into = "INSERT INTO journal (thread_id, seq, author_kind, author_name, body, at) VALUES (?, ?, ?, ?, ?, ?)"
     with sqlite3.connect(file, timeout=60) as database:
         database.executemany(into, rows)
     database.close()
-    return found
 
 
 def seqs(page: Page) -> list[int]:
@@ -77,3 +85,38 @@ def test_it_is_read_without_scripts_from_its_end_on(house: House, visitors: Visi
     page.locator(f"#e-{ENTRIES} details.more summary").click()
     page.get_by_role("link", name=f"Entry {ENTRIES}", exact=True).click()
     assert page.locator(".text li").count() == 80 * 10
+
+
+@pytest.mark.case("U06")
+def test_a_page_that_stays_open_stays_small_and_leads_to_what_was_above(house: House, visitor: Visitor) -> None:
+    ref = house.post("/chats", {"agent": "guide"})["ref"]
+    write(house, ref, ["The first."])
+    page = visitor.open(f"/threads/{ref}")
+    for number in range(1, 5):
+        write(house, ref, ["A note."] * 89)
+        house.post(f"/threads/{ref}/words", {"text": "The next.", "wakes": False})
+        expect(page.locator(f"#e-{1 + number * 90}")).to_have_count(1)
+    now = seqs(page)
+    assert now == list(range(62, 362))
+    page.get_by_role("link", name="Earlier entries").click()
+    expect(page.locator("#e-61")).to_have_count(1)
+
+
+@pytest.mark.case("U06")
+def test_what_an_agent_streams_is_whole_however_long_it_is(house: House, visitor: Visitor) -> None:
+    lines = [f"line {number} of what an agent says while it works" for number in range(1, 601)]
+    (house.root / "said").write_text("\n".join(lines), encoding="utf-8")
+    ends = house.root / "ends"
+    reads = f"while read -r line; do echo $line; done < {house.root}/said; echo $line"
+    prints = f"{reads}; until [ -e {ends} ]; do sleep .1; done"
+    house.post(
+        "/agents", {"name": "printer", "provider": "command", "program": ["/bin/sh", "-c", prints], "mode": "full"}
+    )
+    ref = house.post("/chats", {"agent": "printer"})["ref"]
+    page = visitor.open(f"/threads/{ref}")
+    house.post(f"/threads/{ref}/words", {"text": "go"})
+    stream = page.locator(".stream")
+    expect(stream).to_contain_text(lines[-1])
+    assert (stream.text_content() or "").splitlines() == lines
+    ends.touch()
+    house.quiet(ref)

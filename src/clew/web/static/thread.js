@@ -56,11 +56,24 @@ async function catchUp() {
       next = streams ? old : item;
     }
     noteRead();
-    if (follow) scrollTo({ top: document.body.scrollHeight });
+    if (follow) { trim(); scrollTo({ top: document.body.scrollHeight }); }
   })();
   // The stream may live while this was cut: nothing else would tell of the change once more.
   try { await reading; } catch (fault) { if (!(fault instanceof Cut)) throw fault; clearTimeout(later); later = setTimeout(catchUp, AGAIN); } finally { reading = null; }
   if (again) { again = false; catchUp(); }
+}
+
+// A page that stays open at its end stays small: what was far above is read again. It begins with an entry, as that page
+// ends before one.
+const MOST = 300;
+function trim() {
+  const first = journal.children.length > MOST && [...journal.children].slice(-MOST, -MOST / 2).find((each) => each.dataset.seq);
+  if (!first) return;
+  while (journal.firstElementChild !== first) journal.firstElementChild.remove();
+  const link = document.querySelector('[data-earlier]') ?? Object.assign(document.createElement('a'), { className: 'button', textContent: 'Earlier entries' });
+  link.href = `${location.pathname}?before=${first.dataset.seq}`;
+  link.dataset.earlier = '';
+  journal.before(link);
 }
 
 // A line of a live run. One that is missing before it is read from the store.
@@ -84,6 +97,16 @@ async function addLine(line) {
 
 const words = (body) => body.command ?? body.file ?? body.words ?? body.text ?? '';
 
+// Whole lines go into blocks: one of all text would be laid out anew with each line, for longer and longer.
+const BLOCK = 4000;
+function addText(text, words) {
+  const cut = words.lastIndexOf('\n') + 1;
+  const last = () => text.lastElementChild ?? text;
+  if (cut) last().append(words.slice(0, cut));
+  if (cut && (last() === text || last().textContent.length > BLOCK)) text.append(document.createElement('div'));
+  if (cut < words.length) last().append(words.slice(cut));
+}
+
 // As text nodes: nothing that an agent writes becomes markup here.
 function show(log, { seq, kind, body }) {
   if (seq <= Number(log.dataset.seq)) return;
@@ -91,7 +114,7 @@ function show(log, { seq, kind, body }) {
   const follow = atEnd();
   const text = log.parentElement.querySelector('.stream');
   if (kind === 'text') {
-    if (body.final === false) text.append(body.text); else text.textContent = body.text;
+    if (body.final === false) addText(text, body.text); else text.textContent = body.text;
   } else if (kind === 'tool-finished') {
     const begun = log.querySelector(`[data-tool="${CSS.escape(body.id)}"]`);
     begun?.classList.toggle('bad', !body.ok);
