@@ -136,7 +136,7 @@ def test_colours_are_used_unless_they_are_not_wanted(stub: Stub) -> None:
 
 def test_json_is_not_for_a_terminal(stub: Stub) -> None:
     with terminal("chat", "ada", "--json", CLEW_DATA=str(stub.data)) as screen:
-        assert screen.ended() == 1
+        assert screen.ended() == 2
         assert "A conversation in a terminal is not JSON." in screen.seen
     assert stub.asked == []
 

@@ -62,7 +62,7 @@ def test_a_project_is_looked_at_before_it_is_added(database: Database, tmp_path:
                 await add_project(at.services, USER, NewProject("../maze", source))
             with pytest.raises(BadRequest, match="Unknown permission mode"):
                 await add_project(at.services, USER, NewProject("other", source, mode_limit="root"))  # type: ignore[arg-type]
-            with pytest.raises(BadRequest, match="commands"):
+            with pytest.raises(BadRequest, match="setup command"):
                 await add_project(at.services, USER, NewProject("other", source, setup=(" ",)))
             with pytest.raises(NoSuchProject, match="Did you mean maze"):
                 await show_project(at.services, USER, "mazes")
