@@ -5,7 +5,7 @@ import pytest
 from clew.cli.commands.workspaces import size
 from clew.cli.output import facts, table
 from clew.cli.safe_text import Flow, one_line, safe, width
-from clew.cli.times import ago, every, exactly, seconds_of
+from clew.cli.times import ago, every, exactly, seconds_of, until
 from clew.cli.word_wrap import WordWrap
 
 Cap = pytest.CaptureFixture[str]
@@ -84,6 +84,8 @@ def test_moments_are_said_for_people() -> None:
     said = {ago(now - passed, now) for passed in (0.2, 5, 65, 3_700, 90_000)}
     assert said == {"now", "5 s ago", "1 min ago", "1 h ago", "1 d ago"}
     assert ago(now + 200, now) == "in 3 min"
+    assert until(now + 200, now).endswith(", in 3 min")
+    assert until(now - 5, now).endswith(", due now")
     assert exactly(0) == "1970-01-01T00:00:00Z"
 
 

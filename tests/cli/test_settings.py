@@ -1,6 +1,7 @@
 """Settings at the command line: policies, removal, editing an issue, letting go, and a chat inside a project."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,3 +142,14 @@ def test_a_chat_that_is_begun_inside_a_project_works_there(
         assert said.status == 0, said
         assert stub.bodies("POST", "/chats")[-1]["project"] == project
         assert ("because you are in its directory" in said.err) is (project is not None and not more)
+
+
+@pytest.mark.case("R13")
+def test_an_agent_whose_program_is_gone_is_shown_as_missing_with_the_reason(stub: Stub, capfd: Cap) -> None:
+    gone = replace(samples.AGENT, missing="There is no program guide on the PATH of the server.")
+    stub.on("GET", "/agents", [gone])
+    stub.on("GET", "/agents/ada", gone)
+    (row,) = (line for line in here(capfd, "agent", "list").out.splitlines() if line.startswith("ada"))
+    assert row.split()[1] == "missing"
+    shown = here(capfd, "agent", "show", "ada").out
+    assert re.search(r"^cannot start +There is no program guide on the PATH of the server\.$", shown, re.MULTILINE)

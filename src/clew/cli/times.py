@@ -48,7 +48,8 @@ def until(at: float, now: float) -> str:
     """A time to come in the words that people use: until 14:20, in 3 h. Another day is named."""
     then, today = datetime.fromtimestamp(at).astimezone(), datetime.fromtimestamp(now).astimezone()
     day = "" if then.date() == today.date() else then.strftime("%a %d %b ").replace(" 0", " ")
-    return f"until {day}{then:%H:%M}, {ago(at, now)}"
+    left = ago(at, now) if at - now >= 1 else "due now"
+    return f"until {day}{then:%H:%M}, {left}"
 
 
 def lasted(start: float | None, end: float | None) -> str:

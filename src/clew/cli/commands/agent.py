@@ -181,7 +181,7 @@ def _row(agent: AgentView) -> dict[str, str]:
     beat = agent.heartbeat
     return {
         "name": agent.name,
-        "state": agent.state,
+        "state": "missing" if agent.missing else agent.state,
         "provider": agent.provider,
         "model": agent.model or "",
         "mode": agent.mode,

@@ -72,7 +72,7 @@ def environment_of(settings: Settings, spec: OpenSpec | None = None) -> dict[str
 
 def launch_of(settings: Settings, ledger: Ledger | None, spec: OpenSpec | None = None) -> Launch:
     environment = environment_of(settings, spec)
-    remedy = "Install Claude Code, or name its program in the settings."
+    remedy = "Install Claude Code, or name the program: `clew agent edit NAME -- PROGRAM`."
     program = find_program(settings.program, "claude", environment.get("PATH"), remedy)
     return Launch(program, environment, settings.deadlines, ledger)
 

@@ -156,5 +156,5 @@ async def _version(launch: Launch) -> str:
     version = output.lines[0].decode(errors="replace").partition(" ")[0] if output.lines else ""
     if not version[:1].isdigit():
         words = f"{launch.command[0]} is not Claude Code: {output.words}"
-        raise CannotStart(words, "Name its program in the settings.")
+        raise CannotStart(words, "Name its program: `clew agent edit NAME -- PROGRAM`.")
     return version

@@ -18,7 +18,7 @@ _SCRIPT = b"#!"
 _MACHINES = {"x86_64": ("x64", "x86_64"), "amd64": ("x64", "x86_64"), "aarch64": ("arm64", "aarch64")}
 _MACHINES["arm64"] = _MACHINES["aarch64"]
 _VERSION = re.compile(rb"codex[\w-]* (\d[\w.+-]*)")
-_REMEDY = "Install it with `npm install -g @openai/codex`, or name the program in the settings."
+_REMEDY = "Install it with `npm install -g @openai/codex`, or name the program: `clew agent edit NAME -- PROGRAM`."
 
 
 def program(given: tuple[str, ...]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def launch_of(settings: Settings, password: str, ledger: Ledger | None, scratch:
     own = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
     without = {"OPENCODE_DISABLE_PROJECT_CONFIG": "0" if _reads_project(settings) else "1"}
     environment = environment_for(own, settings.home, settings.environment, without)
-    remedy = "Install it (npm install -g opencode-ai), or name its program in the settings."
+    remedy = "Install it (npm install -g opencode-ai), or name the program: `clew agent edit NAME -- PROGRAM`."
     program = find_program(settings.program, "opencode", environment.get("PATH"), remedy)
     return OpenCodeLaunch(program, environment, settings.deadlines, ledger, password, scratch)
 
@@ -63,7 +63,8 @@ def _with_plugin(environment: Mapping[str, str]) -> dict[str, str]:
         content = orjson.loads(environment.get("OPENCODE_CONFIG_CONTENT") or "{}")
         content["plugin"] = [*content.get("plugin", ()), PLUGIN.as_uri()]
     except (orjson.JSONDecodeError, TypeError, AttributeError) as fault:
-        raise CannotStart("OPENCODE_CONFIG_CONTENT is not a JSON object.", "Correct it in the settings.") from fault
+        remedy = "Correct it: `clew agent edit NAME --add-env OPENCODE_CONFIG_CONTENT=JSON`."
+        raise CannotStart("OPENCODE_CONFIG_CONTENT is not a JSON object.", remedy) from fault
     return {"OPENCODE_CONFIG_CONTENT": orjson.dumps(content).decode()}
 
 
