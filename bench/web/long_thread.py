@@ -36,7 +36,7 @@ def target(query: dict[str, str]) -> str:
 
 """
 _ASKED = "What about `//example.org`? Browsers read that as another site. Please look at the other callers, too. " * 2
-_SECTIONS = (1, 3, 6, 14, 20, 5, 11, 26, 17)
+_SECTIONS = (1, 3, 6, 14, 20, 5, 11, 26, 18)
 """Of the answers, one after the other: from a paragraph to a report."""
 
 AGENT = "teller"
