@@ -279,6 +279,29 @@ def test_a_program_that_does_not_want_its_input_is_judged_by_its_exit_status(tmp
     run(scene())
 
 
+def test_what_a_program_prints_before_it_reads_a_long_prompt_is_shown_at_once(tmp_path: Path) -> None:
+    """This one reads its input only after its first line was shown."""
+    go = tmp_path / "go"
+    program = f"""
+import pathlib, sys, time
+print("first", flush=True)
+while not pathlib.Path({str(go)!r}).exists():
+    time.sleep(0.01)
+print(len(sys.stdin.read()))
+"""
+
+    async def scene() -> None:
+        said: list[str] = []
+        async with opened(command(tmp_path, sys.executable, "-c", program), spec(tmp_path)) as session:
+            async for event in session.turn("x" * 5_000_000):
+                if isinstance(event, Text) and not event.final:
+                    said.append(event.text)
+                    go.touch()
+        assert said == ["first\n", "5000001\n"]
+
+    run(scene())
+
+
 def test_a_program_that_does_not_read_is_given_up_in_time(tmp_path: Path) -> None:
     async def scene() -> None:
         settings = Settings(program=("sleep", "300"), deadlines=replace(QUICK, silence=0.5))

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 from clew.kernel import NativeId
 from clew.ports.events import Done, Ending, ErrorCode, Event, Failed, SessionNamed, Text
-from clew.programs.faults import ProgramEnded, ProgramFault, TooSlow
+from clew.programs.faults import ProgramEnded, ProgramFault
 from clew.programs.program import Program
 from clew.providers.command.launcher import Launcher
 
@@ -43,20 +44,21 @@ class Turn:
     async def events(self, prompt: str | None, durable: bool) -> AsyncIterator[Event]:
         self._durable = durable
         failed: Failed | None = None
+        # Beside reading: a program may print before it reads a long prompt to its end.
+        sending = asyncio.create_task(self._send(prompt))
         try:
             if self._named is not None:
                 yield SessionNamed(self._named, durable)
-            async for event in self._follow(prompt):
+            async for event in self._follow():
                 yield event
         except TimeoutError:
             words = f"The program said nothing for {self._deadlines.silence:g} s."
             failed = Failed(ErrorCode.TOO_SLOW, words, retryable=True)
-        except TooSlow as fault:
-            failed = Failed(ErrorCode.TOO_SLOW, fault.words, retryable=True)
         except ProgramFault as fault:
             failed = Failed(ErrorCode.PROGRAM_ENDED, self._redactor.text(fault.words), retryable=True)
         finally:
             words = self._program.last_words
+            sending.cancel()
             await self._launcher.end(self._program)
         async for event in self._await_durable():
             yield event
@@ -66,12 +68,16 @@ class Turn:
         for last in self._ending(failed or self._failure(words), reply):
             yield last
 
-    async def _follow(self, prompt: str | None) -> AsyncIterator[Event]:
+    async def _send(self, prompt: str | None) -> None:
+        """No deadline of its own, so that no program takes the beginning of a prompt for all of it: the turn ends when
+        the program has been silent for too long."""
         if prompt is not None:
             # A program that does not read its input may have ended; its exit status says how.
             with contextlib.suppress(ProgramEnded):
-                await self._program.send(prompt.encode(errors="replace"), self._deadlines.silence)
+                await self._program.send(prompt.encode(errors="replace"), math.inf)
         await self._program.close_input()
+
+    async def _follow(self) -> AsyncIterator[Event]:
         lines = self._program.lines()
         while True:
             self._quiet_since = asyncio.get_running_loop().time()
