@@ -53,6 +53,8 @@ def test_pinned_threads_stand_first_and_the_filter_goes_by_keys(house: House, vi
     home.keyboard.press("s")
     expect(row(home, "A door").locator(".state.pinned")).to_have_count(1)
     assert titles(home) == ["A door", "A window"]
+    # The list was read again: the next key is about the same thread.
+    expect(row(home, "A door").locator("a.title")).to_be_focused()
     home.keyboard.press("?")
     expect(home.locator("dialog")).to_contain_text("Archived threads")
     home.get_by_role("button", name="Close").click()

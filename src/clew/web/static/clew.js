@@ -8,7 +8,15 @@ const parts = [...document.querySelectorAll('[data-part][data-live]')];
 const waiting = new Set();
 let timer = null;
 
-// Reads parts of this page again. What has the focus or is open stays so, by its id.
+// How a node is found again in its part: by its id, or by what it does within the nearest that has one.
+function place(node) {
+  if (node.id) return `#${CSS.escape(node.id)}`;
+  const does = ['data-mark', 'data-call', 'href'].find((each) => node.hasAttribute(each));
+  const around = node.closest('[id]');
+  return does ? `${around ? `#${CSS.escape(around.id)} ` : ''}[${does}="${CSS.escape(node.getAttribute(does))}"]` : '';
+}
+
+// Reads parts of this page again. What has the focus or is open stays so.
 async function refresh() {
   timer = null;
   const wanted = [...waiting];
@@ -20,14 +28,14 @@ async function refresh() {
       if (shown.querySelector('[aria-busy]')) { stale(shown); return; }
       // What a person is typing in is theirs.
       if (shown.contains(document.activeElement) && document.activeElement.matches('input, textarea, select')) return;
-      const focused = shown.contains(document.activeElement) ? document.activeElement.id : '';
+      const focused = shown.contains(document.activeElement) ? place(document.activeElement) : '';
       for (const open of shown.querySelectorAll('details[open][id]')) fresh.getElementById(open.id)?.setAttribute('open', '');
       // A refusal stays beside what was pressed.
       for (const problem of shown.querySelectorAll('[data-call] + .problem')) {
         fresh.querySelector(`[data-call="${CSS.escape(problem.previousElementSibling.dataset.call)}"]`)?.after(problem);
       }
       shown.replaceChildren(fresh);
-      if (focused) document.getElementById(focused)?.focus();
+      if (focused) shown.querySelector(focused)?.focus();
     } catch (fault) {
       if (!(fault instanceof Cut)) throw fault;
       waiting.add(shown);
