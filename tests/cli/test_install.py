@@ -152,7 +152,7 @@ def test_pip_installs_upgrades_and_removes_it_and_the_data_stays(wheel: Path, la
     lives("pip", programs, programs / "pip", (wheel, later), tmp_path / "data", **settings)
 
 
-@pytest.mark.parametrize("tool", ["uv", "pipx"])
+@pytest.mark.parametrize("tool", ["uv", pytest.param("pipx", marks=pytest.mark.proof)])
 def test_tools_that_install_programs_do_as_well(wheel: Path, later: Path, tmp_path: Path, tool: str) -> None:
     """The real tools, which fetch what Clew needs; the versions are those of the lock."""
     program = Path(sys.executable).parent / tool

@@ -16,6 +16,7 @@ def hand_over(home: House, ref: str, to: str) -> Any:
 
 
 @pytest.mark.case("W19")
+@pytest.mark.proof("codex")
 def test_what_one_agent_did_is_not_done_again_by_the_next(rig: Rig, home: House, tmp_path: Path) -> None:
     for name in ("ada", "bob"):
         hire(home, rig, "full", name)

@@ -80,6 +80,7 @@ def test_two_agents_in_one_home_are_never_taken_for_one_another(rig: Rig, home: 
 
 
 @pytest.mark.case("S15", "S17")
+@pytest.mark.proof("codex")
 def test_a_key_that_is_changed_under_an_open_session_goes_on_at_once(rig: Rig, home: House) -> None:
     ref = hire(home, rig, "ada", "the-first-key")
     say(home, ref, "FIRST WORD", 1)

@@ -15,6 +15,7 @@ ENDS = 4.0
 
 
 @pytest.mark.case("C35")
+@pytest.mark.proof("codex")
 def test_a_reply_that_nobody_was_there_to_hear_is_read_back(rig: Rig, home: House) -> None:
     hire(home, rig, "full")
     ref = home.post("/chats", {"agent": "ada"})["ref"]

@@ -1,21 +1,34 @@
 """What tests of pages stand on: nothing a browser complains about is missed, and the server comes back under a page."""
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.web.chromium import Chromium
 from tests.web.conftest import Visitors
-from tests.web.kit import House, axe, fits
+from tests.web.kit import House, axe, fits, house
 from tests.web.visitor import GONE, NARROW, Visitor
 
 STRICT = "default-src 'none'; script-src 'self'"
 INLINE = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 
 
+@pytest.fixture(scope="module", name="house")
+def _house(tmp_path_factory: pytest.TempPathFactory, chromium: Chromium) -> Iterator[House]:  # noqa: ARG001 - see conftest
+    """One for all tests here: none of them looks at what it has."""
+    with house(tmp_path_factory.mktemp("rig")) as started:
+        yield started
+
+
+@pytest.fixture(name="visitor")
+def _visitor(visitors: Visitors, house: House) -> Visitor:
+    return visitors(house, worker=False)
+
+
 def serve(visitor: Visitor, body: str, policy: str = INLINE, status: int = 200) -> Page:
-    """A page of the test's own, at an address of the server."""
+    """A page of the test's own, at an address of the server. A service worker would fetch it past the test."""
     text = f"<!doctype html><html lang=en><title>A page</title><meta name=viewport content='width=device-width'>{body}"
 
     def answer(route: Route) -> None:
@@ -41,7 +54,7 @@ def serve(visitor: Visitor, body: str, policy: str = INLINE, status: int = 200) 
 def test_what_a_browser_complains_about_fails_the_test(
     house: House, visitors: Visitors, body: str, policy: str, words: str
 ) -> None:
-    visitor = visitors(house)
+    visitor = visitors(house, worker=False)
     page = serve(visitor, body, policy)
     page.wait_for_load_state("networkidle")
     assert any(words in each for each in visitor.complaints), visitor.complaints
@@ -52,7 +65,7 @@ def test_what_a_browser_complains_about_fails_the_test(
 
 
 def test_a_status_that_the_test_expects_is_no_complaint(house: House, visitors: Visitors) -> None:
-    visitor = visitors(house)
+    visitor = visitors(house, worker=False)
     visitor.open("/nothing", 404)
     assert visitor.complaints == []
     with pytest.raises(AssertionError, match="/nothing"):
@@ -69,7 +82,7 @@ def test_a_page_that_some_cannot_use_is_found(visitor: Visitor) -> None:
 
 
 def test_a_page_that_is_too_wide_is_found(house: House, visitors: Visitors) -> None:
-    visitor = visitors(house, width=NARROW)
+    visitor = visitors(house, width=NARROW, worker=False)
     wide = "<div style='width: 400px; height: 9px'></div>"
     with pytest.raises(AssertionError, match="px too wide"):
         fits(serve(visitor, wide))
@@ -87,7 +100,7 @@ def test_a_server_is_killed_and_started_again_under_a_page(house: House, visitor
 
 
 def test_without_javascript_no_script_runs(house: House, visitors: Visitors) -> None:
-    visitor = visitors(house, javascript=False)
+    visitor = visitors(house, javascript=False, worker=False)
     page = serve(visitor, "<main><h1>A page</h1></main><script>document.title = 'changed'</script>")
     expect(page).to_have_title("A page")
 

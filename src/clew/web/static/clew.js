@@ -13,7 +13,8 @@ function place(node) {
   if (node.id) return `#${CSS.escape(node.id)}`;
   const does = ['data-mark', 'data-call', 'href'].find((each) => node.hasAttribute(each));
   const around = node.closest('[id]');
-  return does ? `${around ? `#${CSS.escape(around.id)} ` : ''}[${does}="${CSS.escape(node.getAttribute(does))}"]` : '';
+  const kind = [...node.classList].map((each) => `.${CSS.escape(each)}`).join('');
+  return does ? `${around ? `#${CSS.escape(around.id)} ` : ''}${kind}[${does}="${CSS.escape(node.getAttribute(does))}"]` : '';
 }
 
 // Reads parts of this page again. What has the focus or is open stays so.
