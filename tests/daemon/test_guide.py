@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -147,10 +148,9 @@ def test_a_turn_that_hangs_is_said_to_end_when_its_program_is_ended(tmp_path: Pa
             there.say("HANG")
             await until(lambda: "No output" in (there.waits().words or ""), "it is said that it is silent")
             said = there.waits()
-            assert (said.state, "It is ended after 2 s without a sign of life" in (said.words or "")) == (
-                "running",
-                True,
-            )
+            assert said.state == "running"
+            # Its provider ends it after 2 s, which is sooner than the limit of a turn.
+            assert re.search(r"The turn is ended in [0-2] s if nothing comes\.", said.words or ""), said.words
             await until(lambda: there.runs()[0].state == "failed", "it is ended")
             assert "The agent said nothing for 2 s." in there.runs()[0].words
 

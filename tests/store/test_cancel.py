@@ -151,7 +151,7 @@ def test_a_wake_that_is_being_served_or_has_ended_is_left_alone(daemon: Daemon, 
 
 
 def test_a_wake_that_is_not_there_is_named(daemon: Daemon) -> None:
-    with pytest.raises(NoSuchWake, match="There is no wake nothing"):
+    with pytest.raises(NoSuchWake, match="There is no wake 'nothing'"):
         daemon.write(lambda connection: cancel_wake(connection, WakeId("nothing")))
 
 

@@ -76,7 +76,8 @@ def test_files_are_chosen_pasted_and_dropped_and_the_agent_finds_them(house: Hou
     # An image is shown; what it is not, is only downloaded.
     shown = mine.locator("img")
     expect(shown).to_have_count(1)
-    page.wait_for_function("document.querySelector('li.item.human img').naturalWidth === 1")
+    page.evaluate("document.querySelector('li.item.human img').decode()")
+    assert page.evaluate("document.querySelector('li.item.human img').naturalWidth") == 1
     with page.expect_download() as got:
         mine.locator(".files a", has_text="note.txt").click()
     assert got.value.suggested_filename == "note.txt"

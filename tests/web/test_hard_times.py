@@ -82,7 +82,8 @@ def test_an_agent_that_is_not_installed_is_named_with_what_to_do(house: House, v
     install(house.programs, home_of(house.environment), {})
     house.post("/agents", {"name": "ada", **actor()})
     (house.programs / NAME).unlink()
-    house.until(lambda: house.get("/agents/ada")["missing"], "it is missed")
+    house.get("/doctor")
+    assert house.get("/agents/ada")["missing"]
     page = visitor.open("/agents/ada")
     expect(page.locator("[data-part=head] .problem")).to_contain_text(NAME)
     ref = house.post("/chats", {"agent": "ada"})["ref"]

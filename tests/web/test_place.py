@@ -60,7 +60,11 @@ def test_back_and_forward_keep_the_place(scene: Scene, visitor: Visitor) -> None
     stays(page, 50, before)
     page.go_forward()
     expect(page).to_have_title("Runs · Clew")
-    page.wait_for_function("wanted => scrollY === wanted", arg=below)
+    page.evaluate(
+        "wanted => new Promise(done => (function look() {"
+        " if (scrollY === wanted) done(); else requestAnimationFrame(look); })())",
+        below,
+    )
     # A fresh visit begins at the newest.
     visitor.open(f"/threads/{scene.long}")
     ready(page)
