@@ -201,6 +201,29 @@ def test_a_run_that_failed_is_a_failure_with_its_reason(stub: Stub, capfd: Cap) 
     assert problem["remedy"] == "See `clew why run-1`."
 
 
+def test_a_reply_that_was_read_back_after_a_crash_is_shown(stub: Stub, capfd: Cap) -> None:
+    accepted(stub)
+    found = replace(samples.RUN, id="run-2", words="Its reply was read.", code="run:read-back")
+    wakes = iter(
+        [samples.WAKE, replace(samples.WAKE, run="run-2"), replace(samples.SERVED, code="served:read-back")] * 2
+    )
+    stub.on("GET", "/wakes/wake-1", lambda _: next(wakes))
+    stub.on("GET", "/runs/run-2", found)
+    stub.on("GET", "/runs/run-2/events", [])
+    lost = replace(samples.RUN, state="lost", words="Its daemon restarted.", code="run:daemon-restarted")
+    stub.on("GET", "/runs/run-1", lost)
+    stub.on("GET", "/runs/run-1/events", [log(1, "tool-started", id="1", name="Bash", command="make", file=None)])
+    stub.on("GET", "/threads/chat-1", samples.PAGE)
+    stub.streams += [frames(lost), frames(found)]
+    said = here(capfd, *SAY)
+    assert (said.status, said.out) == (0, "I look at it.\n")
+    assert "· Its daemon restarted. ada had finished; this is its reply:\n" in said.err
+    assert said.err.count("· Bash: make\n") == 1
+    stub.streams += [frames(lost), frames(found)]
+    said = here(capfd, *SAY, "--json")
+    assert (said.status, json.loads(said.out.splitlines()[-1])["text"]) == (0, "I look at it.")
+
+
 MESSAGES = [
     (["one\n", "two\n"], "one\ntwo", "one\ntwo\n"),
     (["\none\n\n"], "one", "\none\n\n"),

@@ -195,6 +195,19 @@ def _eventually(desk: Desk, ref: str, words: str) -> str:
     return shown
 
 
+def test_a_merge_while_the_agent_waits_for_an_answer_names_the_answer(desk: Desk) -> None:
+    desk.does("agent", "add", "eve", "--provider", "guide", "--mode", "ask")
+    ref = desk.open("Asked", "hello", "eve")
+    desk.does("say", ref, "RUN: ls")
+    limit = time.monotonic() + PATIENCE
+    while stage(desk, ref) != "needs you" and time.monotonic() < limit:
+        time.sleep(0.2)
+    for command in ("merge", "checkout"):
+        refused = desk.says(command, ref)
+        assert f"eve waits for your answer in {ref}. Answer it (`clew approvals`)" in refused.err, refused
+    desk.does("cancel", ref)
+
+
 def test_closing_an_issue_says_what_is_not_merged_and_clean_spares_open_ones(desk: Desk) -> None:
     ref = desk.open("Left", "WRITE: notes.txt hello")
     said = desk.does("issue", "close", ref)

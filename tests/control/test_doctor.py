@@ -48,7 +48,7 @@ def test_the_doctor_looks_at_everything(database: Database, tmp_path: Path) -> N
             checks = {check.name: check for check in await examine(at.services, USER)}
             assert (checks["token"].state, checks["agent ada"].state) == ("ok", "missing")
             # How to install it is said once, by its provider.
-            assert checks["agent ada"].remedy == "`clew agent edit ada PROGRAM` names another program."
+            assert checks["agent ada"].remedy == "`clew agent edit ada -- PROGRAM` names another program."
             assert "secret" not in repr(checks)
             at.services.machines.clear()
             checks = {check.name: check for check in await examine(at.services, USER)}

@@ -247,7 +247,8 @@ def test_a_workspace_without_a_machine_is_reachable_from_all() -> None:
         pytest.param(
             Found.PROJECT_MOVED,
             PlaceStep.HOLD,
-            "The project of /srv/maze is not where it was (X); point the project at its new place.",
+            "The project of /srv/maze is not where it was (X); put it back, or name its new place with "
+            "`clew project edit NAME --path DIR`.",
             marks=pytest.mark.case("D13"),
         ),
         pytest.param(

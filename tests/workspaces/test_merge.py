@@ -133,6 +133,10 @@ def test_an_unfinished_merge_of_a_person_is_left_alone(worked: Scene) -> None:
 def test_a_target_that_cannot_be_is_refused_with_what_there_is(worked: Scene) -> None:
     with pytest.raises(CannotMergeInto, match=r"There is no branch 'nope'\. Name one that exists: "):
         merges(worked, "nope")
+    for number in range(8):
+        git(worked.project, "branch", f"clew/other-{number}")
+    with pytest.raises(CannotMergeInto, match=r"Name one that exists: main, clew/"):
+        merges(worked, "nope")
     with pytest.raises(CannotMergeInto, match="own branch"):
         merges(worked, "clew/ln_1")
 

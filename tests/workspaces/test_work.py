@@ -64,6 +64,13 @@ def test_a_diff_is_narrowed_to_files_and_to_counts(scene: Scene) -> None:
     assert "2 files changed" in diff(scene, stat=True).text
 
 
+def test_names_of_files_are_shown_as_they_are_typed(scene: Scene) -> None:
+    scene.ready()
+    (scene.directory() / "ünï 日本.txt").write_text("1\n")
+    assert "+++ b/ünï 日本.txt" in diff(scene).text
+    assert " ünï 日本.txt | 1 +" in diff(scene, stat=True).text
+
+
 def test_a_diff_has_the_same_form_whatever_a_person_has_configured(scene: Scene) -> None:
     scene.ready()
     (scene.directory() / "a.txt").write_text("1\n")

@@ -5,12 +5,15 @@ from clew.cli.client import Server, part, thread_part
 from clew.ports.fault import Fault
 from clew.protocol.views import RunView, ThreadPage
 
+LATEST = 20
+"""Entries in which the reply of a run that has just ended is found."""
 
-def page_of(server: Server, ref: str) -> ThreadPage | None:
-    """The thread with its last entry. None where it cannot be had: what was asked for is done, and this is only said
+
+def page_of(server: Server, ref: str, entries: int = 1) -> ThreadPage | None:
+    """The thread with its last entries. None where it cannot be had: what was asked for is done, and this is only said
     beside it."""
     try:
-        return read(ThreadPage, server.get(f"/threads/{thread_part(ref)}", {"limit": 1}))
+        return read(ThreadPage, server.get(f"/threads/{thread_part(ref)}", {"limit": entries}))
     except Fault:
         return None
 

@@ -24,7 +24,7 @@ from clew.cli.live import (
     next_run,
     raise_if_held,
 )
-from clew.cli.marks import mark_shown, page_of
+from clew.cli.marks import LATEST, mark_shown, page_of
 from clew.cli.output import ExitStatus, note, tell, tell_json, tell_problem, with_remedy
 from clew.cli.safe_text import one_line
 from clew.protocol.views import ApprovalView, EventView, RunView, WakeView
@@ -35,6 +35,9 @@ Answerer = Callable[[ApprovalView], ApprovalView | None]
 
 TAKEN = "store:message-taken"
 """The code of a refusal: an agent has the message."""
+
+READ_BACK = "served:read-back"
+"""The code of a wake: its run was cut off, and the reply was read from the agent's own store afterwards."""
 
 _QUIET = frozenset({"thought", "used", "session", "done", "approval", "question", "failed", "step"})
 """Events that `clew logs` shows and a conversation does not; what matters of them is shown in another way."""
@@ -107,6 +110,10 @@ class Turn:
                 before = None if self._run is None else self._run.id
                 self._wake = next_run(self._server, self._wake, before, self._waits, self._absence)
                 if self._wake.run is None or self._wake.run == before:
+                    return self._end()
+                if self._wake.run in self.runs and self._wake.code == READ_BACK:
+                    # What it did was shown before it was cut off; another run has found its reply meanwhile.
+                    self._run = get_run(self._server, self._wake.run, self._absence)
                     return self._end()
                 self._place = RunPosition(self._wake.run, outage=self._absence)
                 self.runs.add(self._wake.run)
@@ -220,6 +227,8 @@ class Turn:
             words, remedy = with_remedy(one_line(self._wake.words))
             tell_problem(self._wake.code, words, remedy, as_json=self._json)
             return ExitStatus.FAILED
+        if self._wake.code == READ_BACK and run.state != "succeeded":
+            return self._read_back(run)
         if run.state != "succeeded":
             if self._json:
                 words, why = run.words or f"{ended(run)}.", f"See `clew why {run.ref}`."
@@ -231,6 +240,23 @@ class Turn:
             self._note(f"{run.agent} ended its turn without a reply.")
         if not self._json:
             page = page_of(self._server, run.thread)
+            self._note(changes_by(run, page))
+            mark_shown(self._server, run, page)
+        return ExitStatus.DONE
+
+    def _read_back(self, run: RunView) -> ExitStatus:
+        page = page_of(self._server, run.thread, LATEST)
+        replies = [] if page is None else [each for each in page.entries if each.run == run.id]
+        for reply in replies:
+            if self._json:
+                tell_json(reply)
+            else:
+                self._note(f"{one_line(run.words or 'It was cut off.')} {run.agent} had finished; this is its reply:")
+                self._speech.add({"text": reply.text, "final": True})
+        if not replies:
+            self._note(f"{run.agent} had finished. Its reply is in `clew thread show {run.thread}`.")
+        self._speech.end()
+        if not self._json:
             self._note(changes_by(run, page))
             mark_shown(self._server, run, page)
         return ExitStatus.DONE

@@ -29,10 +29,7 @@ async def check_out_work(services: Services, actor: Actor, ref: str, asked: Chec
         if asked.done and now.lane.checked_out is None:
             raise NotNow(f"{found.ref} is not checked out.", f"Check it out with {found.command('checkout')}.")
         if not asked.done and now.lane.live:
-            raise NotNow(
-                f"{lane.agent_name} is working in {found.ref} now.",
-                f"Wait for its end (`clew thread show {found.ref}`), or interrupt it.",
-            )
+            raise now.at_work()
         check_out(tx, lane.lane, None if asked.done else name_of(actor))
         keep_work(tx, work, time.time())
         if asked.done:

@@ -102,10 +102,7 @@ async def propose_work(services: Services, actor: Actor, ref: str, asked: Propos
 async def _idle_work(services: Services, actor: Actor, ref: str, agent: str | None) -> ThreadWork:
     found = await services.read(lambda tx: find_work(tx, ref, agent))
     if found.lane.live:
-        raise NotNow(
-            f"{found.lane.agent_name} is working in {found.ref} now.",
-            f"Wait for its end (`clew thread show {found.ref}`), or interrupt it.",
-        )
+        raise found.at_work()
     return found
 
 

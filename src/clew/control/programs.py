@@ -59,7 +59,7 @@ def found_words(looked: Looked) -> str:
 
 def another_program(agent: str) -> str:
     """What to do beside installing a missing program, which its provider says."""
-    return f"`clew agent edit {agent} PROGRAM` names another program."
+    return f"`clew agent edit {agent} -- PROGRAM` names another program."
 
 
 def remedy_for(agent: AgentRecord, providers: Collection[str]) -> str:

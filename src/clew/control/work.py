@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from clew.control.actor import Actor
-from clew.control.faults import BadRequest, NoWork
+from clew.control.faults import BadRequest, NotNow, NoWork
 from clew.control.services import Services
 from clew.kernel import RunId, WorkspaceKind
 from clew.ports.fault import Fault
@@ -50,6 +50,16 @@ class ThreadWork:
         """A remedy of the machine, which knows no threads, with the thread's name and the agent's."""
         words = words.replace("clew say THREAD", f"clew say {self.ref}{self.to}")
         return words.replace("THREAD", f"{self.ref}{self.option}")
+
+    def at_work(self) -> NotNow:
+        """The refusal while its agent is in a run."""
+        if self.lane.asks:
+            words = f"{self.lane.agent_name} waits for your answer in {self.ref}."
+            return NotNow(words, f"Answer it (`clew approvals`), or cancel the run: `clew cancel {self.ref}`.")
+        return NotNow(
+            f"{self.lane.agent_name} is working in {self.ref} now.",
+            f"Wait for its end (`clew thread show {self.ref}`), or interrupt it: `clew interrupt {self.ref}`.",
+        )
 
 
 async def show_diff(

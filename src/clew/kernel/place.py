@@ -184,7 +184,10 @@ class FoundReason(Reason):
     BRANCH_GONE = "workspace:branch-gone", "{wanted} and its branch are both gone; choose a new workspace for the lane."
     PROJECT_MOVED = (
         "workspace:project-moved",
-        "The project of {wanted} is not where it was ({seen}); point the project at its new place.",
+        (
+            "The project of {wanted} is not where it was ({seen}); "
+            "put it back, or name its new place with `clew project edit NAME --path DIR`."
+        ),
     )
     OTHER_BRANCH = "workspace:other-branch", "{wanted} should be on branch {branch} but is on {seen}."
     NO_GIT = "workspace:no-git", "{wanted} should be on branch {branch} but is no git worktree ({seen})."

@@ -44,6 +44,7 @@ _SETTINGS = (
     "maintenance.auto=false",
     "submodule.recurse=false",
     "advice.detachedHead=false",
+    "core.quotePath=false",
 )
 
 

@@ -22,6 +22,8 @@ OLDEST = (2, 38)
 """The first git that can merge without a checkout (merge-tree --write-tree)."""
 
 _HEADS = "refs/heads/"
+_AGENTS = "clew/"
+_NAMED = 6
 _CONFLICTED = 1
 
 
@@ -101,11 +103,13 @@ class Merging:
             )
         if not (await self._git.ask(tree.at, "show-ref", "--verify", "--quiet", target)).ok:
             there = await self._git.ask(
-                tree.at, "for-each-ref", "--count=6", "--sort=-committerdate", "--format=%(refname:short)", _HEADS
+                tree.at, "for-each-ref", "--sort=-committerdate", "--format=%(refname:short)", _HEADS
             )
+            # A person's branches first: after a day there are more of agents than are shown.
+            names = sorted(there.text.split(), key=lambda name: name.startswith(_AGENTS))
             raise CannotMergeInto(
                 f"There is no branch {short_name(target)!r}.",
-                f"Name one that exists: {', '.join(there.text.split())}.",
+                f"Name one that exists: {', '.join(names[:_NAMED])}.",
             )
         return target
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, func, select, text
 
-from clew.kernel import AgentId, LaneId, MachineId, WorkspaceId
+from clew.kernel import AgentId, LaneId, MachineId, RunState, WorkspaceId
 from clew.protocol.work_views import WorkView
 from clew.store.engine.dialect import storable
 from clew.store.engine.statement import Statement
@@ -15,7 +15,8 @@ from clew.store.schema.tables import LIVE, agents, lanes, projects, runs, thread
 
 @dataclass(frozen=True, slots=True)
 class LaneWorktree:
-    """A lane with its workspace. `worked_at` is when its newest run was queued; `live`: a run of it is live."""
+    """A lane with its workspace. `worked_at` is when its newest run was queued; `live`: a run of it is live;
+    `asks`: one waits for an answer."""
 
     lane: LaneId
     agent: AgentId
@@ -28,12 +29,14 @@ class LaneWorktree:
     branch: str | None
     work: WorkView | None
     live: bool
+    asks: bool
     worked_at: float
     checked_out: str | None
 
 
 _last = select(func.max(runs.c.queued_at)).where(runs.c.lane_id == lanes.c.id).scalar_subquery()
 _live = select(runs.c.id).where(runs.c.lane_id == lanes.c.id, text(f"runs.{LIVE}")).exists()
+_asks = select(runs.c.id).where(runs.c.lane_id == lanes.c.id, runs.c.state == RunState.WAITING.value).exists()
 
 of_thread = Statement(
     lambda _: (
@@ -46,6 +49,7 @@ of_thread = Statement(
             *(workspaces.c[name] for name in ("id", "kind", "machine_id", "directory", "branch", "work")),
             func.coalesce(_last, 0.0).label("worked_at"),
             _live.label("live"),
+            _asks.label("asks"),
         )
         .select_from(
             lanes.join(agents, agents.c.id == lanes.c.agent_id)
@@ -94,6 +98,7 @@ def worktrees_of(connection: Connection, thread: str) -> tuple[LaneWorktree, ...
             branch=row["branch"],
             work=read_work(row["work"]),
             live=bool(row["live"]),
+            asks=bool(row["asks"]),
             worked_at=row["worked_at"],
             checked_out=row["checked_out"],
         )
