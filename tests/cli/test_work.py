@@ -102,6 +102,14 @@ def test_diff_says_what_there_is_instead(desk: Desk) -> None:
     assert (wrong.status, f"is ada's in {another}." in wrong.err) == (1, True)
 
 
+def test_a_chat_without_a_title_is_given_a_project(desk: Desk) -> None:
+    desk.does("chat", "ada", "--once", "hello", "--no-project")
+    chat = json.loads(desk.does("threads", "--json"))
+    ref = next(each["ref"] for each in chat if each["kind"] == "chat")
+    said = desk.does("issue", "edit", ref, "--project", desk.project.name)
+    assert f"Changed {ref} ({desk.project.name}).\n" in said
+
+
 def test_diff_of_work_before_the_project_was_given_says_so(desk: Desk) -> None:
     said = desk.says("issue", "new", "Early", "--body", "How are you?", "--assign", "ada", "-w")
     ref = said.out.removeprefix("Opened ").split(";", 1)[0]

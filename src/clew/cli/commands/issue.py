@@ -210,7 +210,8 @@ def edit(
 
 
 def _tell_edited(page: ThreadPage, project: str | None) -> None:
-    tell(f"Changed {page.thread.ref}: {one_line(page.thread.title)}" + (f" ({project})" if project else "") + ".")
+    title = f": {one_line(page.thread.title)}" if page.thread.title else ""
+    tell(f"Changed {page.thread.ref}{title}" + (f" ({project})" if project else "") + ".")
     for lane in page.lanes if project else ():
         if lane.directory is not None:
             tell(f"{lane.agent}'s next run works in {project}. What it left in {lane.directory} stays there.")
