@@ -129,7 +129,7 @@ lock: supported ## Write the locks, keeping pins that still fit (delete them fir
 	"$$tmp/bin/python" -m pip --disable-pip-version-check --quiet install uv; \
 	compile() { "$$tmp/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --output-file "$$@"; }; \
-	compile requirements/dev.lock pyproject.toml requirements/run.in requirements/dev.in; \
+	compile requirements/dev.lock --extra push pyproject.toml requirements/run.in requirements/dev.in; \
 	compile requirements/run.lock --constraint requirements/dev.lock pyproject.toml requirements/run.in; \
 	compile bench/requirements-peers.lock bench/requirements-peers.in
 

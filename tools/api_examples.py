@@ -33,6 +33,10 @@ class Example:
 ADA, WEB, ISSUE, RUN = {"name": "ada"}, {"name": "web"}, {"ref": "issue-1"}, {"run": "run-1"}
 LANE = {"ref": "issue-1", "agent": "ada"}
 POLICY = {"policy": {"reset": {"reasons": ["assignment"]}, "limits": {"turns": 50}}}
+_KEYS = {
+    "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+    "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+}
 
 _AGENTS = (
     Example("GET /agents", query="removed=true"),
@@ -137,6 +141,11 @@ _RUNS = (
     Example("GET /why/{subject}", names={"subject": "run-1"}),
     Example("GET /overview"),
     Example("GET /notices"),
+    Example("GET /push"),
+    Example(
+        "POST /push/subscriptions", {"endpoint": "https://push.invalid/wpush/v2/93f1", "keys": _KEYS, "title": False}
+    ),
+    Example("DELETE /push/subscriptions/{subscription}"),
     Example("GET /search", query="q=login+page&kind=entry&limit=20"),
     Example("GET /usage", query="since=1760000000&by=agent"),
     Example("POST /replay", {"since": 1760000000, "policy": {"limits": {"turns": 5}}, "agent": "ada"}),

@@ -23,6 +23,7 @@ from clew.store.schema.tables import (
     marks,
     programs,
     projects,
+    push_subscriptions,
     routes,
     runs,
     runtimes,
@@ -162,4 +163,6 @@ def _rest(connection: Connection) -> None:
     put(connection, routes, id="ro-1", kind="webhook", address="https://example.invalid/")
     put(connection, deliveries, id="de-1", run_id="r-done", route_id="ro-1", body="Done.")
     put_file(connection, "fl-unsent", None)
+    browser = {"endpoint": "https://push.invalid/1", "p256dh": "BA", "auth": "AA", "server_key": "BB", "told": '["x"]'}
+    put(connection, push_subscriptions, id="ps-1", person="a person", created_at=1.0, **browser)
     put(connection, tokens, id="to-1", kind="daemon", digest="d", created_at=1.0)

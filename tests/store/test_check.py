@@ -327,6 +327,7 @@ PLANTS: list[tuple[str, str, Plant, list[str]]] = [
     ("decision-replay", "no-record", _record("[]"), ["r-done/1/0"]),
     ("value-json", "a-policy", change("agents", "ada", policy="{"), ["agents ada (policy)"]),
     ("value-json", "capabilities", change("runtimes", "rt-1", capabilities="[]"), ["runtimes rt-1 (capabilities)"]),
+    ("value-json", "what-was-told", change("push_subscriptions", "ps-1", told="x"), ["push_subscriptions ps-1 (told)"]),
     ("value-json", "what-is-kept", change("lanes", "idle", floor_kept="1,2"), ["lanes idle (floor_kept)"]),
     ("value-json", "what-else-was-told", change("sessions", "s-2", also=""), ["sessions s-2 (also)"]),
     ("value-json", "a-cursor", change("sessions", "s-2", cursor="n-1"), ["sessions s-2 (cursor)"]),

@@ -201,11 +201,14 @@ def _runs(story: Story) -> None:
         "GET /why/{subject}",
         "GET /overview",
         "GET /notices",
+        "GET /push",
         "GET /usage",
         "GET /search",
         "POST /replay",
     ):
         send(call)
+    browser = send("POST /push/subscriptions")["id"]
+    assert send("DELETE /push/subscriptions/{subscription}", subscription=browser)["subscriptions"] == []
     for line in send("GET /runs/{run}/events"):
         assert set(line["body"]) == set(LINES[line["kind"]].example), line
 

@@ -29,6 +29,8 @@ ODD = st.one_of(
     st.sampled_from(["issue-1", "issue-0", "issue-99999999999", "chat-1", "own-guide", "own-", "-", "%", "rn_", "wk_"]),
 )
 
+POINT = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+
 
 def furnished(clew: Up) -> dict[str, list[str]]:
     """Things that are there, so that requests reach them, by the name of the parameter that takes them."""
@@ -39,7 +41,10 @@ def furnished(clew: Up) -> dict[str, list[str]]:
     run = clew.ran(wake)
     with clew.http() as http:
         file = http.post("/files?name=a.txt", content=b"x").json()["id"]
+    keys = {"p256dh": POINT, "auth": "BTBZMqHH6r4Tts7J_aSIgg"}
+    browser = clew.ask("POST", "/push/subscriptions", {"endpoint": "https://push.invalid/1", "keys": keys})
     return {
+        "subscription": [browser["id"]],
         "name": ["guide"],
         "agent": ["guide"],
         "ref": ["issue-1", "chat-1", "own-guide"],

@@ -21,6 +21,7 @@ from clew.context import engine_named
 from clew.control.actor import MachineDaemon, Timer
 from clew.control.daemon_api import DaemonApi
 from clew.control.programs import GUIDE
+from clew.control.push.sender import run_pusher
 from clew.control.search_index import run_indexer
 from clew.control.services import Services
 from clew.control.timers import run_timers
@@ -105,6 +106,8 @@ async def _run(
         log.info("ready at %s", bound.address)
         await stack.enter_async_context(background_task("timers", run_timers(services, Timer("server"))))
         await stack.enter_async_context(background_task("search", run_indexer(services, Timer("server"))))
+        pusher = run_pusher(services, Timer("server"), settings.public)
+        await stack.enter_async_context(background_task("push", pusher))
         await stack.enter_async_context(background_task("discovery", discover(services, machine, daemon, notify)))
         await _until_stopped(stop, http)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from clew.control.actor import Actor
 from clew.control.programs import found_words, look_for, own_program_providers, remedy_for
+from clew.control.push.check import check_push
 from clew.control.services import Services
 from clew.kernel import AgentState, MachineId, RunState, WaitReason
 from clew.ports.fault import Fault
@@ -32,6 +33,8 @@ _BLOCK, _BLOCKS = 4096, 16
 async def examine(services: Services, actor: Actor) -> tuple[CheckView, ...]:
     disk = await asyncio.to_thread(_disk, services.data)
     checks = [await _database(services), disk, _token(services), await _git()]
+    push = await _push(services, actor)
+    checks += [] if push is None else [push]
     if not services.machines:
         return (*checks, CheckView("machine", "missing", "No machine is connected.", "Start one with `clew up`."))
     checks += [CheckView("machine", "ok", f"Machine {each} is connected.") for each in services.machines]
@@ -87,6 +90,13 @@ async def _database(services: Services) -> CheckView:
     except Fault as fault:
         return CheckView("database", "failed", fault.words, fault.remedy)
     return CheckView("database", "ok", f"It answers; its schema is {version.schema}.")
+
+
+async def _push(services: Services, actor: Actor) -> CheckView | None:
+    try:
+        return await check_push(services, actor)
+    except Fault as fault:
+        return CheckView("push", "failed", fault.words, fault.remedy)
 
 
 def _disk(data: Path) -> CheckView:

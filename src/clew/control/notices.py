@@ -15,20 +15,25 @@ MOST = 30
 
 async def list_notices(services: Services, actor: Actor) -> tuple[NoticeView, ...]:
     def read(tx: Transaction) -> tuple[NoticeView, ...]:
-        def runs(state: RunState) -> tuple[RunView, ...]:
-            return list_runs(tx, None, None, state, MOST, None, folded=True)
-
-        held = [run for run in runs(RunState.QUEUED) if run.held == WaitsFor.PERSON]
-        failed = [*runs(RunState.FAILED), *runs(RunState.LOST)]
-        done = [run for run in runs(RunState.SUCCEEDED) if not run.thread.startswith(_OWN)]
-        return (
-            *(NoticeView(ask.id, "needs", ask.thread) for ask in list_approvals(tx, only_pending=True, most=MOST)),
-            *(NoticeView(f"{run.id}-held", "needs", run.thread) for run in held),
-            *(NoticeView(run.id, "needs", run.thread) for run in failed),
-            *(NoticeView(run.id, "done", run.thread) for run in done),
-        )
+        done = [run for run in _runs(tx, RunState.SUCCEEDED) if not run.thread.startswith(_OWN)]
+        return (*needs(tx), *(NoticeView(run.id, "done", run.thread) for run in done))
 
     return await services.read(read)
+
+
+def needs(tx: Transaction) -> tuple[NoticeView, ...]:
+    """Those that need a person."""
+    held = [run for run in _runs(tx, RunState.QUEUED) if run.held == WaitsFor.PERSON]
+    failed = [*_runs(tx, RunState.FAILED), *_runs(tx, RunState.LOST)]
+    return (
+        *(NoticeView(ask.id, "needs", ask.thread) for ask in list_approvals(tx, only_pending=True, most=MOST)),
+        *(NoticeView(f"{run.id}-held", "needs", run.thread) for run in held),
+        *(NoticeView(run.id, "needs", run.thread) for run in failed),
+    )
+
+
+def _runs(tx: Transaction, state: RunState) -> tuple[RunView, ...]:
+    return list_runs(tx, None, None, state, MOST, None, folded=True)
 
 
 _OWN = "own-"

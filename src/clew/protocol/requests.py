@@ -284,3 +284,22 @@ class ReadUpTo:
     """`entry` is the last one that was shown. Default: the last of the thread."""
 
     entry: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionKeys:
+    """As the browser gives them, base64url."""
+
+    p256dh: str = field(repr=False)
+    auth: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSubscription:
+    """What a browser's `pushManager.subscribe` gave. `title`: with the titles of threads. `replaces` is the endpoint of
+    an earlier one of the same browser, whose choice and what it was told of are taken over."""
+
+    endpoint: str = field(repr=False)
+    keys: SubscriptionKeys
+    title: bool | None = None
+    replaces: str | None = field(default=None, repr=False)

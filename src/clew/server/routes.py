@@ -65,6 +65,7 @@ from clew.server.agent_routes import add_agent_routes
 from clew.server.file_routes import add_file_routes
 from clew.server.mark_routes import add_mark_routes
 from clew.server.notice_routes import add_notice_routes
+from clew.server.push_routes import add_push_routes
 from clew.server.queue_routes import add_queue_routes
 from clew.server.router import By, Filter, Limit, Name, Routes, Seq, strict
 from clew.server.search_routes import add_search_routes
@@ -83,7 +84,8 @@ class LaneChange:
 
 def add_routes(routes: Routes, services: Services) -> None:
     of_threads = (_threads, _thread_sessions, add_mark_routes, add_queue_routes, add_work_routes, add_search_routes)
-    for add in (add_agent_routes, *of_threads, add_file_routes, add_notice_routes, _wakes, _runs, _approvals, _machine):
+    of_notices = (add_notice_routes, add_push_routes)
+    for add in (add_agent_routes, *of_threads, add_file_routes, *of_notices, _wakes, _runs, _approvals, _machine):
         add(routes, services)
 
 

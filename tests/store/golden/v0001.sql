@@ -36,6 +36,10 @@ INSERT INTO journal (thread_id, seq, author_kind, author_name, body, at, replace
 -- One message came with a file; its row is in the directory of each database, where bytes are written differently.
 UPDATE journal SET files = '[["fl-1", "abc.txt", "text/plain", 3]]' WHERE seq = 1;
 
+INSERT INTO push_subscriptions (id, person, endpoint, p256dh, auth, server_key, titled, told, failure, created_at) VALUES
+  ('ps-1', 'a person', 'https://push.invalid/1', 'BA', 'AA', 'BB', 1, '["ap-1", "r-1-held"]', NULL, 100),
+  ('ps-2', 'a person', 'https://push.invalid/2', 'BA', 'AA', 'BB', 0, '[]', 'push.invalid was not found.', 101);
+
 INSERT INTO lanes (id, agent_id, thread_id, workspace_id, remade) VALUES
   ('there-and-back', 'ada', 't1', 'ws-1', 'The directory was made again: 2 uncommitted files were lost.'),
   ('with-a-key', 'bob', 't1', NULL, NULL);

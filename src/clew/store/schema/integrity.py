@@ -35,6 +35,7 @@ from clew.store.schema.tables import (
     metadata,
     programs,
     projects,
+    push_subscriptions,
     runtimes,
     schedules,
     sessions,
@@ -194,6 +195,7 @@ _JSON: tuple[tuple[Column[str], type], ...] = (
     (schedules.c.settings, dict),
     (tokens.c.may, dict),
     (workspaces.c.work, dict),
+    (push_subscriptions.c.told, list),
 )
 """Columns that hold JSON, and the type of the outermost value."""
 

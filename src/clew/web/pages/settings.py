@@ -13,6 +13,7 @@ from clew.control.decisions import replay_decisions
 from clew.control.doctor import data_directory
 from clew.control.policies import show_agent_policy, show_project_policy
 from clew.control.projects import list_projects
+from clew.control.push.subscriptions import show_push
 from clew.ports.fault import Fault
 from clew.protocol.policies import PolicyView
 from clew.protocol.replay import ReplayView
@@ -53,6 +54,7 @@ def add(site: Site) -> None:
             days=_DAYS,
             agents=await list_agents(site.services, actor),
             projects=await list_projects(site.services, actor),
+            push=await show_push(site.services, actor),
             data=await data_directory(site.services, actor),
         )
 

@@ -1,5 +1,5 @@
 // Every page: parts that stay up to date, the state of the connection, times and keys.
-import './actions.js';
+import { call } from './actions.js';
 import { AGAIN, Cut, part, prefix, scriptAddress, showTimes } from './dom.js';
 import { connect, listen } from './stream.js';
 
@@ -98,6 +98,7 @@ if (notify && globalThis.Notification && navigator.serviceWorker) {
   const shows = () => {
     notify.hidden = false;
     button.textContent = wants() ? 'Turn off in this browser' : 'Notify me in this browser';
+    document.dispatchEvent(new CustomEvent('notify'));
     titled.checked = wants() === 'title';
     titled.disabled = !wants();
     notify.querySelector('p').textContent = Notification.permission === 'denied' ? 'This browser forbids it. Allow notifications for this address in its settings, then load this page again.' : '';
@@ -109,6 +110,41 @@ if (notify && globalThis.Notification && navigator.serviceWorker) {
   });
   titled.addEventListener('change', () => choose(titled.checked ? 'title' : 'plain'));
   shows();
+}
+
+// The same while no page is open, through the push service of this browser.
+const push = notify && document.getElementById('push');
+if (push && globalThis.PushManager && navigator.serviceWorker) {
+  const [button, problem] = [push.querySelector('button'), push.querySelector('p')];
+  const says = (fault) => { problem.textContent = fault ? `${fault.message} ${fault.remedy ?? 'This browser or its network does not allow push. Nothing was changed; try again, or use another browser.'}` : ''; };
+  const keyOf = (subscription) => btoa(String.fromCharCode(...new Uint8Array(subscription.options.applicationServerKey))).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
+  const known = async () => (await navigator.serviceWorker.ready).pushManager.getSubscription();
+  // Told again each time: the server may have lost it, and the choice of the title may have changed.
+  const keep = (subscription) => { const { endpoint, keys } = subscription.toJSON(); return call('POST', '/push/subscriptions', { endpoint, keys: { p256dh: keys.p256dh, auth: keys.auth }, title: wants() === 'title' }); };
+  const turnOff = async (subscription) => { const { id } = await keep(subscription); await subscription.unsubscribe(); await call('DELETE', `/push/subscriptions/${id}`); };
+  const turnOn = async () => {
+    await (await known())?.unsubscribe(); // It was for another key of the server.
+    const subscription = await (await navigator.serviceWorker.ready).pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: push.dataset.key });
+    await keep(subscription);
+  };
+  let work = Promise.resolve();
+  const act = (wanted) => { work = work.then(async () => {
+    try {
+      let subscription = await known();
+      if (subscription && keyOf(subscription) !== push.dataset.key) subscription = null;
+      if (wanted === 'on') await turnOn();
+      else if (subscription && (wanted === 'off' || !wants())) await turnOff(subscription);
+      else if (subscription) says({ message: (await keep(subscription)).failure ?? '', remedy: '' });
+      if (wanted) says();
+    } catch (fault) { says(fault); }
+    push.hidden = !wants();
+    const on = await known();
+    button.textContent = on ? 'Only while a page is open' : 'Also while no page is open';
+    button.dataset.does = on && keyOf(on) === push.dataset.key ? 'off' : 'on';
+  }); };
+  button.addEventListener('click', () => act(button.dataset.does));
+  document.addEventListener('notify', () => act());
+  act();
 }
 
 // <details data-load="address">: read when it is opened, once.

@@ -53,14 +53,41 @@ async function compare({ first, title }) {
   for (const each of await registration.getNotifications()) if (!notices.some(({ id }) => id === each.tag)) each.close();
   const tabs = (await clients.matchAll({ type: 'window', includeUncontrolled: true })).filter((tab) => tab.visibilityState === 'visible');
   const looksAt = (path) => tabs.some((tab) => `${decodeURIComponent(new URL(tab.url).pathname)}/`.startsWith(`${path}/`));
-  for (const { id, kind, thread } of notices) {
-    const path = `${base}/threads/${thread}`;
-    if (!known || known.includes(id) || looksAt(path)) continue;
+  for (const notice of notices) {
+    const { id, thread } = notice;
+    if (!known || known.includes(id) || looksAt(`${base}/threads/${thread}`)) continue;
     const named = title ? await fetch(`${base}/api/v1/threads/${encodeURIComponent(thread)}?limit=1`).then((said) => said.json(), () => ({})) : {};
-    const data = `${base}/threads/${encodeURIComponent(thread)}`;
-    await registration.showNotification(`${thread} ${kind === 'needs' ? 'needs you' : 'is done'}`, { tag: id, data, icon: `${base}/static/icon-192.png`, body: named.thread?.title ?? '' });
+    await tell(notice, named.thread?.title);
   }
 }
+
+// One of the same tag takes the place of an earlier one, silently.
+function tell({ id, kind, thread }, title = '') {
+  const data = `${base}/threads/${encodeURIComponent(thread)}`;
+  return registration.showNotification(`${thread} ${kind === 'needs' ? 'needs you' : 'is done'}`, { tag: id, data, icon: `${base}/static/icon-192.png`, body: title });
+}
+
+// While a page of Clew is visible it tells by itself what has to be told.
+async function pushed(notice) {
+  const tabs = await clients.matchAll({ type: 'window', includeUncontrolled: true });
+  if (tabs.some((tab) => tab.visibilityState === 'visible')) return;
+  const kept = await caches.open(NOTICES);
+  const known = await (await kept.match(`${base}/known`))?.json();
+  if (known?.includes(notice.id) && !(await registration.getNotifications({ tag: notice.id })).length) return;
+  if (known) await kept.put(`${base}/known`, new Response(JSON.stringify([...known, notice.id])));
+  await tell(notice, notice.title);
+}
+
+async function subscribeAgain({ oldSubscription, newSubscription }) {
+  const { key } = await (await fetch(`${base}/api/v1/push`)).json();
+  const fresh = newSubscription ?? await registration.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
+  const { endpoint, keys: { p256dh, auth } } = fresh.toJSON();
+  const body = JSON.stringify({ endpoint, keys: { p256dh, auth }, replaces: oldSubscription?.endpoint ?? null });
+  await fetch(`${base}/api/v1/push/subscriptions`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+}
+
+self.addEventListener('push', (event) => { if (event.data) event.waitUntil(pushed(event.data.json())); });
+self.addEventListener('pushsubscriptionchange', (event) => event.waitUntil(subscribeAgain(event)));
 
 self.addEventListener('message', (event) => { if (event.data.look) event.waitUntil(look(event.data)); });
 self.addEventListener('notificationclick', (event) => {

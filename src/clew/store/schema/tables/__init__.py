@@ -20,6 +20,7 @@ from clew.store.schema.tables.conversation import (
     workspaces,
 )
 from clew.store.schema.tables.machines import UNKNOWN_RUNTIME, machines, meta, programs, runtimes, tokens
+from clew.store.schema.tables.push import push_subscriptions
 from clew.store.schema.tables.work import (
     LIVE,
     NOT_ENDED,
@@ -58,6 +59,7 @@ __all__ = [
     "metadata",
     "programs",
     "projects",
+    "push_subscriptions",
     "routes",
     "runs",
     "runtimes",

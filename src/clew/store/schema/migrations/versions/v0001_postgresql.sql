@@ -31,6 +31,22 @@ CREATE TABLE tokens (
 	CONSTRAINT uq_tokens_digest UNIQUE (digest)
 );
 
+CREATE TABLE push_subscriptions (
+	id TEXT NOT NULL,
+	person TEXT NOT NULL,
+	endpoint TEXT NOT NULL,
+	p256dh TEXT NOT NULL,
+	auth TEXT NOT NULL,
+	server_key TEXT NOT NULL,
+	titled INTEGER DEFAULT 0 NOT NULL,
+	told TEXT DEFAULT '[]' NOT NULL,
+	failure TEXT,
+	created_at FLOAT(53) NOT NULL,
+	CONSTRAINT pk_push_subscriptions PRIMARY KEY (id)
+);
+
+CREATE INDEX ix_push_subscriptions_person ON push_subscriptions (person, created_at);
+
 CREATE TABLE projects (
 	id TEXT NOT NULL,
 	name TEXT NOT NULL,

@@ -1,0 +1,134 @@
+"""Push in a real Chromium: what arrives is shown once, and the settings say why it cannot be turned on."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import Visitors
+from tests.web.kit import House, axe, house
+from tests.web.test_notifications import asked, chat, notified, shown
+from tests.web.visitor import Visitor
+
+NEEDS = '{"id": "ap-1", "kind": "needs", "thread": "issue-3"}'
+
+
+class PushedTo:
+    """What the browser's push service does: a message comes to the service worker, whatever pages are open."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        self._page = visitor.tab()
+        self._session = visitor.context.new_cdp_session(self._page)
+        self._known: dict[str, str] = {}
+        self._session.on("ServiceWorker.workerRegistrationUpdated", self._hear)
+        self._session.send("ServiceWorker.enable")
+        self._origin = visitor.address
+
+    def _hear(self, said: Any) -> None:
+        for each in said["registrations"]:
+            self._known[each["scopeURL"]] = each["registrationId"]
+
+    def push(self, message: str) -> None:
+        while f"{self._origin}/" not in self._known:
+            self._page.wait_for_timeout(50)
+        there = {"origin": self._origin, "registrationId": self._known[f"{self._origin}/"]}
+        self._session.send("ServiceWorker.deliverPushMessage", {**there, "data": message})
+
+
+def elsewhere(visitor: Visitor) -> None:
+    """No page of Clew is open any more."""
+    visitor.page.goto("about:blank")
+
+
+def looks_again(visitor: Visitor) -> Page:
+    # A page that does not notify by itself, and so takes nothing away.
+    return visitor.open("/settings")
+
+
+def allowed(visitors: Visitors, house: House) -> Visitor:
+    visitor = visitors(house)
+    visitor.context.grant_permissions(["notifications"], origin=house.address)
+    visitor.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    return visitor
+
+
+@pytest.mark.case("U13")
+def test_what_is_pushed_is_shown_while_no_page_is_open_and_leads_to_its_thread(
+    house: House, visitors: Visitors
+) -> None:
+    visitor = allowed(visitors, house)
+    service = PushedTo(visitor)
+    elsewhere(visitor)
+    for message in (NEEDS, NEEDS, '{"id": "r-1", "kind": "needs", "thread": "chat-1", "title": "<b>A plan</b>"}'):
+        service.push(message)
+    page = looks_again(visitor)
+    told = [["chat-1 needs you", "<b>A plan</b>", "/threads/chat-1"], ["issue-3 needs you", "", "/threads/issue-3"]]
+    house.until(lambda: sorted(shown(page)) == told, "both, each once")
+
+
+@pytest.mark.case("U13")
+def test_nothing_is_pushed_onto_who_looks_or_was_told_by_a_page(house: House, visitors: Visitors) -> None:
+    told = notified(visitors, house)
+    ref, page = chat(house), told.page
+    approval = asked(house, ref)
+    house.until(lambda: shown(page), "a notification of the page itself")
+    service = PushedTo(told)
+    service.push(NEEDS)
+    # The page tells what needs to be told: once, and of what the server knows.
+    notice = f'{{"id": "{approval}", "kind": "needs", "thread": "{ref}"}}'
+    service.push(notice)
+    elsewhere(told)
+    service.push(notice)
+    service.push('{"id": "last", "kind": "needs", "thread": "chat-9"}')
+    page = looks_again(told)
+    wanted = [[f"{ref} needs you", "", f"/threads/{ref}"], ["chat-9 needs you", "", "/threads/chat-9"]]
+    house.until(lambda: sorted(shown(page)) == sorted(wanted), "what the page told, and the last")
+
+
+def test_a_browser_without_a_push_service_says_so_and_nothing_is_changed(house: House, visitors: Visitors) -> None:
+    visitor = notified(visitors, house)
+    page = visitor.page
+    button = page.locator("#push button")
+    expect(button).to_have_text("Also while no page is open")
+    button.click()
+    # The Chromium of a test has none, and says so.
+    visitor.forgive("Push API in incognito mode")
+    expect(page.locator("#push .problem")).to_contain_text("This browser or its network does not allow push")
+    expect(button).to_have_text("Also while no page is open")
+    assert house.get("/push")["subscriptions"] == []
+    axe(page)
+    page.locator("#notify button").click()
+    expect(button).to_be_hidden()
+
+
+def test_a_browser_that_was_told_in_vain_is_shown_and_can_be_removed(house: House, visitors: Visitors) -> None:
+    keys = {
+        "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+        "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+    }
+    house.post("/push/subscriptions", {"endpoint": "https://push.invalid/secret", "keys": keys, "title": True})
+    # The server of `clew up` pushes by itself: here it finds no service of that name.
+    asked(house, chat(house))
+    house.until(lambda: house.get("/push")["subscriptions"][0]["failure"], "it was given up")
+    visitor = visitors(house)
+    page = visitor.open("/settings")
+    row = page.locator("tr", has_text="push.invalid")
+    expect(row).to_contain_text("push.invalid was not found, so it was given up.")
+    assert "secret" not in page.content()
+    axe(page)
+    row.get_by_role("button", name="Remove").click()
+    expect(row).to_have_count(0)
+
+
+def test_without_the_extra_the_settings_say_how_to_get_it(tmp_path: Path, visitors: Visitors) -> None:
+    missing = tmp_path / "packages" / "cryptography"
+    missing.mkdir(parents=True)
+    (missing / "__init__.py").write_text("raise ImportError('it is not installed here')")
+    (root := tmp_path / "house").mkdir()
+    with house(root, settings={"PYTHONPATH": str(missing.parent)}) as without:
+        visitor = visitors(without)
+        page = visitor.open("/settings")
+        expect(page.locator("#no-push")).to_contain_text("pip install 'clew[push]'")
+        expect(page.locator("#notify button")).to_be_visible()
+        axe(page)
