@@ -88,6 +88,10 @@ def test_what_was_counted_is_kept_and_merged_until_there_is_more(issue: Daemon) 
     issue.write(lambda tx: keep_merged(tx, done, "main", 6.0))
     assert issue.write(lambda tx: show_thread(tx, THREAD)).stage == "merged"
     assert issue.write(lanes_in_open_threads) == {}
+    issue.say("one thing more")
+    assert issue.write(lanes_in_open_threads) == {LANE: "issue-12 has a run that waits or works."}
+    issue.serve("n-1")
+    assert issue.write(lanes_in_open_threads) == {}
     issue.write(lambda tx: keep_work(tx, done, 7.0))
     assert issue.write(lambda tx: show_thread(tx, THREAD)).stage == "merged"
     issue.write(lambda tx: keep_work(tx, work, 8.0))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, func, select, text
+from sqlalchemy import Connection, bindparam, exists, func, select, text
 
 from clew.kernel import AgentId, LaneId, MachineId, RunState, WorkspaceId
 from clew.protocol.work_views import WorkView
@@ -10,7 +10,7 @@ from clew.store.engine.dialect import storable
 from clew.store.engine.statement import Statement
 from clew.store.operations.work import read_work
 from clew.store.queries.refs import THREAD_NAME, thread_ref, with_owner
-from clew.store.schema.tables import LIVE, agents, lanes, projects, runs, threads, workspaces
+from clew.store.schema.tables import LIVE, NOT_ENDED, agents, lanes, projects, runs, threads, workspaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,11 @@ def worktrees_of(connection: Connection, thread: str) -> tuple[LaneWorktree, ...
     )
 
 
+_waits = exists().where(runs.c.lane_id == lanes.c.id, text(f"runs.{NOT_ENDED}"))
+
 in_open_threads = Statement(
     lambda _: (
-        select(lanes.c.id.label("lane_id"), lanes.c.thread_id, workspaces.c.work, *THREAD_NAME)
+        select(lanes.c.id.label("lane_id"), lanes.c.thread_id, workspaces.c.work, _waits.label("waits"), *THREAD_NAME)
         .select_from(
             with_owner(
                 lanes.join(threads, threads.c.id == lanes.c.thread_id).join(
@@ -122,10 +124,12 @@ in_open_threads = Statement(
 
 
 def lanes_in_open_threads(connection: Connection) -> dict[LaneId, str]:
-    """The lanes with a workspace whose thread is open and whose work is not merged, with that in words."""
+    """The lanes with a workspace whose thread is open, and whose work is not merged or goes on, with that in words."""
     found = {}
     for row in in_open_threads.rows(connection):
         work = read_work(row["work"])
-        if work is None or work.merged_into is None:
+        if row["waits"]:
+            found[LaneId(row["lane_id"])] = f"{thread_ref(row)} has a run that waits or works."
+        elif work is None or work.merged_into is None:
             found[LaneId(row["lane_id"])] = f"{thread_ref(row)} is open."
     return found
