@@ -1,5 +1,6 @@
 """Push in a real Chromium: what arrives is shown once, and the settings say why it cannot be turned on."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,21 @@ from tests.web.kit import House, axe, house
 from tests.web.test_notifications import asked, chat, notified, shown
 from tests.web.visitor import Visitor
 
+KEYS = {
+    "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+    "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+}
+SUBSCRIBES = f"""
+    let made = null;
+    const bytes = (text) => Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
+    PushManager.prototype.getSubscription = async () => made;
+    PushManager.prototype.subscribe = async ({{applicationServerKey}}) => made = {{
+        options: {{applicationServerKey: bytes(applicationServerKey).buffer}},
+        toJSON: () => ({{endpoint: 'https://push.invalid/mine', expirationTime: null, keys: {json.dumps(KEYS)}}}),
+        unsubscribe: async () => {{ made = null; return true; }},
+    }};
+"""
+"""The part of the browser that its maker's push service is needed for."""
 NEEDS = '{"id": "ap-1", "kind": "needs", "thread": "issue-3"}'
 
 
@@ -102,12 +118,56 @@ def test_a_browser_without_a_push_service_says_so_and_nothing_is_changed(house: 
     expect(button).to_be_hidden()
 
 
+def test_it_is_turned_on_with_the_choice_of_the_title_and_off_again(house: House, visitors: Visitors) -> None:
+    visitor = visitors(house)
+    visitor.context.grant_permissions(["notifications"], origin=house.address)
+    visitor.context.add_init_script(SUBSCRIBES)
+    page = visitor.open("/settings")
+    button, notify = page.locator("#push button"), page.locator("#notify")
+    expect(button).to_be_hidden()
+    notify.locator("button").click()
+    button.click()
+    expect(button).to_have_text("Only while a page is open")
+
+    def titles() -> list[bool]:
+        return [each["title"] for each in house.get("/push")["subscriptions"]]
+
+    assert titles() == [False]
+    notify.locator("input").check()
+    house.until(lambda: titles() == [True], "the title is wanted")
+    button.click()
+    expect(button).to_have_text("Also while no page is open")
+    assert titles() == []
+    # Off is off: who wants no notifications gets none by push.
+    button.click()
+    house.until(titles, "it is on again")
+    notify.locator("button").click()
+    house.until(lambda: titles() == [], "it went with the others")
+    expect(page.locator("#push .problem")).to_be_empty()
+
+
+def test_a_browser_that_gets_another_endpoint_tells_the_server(house: House, visitors: Visitors) -> None:
+    former = {"endpoint": "https://push.invalid/former", "keys": KEYS, "title": True}
+    known = house.post("/push/subscriptions", former)["id"]
+    visitor = allowed(visitors, house)
+    (worker,) = visitor.context.service_workers
+    fresh = {"endpoint": "https://push.invalid/fresh", "keys": KEYS}
+    worker.evaluate(
+        """([endpoint, given]) => new Promise((done) => {
+            const event = new Event('pushsubscriptionchange');
+            event.waitUntil = done;
+            event.oldSubscription = {endpoint};
+            event.newSubscription = {toJSON: () => given};
+            dispatchEvent(event);
+        })""",
+        [former["endpoint"], fresh],
+    )
+    (kept,) = house.get("/push")["subscriptions"]
+    assert (kept["id"] != known, kept["title"]) == (True, True)
+
+
 def test_a_browser_that_was_told_in_vain_is_shown_and_can_be_removed(house: House, visitors: Visitors) -> None:
-    keys = {
-        "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
-        "auth": "BTBZMqHH6r4Tts7J_aSIgg",
-    }
-    house.post("/push/subscriptions", {"endpoint": "https://push.invalid/secret", "keys": keys, "title": True})
+    house.post("/push/subscriptions", {"endpoint": "https://push.invalid/secret", "keys": KEYS, "title": True})
     # The server of `clew up` pushes by itself: here it finds no service of that name.
     asked(house, chat(house))
     house.until(lambda: house.get("/push")["subscriptions"][0]["failure"], "it was given up")
