@@ -18,10 +18,10 @@ KEYS = {
 }
 SUBSCRIBES = f"""
     let made = null;
-    const bytes = (text) => Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
+    const raw = (text) => Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
     PushManager.prototype.getSubscription = async () => made;
     PushManager.prototype.subscribe = async ({{applicationServerKey}}) => made = {{
-        options: {{applicationServerKey: bytes(applicationServerKey).buffer}},
+        options: {{applicationServerKey: raw(applicationServerKey).buffer}},
         toJSON: () => ({{endpoint: 'https://push.invalid/mine', expirationTime: null, keys: {json.dumps(KEYS)}}}),
         unsubscribe: async () => {{ made = null; return true; }},
     }};
