@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.up.kit import until
 from tests.web.conftest import Visitors
 from tests.web.kit import House, axe, house
 from tests.web.test_notifications import asked, chat, notified, shown
@@ -46,15 +47,17 @@ class PushedTo:
             self._known[each["scopeURL"]] = each["registrationId"]
 
     def push(self, message: str) -> None:
-        while f"{self._origin}/" not in self._known:
-            self._page.wait_for_timeout(50)
+        until(lambda: self._page.wait_for_timeout(50) or f"{self._origin}/" in self._known, "the service worker")
         there = {"origin": self._origin, "registrationId": self._known[f"{self._origin}/"]}
         self._session.send("ServiceWorker.deliverPushMessage", {**there, "data": message})
 
 
-def elsewhere(visitor: Visitor) -> None:
-    """No page of Clew is open any more."""
+def elsewhere(visitor: Visitor, house: House) -> None:
+    """No page of Clew is open any more, and the service worker knows it: a page goes a moment later."""
     visitor.page.goto("about:blank")
+    (worker,) = visitor.context.service_workers
+    there = "clients.matchAll({type: 'window', includeUncontrolled: true}).then((all) => all.length)"
+    house.until(lambda: worker.evaluate(there) == 0, "no page is open")
 
 
 def looks_again(visitor: Visitor) -> Page:
@@ -75,7 +78,7 @@ def test_what_is_pushed_is_shown_while_no_page_is_open_and_leads_to_its_thread(
 ) -> None:
     visitor = allowed(visitors, house)
     service = PushedTo(visitor)
-    elsewhere(visitor)
+    elsewhere(visitor, house)
     for message in (NEEDS, NEEDS, '{"id": "r-1", "kind": "needs", "thread": "chat-1", "title": "<b>A plan</b>"}'):
         service.push(message)
     page = looks_again(visitor)
@@ -89,14 +92,14 @@ def test_nothing_is_pushed_onto_who_looks_or_was_told_by_a_page(house: House, vi
     ref, page = chat(house), told.page
     approval = asked(house, ref)
     house.until(lambda: shown(page), "a notification of the page itself")
-    service = PushedTo(told)
-    service.push(NEEDS)
+    (worker,) = told.context.service_workers
+    notice = {"id": approval, "kind": "needs", "thread": ref}
     # The page tells what needs to be told: once, and of what the server knows.
-    notice = f'{{"id": "{approval}", "kind": "needs", "thread": "{ref}"}}'
-    service.push(notice)
-    elsewhere(told)
-    service.push(notice)
-    service.push('{"id": "last", "kind": "needs", "thread": "chat-9"}')
+    for message in (json.loads(NEEDS), notice):
+        worker.evaluate("(notice) => pushed(notice)", message)
+    elsewhere(told, house)
+    for message in (notice, {"id": "last", "kind": "needs", "thread": "chat-9"}):
+        worker.evaluate("(notice) => pushed(notice)", message)
     page = looks_again(told)
     wanted = [[f"{ref} needs you", "", f"/threads/{ref}"], ["chat-9 needs you", "", "/threads/chat-9"]]
     house.until(lambda: sorted(shown(page)) == sorted(wanted), "what the page told, and the last")
