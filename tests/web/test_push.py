@@ -1,16 +1,33 @@
 """Push in a real Chromium: what arrives is shown once, and the settings say why it cannot be turned on."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.up.kit import until
 from tests.web.conftest import Visitors
 from tests.web.kit import House, axe, house
 from tests.web.test_notifications import asked, chat, notified, shown
 from tests.web.visitor import Visitor
 
+KEYS = {
+    "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+    "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+}
+SUBSCRIBES = f"""
+    let made = null;
+    const raw = (text) => Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
+    PushManager.prototype.getSubscription = async () => made;
+    PushManager.prototype.subscribe = async ({{applicationServerKey}}) => made = {{
+        options: {{applicationServerKey: raw(applicationServerKey).buffer}},
+        toJSON: () => ({{endpoint: 'https://push.invalid/mine', expirationTime: null, keys: {json.dumps(KEYS)}}}),
+        unsubscribe: async () => {{ made = null; return true; }},
+    }};
+"""
+"""The part of the browser that its maker's push service is needed for."""
 NEEDS = '{"id": "ap-1", "kind": "needs", "thread": "issue-3"}'
 
 
@@ -30,15 +47,17 @@ class PushedTo:
             self._known[each["scopeURL"]] = each["registrationId"]
 
     def push(self, message: str) -> None:
-        while f"{self._origin}/" not in self._known:
-            self._page.wait_for_timeout(50)
+        until(lambda: self._page.wait_for_timeout(50) or f"{self._origin}/" in self._known, "the service worker")
         there = {"origin": self._origin, "registrationId": self._known[f"{self._origin}/"]}
         self._session.send("ServiceWorker.deliverPushMessage", {**there, "data": message})
 
 
-def elsewhere(visitor: Visitor) -> None:
-    """No page of Clew is open any more."""
+def elsewhere(visitor: Visitor, house: House) -> None:
+    """No page of Clew is open any more, and the service worker knows it: a page goes a moment later."""
     visitor.page.goto("about:blank")
+    (worker,) = visitor.context.service_workers
+    there = "clients.matchAll({type: 'window', includeUncontrolled: true}).then((all) => all.length)"
+    house.until(lambda: worker.evaluate(there) == 0, "no page is open")
 
 
 def looks_again(visitor: Visitor) -> Page:
@@ -59,7 +78,7 @@ def test_what_is_pushed_is_shown_while_no_page_is_open_and_leads_to_its_thread(
 ) -> None:
     visitor = allowed(visitors, house)
     service = PushedTo(visitor)
-    elsewhere(visitor)
+    elsewhere(visitor, house)
     for message in (NEEDS, NEEDS, '{"id": "r-1", "kind": "needs", "thread": "chat-1", "title": "<b>A plan</b>"}'):
         service.push(message)
     page = looks_again(visitor)
@@ -73,14 +92,14 @@ def test_nothing_is_pushed_onto_who_looks_or_was_told_by_a_page(house: House, vi
     ref, page = chat(house), told.page
     approval = asked(house, ref)
     house.until(lambda: shown(page), "a notification of the page itself")
-    service = PushedTo(told)
-    service.push(NEEDS)
+    (worker,) = told.context.service_workers
+    notice = {"id": approval, "kind": "needs", "thread": ref}
     # The page tells what needs to be told: once, and of what the server knows.
-    notice = f'{{"id": "{approval}", "kind": "needs", "thread": "{ref}"}}'
-    service.push(notice)
-    elsewhere(told)
-    service.push(notice)
-    service.push('{"id": "last", "kind": "needs", "thread": "chat-9"}')
+    for message in (json.loads(NEEDS), notice):
+        worker.evaluate("(notice) => pushed(notice)", message)
+    elsewhere(told, house)
+    for message in (notice, {"id": "last", "kind": "needs", "thread": "chat-9"}):
+        worker.evaluate("(notice) => pushed(notice)", message)
     page = looks_again(told)
     wanted = [[f"{ref} needs you", "", f"/threads/{ref}"], ["chat-9 needs you", "", "/threads/chat-9"]]
     house.until(lambda: sorted(shown(page)) == sorted(wanted), "what the page told, and the last")
@@ -102,12 +121,56 @@ def test_a_browser_without_a_push_service_says_so_and_nothing_is_changed(house: 
     expect(button).to_be_hidden()
 
 
+def test_it_is_turned_on_with_the_choice_of_the_title_and_off_again(house: House, visitors: Visitors) -> None:
+    visitor = visitors(house)
+    visitor.context.grant_permissions(["notifications"], origin=house.address)
+    visitor.context.add_init_script(SUBSCRIBES)
+    page = visitor.open("/settings")
+    button, notify = page.locator("#push button"), page.locator("#notify")
+    expect(button).to_be_hidden()
+    notify.locator("button").click()
+    button.click()
+    expect(button).to_have_text("Only while a page is open")
+
+    def titles() -> list[bool]:
+        return [each["title"] for each in house.get("/push")["subscriptions"]]
+
+    assert titles() == [False]
+    notify.locator("input").check()
+    house.until(lambda: titles() == [True], "the title is wanted")
+    button.click()
+    expect(button).to_have_text("Also while no page is open")
+    assert titles() == []
+    # Off is off: who wants no notifications gets none by push.
+    button.click()
+    house.until(titles, "it is on again")
+    notify.locator("button").click()
+    house.until(lambda: titles() == [], "it went with the others")
+    expect(page.locator("#push .problem")).to_be_empty()
+
+
+def test_a_browser_that_gets_another_endpoint_tells_the_server(house: House, visitors: Visitors) -> None:
+    former = {"endpoint": "https://push.invalid/former", "keys": KEYS, "title": True}
+    known = house.post("/push/subscriptions", former)["id"]
+    visitor = allowed(visitors, house)
+    (worker,) = visitor.context.service_workers
+    fresh = {"endpoint": "https://push.invalid/fresh", "keys": KEYS}
+    worker.evaluate(
+        """([endpoint, given]) => new Promise((done) => {
+            const event = new Event('pushsubscriptionchange');
+            event.waitUntil = done;
+            event.oldSubscription = {endpoint};
+            event.newSubscription = {toJSON: () => given};
+            dispatchEvent(event);
+        })""",
+        [former["endpoint"], fresh],
+    )
+    (kept,) = house.get("/push")["subscriptions"]
+    assert (kept["id"] != known, kept["title"]) == (True, True)
+
+
 def test_a_browser_that_was_told_in_vain_is_shown_and_can_be_removed(house: House, visitors: Visitors) -> None:
-    keys = {
-        "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
-        "auth": "BTBZMqHH6r4Tts7J_aSIgg",
-    }
-    house.post("/push/subscriptions", {"endpoint": "https://push.invalid/secret", "keys": keys, "title": True})
+    house.post("/push/subscriptions", {"endpoint": "https://push.invalid/secret", "keys": KEYS, "title": True})
     # The server of `clew up` pushes by itself: here it finds no service of that name.
     asked(house, chat(house))
     house.until(lambda: house.get("/push")["subscriptions"][0]["failure"], "it was given up")
