@@ -46,8 +46,12 @@ class PushedTo:
         for each in said["registrations"]:
             self._known[each["scopeURL"]] = each["registrationId"]
 
+    def _is_known(self) -> bool:
+        self._page.wait_for_timeout(50)
+        return f"{self._origin}/" in self._known
+
     def push(self, message: str) -> None:
-        until(lambda: self._page.wait_for_timeout(50) or f"{self._origin}/" in self._known, "the service worker")
+        until(self._is_known, "the service worker")
         there = {"origin": self._origin, "registrationId": self._known[f"{self._origin}/"]}
         self._session.send("ServiceWorker.deliverPushMessage", {**there, "data": message})
 
