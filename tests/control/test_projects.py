@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from clew.control.doctor import examine
 from clew.control.faults import BadName, BadRequest
 from clew.control.issues import open_issue
-from clew.control.projects import add_project, change_project, list_projects, show_project
+from clew.control.projects import add_project, change_project, list_projects, look_for_projects, show_project
 from clew.control.threads import open_chat, show_thread
 from clew.control.wakes import say
 from clew.control.workspaces import clean_workspaces, list_workspaces
@@ -123,6 +124,34 @@ def test_a_project_that_is_pointed_at_its_new_place_frees_what_waited(database: 
             assert again.project is not None
             # The lane's own worktree stays its place.
             assert (again.project.source, again.plan.workspace) == (str(tmp_path / "new"), order.plan.workspace)
+
+    asyncio.run(story())
+
+
+@pytest.mark.case("R13")
+def test_a_project_whose_directory_is_back_frees_what_waited_once(database: Database, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with office(database, tmp_path) as at:
+            await at.agent()
+            maze, away, there = tmp_path / "maze", tmp_path / "away", set[str]()
+            await add_project(at.services, USER, NewProject("maze", _repository(maze)))
+            await open_issue(at.services, USER, NewIssue("Mend it", project="maze", assignee="ada"))
+            order = await at.claim_one()
+            assert await look_for_projects(at.services, USER, LAPTOP, there) == ()
+            maze.rename(away)
+            await at.finish(order, Returned("the project has moved", "workspace:project-moved", WaitsFor.PERSON))
+            assert await look_for_projects(at.services, USER, LAPTOP, there) == ()
+            assert await at.claim() == []
+            away.rename(maze)
+            assert await look_for_projects(at.services, USER, LAPTOP, there) == ("maze",)
+            order = await at.claim_one()
+            # Held again although the directory is there: to decide once more would change nothing.
+            await at.finish(order, Returned("the project has moved", "workspace:project-moved", WaitsFor.PERSON))
+            assert await look_for_projects(at.services, USER, LAPTOP, there) == ()
+            assert await at.claim() == []
+            # A person who asks the doctor has it tried.
+            await examine(at.services, USER)
+            await at.claim_one()
 
     asyncio.run(story())
 

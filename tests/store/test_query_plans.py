@@ -21,6 +21,7 @@ from clew.store.queries import (
     failures,
     logs,
     names,
+    projects,
     run_log,
     runs,
     runtimes,
@@ -98,6 +99,7 @@ SHOWN = {
     "open runs of a thread": Shown(marks.not_ended, "uq_runs_lane_not_ended", {"thread": "thread-7"}),
     "newest runs of threads": Shown(threads.newest_runs, "ix_lanes_thread", {"threads": ["thread-7", "thread-8"]}),
     "lanes of a thread": Shown(threads.lanes_in_thread, "ix_lanes_thread", {"thread": "thread-7"}),
+    "projects whose directory was gone": Shown(projects.moved, "ix_runs_held", {}),
     "worktrees of a thread": Shown(work.of_thread, "ix_lanes_thread", {"thread": "thread-7"}),
     "whose a directory is": Shown(
         places.at_directory, "ix_workspaces_directory", {"machine": "m-1", "directory": "/srv/lane-7"}
@@ -165,7 +167,7 @@ def _for_each_run(table: Table, values: Mapping[str, Any]) -> Iterator[dict[str,
 
 @pytest.fixture
 def connection(filled: Engine) -> Iterator[Connection]:
-    """A transaction that leaves nothing behind, planned as the store's own connections plan."""
+    """A transaction that leaves nothing behind. PostgreSQL reads small tables whole, unless that is ruled out."""
     with filled.connect() as opened:
         if opened.dialect.name == POSTGRESQL:
             opened.exec_driver_sql("SET enable_seqscan = off")

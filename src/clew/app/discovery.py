@@ -14,6 +14,7 @@ from clew.control.actor import Actor, MachineDaemon
 from clew.control.agents import add_agent, list_agents
 from clew.control.doctor import look_at_program
 from clew.control.programs import GUIDE, look_again, offer_agents, own_program_providers
+from clew.control.projects import look_for_projects
 from clew.control.services import Services
 from clew.daemon import Daemon, LocalMachine
 from clew.kernel import MachineId
@@ -37,18 +38,21 @@ LOOK_AGAIN = 10.0
 
 async def discover(services: Services, machine: Machine, daemon: Daemon, notify: Callable[[Notice], None]) -> None:
     """Runs once the server answers, because some programs are slow to start. Then looks now and then for programs that
-    could not be started."""
+    could not be started, and for directories of projects that were gone."""
     await _until_discovered(services, machine, daemon, notify)
     actor, logged = MachineDaemon(machine.id), ""
+    there = set[str]()
     while True:
         await asyncio.sleep(LOOK_AGAIN)
         try:
             for check in await look_again(services, actor, machine.id):
                 log.info("%s can be started again: %s", check.name, check.words)
+            for name in await look_for_projects(services, actor, machine.id, there):
+                log.info("the directory of project %s is there again", name)
             logged = ""
         except Fault as fault:
             if fault.words != logged:
-                log.warning("looking for programs failed, retrying: %s", fault)
+                log.warning("looking for programs and projects failed, retrying: %s", fault)
             logged = fault.words
 
 

@@ -1,6 +1,7 @@
 """The doctor: checks everything that Clew needs, and says what to do about what fails. No failed check stops it."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from clew.control.actor import Actor
 from clew.control.programs import found_words, look_for, own_program_providers, remedy_for
+from clew.control.projects import look_for_projects
 from clew.control.push.check import check_push
 from clew.control.services import Services
 from clew.kernel import AgentState, MachineId, RunState, WaitReason
@@ -48,6 +50,10 @@ async def examine(services: Services, actor: Actor) -> tuple[CheckView, ...]:
     letters = [_outbox(machine) for machine in services.machines.values()]
     checks += [each for each in await asyncio.gather(*letters) if each is not None]
     found = await asyncio.gather(*looked, *agents)
+    # What the checks above say of the database and the machines is not said again.
+    with contextlib.suppress(Fault):
+        for machine in services.machines:
+            await look_for_projects(services, actor, machine, set())
     if disk.state != "ok":
         # A full disk alone makes programs fail.
         found = [each if each.state == "ok" else replace(each, remedy=disk.remedy) for each in found]

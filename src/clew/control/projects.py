@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from clew.control.actor import Actor
 from clew.control.faults import BadRequest, NotNow
 from clew.control.services import Services
 from clew.control.validation import check_mode, check_name
+from clew.kernel import MachineId
+from clew.ports.fault import Fault
 from clew.ports.workspaces import SourceFound, SourceKind
 from clew.protocol.machine import Machine
 from clew.protocol.requests import NewProject, ProjectChange
@@ -74,6 +77,33 @@ async def change_project(services: Services, actor: Actor, name: str, change: Pr
     changed = await services.write(write)
     services.record(actor, f"changed project {name}")
     return changed
+
+
+async def look_for_projects(services: Services, actor: Actor, machine: MachineId, there: set[str]) -> tuple[str, ...]:
+    """Have the runs decided again that are held because the directory of their project was gone, where it is back.
+    Returns the names of those projects. `there` is kept from call to call: a directory that stays is no reason to
+    decide a second time."""
+    found = []
+    for project in await services.read(queries.list_moved):
+        if project.machine != machine:
+            continue
+        try:
+            plain = project.kind == SourceKind.PLAIN
+            await services.machine(machine).inspect(project.source, plain, None if plain else project.base)
+        except Fault:
+            there.discard(project.id)
+            continue
+        if project.id not in there:
+            there.add(project.id)
+            found.append(project)
+    for project in found:
+        await services.write(partial(_decide_again, project.id))
+        services.record(actor, f"found the directory of project {project.name} again")
+    return tuple(project.name for project in found)
+
+
+def _decide_again(project: str, tx: Transaction) -> None:
+    store.change_project(tx, project, ProjectUpdate())
 
 
 async def remove_project(services: Services, actor: Actor, name: str) -> ProjectView:

@@ -4,19 +4,45 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, literal_column, select, text
 
+from clew.kernel import FoundReason
 from clew.ports.workspaces import SourceKind
 from clew.protocol.views import Mode, ProjectView
 from clew.store.engine.statement import Row, Statement
 from clew.store.operations.policies import POLICY, policy_in
 from clew.store.operations.rows import read_object
-from clew.store.schema.tables import projects
+from clew.store.schema.tables import lanes, projects, runs, threads
 
 MOST = 1000
 
 _settings = Statement(lambda _: select(projects.c.settings).where(projects.c.id == bindparam("project")))
 _all = Statement(lambda _: select(projects).order_by(projects.c.name).limit(MOST))
+
+# ix_runs_held holds the held runs alone; SQLite searches it only with a condition on its column.
+moved = Statement(
+    lambda _: (
+        select(projects)
+        .where(
+            projects.c.id.in_(
+                select(threads.c.project_id)
+                .select_from(
+                    runs.join(lanes, lanes.c.id == runs.c.lane_id).join(threads, threads.c.id == lanes.c.thread_id)
+                )
+                .where(
+                    text("runs.state = 'queued' AND runs.hold <> '' AND runs.queued_at > 0"),
+                    runs.c.hold_code == literal_column(f"'{FoundReason.PROJECT_MOVED.code}'"),
+                )
+            )
+        )
+        .order_by(projects.c.name)
+    )
+)
+
+
+def list_moved(connection: Connection) -> tuple[ProjectView, ...]:
+    """The projects with runs that are held because their directory was not there."""
+    return tuple(map(project_view, moved.rows(connection)))
 
 
 def list_projects(connection: Connection) -> tuple[ProjectView, ...]:
