@@ -36,7 +36,12 @@ async function refresh() {
         fresh.querySelector(`[data-call="${CSS.escape(problem.previousElementSibling.dataset.call)}"]`)?.after(problem);
       }
       shown.replaceChildren(fresh);
-      if (focused) shown.querySelector(focused)?.focus();
+      const again = focused && shown.querySelector(focused);
+      if (again) {
+        // What `n` leads to takes the focus only with this.
+        if (again.matches('[data-next]')) again.tabIndex = -1;
+        again.focus();
+      }
     } catch (fault) {
       if (!(fault instanceof Cut)) throw fault;
       waiting.add(shown);
