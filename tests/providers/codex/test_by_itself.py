@@ -58,8 +58,13 @@ def test_a_session_with_messages_waiting_in_codex_is_not_opened(lab: Lab) -> Non
         program, peer = await lab.client("a")
         id_, words = cursor.native_id, [{"type": "text", "text": "SLOW: 20"}]
         await peer.call("thread/resume", {"threadId": id_}, 30)
+        before = len(lab.model.requests)
         await peer.call("turn/start", {"threadId": id_, "input": words}, 30)
         await peer.call("thread/queue/add", {"threadId": id_, "clientUserMessageId": "1", "input": words}, 30)
+        # The request of the turn that goes on is not one of the messages that wait.
+        async with asyncio.timeout(30):
+            while len(lab.model.requests) == before:
+                await asyncio.sleep(0.01)
         await program.end(0, gently=False)
         await peer.close()
         requests = len(lab.model.requests)
